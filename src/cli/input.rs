@@ -1,0 +1,60 @@
+//! Reading the files that subcommands are given.
+
+use std::{fs, path::Path};
+
+use super::Failure;
+use crate::model::{Bindings, Model, Number, Severity, format};
+
+/// Largest model file that is read, bytes.
+const MODEL_LIMIT_BYTES: u64 = 64 << 20;
+
+/// The whole of a file.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))
+}
+
+/// The whole of a file as UTF-8 text.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read_bytes(path)?)
+        .map_err(|e| Failure::input_text(format!("{}: not UTF-8 text (byte {})", path.display(), e.utf8_error().valid_up_to())))
+}
+
+/// The model in a file, validated; warnings go to standard error.
+pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
+    let shown = path.display();
+    let Some(format) = format::Format::from_file_name(&path.to_string_lossy()) else {
+        return Err(Failure::with_hint(
+            format!("{shown}: a model's file name ends in .lqnx, .lqn or .json"),
+            "rename the file after its format",
+        ));
+    };
+    if fs::metadata(path).is_ok_and(|m| m.len() > MODEL_LIMIT_BYTES) {
+        return Err(Failure::input_text(format!("{shown}: larger than {MODEL_LIMIT_BYTES} bytes")));
+    }
+    let model = format::parse(&read_text(path)?, format).map_err(|e| Failure::input_text(format!("{shown}: {e}")))?;
+    let (errors, warnings): (Vec<_>, Vec<_>) = model.validate().into_iter().partition(|d| d.kind.severity() == Severity::Error);
+    for warning in &warnings {
+        eprintln!("warning: {shown}: {warning}");
+    }
+    if errors.is_empty() {
+        return Ok(model);
+    }
+    let lines: Vec<String> = errors.iter().map(|e| format!("{shown}: {e}")).collect();
+    Err(Failure::input_text(lines.join("\nerror: ")))
+}
+
+/// `NAME=VALUE` (or `$NAME=VALUE`) arguments as bindings.
+pub(super) fn bindings(arguments: &[String]) -> Result<Bindings, Failure> {
+    let mut values = Bindings::new();
+    for argument in arguments {
+        let parsed = argument.split_once('=').and_then(|(name, value)| {
+            let name = name.trim().trim_start_matches('$');
+            Some((name.to_owned(), Number::parse(value)?.literal()?))
+        });
+        match parsed {
+            Some((name, value)) if !name.is_empty() && !value.is_nan() => values.set(name, value),
+            _ => return Err(Failure::input_text(format!("\"{argument}\": expected NAME=VALUE with a number, as in users=50"))),
+        }
+    }
+    Ok(values)
+}

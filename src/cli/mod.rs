@@ -1,0 +1,149 @@
+//! The command line: one file for each subcommand, and the only place that prints.
+//!
+//! Data goes to standard output, everything else (progress, warnings, hints) to standard error. Exit status 0 is done,
+//! 1 the input is at fault, 2 our fault.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+
+mod compare;
+mod demo;
+mod extract;
+mod fit;
+mod input;
+mod openapi;
+mod predict;
+mod serve;
+mod simulate;
+mod solve;
+
+use std::{error::Error, fmt, process::ExitCode};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Traces to layered queueing models, measurements to fitted parameters, predictions with confidence bands.
+#[derive(Debug, Parser)]
+#[command(name = "layerfit", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Walk the whole road on real input: trace, model, trials, fit, predictions.
+    Demo(demo::Args),
+    /// Serve it all over HTTP.
+    Serve(serve::Args),
+    /// Extract a model from traces.
+    Extract(extract::Args),
+    /// Solve a model.
+    Solve(solve::Args),
+    /// Fit a model's parameters to trials.
+    Fit(fit::Args),
+    /// Compare two fits of nested models on the same trials.
+    Compare(compare::Args),
+    /// Predict with a fitted model.
+    Predict(predict::Args),
+    /// Measure a model by simulation, as trials.
+    Simulate(simulate::Args),
+    /// Print the OpenAPI document of the service.
+    Openapi(openapi::Args),
+}
+
+/// How a subcommand writes its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Why a subcommand ended without a result.
+#[derive(Debug)]
+enum Failure {
+    /// The user's input is at fault: exit status 1.
+    Input { message: String, hint: Option<String> },
+    /// We are at fault: exit status 2.
+    Internal(String),
+}
+
+impl Failure {
+    /// The input is at fault; the message is the error with its chain of sources.
+    fn input(error: &dyn Error) -> Self {
+        Self::Input { message: chain(error), hint: None }
+    }
+
+    /// The input is at fault, in words.
+    fn input_text(message: impl Into<String>) -> Self {
+        Self::Input { message: message.into(), hint: None }
+    }
+
+    /// As [`Failure::input_text`], with what the user could do.
+    fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Input { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// We are at fault.
+    fn internal(error: &dyn Error) -> Self {
+        Self::Internal(chain(error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input { message, hint: None } => write!(f, "error: {message}"),
+            Self::Input { message, hint: Some(hint) } => write!(f, "error: {message}\nhint: {hint}"),
+            Self::Internal(message) => write!(f, "internal error: {message}"),
+        }
+    }
+}
+
+/// An error with its sources, `a: b: c`.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let status = u8::from(error.use_stderr());
+            let _ = error.print();
+            return ExitCode::from(status);
+        }
+    };
+    let result = match cli.command {
+        Command::Demo(args) => demo::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Extract(args) => extract::run(args),
+        Command::Solve(args) => solve::run(args),
+        Command::Fit(args) => fit::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::Openapi(args) => openapi::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(if matches!(failure, Failure::Input { .. }) { 1 } else { 2 })
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away (`| head`) is not an error.
+fn write_stdout(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}

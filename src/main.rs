@@ -1,0 +1,5 @@
+//! The `layerfit` command.
+
+fn main() -> std::process::ExitCode {
+    layerfit::cli::main()
+}

@@ -1,0 +1,1 @@
+//! Predictions of a fitted model, with confidence bands.

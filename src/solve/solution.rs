@@ -1,0 +1,146 @@
+//! What a solver returns, in the words and the JSON of the command line.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::model::CallKind;
+
+/// The solution of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Solution {
+    /// The model's name.
+    pub model: String,
+    /// The algorithm that was used: `exact`, `layered`, `simulate`.
+    pub solver: String,
+    /// Whether the fixed point was reached.
+    pub converged: bool,
+    /// Sweeps of the fixed point, or blocks of a simulation.
+    pub iterations: usize,
+    /// Largest relative change in the last sweep.
+    pub residual: f64,
+    /// What a reader of the numbers should know.
+    pub diagnostics: Vec<String>,
+    /// Results by processor.
+    pub processors: IndexMap<String, ProcessorResult>,
+    /// Results by task.
+    pub tasks: IndexMap<String, TaskResult>,
+    /// Results by entry.
+    pub entries: IndexMap<String, EntryResult>,
+    /// Results by task and activity.
+    pub activities: IndexMap<String, IndexMap<String, ActivityResult>>,
+    /// Results by call.
+    pub calls: Vec<CallResult>,
+}
+
+/// Results of a processor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorResult {
+    /// Mean busy servers, 0 to multiplicity.
+    pub utilization: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization_half_width: Option<f64>,
+}
+
+/// Results of a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// Cycles a unit of time.
+    pub throughput: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_half_width: Option<f64>,
+    /// Mean busy threads, blocked ones included.
+    pub utilization: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization_half_width: Option<f64>,
+}
+
+/// Results of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EntryResult {
+    /// Invocations a unit of time.
+    pub throughput: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_half_width: Option<f64>,
+    /// Mean busy threads.
+    pub utilization: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization_half_width: Option<f64>,
+    /// Mean service time by phase (phase 1 first), time blocked in nested calls included.
+    pub service_times: Vec<f64>,
+    /// Half-widths of the confidence intervals, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_times_half_width: Option<Vec<f64>>,
+    /// Arrival to end of phase 1 of open arrivals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_wait_time: Option<f64>,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_wait_time_half_width: Option<f64>,
+}
+
+/// Results of an activity of a task's graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActivityResult {
+    /// Mean time of one execution.
+    pub service_time: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_time_half_width: Option<f64>,
+    /// Executions a unit of time.
+    pub throughput: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_half_width: Option<f64>,
+}
+
+/// How a call is made, in results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultCallKind {
+    /// Rendezvous.
+    Sync,
+    /// Send without reply.
+    Async,
+    /// Forwarded request.
+    Forward,
+}
+
+impl From<CallKind> for ResultCallKind {
+    fn from(kind: CallKind) -> Self {
+        match kind {
+            CallKind::Sync => Self::Sync,
+            CallKind::Async => Self::Async,
+        }
+    }
+}
+
+/// Results of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The calling entry (or the task's entry whose graph holds the calling activity).
+    pub from: String,
+    /// The called entry.
+    pub to: String,
+    /// The calling phase, 1 to 3.
+    pub phase: u8,
+    /// The calling activity, for calls from an activity graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// Kind.
+    pub kind: ResultCallKind,
+    /// Mean number of requests in one execution (a probability for a forwarded one).
+    pub mean: f64,
+    /// Mean time that one request queues before its service begins.
+    pub waiting: f64,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_half_width: Option<f64>,
+    /// Fraction of requests lost at a full queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_probability: Option<f64>,
+}

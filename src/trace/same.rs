@@ -1,0 +1,1 @@
+//! Message logs as the SAME technique reads them.
