@@ -3,12 +3,37 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use num_dual::DualNum;
+use num_dual::{DualNum, DualSVec64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The scalar over which models are solved: `f64`, or a dual number that carries derivatives beside the value.
-pub trait Scalar: DualNum<Primitive = f64> + Copy + Send + Sync {}
-impl<T: DualNum<Primitive = f64> + Copy + Send + Sync> Scalar for T {}
+pub trait Scalar: DualNum<Primitive = f64> + Copy + Send + Sync {
+    /// The value without derivatives.
+    fn value(&self) -> f64;
+
+    /// The derivatives; empty for a plain number and for a constant.
+    fn derivatives(&self) -> &[f64];
+}
+
+impl Scalar for f64 {
+    fn value(&self) -> f64 {
+        *self
+    }
+
+    fn derivatives(&self) -> &[f64] {
+        &[]
+    }
+}
+
+impl<const N: usize> Scalar for DualSVec64<N> {
+    fn value(&self) -> f64 {
+        self.re
+    }
+
+    fn derivatives(&self) -> &[f64] {
+        self.eps.0.as_ref().map_or(&[], |eps| eps.as_slice())
+    }
+}
 
 /// A number in a model: a literal, or a parameter's name (stored without its `$`).
 #[derive(Clone, Debug, PartialEq)]

@@ -527,6 +527,19 @@ pub enum Pre {
     Or(Vec<String>),
 }
 
+impl Pre {
+    /// The activities on this side.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        match self {
+            Self::Single(name) => std::slice::from_ref(name),
+            Self::And { activities, .. } => activities.as_slice(),
+            Self::Or(names) => names.as_slice(),
+        }
+        .iter()
+        .map(String::as_str)
+    }
+}
+
 /// The right side of a precedence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

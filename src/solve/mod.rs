@@ -2,11 +2,25 @@
 //!
 //! Every solver is generic over [`crate::model::Scalar`], so that one pass yields values and their sensitivities.
 
+mod activities;
+pub mod amva;
+pub mod erlang;
+mod exact;
+mod layered;
+pub mod measure;
+pub mod mva;
+mod results;
 mod solution;
+
+use std::collections::BTreeSet;
+
+use nalgebra::DMatrix;
+use num_dual::{DualNum, DualSVec64};
 
 pub use solution::*;
 
-use crate::model::{Bindings, Measure, Model, UnboundParameter};
+use self::results::Results;
+use crate::model::{Bindings, Measure, Model, Scalar, UnboundParameter};
 
 /// Which algorithm solves the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,24 +111,142 @@ pub struct Sensitivities {
     pub solution: Solution,
 }
 
+/// Parameters whose derivatives are carried in one pass over dual numbers.
+const LANES: usize = 4;
+
 /// Solves `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
-pub fn solve(_model: &Model, _values: &Bindings, _options: &SolveOptions) -> Result<Solution, SolveError> {
-    Err(SolveError::Unusable { element: "model".into(), reason: "no solver yet".into() })
+pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
+    let bound = bind(model, values)?;
+    match plan(model, &bound, options)? {
+        Planned::Exact(results) => Ok(results.solution(model)),
+        Planned::Layered(note) => {
+            let solved = layered::solve(model, &bound, options, None)?;
+            let mut solution = solved.results.solution(model);
+            solution.diagnostics.extend(note);
+            Ok(solution)
+        }
+    }
 }
 
 /// Solves `model` and returns the asked measures with their derivatives with respect to the parameters `wrt`.
 ///
+/// Derivatives are exact (dual numbers through the recursion, or through the converged fixed point), except with respect to
+/// parameters that are a multiplicity: those are differences over ±1.
+///
 /// # Errors
 /// As [`solve`], and [`SolveError::UnknownMeasure`].
 pub fn sensitivities(
-    _model: &Model,
-    _values: &Bindings,
-    _wrt: &[String],
-    _measures: &[Measure],
-    _options: &SolveOptions,
+    model: &Model,
+    values: &Bindings,
+    wrt: &[String],
+    measures: &[Measure],
+    options: &SolveOptions,
 ) -> Result<Sensitivities, SolveError> {
-    Err(SolveError::Unusable { element: "model".into(), reason: "no solver yet".into() })
+    let bound = bind(model, values)?;
+    let planned = plan(model, &bound, options)?;
+    let mut jacobian = DMatrix::zeros(measures.len(), wrt.len());
+    let counts = multiplicity_parameters(model);
+    let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
+    let (results, trace) = match planned {
+        Planned::Exact(results) => (results, None),
+        Planned::Layered(_) => {
+            let solved = layered::solve(model, &bound, options, None)?;
+            (solved.results, Some(solved.trace))
+        }
+    };
+    for lanes in real.chunks(LANES) {
+        let duals = seed(model, values, wrt, lanes)?;
+        let results = match &trace {
+            None => exact_again(model, &duals)?,
+            Some(trace) => layered::solve(model, &duals, options, Some(trace))?.results,
+        };
+        for (i, m) in measures.iter().enumerate() {
+            let value = measure::evaluate(model, &results, m)?;
+            for (lane, &j) in lanes.iter().enumerate() {
+                jacobian[(i, j)] = value.derivatives().get(lane).copied().unwrap_or(0.0);
+            }
+        }
+    }
+    for &j in &integer {
+        integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
+    }
+    let values = measures.iter().map(|m| measure::evaluate(model, &results, m)).collect::<Result<Vec<f64>, _>>()?;
+    Ok(Sensitivities { values, jacobian, solution: results.solution(model) })
+}
+
+enum Planned {
+    Exact(Results<f64>),
+    Layered(Option<String>),
+}
+
+/// Decides between the exact and the layered solver.
+fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Planned, SolveError> {
+    match options.solver {
+        Solver::Layered => Ok(Planned::Layered(None)),
+        Solver::Auto | Solver::Exact => match exact::solve(model, bound)? {
+            exact::Attempt::Solved(results) => Ok(Planned::Exact(results)),
+            exact::Attempt::Refused(construct, element) if options.solver == Solver::Exact => {
+                Err(SolveError::Unsupported { solver: "exact", construct, element })
+            }
+            exact::Attempt::Refused(..) => Ok(Planned::Layered(None)),
+        },
+        Solver::Simulate => Err(SolveError::Unsupported { solver: "simulate", construct: "anything yet", element: "the model".into() }),
+    }
+}
+
+fn exact_again<S: Scalar>(model: &Model, bound: &Bindings<S>) -> Result<Results<S>, SolveError> {
+    match exact::solve(model, bound)? {
+        exact::Attempt::Solved(results) => Ok(results),
+        exact::Attempt::Refused(construct, element) => Err(SolveError::Unsupported { solver: "exact", construct, element }),
+    }
+}
+
+/// All parameters of the model as dual numbers, those of `lanes` with a unit derivative each.
+fn seed(model: &Model, values: &Bindings, wrt: &[String], lanes: &[usize]) -> Result<Bindings<DualSVec64<LANES>>, SolveError> {
+    let mut overrides: Bindings<DualSVec64<LANES>> = values.iter().map(|(name, v)| (name, DualSVec64::from_re(v))).collect();
+    let plain = bind(model, values)?;
+    for (lane, &j) in lanes.iter().enumerate() {
+        let value = plain.get(&wrt[j]).ok_or_else(|| UnboundParameter { name: wrt[j].clone() })?;
+        overrides.set(wrt[j].clone(), DualSVec64::from_re(value).derivative(lane));
+    }
+    bind(model, &overrides)
+}
+
+/// Differences over ±1, one-sided at 1.
+fn integer_differences(
+    model: &Model,
+    values: &Bindings,
+    name: &str,
+    measures: &[Measure],
+    options: &SolveOptions,
+    column: &mut nalgebra::DVectorViewMut<'_, f64>,
+) -> Result<(), SolveError> {
+    let at = bind(model, values)?.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
+    let below = if at > 1.0 { at - 1.0 } else { at };
+    let above = at + 1.0;
+    let solve_at = |value: f64| -> Result<Solution, SolveError> {
+        let mut moved = values.clone();
+        moved.set(name, value);
+        solve(model, &moved, options)
+    };
+    let (low, high) = (solve_at(below)?, solve_at(above)?);
+    for (i, m) in measures.iter().enumerate() {
+        column[i] = (measure::value(model, &high, m)? - measure::value(model, &low, m)?) / (above - below);
+    }
+    Ok(())
+}
+
+/// Names of the parameters that are a number of servers, threads, customers or copies.
+pub fn multiplicity_parameters(model: &Model) -> BTreeSet<String> {
+    let processors = model.processors.iter().flat_map(|p| [&p.multiplicity, &p.replication]);
+    let tasks = model.tasks.iter().flat_map(|t| [&t.multiplicity, &t.replication]);
+    processors.chain(tasks).filter_map(|n| n.parameter().map(str::to_owned)).collect()
+}
+
+/// Values of all parameters: those given, and the model's own definitions for the rest.
+fn bind<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Bindings<S>, SolveError> {
+    model.bindings(values).map_err(|e| SolveError::Unusable { element: "parameters".into(), reason: e.to_string() })
 }

@@ -1,0 +1,275 @@
+//! The layered approximation: one global fixed point over the waits of all calls.
+//!
+//! Input: a model with its parameters bound. Output: [`Results`], with derivatives when the scalar carries them.
+//! The unknown is the mean wait `W_a` of every *arc* `a`: the requests that one node (a phase of an entry) sends to one
+//! entry, or its visits to its processor. A sweep computes
+//!
+//! 1. elapsed times and flows from the waits ([`flow`]),
+//! 2. which jobs can meet ([`exclusion`]),
+//! 3. the wait of every arc at its station from what it finds there ([`station`], [`residual`]),
+//!
+//! and is repeated until no wait changes; around it stands a Linearizer over the customers ([`linearizer`]).
+//! There are no submodels, and so no choice of layering and no surrogate delays to keep consistent.
+//!
+//! Derivatives: every stage is first solved in plain numbers; the same sweep over dual numbers, started from that solution,
+//! then converges in its derivatives at the rate at which the values converged (the tangent of a fixed point is a fixed point).
+//! The values are not differentiated through their transient.
+//!
+//! Assumptions and what is left: second phases at processors are up to a few per cent optimistic; pools of two to four threads at
+//! middle load likewise. Not taken here: and-forks, priorities, replication, locks, fair-share scheduling; they are refused by name.
+//!
+//! Sources: Reiser & Lavenberg 1980 (arrival theorem); Chandy & Neuse 1982 (Linearizer); Rolia & Sevcik 1995, Woodside et al.
+//! 1995, Franks 1999 (layers, second phases); Schweitzer 1979. Path exclusion, gap-limited rests and thread removal are
+//! derived where they stand.
+
+mod compile;
+mod exclusion;
+mod flow;
+mod linearizer;
+mod outcome;
+mod residual;
+mod station;
+
+use self::{
+    compile::{Net, compile},
+    exclusion::{Exclusion, exclusion},
+    flow::{Flow, Waits, first_phase, flow},
+    linearizer::{Changes, Populations, Presence},
+    station::{Layout, StationState, Sweep, station_waits},
+};
+use super::{SolveError, SolveOptions, results::Results};
+use crate::model::{Bindings, Model, Scalar};
+
+/// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes nothing that is measurable.
+const ROUNDS: usize = 2;
+/// Rises of the residual before the step is halved.
+const PATIENCE: usize = 3;
+/// Smallest step.
+const LEAST_STEP: f64 = 0.02;
+/// Waits below this fraction of their cycle count as zero in the test for convergence.
+const NEGLIGIBLE_WAIT: f64 = 1e-7;
+
+/// The plain-number solution of every stage, from which the same stages over dual numbers start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    stages: Vec<Settled>,
+}
+
+/// Where a stage's fixed point settled.
+#[derive(Clone, Debug)]
+struct Settled {
+    wait: Vec<f64>,
+    probability: Vec<f64>,
+    stations: Vec<(Vec<f64>, Vec<f64>)>,
+    step: f64,
+}
+
+/// The result with the trace that a run over dual numbers can start from.
+pub(super) struct Solved<S> {
+    pub results: Results<S>,
+    pub trace: Trace,
+}
+
+/// Solves `model` under `values`. With a `warm` trace (of the same model under the same values) only derivatives are left to iterate.
+pub(super) fn solve<S: Scalar>(
+    model: &Model,
+    values: &Bindings<S>,
+    options: &SolveOptions,
+    warm: Option<&Trace>,
+) -> Result<Solved<S>, SolveError> {
+    let net = compile(model, values)?;
+    let mut solver = LayeredSolver::new(&net, options, warm);
+    let last = solver.run();
+    outcome::check_open_load(&net, &last.flow)?;
+    let results = outcome::results(&net, &last, &solver.record);
+    Ok(Solved { results, trace: solver.trace })
+}
+
+/// How the fixed points went.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub sweeps: usize,
+    pub converged: bool,
+    pub residual: f64,
+}
+
+struct LayeredSolver<'a, S> {
+    net: &'a Net<S>,
+    options: &'a SolveOptions,
+    warm: Option<&'a Trace>,
+    layouts: Vec<Layout>,
+    trace: Trace,
+    record: Record,
+}
+
+/// A solved stage.
+pub(super) struct Stage<S> {
+    pub waits: Waits<S>,
+    pub flow: Flow<S>,
+    exclusion: Exclusion<S>,
+    stations: Vec<StationState<S>>,
+}
+
+impl<'a, S: Scalar> LayeredSolver<'a, S> {
+    fn new(net: &'a Net<S>, options: &'a SolveOptions, warm: Option<&'a Trace>) -> Self {
+        let layouts = (0..net.stations.len()).map(|s| Layout::new(net, s)).collect();
+        let record = Record { sweeps: 0, converged: true, residual: 0.0 };
+        Self { net, options, warm, layouts, trace: Trace::default(), record }
+    }
+
+    fn run(&mut self) -> Stage<S> {
+        let net = self.net;
+        let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
+        let mut changes = Changes::none(net.arcs.len(), net.classes.len());
+        let mut at_full = self.stage(&full, &changes, None);
+        let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
+        for _ in 1..ROUNDS {
+            let mut next = changes.clone();
+            let present = presence(net, &at_full);
+            for c in 0..net.classes.len() {
+                let mut less = full.clone();
+                less[c] -= 1.0;
+                let stage = self.stage(&less, &changes, Some(at_less[c].as_ref().unwrap_or(&at_full)));
+                next.set(net, &at_full.exclusion, c, full[c], &present, &presence(net, &stage));
+                at_less[c] = Some(stage);
+            }
+            changes = next;
+            at_full = self.stage(&full, &changes, Some(&at_full));
+        }
+        at_full
+    }
+
+    /// The fixed point at `customers`, started from the warm trace, from `like` or from no waits.
+    fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>) -> Stage<S> {
+        let caps = caps(self.net, customers);
+        let populations = Populations { customers, changes, caps: &caps };
+        let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
+        let mut point = Point::start(self.net, &self.layouts, settled, like);
+        let mut step = settled.map_or(1.0, |s| s.step);
+        let (mut best, mut rises) = (f64::INFINITY, 0);
+        let mut converged = false;
+        for _ in 0..self.options.max_iterations {
+            let next = self.sweep(&point, &populations);
+            let change = point.distance(&next, self.net);
+            self.record.sweeps += 1;
+            self.record.residual = change;
+            if change < self.options.tolerance {
+                converged = true;
+                point = next;
+                break;
+            }
+            rises = if change > best { rises + 1 } else { 0 };
+            best = best.min(change);
+            if rises >= PATIENCE && step > LEAST_STEP {
+                (step, rises, best) = (step * 0.5, 0, change);
+            }
+            point.move_towards(&next, step);
+        }
+        self.record.converged &= converged;
+        self.trace.stages.push(point.settled(step));
+        let flow = flow(self.net, &point.waits, customers);
+        let exclusion = exclusion(self.net, &flow);
+        Stage { waits: point.waits, flow, exclusion, stations: point.stations }
+    }
+
+    fn sweep(&self, point: &Point<S>, populations: &Populations<'_, S>) -> Point<S> {
+        let flow = flow(self.net, &point.waits, populations.customers);
+        let exclusion = exclusion(self.net, &flow);
+        let sweep = Sweep { net: self.net, flow: &flow, exclusion: &exclusion, waits: &point.waits, populations };
+        let mut next = Point { waits: Waits::none(self.net.arcs.len()), stations: Vec::with_capacity(self.layouts.len()) };
+        for (s, layout) in self.layouts.iter().enumerate() {
+            let new = station_waits(&sweep, s, layout, &point.stations[s]);
+            for (i, &a) in self.net.stations[s].arcs.iter().enumerate() {
+                next.waits.wait[a] = new.wait[i];
+                next.waits.probability[a] = new.probability[i];
+            }
+            next.stations.push(new.state);
+        }
+        next
+    }
+}
+
+/// The unknowns of the fixed point.
+struct Point<S> {
+    waits: Waits<S>,
+    stations: Vec<StationState<S>>,
+}
+
+impl<S: Scalar> Point<S> {
+    fn start(net: &Net<S>, layouts: &[Layout], settled: Option<&Settled>, like: Option<&Stage<S>>) -> Self {
+        let lift = |values: &[f64]| values.iter().map(|&v| S::from(v)).collect::<Vec<S>>();
+        if let Some(s) = settled {
+            let stations = s.stations.iter().map(|(removal, boost)| StationState { removal: lift(removal), boost: lift(boost) }).collect();
+            return Self { waits: Waits { wait: lift(&s.wait), probability: lift(&s.probability) }, stations };
+        }
+        if let Some(stage) = like {
+            return Self { waits: stage.waits.clone(), stations: stage.stations.clone() };
+        }
+        Self { waits: Waits::none(net.arcs.len()), stations: layouts.iter().map(StationState::new).collect() }
+    }
+
+    fn settled(&self, step: f64) -> Settled {
+        let lower = |values: &[S]| values.iter().map(Scalar::value).collect::<Vec<f64>>();
+        Settled {
+            wait: lower(&self.waits.wait),
+            probability: lower(&self.waits.probability),
+            stations: self.stations.iter().map(|s| (lower(&s.removal), lower(&s.boost))).collect(),
+            step,
+        }
+    }
+
+    /// Largest relative change of a wait, in value or derivative.
+    fn distance(&self, next: &Self, net: &Net<S>) -> f64 {
+        let longest = next.waits.wait.iter().fold(0.0_f64, |m, w| m.max(w.value()));
+        let steepest = next.waits.wait.iter().flat_map(|w| w.derivatives()).fold(f64::MIN_POSITIVE, |m, d| m.max(d.abs()));
+        let mut most = 0.0_f64;
+        for (a, (&old, &new)) in self.waits.wait.iter().zip(&next.waits.wait).enumerate() {
+            let service = net.arcs[a].visits.value().max(f64::MIN_POSITIVE).recip();
+            let scale = new.value().max(NEGLIGIBLE_WAIT * longest.max(service.min(longest))).max(f64::MIN_POSITIVE);
+            let difference = new - old;
+            most = most.max(difference.value().abs() / scale);
+            for d in difference.derivatives() {
+                most = most.max(d.abs() / steepest);
+            }
+        }
+        most
+    }
+
+    fn move_towards(&mut self, next: &Self, step: f64) {
+        let blend = |old: &mut [S], new: &[S]| {
+            for (o, &n) in old.iter_mut().zip(new) {
+                *o = if step >= 1.0 { n } else { *o + (n - *o) * step };
+            }
+        };
+        blend(&mut self.waits.wait, &next.waits.wait);
+        blend(&mut self.waits.probability, &next.waits.probability);
+        for (old, new) in self.stations.iter_mut().zip(&next.stations) {
+            blend(&mut old.removal, &new.removal);
+            blend(&mut old.boost, &new.boost);
+        }
+    }
+}
+
+/// Largest numbers of busy threads when there are so many `customers`.
+fn caps<S: Scalar>(net: &Net<S>, customers: &[f64]) -> Vec<f64> {
+    net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect()
+}
+
+/// Mean requests waiting and in service at the arcs.
+fn presence<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Presence<S> {
+    let mut present = Presence { waiting: Vec::new(), first: Vec::new(), late: Vec::new() };
+    for (a, arc) in net.arcs.iter().enumerate() {
+        let rate = stage.flow.arc_rate[a];
+        present.waiting.push(rate * stage.waits.wait[a]);
+        let Some(entry) = arc.target else {
+            let demand = arc.source.node().map_or(S::from(0.0), |n| net.nodes[n].demand / net.nodes[n].slices);
+            present.first.push(rate * demand);
+            present.late.push(S::from(0.0));
+            continue;
+        };
+        present.first.push(rate * first_phase(net, &stage.flow.elapsed, a));
+        let late = net.entries[entry].phases[1..].iter().flatten().fold(S::from(0.0), |sum, &n| sum + stage.flow.elapsed[n]);
+        present.late.push(rate * late);
+    }
+    present
+}

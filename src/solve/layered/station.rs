@@ -1,0 +1,490 @@
+//! Waits at one station (step 4 of the sweep).
+//!
+//! One FCFS server; `a` the arrival, `b` an arc whose requests it may meet:
+//!
+//! ```text
+//! W_a = Σ_b E_ab [R_ib q_b h_b + u_b r_ab]        E_ab = K_ab G_ab B_ib
+//! q_b = ℓ_b W_b,  u_b = ℓ_b s_b,  h_b = s_b1 + s_b2,  r_ab = κ̂_ab s_b1 (1 + c_b²)/2 + s_b2
+//! ```
+//!
+//! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
+//! probability that all servers are busy. Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
+//!
+//! | symbol | here | is |
+//! |---|---|---|
+//! | `K` | [`super::exclusion`] | path exclusion |
+//! | `G` | `Seen` | population correction: `Σ_c ρ_a(c) (1 - ρ_b(c)/N_c + F_bc) + 1 - Σρ_a` |
+//! | `R` | `removal` | those waiting, without whom the arrival's own thread made wait |
+//! | `B` | `boost` | `1/(1 - φ)`: how much faster the other pool circulates without that thread |
+//! | `κ̂` | [`super::residual`] | rest of a service after a gap, relative to the mean exponential service |
+//! | `u_b2` | `late` | load in second phases: the own thread's share is replaced by the chance of overtaking it |
+//!
+//! `R` and `B` come from the decomposition `W_b = Σ_x (α_bx W_x + β_bx)` of the last sweep: without the thread of node `i`,
+//! `w_b = Σ_x K_ix (α_bx w_x + β_bx)` and `R_ib = w_b / W_b`; `φ = Σ_{b of the pool} ℓ_b Σ_x (α_bx W_x + β_bx)(1 - K_ix) / m`.
+//! Together they are exact for two customers of equal service.
+
+use super::{
+    super::erlang::erlang_c,
+    compile::{Discipline, Net, Source},
+    exclusion::{Exclusion, kin_of},
+    flow::{Flow, Waits, first_phase},
+    linearizer::Populations,
+    residual::gap_factor,
+};
+use crate::model::Scalar;
+
+/// Weight of the excess variation of a task's service in its rest. Fitted, not derived: with weight 1 the effect is
+/// overestimated, since a slow service also slows the tasks that feed the queue.
+const VARIATION_WEIGHT: f64 = 0.35;
+/// Bound on `φ`, beyond which the boost is not believed.
+const MAX_BOOST_SHARE: f64 = 0.9;
+/// Gauss-Seidel passes over the removal system in a sweep; its state is kept, so that the passes go on where they stopped.
+const REMOVAL_PASSES: usize = 2;
+/// Gaps shorter than this fraction of the mean service count as this long.
+const SHORTEST_GAP: f64 = 1e-6;
+/// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
+const COIN: f64 = 0.5;
+/// With fewer sources than this many times the servers, `(û/m)^m` is the better chance of finding all servers busy.
+const FEW_SOURCES: f64 = 4.0;
+
+/// Which arcs meet at a station, grouped by who sends them.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// Distinct sending tasks whose threads are held.
+    pub pools: Vec<usize>,
+    /// Position in `pools` of each arc's sender.
+    pub pool_of: Vec<Option<usize>>,
+    /// Distinct held nodes.
+    pub groups: Vec<usize>,
+    /// Position in `groups` of each arc's node.
+    pub group_of: Vec<Option<usize>>,
+}
+
+impl Layout {
+    pub fn new<S>(net: &Net<S>, station: usize) -> Self {
+        let mut layout = Self { pools: Vec::new(), pool_of: Vec::new(), groups: Vec::new(), group_of: Vec::new() };
+        let place = |list: &mut Vec<usize>, item: usize| {
+            list.iter().position(|&x| x == item).unwrap_or_else(|| {
+                list.push(item);
+                list.len() - 1
+            })
+        };
+        for &a in &net.stations[station].arcs {
+            let held = net.arcs[a].source.held();
+            layout.pool_of.push(held.map(|node| place(&mut layout.pools, net.nodes[node].task)));
+            layout.group_of.push(held.map(|node| place(&mut layout.groups, node)));
+        }
+        layout
+    }
+}
+
+/// What a station keeps from sweep to sweep besides the waits.
+#[derive(Clone, Debug)]
+pub(super) struct StationState<S> {
+    /// `w_b` without the thread of a group's node, `groups × arcs`.
+    pub removal: Vec<S>,
+    /// `φ`, `groups × pools`.
+    pub boost: Vec<S>,
+}
+
+impl<S: Scalar> StationState<S> {
+    pub fn new(layout: &Layout) -> Self {
+        let zero = S::from(0.0);
+        Self {
+            removal: vec![zero; layout.groups.len() * layout.group_of.len()],
+            boost: vec![zero; layout.groups.len() * layout.pools.len()],
+        }
+    }
+}
+
+/// All that a station's waits depend on.
+pub(super) struct Sweep<'a, S> {
+    pub net: &'a Net<S>,
+    pub flow: &'a Flow<S>,
+    pub exclusion: &'a Exclusion<S>,
+    pub waits: &'a Waits<S>,
+    pub populations: &'a Populations<'a, S>,
+}
+
+/// One arc as its station sees it.
+#[derive(Clone, Copy, Debug)]
+struct Visit<S> {
+    arc: usize,
+    rate: S,
+    wait: S,
+    /// Service until the reply.
+    first: S,
+    /// Service after it.
+    late: S,
+    first_cvsq: S,
+    late_cvsq: S,
+    gap: Gap<S>,
+}
+
+/// How long an arriving thread was away: a mixture of short gaps inside an execution and long ones between executions.
+#[derive(Clone, Copy, Debug)]
+struct Gap<S> {
+    short_share: S,
+    short: S,
+    long: S,
+}
+
+/// New waits, their probabilities and the state of a station.
+pub(super) struct NewWaits<S> {
+    pub wait: Vec<S>,
+    pub probability: Vec<S>,
+    pub state: StationState<S>,
+}
+
+/// Solves one station for the arrivals that the last sweep's waits imply.
+pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, state: &StationState<S>) -> NewWaits<S> {
+    StationSweep::new(sweep, station, layout, state).run()
+}
+
+struct StationSweep<'a, S> {
+    sweep: &'a Sweep<'a, S>,
+    layout: &'a Layout,
+    state: &'a StationState<S>,
+    servers: f64,
+    discipline: Discipline,
+    visits: Vec<Visit<S>>,
+    mean_service: S,
+    /// Sources that can be at the station together.
+    sources: f64,
+    /// `K` between an arc's node and every arc, `arcs × arcs`.
+    keep: Vec<S>,
+}
+
+impl<'a, S: Scalar> StationSweep<'a, S> {
+    fn new(sweep: &'a Sweep<'a, S>, station: usize, layout: &'a Layout, state: &'a StationState<S>) -> Self {
+        let it = &sweep.net.stations[station];
+        let mut visits: Vec<Visit<S>> = it.arcs.iter().map(|&a| visit(sweep, a)).collect();
+        set_gaps(sweep, layout, &mut visits);
+        let (mut rate, mut load) = (S::from(0.0), S::from(0.0));
+        for v in &visits {
+            rate += v.rate;
+            load += v.rate * (v.first + v.late);
+        }
+        let mean_service = if rate > 0.0 { load / rate } else { S::from(0.0) };
+        let open = layout.pool_of.iter().any(Option::is_none);
+        let sources = if open { f64::INFINITY } else { layout.pools.iter().map(|&t| sweep.populations.cap(sweep.net, t)).sum() };
+        let keep = keep_factors(sweep, &visits);
+        Self { sweep, layout, state, servers: it.servers, discipline: it.discipline, visits, mean_service, sources, keep }
+    }
+
+    fn run(&self) -> NewWaits<S> {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        let mut new = NewWaits { wait: vec![zero; n], probability: vec![zero; n], state: self.state.clone() };
+        if self.servers.is_infinite() || self.sources <= self.servers && !self.has_late_work() {
+            return new;
+        }
+        let (mut alpha, mut beta) = (vec![zero; n * n], vec![zero; n * n]);
+        for b in 0..n {
+            let extra = self.decompose(b, &mut alpha[b * n..(b + 1) * n], &mut beta[b * n..(b + 1) * n], &mut new.probability[b]);
+            new.wait[b] = (0..n).fold(extra, |sum, x| sum + alpha[b * n + x] * self.visits[x].wait + beta[b * n + x]);
+        }
+        self.update_removal(&mut new.state, &alpha, &beta);
+        self.update_boost(&mut new.state, &alpha, &beta);
+        new
+    }
+
+    fn has_late_work(&self) -> bool {
+        self.visits.iter().any(|v| v.late > 0.0)
+    }
+
+    /// Fills the row of arc `a`: the coefficient of each `W_x` and the part due to work in service. Returns what is due to
+    /// neither (the callee's second phase that starts on the same processor at the reply).
+    fn decompose(&self, a: usize, alpha: &mut [S], beta: &mut [S], probability: &mut S) -> S {
+        let zero = S::from(0.0);
+        let me = &self.visits[a];
+        let n = self.visits.len();
+        let mut busy = zero;
+        for x in 0..n {
+            let it = &self.visits[x];
+            if it.rate <= 0.0 {
+                continue;
+            }
+            let seen = self.sweep.populations.seen(self.sweep.net, self.sweep.exclusion, me.arc, it.arc);
+            let boost = self.boost(a, x);
+            let keep = self.keep[a * n + x] * boost;
+            let queue = keep * seen.waiting * self.removal_ratio(a, x) * it.rate;
+            let first = keep * seen.first * it.rate * it.first;
+            let (late, overtaken) = self.late_load(a, x, seen.late);
+            if self.discipline == Discipline::Sharing {
+                busy += first + late;
+                alpha[x] = queue * me.first;
+                beta[x] = (first + late) * me.first;
+                continue;
+            }
+            let rest_first = self.rest_ratio(a, x) * it.first * (it.first_cvsq + 1.0) * 0.5 + it.late;
+            let rest_late = it.late * (it.late_cvsq + 1.0) * 0.5;
+            busy += first + late + overtaken;
+            alpha[x] = queue * (it.first + it.late);
+            beta[x] = first * rest_first + (late + overtaken) * rest_late;
+        }
+        self.scale_to_servers(alpha, beta, busy, probability);
+        self.first_slice(a)
+    }
+
+    /// From one server to `m`: those waiting leave `m` times faster, and what is in service matters only when all are busy.
+    fn scale_to_servers(&self, alpha: &mut [S], beta: &mut [S], busy: S, probability: &mut S) {
+        let one = S::from(1.0);
+        if self.servers <= 1.0 {
+            *probability = if busy > 1.0 { one } else { busy };
+            return;
+        }
+        let all_busy = self.all_busy(busy);
+        *probability = all_busy;
+        let share = if busy > 0.0 { all_busy / busy } else { S::from(0.0) };
+        alpha.iter_mut().for_each(|x| *x /= self.servers);
+        beta.iter_mut().for_each(|x| *x *= share / self.servers);
+    }
+
+    /// `Π`: chance that an arrival finds all servers busy, at the load it sees.
+    fn all_busy(&self, busy: S) -> S {
+        let m = self.servers;
+        if self.sources - 1.0 < m && !self.has_late_work() {
+            return S::from(0.0);
+        }
+        if self.sources < FEW_SOURCES * m {
+            return if busy >= m { S::from(1.0) } else { (busy / m).powf(m) };
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
+        erlang_c(m as u32, busy)
+    }
+
+    /// `κ̂`.
+    fn rest_ratio(&self, a: usize, x: usize) -> S {
+        let (gap, it) = (&self.visits[a].gap, &self.visits[x]);
+        let one = S::from(1.0);
+        let relative = |z: S| gap_factor(z, it.first, it.first_cvsq) / gap_factor(z, self.mean_service, one);
+        if !gap.long.value().is_finite() && gap.short_share <= 0.0 {
+            return one;
+        }
+        let mut ratio = (one - gap.short_share) * relative(gap.long);
+        if gap.short_share > 0.0 {
+            ratio += gap.short_share * relative(gap.short);
+        }
+        ratio
+    }
+
+    /// Second-phase load of arc `x` that arc `a` sees: that of other threads, and the own thread's, overtaken.
+    fn late_load(&self, a: usize, x: usize, seen: S) -> (S, S) {
+        let (me, it) = (&self.visits[a], &self.visits[x]);
+        let zero = S::from(0.0);
+        if it.late <= 0.0 {
+            return (zero, zero);
+        }
+        let load = it.rate * it.late;
+        let (Some(mine), Some(theirs)) = (self.layout.pool_of[a], self.layout.pool_of[x]) else { return (load * seen, zero) };
+        if mine != theirs {
+            return (load * seen, zero);
+        }
+        let threads = self.sweep.populations.cap(self.sweep.net, self.layout.pools[mine]);
+        if threads.is_infinite() {
+            return (load * seen, zero);
+        }
+        let others = load * (1.0 - threads.recip());
+        let pool_rate = self.pool_rate(mine);
+        if pool_rate <= 0.0 {
+            return (others, zero);
+        }
+        let gap = &me.gap;
+        let within = |z: S| it.late / (it.late + z);
+        let mut overtaking = gap.short_share * within(gap.short);
+        if gap.long.value().is_finite() {
+            overtaking += (S::from(1.0) - gap.short_share) * within(gap.long);
+        }
+        (others, it.rate / pool_rate * overtaking)
+    }
+
+    fn pool_rate(&self, pool: usize) -> S {
+        self.visits.iter().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)).fold(S::from(0.0), |sum, (v, _)| sum + v.rate)
+    }
+
+    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.
+    fn first_slice(&self, a: usize) -> S {
+        let net = self.sweep.net;
+        let zero = S::from(0.0);
+        let arc = &net.arcs[self.visits[a].arc];
+        let (None, Some(node)) = (arc.target, arc.source.held()) else { return zero };
+        if !self.servers.is_finite() || self.servers > 1.0 {
+            return zero;
+        }
+        let it = &net.nodes[node];
+        let mut extra = zero;
+        for group in &it.calls {
+            let Some(callee) = net.arcs[group.arc].target else { continue };
+            let Some(late) = net.entries[callee].phases[1] else { continue };
+            if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
+                let slice = net.nodes[late].demand / net.nodes[late].slices;
+                extra += net.arcs[group.arc].visits / it.slices * slice * COIN;
+            }
+        }
+        extra
+    }
+
+    fn removal_ratio(&self, a: usize, x: usize) -> S {
+        let Some(group) = self.layout.group_of[a] else { return S::from(1.0) };
+        let with = self.visits[x].wait;
+        if with <= 0.0 {
+            return S::from(1.0);
+        }
+        let ratio = self.state.removal[group * self.visits.len() + x] / with;
+        if ratio > 1.0 { S::from(1.0) } else { ratio }
+    }
+
+    fn boost(&self, a: usize, x: usize) -> S {
+        let (Some(group), Some(pool)) = (self.layout.group_of[a], self.layout.pool_of[x]) else { return S::from(1.0) };
+        (S::from(1.0) - self.state.boost[group * self.layout.pools.len() + pool]).recip()
+    }
+
+    /// The first arc of each group: its row of `keep` is the group's.
+    fn group_rows(&self) -> Vec<usize> {
+        (0..self.layout.groups.len()).map(|g| self.layout.group_of.iter().position(|&x| x == Some(g)).unwrap_or(0)).collect()
+    }
+
+    fn update_removal(&self, state: &mut StationState<S>, alpha: &[S], beta: &[S]) {
+        let n = self.visits.len();
+        for (group, row) in self.group_rows().into_iter().enumerate() {
+            let keep = &self.keep[row * n..(row + 1) * n];
+            let w = &mut state.removal[group * n..(group + 1) * n];
+            for _ in 0..REMOVAL_PASSES {
+                for b in 0..n {
+                    w[b] = (0..n).fold(S::from(0.0), |sum, x| sum + keep[x] * (alpha[b * n + x] * w[x] + beta[b * n + x]));
+                }
+            }
+        }
+    }
+
+    fn update_boost(&self, state: &mut StationState<S>, alpha: &[S], beta: &[S]) {
+        let n = self.visits.len();
+        let n_pools = self.layout.pools.len();
+        for (group, row) in self.group_rows().into_iter().enumerate() {
+            let keep = &self.keep[row * n..(row + 1) * n];
+            let phi = &mut state.boost[group * n_pools..(group + 1) * n_pools];
+            phi.fill(S::from(0.0));
+            for b in 0..n {
+                let Some(pool) = self.layout.pool_of[b] else { continue };
+                let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
+                if threads.is_infinite() || threads <= 0.0 {
+                    continue;
+                }
+                let caused = (0..n).fold(S::from(0.0), |sum, x| {
+                    sum + (alpha[b * n + x] * self.visits[x].wait + beta[b * n + x]) * (S::from(1.0) - keep[x])
+                });
+                phi[pool] += self.visits[b].rate * caused / threads;
+            }
+            for share in phi.iter_mut().filter(|share| **share > MAX_BOOST_SHARE) {
+                *share = S::from(MAX_BOOST_SHARE);
+            }
+        }
+    }
+}
+
+fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize) -> Visit<S> {
+    let net = sweep.net;
+    let arc = &net.arcs[a];
+    let (zero, one) = (S::from(0.0), S::from(1.0));
+    let gap = Gap { short_share: zero, short: zero, long: S::from(f64::INFINITY) };
+    let (rate, wait) = (sweep.flow.arc_rate[a], sweep.waits.wait[a]);
+    let Some(entry) = arc.target else {
+        let Source::Held(node) = arc.source else { unreachable!("only a thread runs on a processor") };
+        let it = &net.nodes[node];
+        let first = it.demand / it.slices;
+        return Visit { arc: a, rate, wait, first, late: zero, first_cvsq: it.cvsq, late_cvsq: one, gap };
+    };
+    let weighted = |mean: S, variance: S| {
+        if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * VARIATION_WEIGHT } else { one }
+    };
+    let phases = net.entries[entry].phases;
+    let first = first_phase(net, &sweep.flow.elapsed, a);
+    let first_variance = phases[0].map_or(zero, |n| sweep.flow.variance[n]);
+    let (mut late, mut late_variance) = (zero, zero);
+    for node in phases[1..].iter().flatten() {
+        late += sweep.flow.elapsed[*node];
+        late_variance += sweep.flow.variance[*node];
+    }
+    Visit { arc: a, rate, wait, first, late, first_cvsq: weighted(first, first_variance), late_cvsq: weighted(late, late_variance), gap }
+}
+
+fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>]) {
+    let net = sweep.net;
+    let zero = S::from(0.0);
+    for (group, &node) in layout.groups.iter().enumerate() {
+        let (mut y, mut inside) = (zero, zero);
+        let mut host = false;
+        for (v, _) in visits.iter().zip(&layout.group_of).filter(|(_, g)| **g == Some(group)) {
+            y += net.arcs[v.arc].visits;
+            inside += net.arcs[v.arc].visits * (v.wait + v.first);
+            host = net.arcs[v.arc].target.is_none();
+        }
+        let away = sweep.flow.elapsed[node] - inside;
+        let away = if away > 0.0 { away } else { zero };
+        let (share, gaps) = if host { ((y - 1.0) / y, y - 1.0) } else { (y / (y + 1.0), y + 1.0) };
+        let short = if gaps > 0.0 { away / gaps } else { zero };
+        for (v, _) in visits.iter_mut().zip(&layout.group_of).filter(|(_, g)| **g == Some(group)) {
+            v.gap.short_share = share;
+            v.gap.short = short;
+        }
+    }
+    for (pool, &task) in layout.pools.iter().enumerate() {
+        set_long_gap(sweep, layout, visits, pool, task);
+    }
+}
+
+fn set_long_gap<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], pool: usize, task: usize) {
+    let zero = S::from(0.0);
+    let threads = sweep.populations.cap(sweep.net, task);
+    let (mut rate, mut inside, mut short, mut short_time) = (zero, zero, zero, zero);
+    let mut service = zero;
+    for (v, _) in visits.iter().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+        rate += v.rate;
+        inside += v.rate * (v.wait + v.first);
+        service += v.rate * v.first;
+        short += v.rate * v.gap.short_share;
+        short_time += v.rate * v.gap.short_share * v.gap.short;
+    }
+    if threads.is_infinite() || rate <= 0.0 {
+        return;
+    }
+    let least = service / rate * SHORTEST_GAP + f64::MIN_POSITIVE;
+    let floor = |z: S| if z > least { z } else { least };
+    let away = (S::from(threads) - inside) / rate;
+    let long_share = S::from(1.0) - short / rate;
+    let long = if long_share > SHORTEST_GAP { (away - short_time / rate) / long_share } else { away };
+    for (v, _) in visits.iter_mut().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+        v.gap.long = floor(long);
+        v.gap.short = floor(v.gap.short);
+    }
+}
+
+/// `K` between the arcs of a station. The first slice of a second phase starts at the reply, so it meets what its first
+/// phase could have met.
+fn keep_factors<S: Scalar>(sweep: &Sweep<'_, S>, visits: &[Visit<S>]) -> Vec<S> {
+    let net = sweep.net;
+    let one = S::from(1.0);
+    let kin: Vec<Option<usize>> = visits.iter().map(|v| net.arcs[v.arc].source.held().map(|node| kin_of(net, node))).collect();
+    let mut keep = Vec::with_capacity(visits.len() * visits.len());
+    for (a, v) in visits.iter().enumerate() {
+        let first_slice = net.arcs[v.arc].source.held().and_then(|node| {
+            let it = &net.nodes[node];
+            let late_slice = net.arcs[v.arc].target.is_none() && it.phase > 0 && net.tasks[it.task].class.is_none();
+            late_slice.then(|| (it.entry, it.slices.recip()))
+        });
+        for other in &kin {
+            keep.push(match (kin[a], *other) {
+                (Some(i), Some(j)) => {
+                    let k = sweep.exclusion.factor(i, j);
+                    match first_slice {
+                        Some((entry, weight)) => k * (one - weight) + sweep.exclusion.factor(entry, j) * weight,
+                        None => k,
+                    }
+                }
+                _ => one,
+            });
+        }
+    }
+    keep
+}

@@ -1,0 +1,221 @@
+//! Reading a measure from results: the words of [`crate::model::Measure`] as numbers.
+
+use super::{ResultCallKind, Solution, SolveError, results::Results};
+use crate::model::{Measure, Model, Scalar};
+
+fn unknown(measure: &Measure, reason: String) -> SolveError {
+    SolveError::UnknownMeasure { measure: measure.clone(), reason }
+}
+
+/// The value of `measure` in `solution` of `model`.
+///
+/// # Errors
+/// [`SolveError::UnknownMeasure`] when the model has no such element, or the element no such result.
+pub fn value(model: &Model, solution: &Solution, measure: &Measure) -> Result<f64, SolveError> {
+    evaluate(model, &Results::from_solution(model, solution), measure)
+}
+
+/// Checks that `model` has what `measure` names.
+///
+/// # Errors
+/// [`SolveError::UnknownMeasure`].
+pub fn check(model: &Model, measure: &Measure) -> Result<(), SolveError> {
+    let entry = |name: &str| {
+        model.entry(name).map(|_| ()).ok_or_else(|| unknown(measure, format!("the model has no entry \"{name}\"")))
+    };
+    match measure {
+        Measure::Throughput(name) | Measure::Utilization(name) | Measure::ResponseTime(name) | Measure::ResidenceTime(name) => {
+            locate(model, name, measure).map(|_| ())
+        }
+        Measure::ServiceTime { entry: name, .. } => entry(name),
+        Measure::Waiting { from, to, .. } => entry(from).and_then(|()| entry(to)),
+    }
+}
+
+/// The element that a measure's name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Task(usize),
+    Processor(usize),
+    Entry(usize),
+}
+
+fn locate(model: &Model, name: &str, measure: &Measure) -> Result<Element, SolveError> {
+    let (kind, bare) = name.split_once(':').unwrap_or(("", name));
+    let task = || model.tasks.iter().position(|t| t.name == bare).map(Element::Task);
+    let processor = || model.processors.iter().position(|p| p.name == bare).map(Element::Processor);
+    let entry = || model.tasks.iter().flat_map(|t| &t.entries).position(|e| e.name == bare).map(Element::Entry);
+    let found = match (kind, measure) {
+        ("task", _) => task(),
+        ("processor", Measure::Utilization(_) | Measure::ResidenceTime(_)) => processor(),
+        ("entry", _) => entry(),
+        (_, Measure::Utilization(_) | Measure::ResidenceTime(_)) => task().or_else(processor).or_else(entry),
+        _ => task().or_else(entry),
+    };
+    found.ok_or_else(|| unknown(measure, format!("the model has no task, processor or entry \"{bare}\" that has this measure")))
+}
+
+/// The value of `measure` in `results`.
+pub(super) fn evaluate<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure) -> Result<S, SolveError> {
+    match measure {
+        Measure::Throughput(name) => Ok(match locate(model, name, measure)? {
+            Element::Task(t) => results.task_throughput[t],
+            Element::Entry(e) => results.entries[e].throughput,
+            Element::Processor(_) => return Err(unknown(measure, "a processor has no throughput".into())),
+        }),
+        Measure::Utilization(name) => Ok(match locate(model, name, measure)? {
+            Element::Task(t) => results.task_utilization[t],
+            Element::Processor(p) => results.processor_utilization[p],
+            Element::Entry(e) => {
+                let entry = &results.entries[e];
+                entry.service_times.iter().fold(S::from(0.0), |sum, &s| sum + s) * entry.throughput
+            }
+        }),
+        Measure::ResponseTime(name) => response_time(model, results, measure, name),
+        Measure::ServiceTime { entry, phase } => {
+            let e = entry_index(model, measure, entry)?;
+            Ok(results.entries[e].service_times.get(usize::from(*phase) - 1).copied().unwrap_or(S::from(0.0)))
+        }
+        Measure::Waiting { from, to, phase } => waiting(model, results, measure, (from, to, usize::from(*phase) - 1)),
+        Measure::ResidenceTime(name) => residence_time(model, results, measure, name),
+    }
+}
+
+fn entry_index(model: &Model, measure: &Measure, name: &str) -> Result<usize, SolveError> {
+    model
+        .tasks
+        .iter()
+        .flat_map(|t| &t.entries)
+        .position(|e| e.name == name)
+        .ok_or_else(|| unknown(measure, format!("the model has no entry \"{name}\"")))
+}
+
+fn response_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, name: &str) -> Result<S, SolveError> {
+    let over = |busy: S, rate: S| if rate > 0.0 { busy / rate } else { S::from(0.0) };
+    match locate(model, name, measure)? {
+        Element::Task(t) if model.tasks[t].scheduling.is_reference() => Ok(over(results.task_utilization[t], results.task_throughput[t])),
+        Element::Task(t) => {
+            let first: usize = model.tasks[..t].iter().map(|t| t.entries.len()).sum();
+            let (mut time, mut rate) = (S::from(0.0), S::from(0.0));
+            for e in first..first + model.tasks[t].entries.len() {
+                time += entry_response_time(results, e) * results.entries[e].throughput;
+                rate += results.entries[e].throughput;
+            }
+            Ok(over(time, rate))
+        }
+        Element::Entry(e) => Ok(entry_response_time(results, e)),
+        Element::Processor(_) => Err(unknown(measure, "a processor has no response time".into())),
+    }
+}
+
+/// Waiting plus phase-1 service of one request, over all who send requests.
+fn entry_response_time<S: Scalar>(results: &Results<S>, e: usize) -> S {
+    let entry = &results.entries[e];
+    let first = entry.service_times.first().copied().unwrap_or(S::from(0.0));
+    let (mut waiting, mut rate) = (S::from(0.0), S::from(0.0));
+    for call in results.calls.iter().filter(|c| c.to == e) {
+        waiting += call.waiting * call.rate;
+        rate += call.rate;
+    }
+    let open = entry.throughput - rate;
+    if let Some(time) = entry.open_wait_time
+        && open > 0.0
+    {
+        waiting += (time - first) * open;
+        rate += open;
+    }
+    if rate > 0.0 { first + waiting / rate } else { first }
+}
+
+fn waiting<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, call: (&str, &str, usize)) -> Result<S, SolveError> {
+    let (from, to) = (entry_index(model, measure, call.0)?, entry_index(model, measure, call.1)?);
+    results
+        .calls
+        .iter()
+        .find(|c| c.from == from && c.to == to && (c.phase == call.2 || c.kind == ResultCallKind::Forward))
+        .map(|c| c.waiting)
+        .ok_or_else(|| unknown(measure, format!("entry \"{}\" does not call \"{}\" in phase {}", call.0, call.1, call.2 + 1)))
+}
+
+/// Time that one cycle of the customers (of all classes, by their shares) spends at a task or processor.
+fn residence_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, name: &str) -> Result<S, SolveError> {
+    let references = model.tasks.iter().zip(&results.task_throughput).filter(|(t, _)| t.scheduling.is_reference());
+    let cycles = references.fold(S::from(0.0), |sum, (_, &x)| sum + x);
+    if cycles <= 0.0 {
+        return Err(unknown(measure, "there are no customers whose cycle it could be a part of".into()));
+    }
+    let owner: Vec<usize> = model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |_| t)).collect();
+    let mut time = S::from(0.0);
+    match locate(model, name, measure)? {
+        Element::Task(t) => {
+            for call in results.calls.iter().filter(|c| owner[c.to] == t) {
+                let served = results.entries[call.to].service_times.first().copied().unwrap_or(S::from(0.0));
+                time += call.rate * (call.waiting + served);
+            }
+        }
+        Element::Processor(p) => {
+            for (entry, _) in results.entries.iter().zip(&owner).filter(|(_, t)| model.tasks[**t].processor == model.processors[p].name) {
+                time += entry.throughput * entry.host_times.iter().fold(S::from(0.0), |sum, &h| sum + h);
+            }
+        }
+        Element::Entry(e) => {
+            for call in results.calls.iter().filter(|c| c.to == e) {
+                time += call.rate * (call.waiting + results.entries[e].service_times.first().copied().unwrap_or(S::from(0.0)));
+            }
+        }
+    }
+    Ok(time / cycles)
+}
+
+impl Results<f64> {
+    /// The results behind a plain solution (a simulation's, say). What a solution does not hold, time at processors, is
+    /// what remains of service times when the calls are taken off.
+    fn from_solution(model: &Model, solution: &Solution) -> Self {
+        use super::results::{CallValues, EntryValues};
+        let names: Vec<&str> = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str()).collect();
+        let index = |name: &str| names.iter().position(|n| *n == name);
+        let entry = |name: &str| solution.entries.get(name).cloned().unwrap_or_default();
+        let calls: Vec<CallValues<f64>> = solution
+            .calls
+            .iter()
+            .filter_map(|c| {
+                let rate = entry(&c.from).throughput * c.mean;
+                let phase = usize::from(c.phase).saturating_sub(1);
+                Some(CallValues { from: index(&c.from)?, to: index(&c.to)?, phase, kind: c.kind, mean: c.mean, waiting: c.waiting, rate })
+            })
+            .collect();
+        let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
+        let entries = names
+            .iter()
+            .enumerate()
+            .map(|(e, name)| {
+                let it = entry(name);
+                let mut host_times = it.service_times.clone();
+                for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync) {
+                    if let Some(time) = host_times.get_mut(call.phase) {
+                        *time -= call.mean * (call.waiting + first(call.to));
+                    }
+                }
+                EntryValues {
+                    name: (*name).to_owned(),
+                    throughput: it.throughput,
+                    service_times: it.service_times,
+                    host_times,
+                    open_wait_time: it.open_wait_time,
+                }
+            })
+            .collect();
+        Self {
+            solver: "",
+            converged: solution.converged,
+            iterations: solution.iterations,
+            residual: solution.residual,
+            diagnostics: Vec::new(),
+            processor_utilization: model.processors.iter().map(|p| solution.processors.get(&p.name).map_or(0.0, |r| r.utilization)).collect(),
+            task_throughput: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.throughput)).collect(),
+            task_utilization: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.utilization)).collect(),
+            entries,
+            calls,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Results of a solver in model order, over any scalar: what measures are read from and the [`Solution`] is made of.
+
+use indexmap::IndexMap;
+
+use super::{CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
+use crate::model::{Model, Scalar};
+
+/// Results by index in the model: processors, tasks, and entries in the order of their tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Results<S> {
+    pub solver: &'static str,
+    pub converged: bool,
+    pub iterations: usize,
+    pub residual: f64,
+    pub diagnostics: Vec<String>,
+    /// Mean busy servers.
+    pub processor_utilization: Vec<S>,
+    /// Cycles a unit of time.
+    pub task_throughput: Vec<S>,
+    /// Mean busy threads.
+    pub task_utilization: Vec<S>,
+    pub entries: Vec<EntryValues<S>>,
+    pub calls: Vec<CallValues<S>>,
+}
+
+/// Values of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EntryValues<S> {
+    pub name: String,
+    pub throughput: S,
+    /// By phase, phase 1 first.
+    pub service_times: Vec<S>,
+    /// Time at the processor by phase, queueing included.
+    pub host_times: Vec<S>,
+    /// Arrival to end of phase 1 of open arrivals.
+    pub open_wait_time: Option<S>,
+}
+
+/// Values of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CallValues<S> {
+    /// Index of the calling entry.
+    pub from: usize,
+    /// Index of the called entry.
+    pub to: usize,
+    /// 0 for phase 1 (and for forwarding).
+    pub phase: usize,
+    pub kind: ResultCallKind,
+    /// Mean requests per execution of the calling phase; a probability for forwarding.
+    pub mean: S,
+    pub waiting: S,
+    /// Requests a unit of time.
+    pub rate: S,
+}
+
+impl<S: Scalar> Results<S> {
+    /// The solution in plain numbers.
+    pub fn solution(&self, model: &Model) -> Solution {
+        let mut solution = Solution {
+            model: model.name.clone(),
+            solver: self.solver.to_owned(),
+            converged: self.converged,
+            iterations: self.iterations,
+            residual: self.residual,
+            diagnostics: self.diagnostics.clone(),
+            ..Solution::default()
+        };
+        for (processor, u) in model.processors.iter().zip(&self.processor_utilization) {
+            solution.processors.insert(processor.name.clone(), ProcessorResult { utilization: u.value(), ..ProcessorResult::default() });
+        }
+        for (i, task) in model.tasks.iter().enumerate() {
+            let result = TaskResult {
+                throughput: self.task_throughput[i].value(),
+                utilization: self.task_utilization[i].value(),
+                ..TaskResult::default()
+            };
+            solution.tasks.insert(task.name.clone(), result);
+        }
+        solution.entries = self.entries.iter().map(|e| (e.name.clone(), e.result())).collect::<IndexMap<_, _>>();
+        solution.calls = self.calls.iter().map(|c| self.call(c)).collect();
+        solution
+    }
+
+    fn call(&self, call: &CallValues<S>) -> CallResult {
+        CallResult {
+            from: self.entries[call.from].name.clone(),
+            to: self.entries[call.to].name.clone(),
+            phase: u8::try_from(call.phase + 1).unwrap_or(u8::MAX),
+            activity: None,
+            kind: call.kind,
+            mean: call.mean.value(),
+            waiting: call.waiting.value(),
+            waiting_half_width: None,
+            loss_probability: None,
+        }
+    }
+}
+
+impl<S: Scalar> EntryValues<S> {
+    fn result(&self) -> EntryResult {
+        let busy = self.service_times.iter().fold(S::from(0.0), |sum, &s| sum + s) * self.throughput;
+        EntryResult {
+            throughput: self.throughput.value(),
+            utilization: busy.value(),
+            service_times: self.service_times.iter().map(Scalar::value).collect(),
+            open_wait_time: self.open_wait_time.as_ref().map(Scalar::value),
+            ..EntryResult::default()
+        }
+    }
+}
