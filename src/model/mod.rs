@@ -6,24 +6,36 @@
 //!
 //! | file | is |
 //! |---|---|
+//! | `types`, `activity` | the elements |
+//! | `number`, `parameter`, `expression` | numbers, `$names`, and what the model says of them |
 //! | `lqnx` | the XML of the LQN tools, read and written |
 //! | `lqn_text` | the text grammar of the LQN tools, read |
 //! | `json` | the project's own JSON, read and written |
 //! | `validate` | what makes a model unusable, named element by element |
+//! | `observation`, `spex`, `order` | what a file holds beside the model, kept for the round trip |
 //! | [`Measure`] | the text by which a result is asked for: `throughput(User)` |
 
+mod activity;
 mod expression;
 pub mod format;
 pub mod json;
+mod lexer;
 pub mod lqn_text;
 pub mod lqnx;
 mod measure;
 mod number;
+mod observation;
+mod order;
+mod parameter;
+mod spex;
 mod types;
 mod validate;
 
+pub use activity::*;
 pub use expression::{Expression, ExpressionError};
 pub use measure::{Measure, MeasureError};
 pub use number::{Bindings, Number, Scalar, UnboundParameter};
+pub use observation::{HalfWidth, Histogram, Observation, Observed};
+pub use parameter::{BindingError, Parameter, ParameterValue};
 pub use types::*;
 pub use validate::{Defect, DefectKind, Severity};

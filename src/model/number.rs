@@ -131,6 +131,31 @@ impl Number {
     }
 }
 
+/// The default of multiplicities and factors.
+pub(super) fn one() -> Number {
+    Number::Value(1.0)
+}
+
+/// The default of times and rates.
+pub(super) fn zero() -> Number {
+    Number::Value(0.0)
+}
+
+/// Whether serde may leave `n` out, its default being 1.
+pub(super) fn is_one(n: &Number) -> bool {
+    n.is(1.0)
+}
+
+/// Whether serde may leave `n` out, its default being 0.
+pub(super) fn is_zero(n: &Number) -> bool {
+    n.is(0.0)
+}
+
+/// Whether serde may leave `value` out.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Whether `name` can follow a `$`: a letter or underscore, then letters, digits, underscores; or digits alone.
 pub fn is_name(name: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || name.chars().all(|c| c.is_ascii_digit());

@@ -5,23 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Number;
-
-fn one() -> Number {
-    Number::Value(1.0)
-}
-fn zero() -> Number {
-    Number::Value(0.0)
-}
-fn is_one(n: &Number) -> bool {
-    n.is(1.0)
-}
-fn is_zero(n: &Number) -> bool {
-    n.is(0.0)
-}
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
+use super::{
+    Activity, Histogram, Number, Observation, Parameter, Phase, Precedence, Reply,
+    number::{is_default, is_one, is_zero, one, zero},
+};
 
 /// A layered queueing network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +32,12 @@ pub struct Model {
     /// Tasks, in file order.
     #[serde(default)]
     pub tasks: Vec<Task>,
+    /// Results that the file names, in file order; kept for the round trip.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observations: Vec<Observation>,
+    /// Histograms that the file asks for elsewhere than once on a phase or activity; kept for the round trip.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<Histogram>,
     /// Parts of the file that mean nothing to layerfit but must survive a round trip (LQX program, SPEX results).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<Opaque>,
@@ -81,28 +74,6 @@ pub struct Pragma {
     pub param: String,
     /// To what.
     pub value: String,
-}
-
-/// A parameter that the model gives a value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// Name without the `$`.
-    pub name: String,
-    /// Its value.
-    pub value: ParameterValue,
-}
-
-/// The value that a model gives one of its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ParameterValue {
-    /// A number.
-    Number(f64),
-    /// Several values, for a sweep over their cross product; the first is used for a single solution.
-    List(Vec<f64>),
-    /// An expression over other parameters, in the text grammar's syntax.
-    Expression(String),
 }
 
 /// A part of a model file that is kept as it stands: where it was, and its text.
@@ -399,187 +370,6 @@ pub struct Forwarding {
     pub probability: Number,
 }
 
-/// One phase of an entry: the work of phase 1 is done before the reply, that of phases 2 and 3 after it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Phase {
-    /// 1, 2 or 3.
-    pub phase: u8,
-    /// The work.
-    #[serde(flatten)]
-    pub activity: Activity,
-}
-
-/// A piece of work: demand on the processor, cut into slices by calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Activity {
-    /// Unique in its task; phases are named `<entry>_ph<number>` where a file gives no name.
-    pub name: String,
-    /// Mean demand on the processor for one execution, over all slices.
-    #[serde(default = "zero")]
-    pub host_demand: Number,
-    /// Squared coefficient of variation of a slice.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub host_demand_cvsq: Number,
-    /// Mean own think time at the start of the execution, off the processor.
-    #[serde(default = "zero", skip_serializing_if = "is_zero")]
-    pub think_time: Number,
-    /// Where > 0, the probability of a longer service time is to be reported.
-    #[serde(default = "zero", skip_serializing_if = "is_zero")]
-    pub max_service_time: Number,
-    /// Whether the numbers of calls are exact or means.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub call_order: CallOrder,
-    /// Calls, in file order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Call>,
-    /// Histogram of the service time asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<HistogramRequest>,
-}
-
-impl Activity {
-    /// Work with the given demand and no calls.
-    pub fn new(name: impl Into<String>, host_demand: impl Into<Number>) -> Self {
-        Self {
-            name: name.into(),
-            host_demand: host_demand.into(),
-            host_demand_cvsq: one(),
-            think_time: zero(),
-            max_service_time: zero(),
-            call_order: CallOrder::Stochastic,
-            calls: Vec::new(),
-            histogram: None,
-        }
-    }
-}
-
-/// How the mean numbers of calls are meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CallOrder {
-    /// Geometric numbers of calls in random order.
-    #[default]
-    Stochastic,
-    /// Exactly the given (integer) numbers, destination by destination.
-    Deterministic,
-}
-
-/// Requests to another entry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Call {
-    /// Whether the caller waits for the reply.
-    pub kind: CallKind,
-    /// The called entry.
-    pub dest: String,
-    /// Mean number of requests in one execution of the caller.
-    pub mean: Number,
-}
-
-/// Whether a caller waits for the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CallKind {
-    /// Rendezvous: the caller is blocked until the reply.
-    Sync,
-    /// Send without reply.
-    Async,
-}
-
-/// A histogram that a file asks the simulator for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HistogramRequest {
-    /// Lower end.
-    pub min: f64,
-    /// Upper end.
-    pub max: f64,
-    /// Number of bins between the ends.
-    pub bins: u32,
-}
-
-/// One step of an activity graph: what must have happened, and what follows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Precedence {
-    /// What must have happened.
-    pub pre: Pre,
-    /// What follows; nothing for branches that end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub post: Option<Post>,
-}
-
-/// The left side of a precedence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pre {
-    /// One activity.
-    Single(String),
-    /// All of the activities (or a quorum of them) have ended.
-    And {
-        /// The joined activities.
-        activities: Vec<String>,
-        /// How many must have ended; 0 for all.
-        #[serde(default = "zero", skip_serializing_if = "is_zero")]
-        quorum: Number,
-    },
-    /// Any one of the activities.
-    Or(Vec<String>),
-}
-
-impl Pre {
-    /// The activities on this side.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        match self {
-            Self::Single(name) => std::slice::from_ref(name),
-            Self::And { activities, .. } => activities.as_slice(),
-            Self::Or(names) => names.as_slice(),
-        }
-        .iter()
-        .map(String::as_str)
-    }
-}
-
-/// The right side of a precedence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Post {
-    /// One activity.
-    Single(String),
-    /// All of the activities, in parallel.
-    And(Vec<String>),
-    /// One of the activities.
-    Or(Vec<Weighted>),
-    /// A random sequence of bodies, then the end.
-    Loop {
-        /// Bodies with their mean counts.
-        bodies: Vec<Weighted>,
-        /// The activity after the loop.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        end: Option<String>,
-    },
-}
-
-/// An activity with a probability (or-fork) or a mean count (loop).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Weighted {
-    /// The activity.
-    pub activity: String,
-    /// Probability or mean count.
-    pub value: Number,
-}
-
-/// An activity that replies to an entry when it ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reply {
-    /// The entry whose caller is released.
-    pub entry: String,
-    /// The activity at whose end this happens.
-    pub activity: String,
-}
-
 impl Model {
     /// The processor of that name.
     pub fn processor(&self, name: &str) -> Option<&Processor> {
@@ -594,5 +384,33 @@ impl Model {
     /// The entry of that name with its task.
     pub fn entry(&self, name: &str) -> Option<(&Task, &Entry)> {
         self.tasks.iter().find_map(|t| t.entries.iter().find(|e| e.name == name).map(|e| (t, e)))
+    }
+
+    /// Calls `visit` with every number of the model, in file order.
+    pub(super) fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
+        let SolverParams { conv_val, it_limit, underrelax_coeff, print_int, .. } = &self.solver_params;
+        [conv_val, it_limit, underrelax_coeff, print_int].into_iter().flatten().for_each(&mut *visit);
+        for processor in &self.processors {
+            [&processor.multiplicity, &processor.replication, &processor.speed_factor, &processor.quantum].map(&mut *visit);
+            processor.groups.iter().for_each(|g| visit(&g.share));
+        }
+        for task in &self.tasks {
+            task.for_each_number(visit);
+        }
+    }
+}
+
+impl Task {
+    fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
+        [&self.multiplicity, &self.replication, &self.priority, &self.think_time, &self.queue_length].map(&mut *visit);
+        self.initial_tokens.iter().for_each(&mut *visit);
+        self.fan_out.iter().chain(&self.fan_in).for_each(|fan| visit(&fan.value));
+        for entry in &self.entries {
+            [&entry.open_arrival_rate, &entry.priority, &entry.visit_probability].into_iter().flatten().for_each(&mut *visit);
+            entry.forwarding.iter().for_each(|f| visit(&f.probability));
+            entry.phases.iter().for_each(|p| p.activity.for_each_number(visit));
+        }
+        self.activities.iter().for_each(|a| a.for_each_number(visit));
+        self.precedences.iter().for_each(|p| p.for_each_number(visit));
     }
 }

@@ -70,7 +70,7 @@ impl<'a, S: Scalar> Walk<'a, S> {
             *self.visits.entry((name, phase)).or_insert(S::from(0.0)) += weight;
             let replies = self.task.replies.iter().any(|r| r.entry == self.entry.name && r.activity == name);
             let next_phase = if replies { 1 } else { phase };
-            let Some(precedence) = self.task.precedences.iter().find(|p| p.pre.names().any(|n| n == name)) else { continue };
+            let Some(precedence) = self.task.precedences.iter().find(|p| before(&p.pre).iter().any(|n| n == name)) else { continue };
             if matches!(&precedence.pre, Pre::And { activities, .. } if activities.len() > 1) {
                 return Err(self.unsupported("an and-join"));
             }
@@ -119,5 +119,14 @@ impl<'a, S: Scalar> Walk<'a, S> {
             work.cvsq = weighted / work.demand;
         }
         Ok(found.then_some(work))
+    }
+}
+
+/// The activities on the left side of a precedence.
+fn before(pre: &Pre) -> &[String] {
+    match pre {
+        Pre::Single(name) => std::slice::from_ref(name),
+        Pre::And { activities, .. } => activities,
+        Pre::Or(names) => names,
     }
 }
