@@ -1,24 +1,140 @@
-//! `layerfit solve`.
+//! `layerfit solve`: a model's measures by the asked or the best solver.
 
-use std::path::PathBuf;
+use std::{fmt::Write, path::PathBuf};
 
-use super::{Failure, OutputFormat, input};
+use clap::ValueEnum;
+
+use super::{Failure, OutputFormat, input, write_stdout};
+use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, solve};
 
 /// Arguments of `layerfit solve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Model: .lqnx, .lqn or .json.
     model: PathBuf,
-    /// Parameter values, `NAME=VALUE`.
+    /// The algorithm.
+    #[arg(long, value_enum, default_value_t)]
+    solver: SolverName,
+    /// Parameter values, `NAME=VALUE`; they overrule the model's own.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Seed of the simulator.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 }
 
+/// The algorithms, as the command line names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SolverName {
+    /// Exact where the model is product-form and small enough, else layered, else simulated.
+    #[default]
+    Auto,
+    /// Exact mean value analysis.
+    Exact,
+    /// The layered approximation.
+    Layered,
+    /// Discrete-event simulation.
+    Simulate,
+}
+
+impl From<SolverName> for Solver {
+    fn from(name: SolverName) -> Self {
+        match name {
+            SolverName::Auto => Self::Auto,
+            SolverName::Exact => Self::Exact,
+            SolverName::Layered => Self::Layered,
+            SolverName::Simulate => Self::Simulate,
+        }
+    }
+}
+
 /// Runs `layerfit solve`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    let _ = (input::read_model(&args.model)?, input::bindings(&args.set)?, args.format);
-    Err(Failure::input_text("not built yet"))
+    let model = input::read_model(&args.model)?;
+    let values = input::bindings(&args.set)?;
+    let options = SolveOptions { solver: args.solver.into(), seed: args.seed, ..SolveOptions::default() };
+    let solution = solve(&model, &values, &options).map_err(|e| Failure::input_text(format!("{}: {e}", args.model.display())))?;
+    for diagnostic in &solution.diagnostics {
+        eprintln!("note: {diagnostic}");
+    }
+    write_stdout(&match args.format {
+        OutputFormat::Text => text(&solution),
+        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&solution).map_err(|e| Failure::internal(&e))?),
+    });
+    Ok(())
+}
+
+/// A value, with its half-width where a simulation gives one.
+fn number(value: f64, half_width: Option<f64>) -> String {
+    let rounded = |v: f64| if v != 0.0 && (v.abs() < 1e-3 || v.abs() >= 1e6) { format!("{v:.4e}") } else { format!("{v:.5}") };
+    match half_width {
+        None => rounded(value),
+        Some(h) => format!("{} ±{}", rounded(value), rounded(h)),
+    }
+}
+
+/// Lines of equal columns, two spaces apart.
+fn table(out: &mut String, rows: &[Vec<String>]) {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    for row in rows {
+        let line: Vec<String> = row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
+        let _ = writeln!(out, "  {}", line.join("  ").trim_end());
+    }
+}
+
+fn header(cells: &[&str]) -> Vec<Vec<String>> {
+    vec![cells.iter().map(|c| (*c).to_owned()).collect()]
+}
+
+fn text(solution: &Solution) -> String {
+    let mut out = String::new();
+    let state = if solution.converged { "converged" } else { "NOT CONVERGED" };
+    let name = if solution.model.is_empty() { "model" } else { &solution.model };
+    let _ = writeln!(
+        out,
+        "{name}: {} solver, {} iterations, {state} (residual {:.1e})\n",
+        solution.solver, solution.iterations, solution.residual
+    );
+    let mut rows = header(&["processor", "utilization"]);
+    rows.extend(solution.processors.iter().map(|(name, p)| vec![name.clone(), number(p.utilization, p.utilization_half_width)]));
+    table(&mut out, &rows);
+    out.push('\n');
+    let mut rows = header(&["task", "throughput", "utilization"]);
+    rows.extend(solution.tasks.iter().map(|(name, t)| {
+        vec![name.clone(), number(t.throughput, t.throughput_half_width), number(t.utilization, t.utilization_half_width)]
+    }));
+    table(&mut out, &rows);
+    out.push('\n');
+    let mut rows = header(&["entry", "throughput", "utilization", "service time by phase"]);
+    rows.extend(solution.entries.iter().map(|(name, e)| {
+        let halves = e.service_times_half_width.as_deref().unwrap_or_default();
+        let service: Vec<String> = e.service_times.iter().enumerate().map(|(k, &s)| number(s, halves.get(k).copied())).collect();
+        vec![
+            name.clone(),
+            number(e.throughput, e.throughput_half_width),
+            number(e.utilization, e.utilization_half_width),
+            service.join("  "),
+        ]
+    }));
+    table(&mut out, &rows);
+    if !solution.calls.is_empty() {
+        out.push('\n');
+        let mut rows = header(&["call", "phase", "kind", "mean", "waiting"]);
+        rows.extend(solution.calls.iter().map(|c| {
+            let kind = match c.kind {
+                ResultCallKind::Sync => "sync",
+                ResultCallKind::Async => "async",
+                ResultCallKind::Forward => "forward",
+            };
+            let call = format!("{} -> {}", c.from, c.to);
+            vec![call, c.phase.to_string(), kind.to_owned(), number(c.mean, None), number(c.waiting, c.waiting_half_width)]
+        }));
+        table(&mut out, &rows);
+    }
+    out
 }

@@ -42,19 +42,8 @@ struct PhaseForm {
 
 impl From<PhaseForm> for Phase {
     fn from(form: PhaseForm) -> Self {
-        let PhaseForm {
-            phase,
-            name,
-            host_demand,
-            host_demand_cvsq,
-            think_time,
-            max_service_time,
-            call_order,
-            calls,
-            histogram,
-        } = form;
-        let activity =
-            Activity { name, host_demand, host_demand_cvsq, think_time, max_service_time, call_order, calls, histogram };
+        let PhaseForm { phase, name, host_demand, host_demand_cvsq, think_time, max_service_time, call_order, calls, histogram } = form;
+        let activity = Activity { name, host_demand, host_demand_cvsq, think_time, max_service_time, call_order, calls, histogram };
         Self { phase, activity }
     }
 }

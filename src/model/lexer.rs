@@ -60,8 +60,8 @@ impl SyntaxError {
 
 /// Operators and separators; longer ones first.
 const SYMBOLS: &[&str] = &[
-    "->", "**", "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "=", "+", "-", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",",
-    ":", ";", "?", "&", "^",
+    "->", "**", "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "=", "+", "-", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",", ":",
+    ";", "?", "&", "^",
 ];
 
 /// Keys of observations, longer ones first; a phase may follow without space.
@@ -287,9 +287,7 @@ fn quoted(rest: &str, start: usize) -> Result<(Token<'_>, usize), SyntaxError> {
 
 fn key(rest: &str, start: usize) -> Result<(Token<'_>, usize), SyntaxError> {
     let full = word(rest.get(1..).unwrap_or_default());
-    let known = KEYS.iter().any(|k| {
-        full.strip_prefix(k).is_some_and(|phase| phase.is_empty() || matches!(phase, "0" | "1" | "2" | "3"))
-    });
+    let known = KEYS.iter().any(|k| full.strip_prefix(k).is_some_and(|phase| phase.is_empty() || matches!(phase, "0" | "1" | "2" | "3")));
     if known {
         return Ok((Token::Key(full), full.len() + 1));
     }

@@ -155,9 +155,7 @@ impl ParameterValue {
         match self {
             Self::Number(value) | Self::Range { from: value, .. } => Ok(Some(S::from(*value))),
             Self::List(values) => Ok(values.first().map(|v| S::from(*v))),
-            Self::Expression(text) | Self::ForEach { expression: text, .. } => {
-                Expression::parse(text)?.eval_in(environment).map(Some)
-            }
+            Self::Expression(text) | Self::ForEach { expression: text, .. } => Expression::parse(text)?.eval_in(environment).map(Some),
             Self::Expressions(texts) => texts.first().map(|text| Expression::parse(text)?.eval_in(environment)).transpose(),
             Self::Text { .. } => Ok(None),
         }

@@ -27,10 +27,7 @@ pub(super) fn read_parameters(cursor: &mut Cursor<'_>, parameters: &mut Vec<Para
             cursor.next()?;
             cursor.expect("=", "\"=\" after the parameter")?;
             let expression = Expression::read(cursor)?.text().to_owned();
-            parameters.push(Parameter {
-                name: name.to_owned(),
-                value: ParameterValue::ForEach { over: first.to_owned(), expression },
-            });
+            parameters.push(Parameter { name: name.to_owned(), value: ParameterValue::ForEach { over: first.to_owned(), expression } });
         } else {
             cursor.expect("=", "\"=\" after the parameter")?;
             let value = ParameterValue::read(cursor)?;

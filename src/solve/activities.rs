@@ -65,7 +65,10 @@ impl<'a, S: Scalar> Walk<'a, S> {
         while let Some((name, weight, phase)) = pending.pop() {
             self.steps += 1;
             if self.steps > MAX_STEPS {
-                return Err(SolveError::Unusable { element: format!("task \"{}\"", self.task.name), reason: "its activity graph never ends".into() });
+                return Err(SolveError::Unusable {
+                    element: format!("task \"{}\"", self.task.name),
+                    reason: "its activity graph never ends".into(),
+                });
             }
             *self.visits.entry((name, phase)).or_insert(S::from(0.0)) += weight;
             let replies = self.task.replies.iter().any(|r| r.entry == self.entry.name && r.activity == name);
@@ -98,7 +101,13 @@ impl<'a, S: Scalar> Walk<'a, S> {
     /// Sums the activities of a phase; the variation of the slices is the demand-weighted mean.
     fn phase_work(&self, phase: usize) -> Result<Option<PhaseWork<S>>, SolveError> {
         let zero = S::from(0.0);
-        let mut work = PhaseWork { name: format!("{}_ph{}", self.entry.name, phase + 1), demand: zero, think_time: zero, cvsq: S::from(1.0), calls: Vec::new() };
+        let mut work = PhaseWork {
+            name: format!("{}_ph{}", self.entry.name, phase + 1),
+            demand: zero,
+            think_time: zero,
+            cvsq: S::from(1.0),
+            calls: Vec::new(),
+        };
         let (mut weighted, mut found) = (zero, false);
         for activity in &self.task.activities {
             let Some(&visits) = self.visits.get(&(activity.name.as_str(), phase)) else { continue };

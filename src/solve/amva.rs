@@ -76,7 +76,8 @@ pub fn solve_approximate<S: Scalar>(network: &Network<S>, approximation: Approxi
                         let fraction = |means: &MeanValues<S>, n: f64| {
                             if n > 0.0 { means.queue_lengths[c][k] / n } else { S::from(0.0) }
                         };
-                        next[j][c][k] = if less[c] > 0.0 { fraction(&at_less, less[c]) - fraction(&at_full, full[c]) } else { S::from(0.0) };
+                        next[j][c][k] =
+                            if less[c] > 0.0 { fraction(&at_less, less[c]) - fraction(&at_full, full[c]) } else { S::from(0.0) };
                     }
                 }
             }

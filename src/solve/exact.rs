@@ -81,7 +81,8 @@ fn task_name(task: &Task) -> String {
 
 impl<S: Scalar> Plan<S> {
     fn new(model: &Model, values: &Bindings<S>) -> Checked<Self> {
-        let entries: Vec<(usize, &Entry)> = model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |e| (t, e))).collect();
+        let entries: Vec<(usize, &Entry)> =
+            model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |e| (t, e))).collect();
         let mut plan = Self {
             network: Network { classes: Vec::new(), stations: Vec::new(), demands: Vec::new() },
             references: Vec::new(),
@@ -130,8 +131,12 @@ impl<S: Scalar> Plan<S> {
                 if call.kind == CallKind::Async {
                     return Ok(Err(Refusal("an asynchronous call", task_name(task))));
                 }
-                let Some(to) = entries.iter().position(|(owner, e)| e.name == call.dest && !model.tasks[*owner].scheduling.is_reference()) else {
-                    return Err(SolveError::Unusable { element: task_name(task), reason: format!("entry \"{}\" cannot be called", call.dest) });
+                let Some(to) = entries.iter().position(|(owner, e)| e.name == call.dest && !model.tasks[*owner].scheduling.is_reference())
+                else {
+                    return Err(SolveError::Unusable {
+                        element: task_name(task),
+                        reason: format!("entry \"{}\" cannot be called", call.dest),
+                    });
                 };
                 let mean = call.mean.eval(values)?;
                 visits[to] += mean;
@@ -152,12 +157,14 @@ impl<S: Scalar> Plan<S> {
     fn add_station(&mut self, model: &Model, values: &Bindings<S>, p: usize, entries: &[(usize, &Entry)]) -> Checked<()> {
         let processor = &model.processors[p];
         let name = || format!("processor \"{}\"", processor.name);
-        let tasks: Vec<usize> =
-            (0..model.tasks.len()).filter(|&t| model.tasks[t].processor == processor.name && !model.tasks[t].scheduling.is_reference()).collect();
+        let tasks: Vec<usize> = (0..model.tasks.len())
+            .filter(|&t| model.tasks[t].processor == processor.name && !model.tasks[t].scheduling.is_reference())
+            .collect();
         if tasks.is_empty() {
             return Ok(Ok(()));
         }
-        let used: Vec<usize> = (0..entries.len()).filter(|&e| tasks.contains(&entries[e].0) && self.visits.iter().any(|v| v[e] > 0.0)).collect();
+        let used: Vec<usize> =
+            (0..entries.len()).filter(|&e| tasks.contains(&entries[e].0) && self.visits.iter().any(|v| v[e] > 0.0)).collect();
         let demand_of = |e: usize| entries[e].1.phase(1).map_or(Number::Value(0.0), |a| a.host_demand.clone());
         let same_mean = used.windows(2).all(|pair| demand_of(pair[0]) == demand_of(pair[1]));
         let exponential = used.iter().all(|&e| entries[e].1.phase(1).is_none_or(|a| a.host_demand_cvsq.is(1.0)));
@@ -227,7 +234,13 @@ impl<S: Scalar> Plan<S> {
             for call in calls.iter().filter(|c| c.from == e) {
                 service += call.mean * (call.waiting + split[call.to].service);
             }
-            entries.push(EntryValues { name: entry.name.clone(), throughput, service_times: vec![service], host_times: vec![split[e].service], open_wait_time: None });
+            entries.push(EntryValues {
+                name: entry.name.clone(),
+                throughput,
+                service_times: vec![service],
+                host_times: vec![split[e].service],
+                open_wait_time: None,
+            });
         }
         let mut processor_utilization = vec![zero; model.processors.len()];
         let mut task_throughput = vec![zero; model.tasks.len()];

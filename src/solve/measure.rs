@@ -20,9 +20,7 @@ pub fn value(model: &Model, solution: &Solution, measure: &Measure) -> Result<f6
 /// # Errors
 /// [`SolveError::UnknownMeasure`].
 pub fn check(model: &Model, measure: &Measure) -> Result<(), SolveError> {
-    let entry = |name: &str| {
-        model.entry(name).map(|_| ()).ok_or_else(|| unknown(measure, format!("the model has no entry \"{name}\"")))
-    };
+    let entry = |name: &str| model.entry(name).map(|_| ()).ok_or_else(|| unknown(measure, format!("the model has no entry \"{name}\"")));
     match measure {
         Measure::Throughput(name) | Measure::Utilization(name) | Measure::ResponseTime(name) | Measure::ResidenceTime(name) => {
             locate(model, name, measure).map(|_| ())
@@ -211,7 +209,11 @@ impl Results<f64> {
             iterations: solution.iterations,
             residual: solution.residual,
             diagnostics: Vec::new(),
-            processor_utilization: model.processors.iter().map(|p| solution.processors.get(&p.name).map_or(0.0, |r| r.utilization)).collect(),
+            processor_utilization: model
+                .processors
+                .iter()
+                .map(|p| solution.processors.get(&p.name).map_or(0.0, |r| r.utilization))
+                .collect(),
             task_throughput: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.throughput)).collect(),
             task_utilization: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.utilization)).collect(),
             entries,

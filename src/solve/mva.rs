@@ -155,8 +155,7 @@ impl<S: Scalar> Recursion<'_, S> {
         let Some(full) = levels.pop() else { unreachable!("there is always the subset of all stations") };
         let throughputs = full.throughputs.last().cloned().unwrap_or_default();
         let residence_times = full.residences;
-        let queue_lengths =
-            residence_times.iter().zip(&throughputs).map(|(row, &x)| row.iter().map(|&r| r * x).collect()).collect();
+        let queue_lengths = residence_times.iter().zip(&throughputs).map(|(row, &x)| row.iter().map(|&r| r * x).collect()).collect();
         MeanValues { throughputs, residence_times, queue_lengths }
     }
 

@@ -1,1 +1,3 @@
 //! Integration tests; folders mirror `src/`.
+
+mod tidy;

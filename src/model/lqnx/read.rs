@@ -49,9 +49,7 @@ pub(super) fn read_model(root: &Element<'_>) -> Result<Model> {
     }
     let program = root.children.iter().find(|c| c.name == "lqx");
     match program {
-        Some(program) if !model.parameters.is_empty() => {
-            Err(program.error("a file has an LQX program or SPEX parameters, not both"))
-        }
+        Some(program) if !model.parameters.is_empty() => Err(program.error("a file has an LQX program or SPEX parameters, not both")),
         _ => Ok(model.in_file_order()),
     }
 }

@@ -33,11 +33,8 @@ enum EntryType {
 }
 
 /// `LIST` is an old name of the stochastic order.
-const CALL_ORDER: &[(&str, CallOrder)] = &[
-    ("STOCHASTIC", CallOrder::Stochastic),
-    ("DETERMINISTIC", CallOrder::Deterministic),
-    ("LIST", CallOrder::Stochastic),
-];
+const CALL_ORDER: &[(&str, CallOrder)] =
+    &[("STOCHASTIC", CallOrder::Stochastic), ("DETERMINISTIC", CallOrder::Deterministic), ("LIST", CallOrder::Stochastic)];
 
 /// Reads a task with all that is in it.
 pub(super) fn read_task(element: &Element<'_>, processor: &str, group: Option<String>, model: &mut Model) -> Result<()> {
@@ -235,11 +232,7 @@ fn read_graph(element: &Element<'_>, task: &mut Task, model: &mut Model) -> Resu
 fn read_graph_activity(element: &Element<'_>, task: &mut Task, model: &mut Model) -> Result<()> {
     let name = element.required("name")?.to_owned();
     let of = Observed::Activity { task: task.name.clone(), activity: name.clone() };
-    let of_call = |dest: &str| Observed::ActivityCall {
-        task: task.name.clone(),
-        activity: name.clone(),
-        dest: dest.to_owned(),
-    };
+    let of_call = |dest: &str| Observed::ActivityCall { task: task.name.clone(), activity: name.clone(), dest: dest.to_owned() };
     let activity = read_activity(element, "bound-to-entry", &of, &of_call, model)?;
     task.activities.push(activity);
     let Some(bound_to) = element.text_of("bound-to-entry") else {

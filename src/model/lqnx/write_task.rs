@@ -120,11 +120,7 @@ fn write_graph(out: &mut Writer<'_>, task: &Task) {
         out.observations(&of);
         activity.histogram.iter().for_each(|h| out.histogram(h, None));
         out.histograms(&of);
-        write_calls(out, activity, &|dest| Observed::ActivityCall {
-            task: task.name.clone(),
-            activity: activity.name.clone(),
-            dest,
-        });
+        write_calls(out, activity, &|dest| Observed::ActivityCall { task: task.name.clone(), activity: activity.name.clone(), dest });
         out.close("activity");
     }
     task.precedences.iter().for_each(|p| write_precedence(out, task, p));

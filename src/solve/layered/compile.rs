@@ -209,7 +209,9 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         if value == f64::INFINITY || (value >= 1.0 && value.fract() == 0.0 && value <= f64::from(u32::MAX)) {
             Ok(value)
         } else {
-            Err(SolveError::Unusable { element: what(), reason: format!("the multiplicity {number} is {value}, expected an integer ≥ 1") })
+            Err(SolveError::Unusable {
+                element: what(), reason: format!("the multiplicity {number} is {value}, expected an integer ≥ 1")
+            })
         }
     }
 
@@ -306,10 +308,16 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     }
 
     fn destination(&self, name: &str, element: impl Fn() -> String) -> Result<usize, SolveError> {
-        let entry =
-            self.entry_index.get(name).copied().ok_or_else(|| SolveError::Unusable { element: element(), reason: format!("entry \"{name}\" does not exist") })?;
+        let entry = self
+            .entry_index
+            .get(name)
+            .copied()
+            .ok_or_else(|| SolveError::Unusable { element: element(), reason: format!("entry \"{name}\" does not exist") })?;
         if self.net.tasks[self.net.entries[entry].task].class.is_some() {
-            return Err(SolveError::Unusable { element: element(), reason: format!("entry \"{name}\" belongs to a reference task, which cannot be called") });
+            return Err(SolveError::Unusable {
+                element: element(),
+                reason: format!("entry \"{name}\" belongs to a reference task, which cannot be called"),
+            });
         }
         Ok(entry)
     }
@@ -413,14 +421,8 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.net.nodes[node].n_sync = n_sync;
         if self.net.nodes[node].demand > 0.0 {
             let station = self.net.tasks[self.net.nodes[node].task].processor;
-            let arc = Arc {
-                source: Source::Held(node),
-                station,
-                target: None,
-                visits: total + 1.0,
-                via: None,
-                leg_probability: S::from(1.0),
-            };
+            let arc =
+                Arc { source: Source::Held(node), station, target: None, visits: total + 1.0, via: None, leg_probability: S::from(1.0) };
             self.net.nodes[node].host_arc = Some(self.push_arc(arc));
         }
         Ok(())
@@ -509,7 +511,10 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         for position in 0..self.net.order.len() {
             let task = self.net.order[position];
             let Some(station) = self.net.tasks[task].station else { continue };
-            let late = self.net.tasks[task].entries.iter().any(|&e| self.net.entries[e].phases[1].is_some() || self.net.entries[e].phases[2].is_some());
+            let late = self.net.tasks[task]
+                .entries
+                .iter()
+                .any(|&e| self.net.entries[e].phases[1].is_some() || self.net.entries[e].phases[2].is_some());
             let mut callers: Vec<usize> = Vec::new();
             let mut unlimited = late;
             for &a in &self.net.stations[station].arcs {

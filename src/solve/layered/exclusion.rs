@@ -17,11 +17,7 @@
 //! Nodes with the same parents have the same `K`, so it is kept by *kin*: one for the first phase of every entry, one for
 //! all later phases of a task, one for all nodes of a reference task (whose `f` is 1: the Linearizer counts customers).
 
-use super::{
-    super::erlang::coexistence,
-    compile::Net,
-    flow::Flow,
-};
+use super::{super::erlang::coexistence, compile::Net, flow::Flow};
 use crate::model::Scalar;
 
 /// Factors between kin, and shares of classes in kin.

@@ -69,7 +69,10 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
     }
     let mut diagnostics = Vec::new();
     if !record.converged {
-        diagnostics.push(format!("the fixed point was not reached: waits still changed by {:.1e} after {} sweeps", record.residual, record.sweeps));
+        diagnostics.push(format!(
+            "the fixed point was not reached: waits still changed by {:.1e} after {} sweeps",
+            record.residual, record.sweeps
+        ));
     }
     Results {
         solver: "layered",
@@ -128,7 +131,9 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
                 }
                 call.rate = total;
             }
-            None => calls.push(CallValues { from: via, to, phase: 0, kind: ResultCallKind::Forward, mean: S::from(0.0), waiting: wait, rate }),
+            None => {
+                calls.push(CallValues { from: via, to, phase: 0, kind: ResultCallKind::Forward, mean: S::from(0.0), waiting: wait, rate })
+            }
         }
     }
     for call in calls.iter_mut().filter(|c| c.kind == ResultCallKind::Forward) {

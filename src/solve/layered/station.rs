@@ -121,6 +121,16 @@ struct Visit<S> {
     gap: Gap<S>,
 }
 
+/// Where the waits of a station come from: `W_b = Σ_x (α_bx W_x + β_bx) + own_b`.
+struct Parts<S> {
+    /// Coefficient of `W_x`, by row `b`.
+    alpha: Vec<S>,
+    /// Work of arc `x` found in service, by row `b`.
+    beta: Vec<S>,
+    /// Second phases that the arrival's own thread left behind.
+    own: Vec<S>,
+}
+
 /// How long an arriving thread was away: a mixture of short gaps inside an execution and long ones between executions.
 #[derive(Clone, Copy, Debug)]
 struct Gap<S> {
@@ -179,13 +189,13 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         if self.servers.is_infinite() || self.sources <= self.servers && !self.has_late_work() {
             return new;
         }
-        let (mut alpha, mut beta) = (vec![zero; n * n], vec![zero; n * n]);
+        let mut parts = Parts { alpha: vec![zero; n * n], beta: vec![zero; n * n], own: vec![zero; n] };
         for b in 0..n {
-            let extra = self.decompose(b, &mut alpha[b * n..(b + 1) * n], &mut beta[b * n..(b + 1) * n], &mut new.probability[b]);
-            new.wait[b] = (0..n).fold(extra, |sum, x| sum + alpha[b * n + x] * self.visits[x].wait + beta[b * n + x]);
+            new.probability[b] = self.decompose(b, &mut parts);
+            new.wait[b] = (0..n).fold(parts.own[b], |sum, x| sum + parts.alpha[b * n + x] * self.visits[x].wait + parts.beta[b * n + x]);
         }
-        self.update_removal(&mut new.state, &alpha, &beta);
-        self.update_boost(&mut new.state, &alpha, &beta);
+        self.update_removal(&mut new.state, &parts);
+        self.update_boost(&mut new.state, &parts);
         new
     }
 
@@ -193,12 +203,13 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         self.visits.iter().any(|v| v.late > 0.0)
     }
 
-    /// Fills the row of arc `a`: the coefficient of each `W_x` and the part due to work in service. Returns what is due to
-    /// neither (the callee's second phase that starts on the same processor at the reply).
-    fn decompose(&self, a: usize, alpha: &mut [S], beta: &mut [S], probability: &mut S) -> S {
+    /// Fills the row of arc `a` and returns the probability that it waits.
+    fn decompose(&self, a: usize, parts: &mut Parts<S>) -> S {
         let zero = S::from(0.0);
         let me = &self.visits[a];
         let n = self.visits.len();
+        let (alpha, beta) = (&mut parts.alpha[a * n..(a + 1) * n], &mut parts.beta[a * n..(a + 1) * n]);
+        let own = &mut parts.own[a];
         let mut busy = zero;
         for x in 0..n {
             let it = &self.visits[x];
@@ -221,24 +232,26 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
             let rest_late = it.late * (it.late_cvsq + 1.0) * 0.5;
             busy += first + late + overtaken;
             alpha[x] = queue * (it.first + it.late);
-            beta[x] = first * rest_first + (late + overtaken) * rest_late;
+            beta[x] = first * rest_first + late * rest_late;
+            *own += overtaken * rest_late;
         }
-        self.scale_to_servers(alpha, beta, busy, probability);
-        self.first_slice(a)
+        let probability = self.scale_to_servers(alpha, beta, own, busy);
+        *own += self.first_slice(a);
+        probability
     }
 
     /// From one server to `m`: those waiting leave `m` times faster, and what is in service matters only when all are busy.
-    fn scale_to_servers(&self, alpha: &mut [S], beta: &mut [S], busy: S, probability: &mut S) {
+    fn scale_to_servers(&self, alpha: &mut [S], beta: &mut [S], own: &mut S, busy: S) -> S {
         let one = S::from(1.0);
         if self.servers <= 1.0 {
-            *probability = if busy > 1.0 { one } else { busy };
-            return;
+            return if busy > 1.0 { one } else { busy };
         }
         let all_busy = self.all_busy(busy);
-        *probability = all_busy;
         let share = if busy > 0.0 { all_busy / busy } else { S::from(0.0) };
         alpha.iter_mut().for_each(|x| *x /= self.servers);
         beta.iter_mut().for_each(|x| *x *= share / self.servers);
+        *own *= share / self.servers;
+        all_busy
     }
 
     /// `Π`: chance that an arrival finds all servers busy, at the load it sees.
@@ -345,20 +358,20 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         (0..self.layout.groups.len()).map(|g| self.layout.group_of.iter().position(|&x| x == Some(g)).unwrap_or(0)).collect()
     }
 
-    fn update_removal(&self, state: &mut StationState<S>, alpha: &[S], beta: &[S]) {
+    fn update_removal(&self, state: &mut StationState<S>, parts: &Parts<S>) {
         let n = self.visits.len();
         for (group, row) in self.group_rows().into_iter().enumerate() {
             let keep = &self.keep[row * n..(row + 1) * n];
             let w = &mut state.removal[group * n..(group + 1) * n];
             for _ in 0..REMOVAL_PASSES {
                 for b in 0..n {
-                    w[b] = (0..n).fold(S::from(0.0), |sum, x| sum + keep[x] * (alpha[b * n + x] * w[x] + beta[b * n + x]));
+                    w[b] = (0..n).fold(parts.own[b], |sum, x| sum + keep[x] * (parts.alpha[b * n + x] * w[x] + parts.beta[b * n + x]));
                 }
             }
         }
     }
 
-    fn update_boost(&self, state: &mut StationState<S>, alpha: &[S], beta: &[S]) {
+    fn update_boost(&self, state: &mut StationState<S>, parts: &Parts<S>) {
         let n = self.visits.len();
         let n_pools = self.layout.pools.len();
         for (group, row) in self.group_rows().into_iter().enumerate() {
@@ -372,7 +385,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
                     continue;
                 }
                 let caused = (0..n).fold(S::from(0.0), |sum, x| {
-                    sum + (alpha[b * n + x] * self.visits[x].wait + beta[b * n + x]) * (S::from(1.0) - keep[x])
+                    sum + (parts.alpha[b * n + x] * self.visits[x].wait + parts.beta[b * n + x]) * (S::from(1.0) - keep[x])
                 });
                 phi[pool] += self.visits[b].rate * caused / threads;
             }
