@@ -22,6 +22,7 @@
 //! 1995, Franks 1999 (layers, second phases); Schweitzer 1979. Path exclusion, gap-limited rests and thread removal are
 //! derived where they stand.
 
+mod anderson;
 mod compile;
 mod exclusion;
 mod flow;
@@ -31,6 +32,7 @@ mod residual;
 mod station;
 
 use self::{
+    anderson::Anderson,
     compile::{Net, compile},
     exclusion::{Exclusion, exclusion},
     flow::{Flow, Waits, first_phase, flow},
@@ -41,11 +43,11 @@ use super::{SolveError, SolveOptions, results::Results};
 use crate::model::{Bindings, Model, Scalar};
 
 /// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes nothing that is measurable.
-const ROUNDS: usize = 2;
-/// Rises of the residual before the step is halved.
-const PATIENCE: usize = 3;
-/// Smallest step.
-const LEAST_STEP: f64 = 0.02;
+const ROUNDS: usize = 3;
+/// Short plain steps before a fresh start is accelerated.
+const CAUTIOUS_STEPS: usize = 6;
+/// The same, from a point that is near already.
+const CAUTIOUS_STEPS_WARM: usize = 1;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 
@@ -61,7 +63,6 @@ struct Settled {
     wait: Vec<f64>,
     probability: Vec<f64>,
     stations: Vec<(Vec<f64>, Vec<f64>)>,
-    step: f64,
 }
 
 /// The result with the trace that a run over dual numbers can start from.
@@ -145,28 +146,23 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         let populations = Populations { customers, changes, caps: &caps };
         let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
         let mut point = Point::start(self.net, &self.layouts, settled, like);
-        let mut step = settled.map_or(1.0, |s| s.step);
-        let (mut best, mut rises) = (f64::INFINITY, 0);
+        let mut acceleration = Anderson::new(if settled.is_some() || like.is_some() { CAUTIOUS_STEPS_WARM } else { CAUTIOUS_STEPS });
         let mut converged = false;
         for _ in 0..self.options.max_iterations {
-            let next = self.sweep(&point, &populations);
-            let change = point.distance(&next, self.net);
+            let image = self.sweep(&point, &populations);
+            let change = point.distance(&image, self.net);
             self.record.sweeps += 1;
             self.record.residual = change;
             if change < self.options.tolerance {
                 converged = true;
-                point = next;
+                point = image;
                 break;
             }
-            rises = if change > best { rises + 1 } else { 0 };
-            best = best.min(change);
-            if rises >= PATIENCE && step > LEAST_STEP {
-                (step, rises, best) = (step * 0.5, 0, change);
-            }
-            point.move_towards(&next, step);
+            let next = acceleration.next(&point.unknowns(), &image.unknowns(), change);
+            point.set(&next);
         }
         self.record.converged &= converged;
-        self.trace.stages.push(point.settled(step));
+        self.trace.stages.push(point.settled());
         let flow = flow(self.net, &point.waits, customers);
         let exclusion = exclusion(self.net, &flow);
         Stage { waits: point.waits, flow, exclusion, stations: point.stations }
@@ -208,13 +204,12 @@ impl<S: Scalar> Point<S> {
         Self { waits: Waits::none(net.arcs.len()), stations: layouts.iter().map(StationState::new).collect() }
     }
 
-    fn settled(&self, step: f64) -> Settled {
+    fn settled(&self) -> Settled {
         let lower = |values: &[S]| values.iter().map(Scalar::value).collect::<Vec<f64>>();
         Settled {
             wait: lower(&self.waits.wait),
             probability: lower(&self.waits.probability),
             stations: self.stations.iter().map(|s| (lower(&s.removal), lower(&s.boost))).collect(),
-            step,
         }
     }
 
@@ -235,17 +230,18 @@ impl<S: Scalar> Point<S> {
         most
     }
 
-    fn move_towards(&mut self, next: &Self, step: f64) {
-        let blend = |old: &mut [S], new: &[S]| {
-            for (o, &n) in old.iter_mut().zip(new) {
-                *o = if step >= 1.0 { n } else { *o + (n - *o) * step };
-            }
-        };
-        blend(&mut self.waits.wait, &next.waits.wait);
-        blend(&mut self.waits.probability, &next.waits.probability);
-        for (old, new) in self.stations.iter_mut().zip(&next.stations) {
-            blend(&mut old.removal, &new.removal);
-            blend(&mut old.boost, &new.boost);
+    /// All unknowns in one row.
+    fn unknowns(&self) -> Vec<S> {
+        let stations = self.stations.iter().flat_map(|s| s.removal.iter().chain(&s.boost));
+        self.waits.wait.iter().chain(&self.waits.probability).chain(stations).copied().collect()
+    }
+
+    /// Sets all unknowns from one row; none of them can be negative.
+    fn set(&mut self, row: &[S]) {
+        let stations = self.stations.iter_mut().flat_map(|s| s.removal.iter_mut().chain(&mut s.boost));
+        let unknowns = self.waits.wait.iter_mut().chain(&mut self.waits.probability).chain(stations);
+        for (unknown, &value) in unknowns.zip(row) {
+            *unknown = if value < 0.0 { S::from(0.0) } else { value };
         }
     }
 }

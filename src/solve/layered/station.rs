@@ -38,8 +38,10 @@ use crate::model::Scalar;
 const VARIATION_WEIGHT: f64 = 0.35;
 /// Bound on `φ`, beyond which the boost is not believed.
 const MAX_BOOST_SHARE: f64 = 0.9;
-/// Gauss-Seidel passes over the removal system in a sweep; its state is kept, so that the passes go on where they stopped.
-const REMOVAL_PASSES: usize = 2;
+/// Gauss-Seidel passes over a large removal system in a sweep; its state is kept, so that the passes go on where they stopped.
+const REMOVAL_PASSES: usize = 4;
+/// Removal systems up to this size are solved directly.
+const LARGEST_DIRECT_SYSTEM: usize = 24;
 /// Gaps shorter than this fraction of the mean service count as this long.
 const SHORTEST_GAP: f64 = 1e-6;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
@@ -363,9 +365,22 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         for (group, row) in self.group_rows().into_iter().enumerate() {
             let keep = &self.keep[row * n..(row + 1) * n];
             let w = &mut state.removal[group * n..(group + 1) * n];
-            for _ in 0..REMOVAL_PASSES {
-                for b in 0..n {
-                    w[b] = (0..n).fold(parts.own[b], |sum, x| sum + keep[x] * (parts.alpha[b * n + x] * w[x] + parts.beta[b * n + x]));
+            if keep.iter().all(|k| *k == 1.0) {
+                w.iter_mut().zip(&self.visits).for_each(|(w, v)| *w = v.wait);
+                continue;
+            }
+            let constant: Vec<S> =
+                (0..n).map(|b| (0..n).fold(parts.own[b], |sum, x| sum + keep[x] * parts.beta[b * n + x])).collect();
+            let coefficient = |b: usize, x: usize| keep[x] * parts.alpha[b * n + x];
+            let solved = if n <= LARGEST_DIRECT_SYSTEM { solve_fixed_point(n, coefficient, &constant) } else { None };
+            match solved {
+                Some(solution) => w.copy_from_slice(&solution),
+                None => {
+                    for _ in 0..REMOVAL_PASSES {
+                        for b in 0..n {
+                            w[b] = (0..n).fold(constant[b], |sum, x| sum + coefficient(b, x) * w[x]);
+                        }
+                    }
                 }
             }
         }
@@ -394,6 +409,42 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
             }
         }
     }
+}
+
+/// Solves `w = A w + c` by elimination; `None` where that has no positive solution, because the queue would not be stable.
+fn solve_fixed_point<S: Scalar>(n: usize, coefficient: impl Fn(usize, usize) -> S, constant: &[S]) -> Option<Vec<S>> {
+    let one = S::from(1.0);
+    let mut matrix: Vec<S> = (0..n * n)
+        .map(|i| {
+            let (b, x) = (i / n, i % n);
+            if b == x { one - coefficient(b, x) } else { -coefficient(b, x) }
+        })
+        .collect();
+    let mut w = constant.to_vec();
+    // I - A is an M-matrix when the queue is stable: elimination needs no pivoting, and its pivots stay positive.
+    for k in 0..n {
+        let pivot = matrix[k * n + k];
+        if pivot <= 0.0 {
+            return None;
+        }
+        for i in k + 1..n {
+            let factor = matrix[i * n + k] / pivot;
+            if factor == 0.0 && factor.derivatives().is_empty() {
+                continue;
+            }
+            for j in k + 1..n {
+                let change = factor * matrix[k * n + j];
+                matrix[i * n + j] -= change;
+            }
+            let change = factor * w[k];
+            w[i] -= change;
+        }
+    }
+    for k in (0..n).rev() {
+        let sum = (k + 1..n).fold(w[k], |sum, j| sum - matrix[k * n + j] * w[j]);
+        w[k] = sum / matrix[k * n + k];
+    }
+    Some(w)
 }
 
 fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize) -> Visit<S> {
