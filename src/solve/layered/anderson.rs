@@ -84,6 +84,9 @@ impl<S: Scalar> Anderson<S> {
                 }
             }
         }
+        if rows.is_empty() {
+            return None;
+        }
         let matrix = DMatrix::from_fn(rows.len(), self.differences.len(), |r, c| {
             let (i, lane, w) = rows[r];
             part(&self.differences[c].0[i], lane) * w

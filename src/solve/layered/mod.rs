@@ -48,6 +48,8 @@ const ROUNDS: usize = 3;
 const CAUTIOUS_STEPS: usize = 6;
 /// The same, from a point that is near already.
 const CAUTIOUS_STEPS_WARM: usize = 1;
+/// How far an extrapolated unknown may be from its image, as a factor.
+const TRUST_FACTOR: f64 = 2.0;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 
@@ -150,7 +152,7 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         let mut converged = false;
         for _ in 0..self.options.max_iterations {
             let image = self.sweep(&point, &populations);
-            let change = point.distance(&image, self.net);
+            let change = point.distance(&image);
             self.record.sweeps += 1;
             self.record.residual = change;
             if change < self.options.tolerance {
@@ -159,7 +161,7 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
                 break;
             }
             let next = acceleration.next(&point.unknowns(), &image.unknowns(), change);
-            point.set(&next);
+            point.set(&next, &image);
         }
         self.record.converged &= converged;
         self.trace.stages.push(point.settled());
@@ -213,19 +215,13 @@ impl<S: Scalar> Point<S> {
         }
     }
 
-    /// Largest relative change of a wait, in value or derivative.
-    fn distance(&self, next: &Self, net: &Net<S>) -> f64 {
+    /// Largest change of an unknown: relative for waits, absolute for ratios; derivatives relative to the steepest of their kind.
+    fn distance(&self, next: &Self) -> f64 {
         let longest = next.waits.wait.iter().fold(0.0_f64, |m, w| m.max(w.value()));
-        let steepest = next.waits.wait.iter().flat_map(|w| w.derivatives()).fold(f64::MIN_POSITIVE, |m, d| m.max(d.abs()));
-        let mut most = 0.0_f64;
-        for (a, (&old, &new)) in self.waits.wait.iter().zip(&next.waits.wait).enumerate() {
-            let service = net.arcs[a].visits.value().max(f64::MIN_POSITIVE).recip();
-            let scale = new.value().max(NEGLIGIBLE_WAIT * longest.max(service.min(longest))).max(f64::MIN_POSITIVE);
-            let difference = new - old;
-            most = most.max(difference.value().abs() / scale);
-            for d in difference.derivatives() {
-                most = most.max(d.abs() / steepest);
-            }
+        let of_waits = change(&self.waits.wait, &next.waits.wait, |w| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE));
+        let mut most = of_waits.max(change(&self.waits.probability, &next.waits.probability, |_| 1.0));
+        for (old, new) in self.stations.iter().zip(&next.stations) {
+            most = most.max(change(&old.removal, &new.removal, |_| 1.0)).max(change(&old.boost, &new.boost, |_| 1.0));
         }
         most
     }
@@ -236,14 +232,34 @@ impl<S: Scalar> Point<S> {
         self.waits.wait.iter().chain(&self.waits.probability).chain(stations).copied().collect()
     }
 
-    /// Sets all unknowns from one row; none of them can be negative.
-    fn set(&mut self, row: &[S]) {
+    /// Sets all unknowns from one row, held near the `image` from which it was extrapolated.
+    fn set(&mut self, row: &[S], image: &Self) {
         let stations = self.stations.iter_mut().flat_map(|s| s.removal.iter_mut().chain(&mut s.boost));
         let unknowns = self.waits.wait.iter_mut().chain(&mut self.waits.probability).chain(stations);
-        for (unknown, &value) in unknowns.zip(row) {
-            *unknown = if value < 0.0 { S::from(0.0) } else { value };
+        for ((unknown, &value), near) in unknowns.zip(row).zip(image.unknowns()) {
+            *unknown = if value < near / TRUST_FACTOR {
+                near / TRUST_FACTOR
+            } else if value > near * TRUST_FACTOR {
+                near * TRUST_FACTOR
+            } else {
+                value
+            };
         }
     }
+}
+
+/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the steepest one (or 1).
+fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
+    let steepest = new.iter().flat_map(|v| v.derivatives()).fold(0.0_f64, |m, d| m.max(d.abs()));
+    let mut most = 0.0_f64;
+    for (&old, &new) in old.iter().zip(new) {
+        let difference = new - old;
+        most = most.max(difference.value().abs() / scale(new.value()));
+        for d in difference.derivatives() {
+            most = most.max(d.abs() / steepest.max(f64::MIN_POSITIVE));
+        }
+    }
+    most
 }
 
 /// Largest numbers of busy threads when there are so many `customers`.

@@ -83,7 +83,7 @@ impl Layout {
 /// What a station keeps from sweep to sweep besides the waits.
 #[derive(Clone, Debug)]
 pub(super) struct StationState<S> {
-    /// `w_b` without the thread of a group's node, `groups × arcs`.
+    /// `R`, in [0, 1], `groups × arcs`.
     pub removal: Vec<S>,
     /// `φ`, `groups × pools`.
     pub boost: Vec<S>,
@@ -91,10 +91,9 @@ pub(super) struct StationState<S> {
 
 impl<S: Scalar> StationState<S> {
     pub fn new(layout: &Layout) -> Self {
-        let zero = S::from(0.0);
         Self {
-            removal: vec![zero; layout.groups.len() * layout.group_of.len()],
-            boost: vec![zero; layout.groups.len() * layout.pools.len()],
+            removal: vec![S::from(1.0); layout.groups.len() * layout.group_of.len()],
+            boost: vec![S::from(0.0); layout.groups.len() * layout.pools.len()],
         }
     }
 }
@@ -196,7 +195,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
             new.probability[b] = self.decompose(b, &mut parts);
             new.wait[b] = (0..n).fold(parts.own[b], |sum, x| sum + parts.alpha[b * n + x] * self.visits[x].wait + parts.beta[b * n + x]);
         }
-        self.update_removal(&mut new.state, &parts);
+        self.update_removal(&mut new.state, &parts, &new.wait);
         self.update_boost(&mut new.state, &parts);
         new
     }
@@ -341,13 +340,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
     }
 
     fn removal_ratio(&self, a: usize, x: usize) -> S {
-        let Some(group) = self.layout.group_of[a] else { return S::from(1.0) };
-        let with = self.visits[x].wait;
-        if with <= 0.0 {
-            return S::from(1.0);
-        }
-        let ratio = self.state.removal[group * self.visits.len() + x] / with;
-        if ratio > 1.0 { S::from(1.0) } else { ratio }
+        self.layout.group_of[a].map_or(S::from(1.0), |group| self.state.removal[group * self.visits.len() + x])
     }
 
     fn boost(&self, a: usize, x: usize) -> S {
@@ -360,28 +353,38 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         (0..self.layout.groups.len()).map(|g| self.layout.group_of.iter().position(|&x| x == Some(g)).unwrap_or(0)).collect()
     }
 
-    fn update_removal(&self, state: &mut StationState<S>, parts: &Parts<S>) {
+    /// Solves `w_b = Σ_x K_ix (α_bx w_x + β_bx) + own_b` for every group `i` and keeps `R = w / W`.
+    fn update_removal(&self, state: &mut StationState<S>, parts: &Parts<S>, wait: &[S]) {
         let n = self.visits.len();
+        let (zero, one) = (S::from(0.0), S::from(1.0));
         for (group, row) in self.group_rows().into_iter().enumerate() {
             let keep = &self.keep[row * n..(row + 1) * n];
-            let w = &mut state.removal[group * n..(group + 1) * n];
+            let ratio = &mut state.removal[group * n..(group + 1) * n];
             if keep.iter().all(|k| *k == 1.0) {
-                w.iter_mut().zip(&self.visits).for_each(|(w, v)| *w = v.wait);
+                ratio.fill(one);
                 continue;
             }
-            let constant: Vec<S> =
-                (0..n).map(|b| (0..n).fold(parts.own[b], |sum, x| sum + keep[x] * parts.beta[b * n + x])).collect();
+            let constant: Vec<S> = (0..n).map(|b| (0..n).fold(parts.own[b], |sum, x| sum + keep[x] * parts.beta[b * n + x])).collect();
             let coefficient = |b: usize, x: usize| keep[x] * parts.alpha[b * n + x];
-            let solved = if n <= LARGEST_DIRECT_SYSTEM { solve_fixed_point(n, coefficient, &constant) } else { None };
-            match solved {
-                Some(solution) => w.copy_from_slice(&solution),
-                None => {
-                    for _ in 0..REMOVAL_PASSES {
-                        for b in 0..n {
-                            w[b] = (0..n).fold(constant[b], |sum, x| sum + coefficient(b, x) * w[x]);
-                        }
+            let direct = if n <= LARGEST_DIRECT_SYSTEM { solve_fixed_point(n, coefficient, &constant) } else { None };
+            let w = direct.unwrap_or_else(|| {
+                let mut w: Vec<S> = wait.iter().zip(ratio.iter()).map(|(&w, &r)| w * r).collect();
+                for _ in 0..REMOVAL_PASSES {
+                    for b in 0..n {
+                        w[b] = (0..n).fold(constant[b], |sum, x| sum + coefficient(b, x) * w[x]);
                     }
                 }
+                w
+            });
+            for b in 0..n {
+                let r = if wait[b] > 0.0 { w[b] / wait[b] } else { one };
+                ratio[b] = if r > 1.0 {
+                    one
+                } else if r < 0.0 {
+                    zero
+                } else {
+                    r
+                };
             }
         }
     }
