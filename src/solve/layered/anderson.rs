@@ -95,6 +95,9 @@ impl<S: Scalar> Anderson<S> {
             let (i, lane, w) = rows[r];
             part(&f[i], lane) * w
         });
+        if !matrix.iter().chain(target.iter()).all(|v| v.is_finite()) {
+            return None;
+        }
         let svd = matrix.svd(true, true);
         let largest = svd.singular_values.max();
         if !largest.is_finite() || largest <= 0.0 {

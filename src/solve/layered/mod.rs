@@ -37,7 +37,7 @@ use self::{
     exclusion::{Exclusion, exclusion},
     flow::{Flow, Waits, first_phase, flow},
     linearizer::{Changes, Populations, Presence},
-    station::{Layout, StationState, Sweep, station_waits},
+    station::{Capacity, Layout, StationState, Sweep, station_waits},
 };
 use super::{SolveError, SolveOptions, results::Results};
 use crate::model::{Bindings, Model, Scalar};
@@ -48,6 +48,10 @@ const ROUNDS: usize = 3;
 const CAUTIOUS_STEPS: usize = 6;
 /// The same, from a point that is near already.
 const CAUTIOUS_STEPS_WARM: usize = 1;
+/// The same, after an extrapolation that led nowhere.
+const CAUTIOUS_STEPS_AGAIN: usize = 40;
+/// Load over capacity that rounding explains.
+const CAPACITY_TOLERANCE: f64 = 1e-9;
 /// How far an extrapolated unknown may be from its image, as a factor.
 const TRUST_FACTOR: f64 = 2.0;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
@@ -64,7 +68,7 @@ pub(super) struct Trace {
 struct Settled {
     wait: Vec<f64>,
     probability: Vec<f64>,
-    stations: Vec<(Vec<f64>, Vec<f64>)>,
+    stations: Vec<(Vec<f64>, Vec<f64>, f64)>,
 }
 
 /// The result with the trace that a run over dual numbers can start from.
@@ -124,7 +128,7 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         let net = self.net;
         let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
         let mut changes = Changes::none(net.arcs.len(), net.classes.len());
-        let mut at_full = self.stage(&full, &changes, None);
+        let mut at_full = self.stage(&full, &changes, None, Capacity::Free);
         let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
         for _ in 1..ROUNDS {
             let mut next = changes.clone();
@@ -132,18 +136,21 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
             for c in 0..net.classes.len() {
                 let mut less = full.clone();
                 less[c] -= 1.0;
-                let stage = self.stage(&less, &changes, Some(at_less[c].as_ref().unwrap_or(&at_full)));
+                let stage = self.stage(&less, &changes, Some(at_less[c].as_ref().unwrap_or(&at_full)), Capacity::Free);
                 next.set(net, &at_full.exclusion, c, full[c], &present, &presence(net, &stage));
                 at_less[c] = Some(stage);
             }
             changes = next;
-            at_full = self.stage(&full, &changes, Some(&at_full));
+            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Free);
+        }
+        if exceeds_capacity(net, &at_full) {
+            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Kept);
         }
         at_full
     }
 
     /// The fixed point at `customers`, started from the warm trace, from `like` or from no waits.
-    fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>) -> Stage<S> {
+    fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>, capacity: Capacity) -> Stage<S> {
         let caps = caps(self.net, customers);
         let populations = Populations { customers, changes, caps: &caps };
         let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
@@ -151,10 +158,15 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         let mut acceleration = Anderson::new(if settled.is_some() || like.is_some() { CAUTIOUS_STEPS_WARM } else { CAUTIOUS_STEPS });
         let mut converged = false;
         for _ in 0..self.options.max_iterations {
-            let image = self.sweep(&point, &populations);
+            let image = self.sweep(&point, &populations, capacity);
             let change = point.distance(&image);
             self.record.sweeps += 1;
             self.record.residual = change;
+            if !change.is_finite() {
+                point = Point::start(self.net, &self.layouts, None, None);
+                acceleration = Anderson::new(CAUTIOUS_STEPS_AGAIN);
+                continue;
+            }
             if change < self.options.tolerance {
                 converged = true;
                 point = image;
@@ -170,13 +182,13 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         Stage { waits: point.waits, flow, exclusion, stations: point.stations }
     }
 
-    fn sweep(&self, point: &Point<S>, populations: &Populations<'_, S>) -> Point<S> {
+    fn sweep(&self, point: &Point<S>, populations: &Populations<'_, S>, capacity: Capacity) -> Point<S> {
         let flow = flow(self.net, &point.waits, populations.customers);
         let exclusion = exclusion(self.net, &flow);
         let sweep = Sweep { net: self.net, flow: &flow, exclusion: &exclusion, waits: &point.waits, populations };
         let mut next = Point { waits: Waits::none(self.net.arcs.len()), stations: Vec::with_capacity(self.layouts.len()) };
         for (s, layout) in self.layouts.iter().enumerate() {
-            let new = station_waits(&sweep, s, layout, &point.stations[s]);
+            let new = station_waits(&sweep, s, layout, &point.stations[s], capacity);
             for (i, &a) in self.net.stations[s].arcs.iter().enumerate() {
                 next.waits.wait[a] = new.wait[i];
                 next.waits.probability[a] = new.probability[i];
@@ -197,7 +209,11 @@ impl<S: Scalar> Point<S> {
     fn start(net: &Net<S>, layouts: &[Layout], settled: Option<&Settled>, like: Option<&Stage<S>>) -> Self {
         let lift = |values: &[f64]| values.iter().map(|&v| S::from(v)).collect::<Vec<S>>();
         if let Some(s) = settled {
-            let stations = s.stations.iter().map(|(removal, boost)| StationState { removal: lift(removal), boost: lift(boost) }).collect();
+            let stations = s
+                .stations
+                .iter()
+                .map(|(removal, boost, excess)| StationState { removal: lift(removal), boost: lift(boost), excess: S::from(*excess) })
+                .collect();
             return Self { waits: Waits { wait: lift(&s.wait), probability: lift(&s.probability) }, stations };
         }
         if let Some(stage) = like {
@@ -211,7 +227,7 @@ impl<S: Scalar> Point<S> {
         Settled {
             wait: lower(&self.waits.wait),
             probability: lower(&self.waits.probability),
-            stations: self.stations.iter().map(|s| (lower(&s.removal), lower(&s.boost))).collect(),
+            stations: self.stations.iter().map(|s| (lower(&s.removal), lower(&s.boost), s.excess.value())).collect(),
         }
     }
 
@@ -221,6 +237,8 @@ impl<S: Scalar> Point<S> {
         let of_waits = change(&self.waits.wait, &next.waits.wait, |w| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE));
         let mut most = of_waits.max(change(&self.waits.probability, &next.waits.probability, |_| 1.0));
         for (old, new) in self.stations.iter().zip(&next.stations) {
+            let excess = change(&[old.excess], &[new.excess], |e| e.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE));
+            most = most.max(excess);
             most = most.max(change(&old.removal, &new.removal, |_| 1.0)).max(change(&old.boost, &new.boost, |_| 1.0));
         }
         most
@@ -228,13 +246,13 @@ impl<S: Scalar> Point<S> {
 
     /// All unknowns in one row.
     fn unknowns(&self) -> Vec<S> {
-        let stations = self.stations.iter().flat_map(|s| s.removal.iter().chain(&s.boost));
+        let stations = self.stations.iter().flat_map(|s| s.removal.iter().chain(&s.boost).chain([&s.excess]));
         self.waits.wait.iter().chain(&self.waits.probability).chain(stations).copied().collect()
     }
 
     /// Sets all unknowns from one row, held near the `image` from which it was extrapolated.
     fn set(&mut self, row: &[S], image: &Self) {
-        let stations = self.stations.iter_mut().flat_map(|s| s.removal.iter_mut().chain(&mut s.boost));
+        let stations = self.stations.iter_mut().flat_map(|s| s.removal.iter_mut().chain(&mut s.boost).chain([&mut s.excess]));
         let unknowns = self.waits.wait.iter_mut().chain(&mut self.waits.probability).chain(stations);
         for ((unknown, &value), near) in unknowns.zip(row).zip(image.unknowns()) {
             *unknown = if value < near / TRUST_FACTOR {
@@ -265,6 +283,14 @@ fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
 /// Largest numbers of busy threads when there are so many `customers`.
 fn caps<S: Scalar>(net: &Net<S>, customers: &[f64]) -> Vec<f64> {
     net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect()
+}
+
+/// Whether a station of a stage serves more than its servers can.
+fn exceeds_capacity<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> bool {
+    (0..net.stations.len()).any(|s| {
+        let servers = net.stations[s].servers;
+        servers.is_finite() && outcome::station_load(net, &stage.flow, s) > servers * (1.0 + CAPACITY_TOLERANCE)
+    })
 }
 
 /// Mean requests waiting and in service at the arcs.

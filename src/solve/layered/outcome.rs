@@ -39,7 +39,8 @@ fn driven_from_outside<S: Scalar>(net: &Net<S>, station: usize) -> bool {
     })
 }
 
-fn station_load<S: Scalar>(net: &Net<S>, flow: &super::Flow<S>, station: usize) -> f64 {
+/// Mean busy servers of a station.
+pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &super::Flow<S>, station: usize) -> f64 {
     net.stations[station].arcs.iter().fold(0.0, |sum, &a| {
         let rate = flow.arc_rate[a].value();
         let held: f64 = match (net.arcs[a].target, net.arcs[a].source.node()) {

@@ -22,6 +22,10 @@
 //! `R` and `B` come from the decomposition `W_b = Σ_x (α_bx W_x + β_bx)` of the last sweep: without the thread of node `i`,
 //! `w_b = Σ_x K_ix (α_bx w_x + β_bx)` and `R_ib = w_b / W_b`; `φ = Σ_{b of the pool} ℓ_b Σ_x (α_bx W_x + β_bx)(1 - K_ix) / m`.
 //! Together they are exact for two customers of equal service.
+//!
+//! No station serves more than it has servers for, which an approximation of the waits does not ensure by itself: where the
+//! load would exceed the servers, every arc waits `e` longer, the least delay for which `Σ ℓ h ≤ m`. It is the multiplier of
+//! that bound, zero elsewhere, and no part of the queue that others see.
 
 use super::{
     super::erlang::erlang_c,
@@ -42,6 +46,8 @@ const MAX_BOOST_SHARE: f64 = 0.9;
 const REMOVAL_PASSES: usize = 4;
 /// Removal systems up to this size are solved directly.
 const LARGEST_DIRECT_SYSTEM: usize = 24;
+/// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
+const EXCESS_GAIN: f64 = 4.0;
 /// Gaps shorter than this fraction of the mean service count as this long.
 const SHORTEST_GAP: f64 = 1e-6;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
@@ -80,6 +86,15 @@ impl Layout {
     }
 }
 
+/// Whether loads may exceed the servers by the error of the approximation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Capacity {
+    /// They may; so are intermediate stages solved.
+    Free,
+    /// They may not.
+    Kept,
+}
+
 /// What a station keeps from sweep to sweep besides the waits.
 #[derive(Clone, Debug)]
 pub(super) struct StationState<S> {
@@ -87,6 +102,8 @@ pub(super) struct StationState<S> {
     pub removal: Vec<S>,
     /// `φ`, `groups × pools`.
     pub boost: Vec<S>,
+    /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers.
+    pub excess: S,
 }
 
 impl<S: Scalar> StationState<S> {
@@ -94,6 +111,7 @@ impl<S: Scalar> StationState<S> {
         Self {
             removal: vec![S::from(1.0); layout.groups.len() * layout.group_of.len()],
             boost: vec![S::from(0.0); layout.groups.len() * layout.pools.len()],
+            excess: S::from(0.0),
         }
     }
 }
@@ -148,8 +166,14 @@ pub(super) struct NewWaits<S> {
 }
 
 /// Solves one station for the arrivals that the last sweep's waits imply.
-pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, state: &StationState<S>) -> NewWaits<S> {
-    StationSweep::new(sweep, station, layout, state).run()
+pub(super) fn station_waits<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    station: usize,
+    layout: &Layout,
+    state: &StationState<S>,
+    capacity: Capacity,
+) -> NewWaits<S> {
+    StationSweep::new(sweep, station, layout, state).run(capacity)
 }
 
 struct StationSweep<'a, S> {
@@ -171,6 +195,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         let it = &sweep.net.stations[station];
         let mut visits: Vec<Visit<S>> = it.arcs.iter().map(|&a| visit(sweep, a)).collect();
         set_gaps(sweep, layout, &mut visits);
+        visits.iter_mut().for_each(|v| v.wait = if v.wait > state.excess { v.wait - state.excess } else { S::from(0.0) });
         let (mut rate, mut load) = (S::from(0.0), S::from(0.0));
         for v in &visits {
             rate += v.rate;
@@ -183,7 +208,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         Self { sweep, layout, state, servers: it.servers, discipline: it.discipline, visits, mean_service, sources, keep }
     }
 
-    fn run(&self) -> NewWaits<S> {
+    fn run(&self, capacity: Capacity) -> NewWaits<S> {
         let n = self.visits.len();
         let zero = S::from(0.0);
         let mut new = NewWaits { wait: vec![zero; n], probability: vec![zero; n], state: self.state.clone() };
@@ -197,7 +222,26 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         }
         self.update_removal(&mut new.state, &parts, &new.wait);
         self.update_boost(&mut new.state, &parts);
+        if capacity == Capacity::Kept {
+            new.state.excess = self.next_excess();
+        }
+        new.wait.iter_mut().for_each(|w| *w += new.state.excess);
         new
+    }
+
+    /// Raises `e` while the load exceeds the servers.
+    fn next_excess(&self) -> S {
+        let zero = S::from(0.0);
+        let (mut rate, mut load) = (zero, zero);
+        for v in &self.visits {
+            rate += v.rate;
+            load += v.rate * (v.first + v.late);
+        }
+        if !self.sources.is_finite() || rate <= 0.0 {
+            return zero;
+        }
+        let next = self.state.excess + (load / self.servers - 1.0) * self.mean_service * EXCESS_GAIN;
+        if next > 0.0 { next } else { zero }
     }
 
     fn has_late_work(&self) -> bool {
