@@ -1,12 +1,69 @@
 //! `layerfit predict`.
 
-use super::Failure;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::{Failure, fit::read_fit, write_stdout};
+use crate::{
+    model::Measure,
+    predict::{PredictError, Scenarios, predict},
+};
 
 /// Arguments of `layerfit predict`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// A fit written by `layerfit fit --out`.
+    fit: PathBuf,
+    /// Controlled value or range of them; may be repeated, for all combinations.
+    #[arg(long, value_name = "NAME=VALUE|NAME=FROM..TO[:STEP]", allow_hyphen_values = true)]
+    at: Vec<String>,
+    /// Measure to predict; those of the trials when none is named. May be repeated.
+    #[arg(long, value_name = "M")]
+    measure: Vec<String>,
+    /// Level of the bands, between 0 and 1.
+    #[arg(long, default_value_t = 0.95)]
+    confidence: f64,
+    /// How to print the predictions.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// A table for people.
+    #[default]
+    Text,
+    /// One object with `rows`.
+    Json,
+    /// One line an operating point.
+    Csv,
+}
 
 /// Runs `layerfit predict`.
-pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(Failure::input_text("not built yet"))
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let fit = read_fit(&args.fit)?;
+    let scenarios = Scenarios::parse(&args.at).map_err(|e| Failure::input_text(format!("--at {e}")))?;
+    let measures = args.measure.iter().map(|m| m.parse::<Measure>()).collect::<Result<Vec<_>, _>>();
+    let measures = measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?;
+    let predictions = predict(&fit, &scenarios, &measures, args.confidence).map_err(|e| failure(&e))?;
+    if predictions.rows.iter().any(|row| row.extrapolated) {
+        eprintln!("warning: some operating points lie outside what was measured; see their notes");
+    }
+    match args.format {
+        Format::Text => write_stdout(&predictions.to_text()),
+        Format::Csv => write_stdout(&predictions.to_csv()),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&predictions).map_err(|e| Failure::internal(&e))?;
+            write_stdout(&(text + "\n"));
+        }
+    }
+    Ok(())
+}
+
+fn failure(error: &PredictError) -> Failure {
+    match error {
+        PredictError::Missing { name, low, .. } => Failure::with_hint(super::chain(error), format!("add --at {name}={low}")),
+        _ => Failure::input(error),
+    }
 }

@@ -1,11 +1,9 @@
-//! Trials: measured operating points, and the CSV they come in.
-//!
-//! One row a trial. A header cell is `$name` (a controlled value), a measure (`throughput(User)`), `stderr(MEASURE)`,
-//! `weight(MEASURE)`, `trial` (an id) or `duration`. An empty cell is a missing value.
+//! Trials: measured operating points, in CSV (see [`Trials::from_csv`]) and in JSON ([`Trials::from_json`]).
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Bindings, Measure};
+use crate::model::{Bindings, Measure, MeasureError};
 
 /// A set of trials with common columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,7 +19,7 @@ pub struct Trials {
 pub struct Trial {
     /// Its id; the row number, from 1, where the file gives none.
     pub id: String,
-    /// How long it was measured, where known.
+    /// How long it was measured, where known; > 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<f64>,
     /// Controlled values by parameter name (without `$`).
@@ -41,4 +39,333 @@ pub struct Measured {
     /// Its weight in the sum of squares, where given; ≥ 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+}
+
+/// Trials that cannot be read. Rows are counted from 1 below the header; for JSON a row is an element of `trials`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrialsError {
+    /// The bytes are not UTF-8.
+    #[error("not UTF-8 text (byte {byte})")]
+    NotUtf8 {
+        /// Offset of the first wrong byte.
+        byte: usize,
+    },
+    /// The CSV itself is broken.
+    #[error("row {row}: {reason}")]
+    Csv {
+        /// The row; 0 is the header.
+        row: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The JSON itself is broken or has another shape.
+    #[error("line {line}, column {column}: {reason}")]
+    Json {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No header.
+    #[error("the file is empty: expected a header such as $users,throughput(User)")]
+    Empty,
+    /// No trials.
+    #[error("no trials: expected at least one row below the header")]
+    NoTrials,
+    /// No measures.
+    #[error("no measure among the columns: expected at least one such as throughput(User)")]
+    NoMeasures,
+    /// A header cell that means nothing.
+    #[error("header cell \"{cell}\" (column {column}): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration")]
+    Header {
+        /// The cell.
+        cell: String,
+        /// Column, from 1.
+        column: usize,
+        /// Why it is not a measure.
+        #[source]
+        source: MeasureError,
+    },
+    /// A header cell `$...` that is not a parameter's name.
+    #[error("header cell \"{cell}\" (column {column}): a name after $ is a letter or underscore, then letters, digits, underscores")]
+    HeaderName {
+        /// The cell.
+        cell: String,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// Two columns for the same thing.
+    #[error("header cell \"{cell}\" stands twice (columns {first} and {second})")]
+    DuplicateColumn {
+        /// The cell.
+        cell: String,
+        /// First column, from 1.
+        first: usize,
+        /// Second column, from 1.
+        second: usize,
+    },
+    /// A standard error or weight of a measure that is not there.
+    #[error("header cell \"{cell}\": there is no column {measure}")]
+    Companionless {
+        /// The cell.
+        cell: String,
+        /// The missing measure.
+        measure: Measure,
+    },
+    /// A measure with both a standard error and a weight.
+    #[error("{measure} has both a stderr and a weight: give one of the two")]
+    StandardErrorAndWeight {
+        /// The measure.
+        measure: Measure,
+    },
+    /// A row of the wrong length.
+    #[error("row {row}: {found} cells, the header has {expected}")]
+    RowLength {
+        /// The row.
+        row: usize,
+        /// Its cells.
+        found: usize,
+        /// The header's cells.
+        expected: usize,
+    },
+    /// A cell with a value that cannot be used.
+    #[error("row {row}, column {column}: \"{cell}\": expected {expected}")]
+    Cell {
+        /// The row.
+        row: usize,
+        /// The column's header.
+        column: String,
+        /// The cell.
+        cell: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A standard error or weight beside a missing value.
+    #[error("row {row}, column {column}: given although {measure} is missing in this row")]
+    WithoutValue {
+        /// The row.
+        row: usize,
+        /// The column's header.
+        column: String,
+        /// The measure.
+        measure: Measure,
+    },
+    /// A row without any measured value.
+    #[error("row {row} (trial \"{id}\"): nothing was measured")]
+    NothingMeasured {
+        /// The row.
+        row: usize,
+        /// The trial.
+        id: String,
+    },
+    /// Two trials with one id.
+    #[error("row {row}: the trial id \"{id}\" is also that of row {first}")]
+    DuplicateId {
+        /// The second row.
+        row: usize,
+        /// The first row.
+        first: usize,
+        /// The id.
+        id: String,
+    },
+}
+
+impl Trials {
+    /// Number of measured values.
+    pub fn n_measured(&self) -> usize {
+        self.trials.iter().map(|t| t.measured.iter().flatten().count()).sum()
+    }
+
+    /// Names of controlled values, in the order of their first appearance.
+    pub fn controlled_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.trials.iter().flat_map(|t| t.controlled.iter()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Smallest and largest value of the controlled value `name`; `None` when no trial has it.
+    pub fn controlled_range(&self, name: &str) -> Option<(f64, f64)> {
+        let values = self.trials.iter().filter_map(|t| t.controlled.get(name));
+        values.fold(None, |range, v| Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
+    }
+
+    /// Checks what every reader and every hand-made set must satisfy.
+    ///
+    /// # Errors
+    /// [`TrialsError`] naming row and column.
+    pub fn check(&self) -> Result<(), TrialsError> {
+        if self.measures.is_empty() {
+            return Err(TrialsError::NoMeasures);
+        }
+        if self.trials.is_empty() {
+            return Err(TrialsError::NoTrials);
+        }
+        for (index, measure) in self.measures.iter().enumerate() {
+            if let Some(first) = self.measures[..index].iter().position(|m| m == measure) {
+                return Err(TrialsError::DuplicateColumn { cell: measure.to_string(), first: first + 1, second: index + 1 });
+            }
+        }
+        let mut rows_by_id: IndexMap<&str, usize> = IndexMap::new();
+        for (index, trial) in self.trials.iter().enumerate() {
+            self.check_trial(index + 1, trial)?;
+            if let Some(first) = rows_by_id.insert(&trial.id, index + 1) {
+                return Err(TrialsError::DuplicateId { row: index + 1, first, id: trial.id.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_trial(&self, row: usize, trial: &Trial) -> Result<(), TrialsError> {
+        if trial.measured.len() != self.measures.len() {
+            return Err(TrialsError::RowLength { row, found: trial.measured.len(), expected: self.measures.len() });
+        }
+        let cell = |column: String, value: f64, expected| TrialsError::Cell { row, column, cell: value.to_string(), expected };
+        if let Some((name, value)) = trial.controlled.iter().find(|(_, v)| !v.is_finite()) {
+            return Err(cell(format!("${name}"), value, FINITE));
+        }
+        if let Some(duration) = trial.duration.filter(|d| !(d.is_finite() && *d > 0.0)) {
+            return Err(cell("duration".into(), duration, POSITIVE));
+        }
+        for (measure, measured) in self.measures.iter().zip(&trial.measured) {
+            let Some(measured) = measured else { continue };
+            if !measured.value.is_finite() {
+                return Err(cell(measure.to_string(), measured.value, FINITE));
+            }
+            if let Some(error) = measured.std_error.filter(|e| !(e.is_finite() && *e > 0.0)) {
+                return Err(cell(format!("stderr({measure})"), error, POSITIVE));
+            }
+            if let Some(weight) = measured.weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
+                return Err(cell(format!("weight({measure})"), weight, NOT_NEGATIVE));
+            }
+            if measured.std_error.is_some() && measured.weight.is_some() {
+                return Err(TrialsError::StandardErrorAndWeight { measure: measure.clone() });
+            }
+        }
+        if trial.measured.iter().all(Option::is_none) {
+            return Err(TrialsError::NothingMeasured { row, id: trial.id.clone() });
+        }
+        Ok(())
+    }
+
+    /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
+    /// "weight": {...}, "duration"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
+    ///
+    /// # Errors
+    /// [`TrialsError`] naming the trial and the key.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, TrialsError> {
+        let file: JsonTrials = serde_json::from_slice(bytes).map_err(|e| TrialsError::Json {
+            line: e.line(),
+            column: e.column(),
+            reason: without_position(&e.to_string()),
+        })?;
+        let mut measures: Vec<Measure> = Vec::new();
+        for measure in file.trials.iter().flat_map(|t| t.measured.keys()) {
+            if !measures.contains(measure) {
+                measures.push(measure.clone());
+            }
+        }
+        let trials =
+            file.trials.into_iter().enumerate().map(|(index, t)| t.into_trial(index + 1, &measures)).collect::<Result<Vec<_>, _>>()?;
+        let trials = Self { measures, trials };
+        if trials.trials.is_empty() {
+            return Err(TrialsError::NoTrials);
+        }
+        trials.check()?;
+        Ok(trials)
+    }
+
+    /// Writes what [`Trials::from_json`] reads.
+    pub fn to_json(&self) -> serde_json::Value {
+        let trial = |t: &Trial| {
+            let column = |of: fn(&Measured) -> Option<f64>| -> IndexMap<String, f64> {
+                let cells = self.measures.iter().zip(&t.measured);
+                cells.filter_map(|(m, cell)| Some((m.to_string(), of(cell.as_ref()?)?))).collect()
+            };
+            let (std_errors, weights) = (column(|m| m.std_error), column(|m| m.weight));
+            let mut object = serde_json::json!({ "id": t.id, "controlled": t.controlled, "measured": column(|m| Some(m.value)) });
+            if let Some(duration) = t.duration {
+                object["duration"] = duration.into();
+            }
+            if !std_errors.is_empty() {
+                object["stderr"] = serde_json::json!(std_errors);
+            }
+            if !weights.is_empty() {
+                object["weight"] = serde_json::json!(weights);
+            }
+            object
+        };
+        serde_json::json!({ "trials": self.trials.iter().map(trial).collect::<Vec<_>>() })
+    }
+}
+
+pub(super) const FINITE: &str = "a finite number";
+pub(super) const POSITIVE: &str = "a finite number above 0";
+pub(super) const NOT_NEGATIVE: &str = "a finite number, 0 or more";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonTrials {
+    trials: Vec<JsonTrial>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonTrial {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    duration: Option<f64>,
+    #[serde(default)]
+    controlled: IndexMap<String, f64>,
+    measured: IndexMap<Measure, Option<f64>>,
+    #[serde(default)]
+    stderr: IndexMap<Measure, Option<f64>>,
+    #[serde(default)]
+    weight: IndexMap<Measure, Option<f64>>,
+}
+
+impl JsonTrial {
+    fn into_trial(self, row: usize, measures: &[Measure]) -> Result<Trial, TrialsError> {
+        for (kind, column) in [("stderr", &self.stderr), ("weight", &self.weight)] {
+            for measure in column.iter().filter(|(_, v)| v.is_some()).map(|(m, _)| m) {
+                if self.measured.get(measure).copied().flatten().is_none() {
+                    return Err(TrialsError::WithoutValue { row, column: format!("{kind}({measure})"), measure: measure.clone() });
+                }
+            }
+        }
+        let of = |column: &IndexMap<Measure, Option<f64>>, m: &Measure| column.get(m).copied().flatten();
+        let measured = |m: &Measure| {
+            of(&self.measured, m).map(|value| Measured { value, std_error: of(&self.stderr, m), weight: of(&self.weight, m) })
+        };
+        let controlled = self.controlled.iter().map(|(name, value)| {
+            let bare = name.strip_prefix('$').unwrap_or(name);
+            match is_parameter_name(bare) {
+                true => Ok((bare.to_owned(), *value)),
+                false => Err(TrialsError::Cell { row, column: "controlled".into(), cell: name.clone(), expected: "a parameter's name" }),
+            }
+        });
+        Ok(Trial {
+            controlled: Bindings(controlled.collect::<Result<_, _>>()?),
+            measured: measures.iter().map(measured).collect(),
+            id: self.id.unwrap_or_else(|| row.to_string()),
+            duration: self.duration,
+        })
+    }
+}
+
+/// Whether `name` can follow a `$` in a model.
+pub(super) fn is_parameter_name(name: &str) -> bool {
+    crate::model::Number::parse(&format!("${name}")).is_some_and(|n| n.parameter() == Some(name))
+}
+
+/// The message of `serde_json` without the position that it appends.
+fn without_position(message: &str) -> String {
+    message.rfind(" at line ").map_or(message, |end| &message[..end]).to_owned()
 }

@@ -1,0 +1,337 @@
+//! From the end of a search to the report.
+
+use indexmap::IndexMap;
+use nalgebra::DMatrix;
+
+use super::{
+    digits::four_digits,
+    distribution::t_two_sided,
+    inference::{Identification, direction_in_words, identify},
+    least_squares::{Minimum, StopReason},
+    problem::Problem,
+    report::{Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport},
+    solver::TrialPredictions,
+    start::StartOrigin,
+    utilization::{measured_resource, utilizations},
+    weights::Weights,
+};
+use crate::model::{Bindings, Measure};
+
+/// Relative size of residuals below which they are rounding of the model.
+const PERFECT: f64 = 1e-9;
+
+/// Correlation above which two parameters are named together.
+const HIGH_CORRELATION: f64 = 0.95;
+
+/// Everything known at the end of a search.
+pub(super) struct Ending<'a> {
+    pub(super) minimum: &'a Minimum,
+    pub(super) weights: &'a Weights,
+    pub(super) solved: &'a TrialPredictions,
+    pub(super) start: &'a [f64],
+    pub(super) origins: &'a [StartOrigin],
+    pub(super) rounds: usize,
+    pub(super) settled: bool,
+    pub(super) iterations: usize,
+    pub(super) evaluations: usize,
+    pub(super) rank_tolerance: f64,
+    pub(super) notes: Vec<String>,
+}
+
+/// The report of `problem` fitted to `ending`.
+pub(super) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
+    let minimum = ending.minimum;
+    let n_observations = ending.weights.observations.len();
+    let degrees_of_freedom = n_observations.saturating_sub(problem.estimate.len());
+    let mean_square_error = (degrees_of_freedom > 0).then(|| minimum.sum_of_squares / as_f64(degrees_of_freedom));
+    let inference = Inference::new(problem, ending, mean_square_error, degrees_of_freedom);
+    let parameters = inference.parameters();
+    let (covariance, correlation) = inference.matrices(&parameters);
+    let mut fit = Fit {
+        converged: minimum.stop.converged(),
+        stop: minimum.stop,
+        covariance,
+        correlation,
+        identifiability: inference.identifiability(),
+        parameters,
+        sum_of_squares: minimum.sum_of_squares,
+        degrees_of_freedom,
+        mean_square_error,
+        n_observations,
+        confidence: problem.confidence,
+        interval_method: IntervalMethod::Wald,
+        iterations: ending.iterations,
+        evaluations: ending.evaluations,
+        relative_offset: minimum.relative_offset,
+        weighting: weighting_report(problem, ending, mean_square_error),
+        residuals: residuals(problem, ending.solved),
+        predicted: predicted(problem, ending.solved),
+        largest_utilizations: largest_utilizations(problem, ending),
+        notes: Vec::new(),
+        problem: problem.clone(),
+    };
+    fit.notes = notes(&fit, ending);
+    fit
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of observations are far below 2^53")]
+fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+struct Inference<'a> {
+    problem: &'a Problem,
+    ending: &'a Ending<'a>,
+    bounds: Vec<(f64, f64)>,
+    /// Parameters that are not at a bound.
+    free: Vec<usize>,
+    names: Vec<String>,
+    found: Identification,
+    mean_square_error: Option<f64>,
+    /// Quantile of Student's t; absent without degrees of freedom.
+    quantile: Option<f64>,
+}
+
+impl<'a> Inference<'a> {
+    fn new(problem: &'a Problem, ending: &'a Ending<'a>, mean_square_error: Option<f64>, dof: usize) -> Self {
+        let bounds = problem.bounds();
+        let (x, jacobian) = (&ending.minimum.x, &ending.minimum.jacobian);
+        let at_bound = |j: usize| (x[j] == bounds[j].0 || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
+        let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
+        let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
+        let found = identify(&jacobian.select_columns(&free), ending.rank_tolerance);
+        Self { problem, ending, bounds, free, names, found, mean_square_error, quantile: t_two_sided(problem.confidence, dof) }
+    }
+
+    /// Why no parameter has an interval, if none has.
+    fn nothing(&self) -> Option<(ParameterStatus, String)> {
+        match self.ending.minimum.stop {
+            stop if !stop.converged() => Some((ParameterStatus::NotConverged, stop_in_words(stop).into())),
+            _ if self.mean_square_error.is_none() => Some((
+                ParameterStatus::NoDegreesOfFreedom,
+                "as many parameters as measurements: nothing is left to estimate the error".into(),
+            )),
+            _ => None,
+        }
+    }
+
+    fn parameters(&self) -> IndexMap<String, ParameterEstimate> {
+        (0..self.problem.estimate.len()).map(|j| (self.problem.estimate[j].name.clone(), self.parameter(j))).collect()
+    }
+
+    fn parameter(&self, j: usize) -> ParameterEstimate {
+        let estimate = self.ending.minimum.x[j];
+        let (min, max) = self.bounds[j];
+        let (status, mut explanation) = self.status(j);
+        let position = self.free.iter().position(|&f| f == j).filter(|_| status == ParameterStatus::Free);
+        let std_error = position.and_then(|k| Some((self.found.unscaled_covariance[(k, k)] * self.mean_square_error?).sqrt()));
+        let half_width = std_error.and_then(|s| Some(s * self.quantile?));
+        if let Some(h) = half_width.filter(|h| estimate - h < min) {
+            explanation = Some(format!(
+                "the interval (half-width {}) reaches below the bound {min}: the data do not show that the parameter is needed",
+                four_digits(h)
+            ));
+        }
+        ParameterEstimate {
+            estimate,
+            std_error,
+            lower: half_width.map(|h| estimate - h),
+            upper: half_width.map(|h| estimate + h),
+            start: self.ending.start[j],
+            start_from: self.ending.origins[j],
+            min: Some(min).filter(|b| b.is_finite()),
+            max: Some(max).filter(|b| b.is_finite()),
+            status,
+            explanation,
+        }
+    }
+
+    fn status(&self, j: usize) -> (ParameterStatus, Option<String>) {
+        if let Some((status, text)) = self.nothing() {
+            return (status, Some(text));
+        }
+        let Some(k) = self.free.iter().position(|&f| f == j) else { return self.bound_status(j) };
+        if self.found.is_estimable(k) {
+            return (ParameterStatus::Free, None);
+        }
+        let companions: Vec<&str> = self.found.companions(k).iter().map(|&c| self.names[c].as_str()).collect();
+        let text = match companions.is_empty() || self.found.unseen[k] {
+            true => "no measured value depends on it".to_owned(),
+            false => format!("the data cannot tell it from {}", companions.join(", ")),
+        };
+        (ParameterStatus::RankDeficient, Some(text))
+    }
+
+    fn bound_status(&self, j: usize) -> (ParameterStatus, Option<String>) {
+        let (min, max) = self.bounds[j];
+        let (status, which, bound) = match self.ending.minimum.x[j] == min {
+            true => (ParameterStatus::AtLowerBound, "lower", min),
+            false => (ParameterStatus::AtUpperBound, "upper", max),
+        };
+        (status, Some(format!("the best value is the {which} bound {bound}: there is no interval, and the others are as if it were known")))
+    }
+
+    /// Covariance and correlation over all parameters.
+    fn matrices(&self, parameters: &IndexMap<String, ParameterEstimate>) -> (OptionalMatrix, OptionalMatrix) {
+        let position = |j: usize| self.free.iter().position(|&f| f == j).filter(|_| parameters[j].std_error.is_some());
+        let n = parameters.len();
+        let Some(mse) = self.mean_square_error.filter(|_| (0..n).any(|j| position(j).is_some())) else { return (None, None) };
+        let unscaled = &self.found.unscaled_covariance;
+        let matrix = |entry: &dyn Fn(usize, usize) -> f64| -> OptionalMatrix {
+            let row = |i: usize| (0..n).map(|j| Some(entry(position(i)?, position(j)?))).collect();
+            Some((0..n).map(row).collect())
+        };
+        let covariance = matrix(&|a, b| mse * unscaled[(a, b)]);
+        let correlation = matrix(&|a, b| unscaled[(a, b)] / (unscaled[(a, a)] * unscaled[(b, b)]).sqrt());
+        (covariance, correlation)
+    }
+
+    fn identifiability(&self) -> Identifiability {
+        let found = &self.found;
+        let words = |direction: &[f64]| direction_in_words(direction, &self.names, &found.scale);
+        let nothing = self.nothing();
+        let covariance = self.mean_square_error.filter(|_| nothing.is_none()).map(|mse| rows(&(mse * &found.unscaled_covariance)));
+        Identifiability {
+            rank: found.rank,
+            free: self.names.clone(),
+            singular_values: found.singular_values.clone(),
+            condition_number: found.condition_number.filter(|c| c.is_finite()),
+            weakest_direction: (!self.free.is_empty()).then(|| words(found.weakest.as_slice())),
+            unidentified: found.null_directions.iter().map(|d| words(d.as_slice())).collect(),
+            null_directions: found.null_directions.iter().map(|d| d.iter().copied().collect()).collect(),
+            scale: found.scale.clone(),
+            covariance,
+            no_covariance: nothing.map(|(_, text)| text),
+        }
+    }
+}
+
+type OptionalMatrix = Option<Vec<Vec<Option<f64>>>>;
+
+fn rows(matrix: &DMatrix<f64>) -> Vec<Vec<f64>> {
+    matrix.row_iter().map(|row| row.iter().copied().collect()).collect()
+}
+
+/// Why a search ended, as a sentence.
+pub(super) fn stop_in_words(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::RelativeOffset => "a minimum: the residuals are orthogonal to the tangent plane",
+        StopReason::StepSize => "a minimum: steps no longer change the parameters",
+        StopReason::Precision => "a minimum, to the precision of the solver",
+        StopReason::PerfectFit => "the model fits the measurements exactly",
+        StopReason::Stalled => "no minimum: no shorter step lowers the sum of squares",
+        StopReason::MaxIterations => "no minimum: the limit of iterations was reached",
+        StopReason::MaxEvaluations => "no minimum: the limit of evaluations was reached",
+        StopReason::Cancelled => "cancelled",
+    }
+}
+
+fn residuals(problem: &Problem, solved: &TrialPredictions) -> Vec<IndexMap<Measure, Option<f64>>> {
+    let trials = problem.trials.trials.iter().zip(&solved.values);
+    let row = |(trial, values): (&super::trials::Trial, &Vec<f64>)| {
+        let cells = problem.trials.measures.iter().zip(&trial.measured).zip(values);
+        cells.map(|((measure, cell), value)| (measure.clone(), cell.map(|m| m.value - value))).collect()
+    };
+    trials.map(row).collect()
+}
+
+fn predicted(problem: &Problem, solved: &TrialPredictions) -> Vec<IndexMap<Measure, f64>> {
+    let row = |values: &Vec<f64>| problem.trials.measures.iter().cloned().zip(values.iter().copied()).collect();
+    solved.values.iter().map(row).collect()
+}
+
+fn weighting_report(problem: &Problem, ending: &Ending<'_>, mse: Option<f64>) -> WeightingReport {
+    let weights = ending.weights;
+    let measures = problem.trials.measures.iter().enumerate().map(|(k, measure)| {
+        let (n, squares) = weights
+            .observations
+            .iter()
+            .filter(|o| o.measure_idx == k)
+            .fold((0, 0.0), |(n, squares), o| (n + 1, squares + (o.value - ending.solved.values[o.trial_idx][k]).powi(2)));
+        let rms_residual = if n > 0 { (squares / as_f64(n)).sqrt() } else { 0.0 };
+        let report = MeasureFit {
+            n,
+            weighted_by: weights.sources[k],
+            rms_residual,
+            relative_residual: (n > 0).then(|| rms_residual / weights.sizes[k]),
+            deviation: mse.filter(|_| n > 0).map(|mse| mse.sqrt() * weights.deviations[k]),
+        };
+        (measure.clone(), report)
+    });
+    WeightingReport { rounds: ending.rounds, settled: ending.settled, scaled_by_mean_square_error: true, measures: measures.collect() }
+}
+
+/// Values of all parameters in trial `trial_idx` at the solution.
+fn bindings(problem: &Problem, x: &[f64], trial_idx: usize) -> Bindings {
+    let mut values = problem.bindings_of(trial_idx);
+    problem.estimate.iter().zip(x).for_each(|(e, x)| values.set(e.name.clone(), *x));
+    values
+}
+
+fn largest_utilizations(problem: &Problem, ending: &Ending<'_>) -> IndexMap<String, f64> {
+    let mut largest: IndexMap<String, f64> = IndexMap::new();
+    for (trial_idx, (trial, solution)) in problem.trials.trials.iter().zip(&ending.solved.solutions).enumerate() {
+        let values = bindings(problem, &ending.minimum.x, trial_idx);
+        let measured = problem.trials.measures.iter().zip(&trial.measured).filter_map(|(measure, cell)| {
+            let (resource, servers) = measured_resource(&problem.model, &values, measure)?;
+            Some((resource, cell.as_ref()?.value / servers))
+        });
+        for (resource, value) in utilizations(&problem.model, &values, solution).into_iter().chain(measured) {
+            let entry = largest.entry(resource).or_insert(value);
+            *entry = entry.max(value);
+        }
+    }
+    largest
+}
+
+fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
+    let mut notes = ending.notes.clone();
+    notes.extend(ending.weights.notes.iter().cloned());
+    if !ending.settled {
+        notes.push(format!("the residual variances did not settle in {} rounds: the weights are approximate", ending.rounds));
+    }
+    for direction in &fit.identifiability.unidentified {
+        notes.push(format!("not determined by these trials: {direction} leaves every measured value as it is"));
+    }
+    if fit.weighting.measures.values().all(|m| m.relative_residual.is_none_or(|r| r < PERFECT)) {
+        notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into());
+    }
+    notes.extend(negative_values(fit));
+    notes.extend(high_correlations(fit));
+    notes.extend(diagnostics(ending));
+    notes
+}
+
+fn negative_values(fit: &Fit) -> Vec<String> {
+    let trials = &fit.problem.trials;
+    let cells = trials.trials.iter().flat_map(|t| trials.measures.iter().zip(&t.measured).map(move |(m, cell)| (t, m, cell)));
+    let negative = cells.filter_map(|(t, m, cell)| Some((t, m, cell.as_ref().filter(|c| c.value < 0.0)?.value)));
+    negative.map(|(t, m, value)| format!("trial \"{}\": {m} is {value}, below zero", t.id)).collect()
+}
+
+fn high_correlations(fit: &Fit) -> Vec<String> {
+    let Some(correlation) = &fit.correlation else { return Vec::new() };
+    let names: Vec<&String> = fit.parameters.keys().collect();
+    let mut notes = Vec::new();
+    for (i, row) in correlation.iter().enumerate() {
+        for (j, entry) in row.iter().enumerate().skip(i + 1) {
+            if let Some(r) = entry.filter(|r| r.abs() > HIGH_CORRELATION) {
+                notes.push(format!("{} and {} are correlated {r:.3}: the data hardly tell them apart", names[i], names[j]));
+            }
+        }
+    }
+    notes
+}
+
+/// What the solver said about the trials, each remark once.
+fn diagnostics(ending: &Ending<'_>) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for remark in ending.solved.solutions.iter().flat_map(|s| &s.diagnostics) {
+        if !remarks.contains(remark) {
+            remarks.push(remark.clone());
+        }
+    }
+    const MOST_REMARKS: usize = 20;
+    remarks.truncate(MOST_REMARKS);
+    remarks.into_iter().map(|remark| format!("solver: {remark}")).collect()
+}

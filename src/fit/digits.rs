@@ -1,0 +1,56 @@
+//! Numbers for people: so many significant digits, whatever the size.
+
+/// `value` with four significant digits, without trailing zeros.
+pub(crate) fn four_digits(value: f64) -> String {
+    let text = significant(value, 4);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// `value` with six significant digits.
+pub(crate) fn six_digits(value: f64) -> String {
+    significant(value, 6)
+}
+
+fn significant(value: f64, digits: i32) -> String {
+    let exponent = if value == 0.0 { 0 } else { decimal_exponent(value) };
+    match exponent {
+        -4..=6 => {
+            let decimals = usize::try_from(digits - 1 - exponent).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        _ => {
+            let decimals = usize::try_from(digits - 1).unwrap_or(0);
+            format!("{value:.decimals$e}")
+        }
+    }
+}
+
+/// Exponent of the leading decimal digit of a finite number that is not zero.
+#[expect(clippy::cast_possible_truncation, reason = "decimal exponents of f64 lie within ±324")]
+fn decimal_exponent(value: f64) -> i32 {
+    value.abs().log10().floor() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_of_any_size() {
+        for (value, text) in
+            [(0.0, "0"), (1.0, "1"), (0.012_345_6, "0.01235"), (-123_456.0, "-123456"), (1.5e-9, "1.500e-9"), (2.0e12, "2.000e12")]
+        {
+            assert_eq!(four_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn six_digits_of_any_size() {
+        for (value, text) in [(0.0, "0.00000"), (2.0, "2.00000"), (1234.5678, "1234.57"), (1.25e-7, "1.25000e-7")] {
+            assert_eq!(six_digits(value), text);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Quantiles of Student's t and of F, to the precision of their tails.
+//!
+//! Input a probability and degrees of freedom, output the quantile. Each is the root of the upper tail found by
+//! bisection, because closed approximations lose digits where degrees of freedom are few. Tails are regularised
+//! incomplete beta functions, from `statrs`.
+
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+/// Halvings that take a bracket to the spacing of floating-point numbers.
+const HALVINGS: usize = 120;
+
+/// Quantile of Student's t: the `q` with `P(|T| ≤ q) = confidence`, for `confidence` in (0, 1) and `dof` ≥ 1.
+/// `None` outside those ranges.
+pub fn t_two_sided(confidence: f64, dof: usize) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, as_f64(dof)).ok()?;
+    in_unit_interval(confidence).then(|| upper_root(|x| t.sf(x), (1.0 - confidence) / 2.0))
+}
+
+/// Quantile of F: the `q` with `P(F ≤ q) = confidence`, for `confidence` in (0, 1) and both degrees of freedom ≥ 1.
+/// `None` outside those ranges.
+pub fn f_quantile(confidence: f64, numerator_dof: usize, denominator_dof: usize) -> Option<f64> {
+    let f = FisherSnedecor::new(as_f64(numerator_dof), as_f64(denominator_dof)).ok()?;
+    in_unit_interval(confidence).then(|| upper_root(|x| f.sf(x), 1.0 - confidence))
+}
+
+/// `P(F > x)` for `x` ≥ 0. `None` when a degree of freedom is 0 or `x` is negative or not finite.
+pub fn f_upper_tail(x: f64, numerator_dof: usize, denominator_dof: usize) -> Option<f64> {
+    let f = FisherSnedecor::new(as_f64(numerator_dof), as_f64(denominator_dof)).ok()?;
+    (x >= 0.0 && x.is_finite()).then(|| f.sf(x))
+}
+
+fn in_unit_interval(p: f64) -> bool {
+    p > 0.0 && p < 1.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of observations are far below 2^53")]
+fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+/// The `x` ≥ 0 at which the falling function `tail` equals `probability`.
+fn upper_root(tail: impl Fn(f64) -> f64, probability: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while tail(high) > probability && high < 1e300 {
+        (low, high) = (high, high * 2.0);
+    }
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if tail(middle) > probability { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures of scipy 1.17.1, `scipy.stats.t.ppf` and `scipy.stats.f`.
+    const SCIPY_DIGITS: f64 = 1e-10;
+
+    fn check(found: Option<f64>, expected: f64) {
+        let found = found.expect("a quantile");
+        assert!((found / expected - 1.0).abs() < SCIPY_DIGITS, "{found} is not {expected}");
+    }
+
+    #[test]
+    fn student_quantiles() {
+        check(t_two_sided(0.95, 1), 12.706204736174694);
+        check(t_two_sided(0.6, 2), 1.0606601717798214);
+        check(t_two_sided(0.95, 36), 2.0280940009804502);
+        check(t_two_sided(0.95, 397), 1.9659574279668237);
+        check(t_two_sided(0.9999, 3), 28.000130010948972);
+    }
+
+    #[test]
+    fn fisher_quantiles_and_tails() {
+        check(f_quantile(0.95, 1, 36), 4.113165276812891);
+        check(f_quantile(0.95, 1, 35), 4.1213382003448995);
+        check(f_quantile(0.99, 3, 7), 8.451285053079983);
+        check(f_upper_tail(2.5, 3, 7), 0.14350945627893932);
+    }
+
+    #[test]
+    fn nothing_outside_the_ranges() {
+        assert_eq!(t_two_sided(0.95, 0), None);
+        assert_eq!(t_two_sided(1.0, 5), None);
+        assert_eq!(f_quantile(0.95, 0, 5), None);
+        assert_eq!(f_upper_tail(-1.0, 1, 5), None);
+    }
+}

@@ -1,0 +1,459 @@
+//! The engine: bounded nonlinear least squares by Gauss-Newton inside a trust region.
+//!
+//! Minimises `S(x) = |r(x)|²` over `lower ≤ x ≤ upper` for any residual function. At an iterate the Jacobian
+//! `J = dr/dx` is column-scaled by `D` and factored, `J D⁻¹ = Q R`; the step solves the linear model `|c + R p|`,
+//! `c = Qᵀ r`, inside a radius and the box ([`super::trust_region`]); the ratio of the fall in `S` to the expected one
+//! accepts the step and sets the next radius. `JᵀJ` is never formed. A point where the function cannot be evaluated
+//! shortens the step.
+//!
+//! | symbol | is | shape |
+//! |---|---|---|
+//! | `x` | parameters | `(n_params)` |
+//! | `r`, `J` | residuals, already weighted; their Jacobian | `(n_obs)`, `(n_obs, n_params)` |
+//! | `D` | scale of each parameter: largest length of its column so far | `(n_params)` |
+//! | `g` | fall of `S` that an undamped step of the linear model would bring | scalar |
+//!
+//! It ends at a minimum when `√(g / S)`, the length of the residuals' projection on the tangent plane relative to the
+//! residuals, is below `offset_tolerance` (D. Bates and D. Watts, Technometrics 23 (1981)); or when an undamped step
+//! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`; or
+//! at a perfect fit. Source of step control: J. Moré, The Levenberg-Marquardt algorithm (1978). We differ in the box,
+//! in working from singular values, and in the stopping rule.
+
+use std::ops::ControlFlow;
+
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+
+use super::{finite_difference, trust_region::LinearModel};
+
+/// What an evaluation should return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Residuals; a Jacobian that comes for free is welcome.
+    Residuals,
+    /// Residuals and the Jacobian, where the function has one.
+    Jacobian,
+}
+
+/// The function at one point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Weighted residuals, `(n_obs)`.
+    pub residuals: DVector<f64>,
+    /// Their derivatives, `(n_obs, n_params)`; `None` lets the engine take differences.
+    pub jacobian: Option<DMatrix<f64>>,
+}
+
+/// The function has no value at a point.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EvaluationError(pub String);
+
+/// A residual function.
+pub trait ResidualModel {
+    /// Number of residuals.
+    fn n_obs(&self) -> usize;
+
+    /// Number of parameters.
+    fn n_params(&self) -> usize;
+
+    /// The function at `x`, `(n_params)`, always inside the box.
+    ///
+    /// # Errors
+    /// [`EvaluationError`] where it has no value; the engine then tries nearer points.
+    fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError>;
+
+    /// Length of the weighted observations, the yardstick of a perfect fit; 0 when unknown.
+    fn magnitude(&self) -> f64 {
+        0.0
+    }
+}
+
+/// Options of [`minimise`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeastSquaresOptions {
+    /// Most accepted or refused steps.
+    pub max_iterations: usize,
+    /// Most evaluations of the function, those of differences included.
+    pub max_evaluations: usize,
+    /// Relative offset at which a minimum counts as found.
+    pub offset_tolerance: f64,
+    /// Relative change of every parameter by an undamped step at which a minimum counts as found.
+    pub step_tolerance: f64,
+    /// Relative offset below which a stop for want of progress counts as the precision of the function.
+    pub precision_tolerance: f64,
+    /// First radius, in multiples of the scaled start's length.
+    pub initial_radius: f64,
+}
+
+impl Default for LeastSquaresOptions {
+    fn default() -> Self {
+        Self {
+            max_iterations: 2000,
+            max_evaluations: 100_000,
+            offset_tolerance: 1e-9,
+            step_tolerance: 1e-13,
+            precision_tolerance: 1e-5,
+            initial_radius: 1.0,
+        }
+    }
+}
+
+/// A box, `(n_params)` each; infinite where there is no bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds {
+    /// Lower bounds.
+    pub lower: Vec<f64>,
+    /// Upper bounds.
+    pub upper: Vec<f64>,
+}
+
+impl Bounds {
+    /// No bounds on `n_params` parameters.
+    pub fn unbounded(n_params: usize) -> Self {
+        Self { lower: vec![f64::NEG_INFINITY; n_params], upper: vec![f64::INFINITY; n_params] }
+    }
+}
+
+/// Why the search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The residuals are orthogonal to the tangent plane: a minimum.
+    RelativeOffset,
+    /// An undamped step no longer changes the parameters: a minimum.
+    StepSize,
+    /// A minimum to the precision with which the function is evaluated.
+    Precision,
+    /// The residuals are zero to rounding.
+    PerfectFit,
+    /// No shorter step lowers the sum of squares, and yet the point is not a minimum.
+    Stalled,
+    /// [`LeastSquaresOptions::max_iterations`] reached.
+    MaxIterations,
+    /// [`LeastSquaresOptions::max_evaluations`] reached.
+    MaxEvaluations,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+impl StopReason {
+    /// Whether a minimum was found.
+    pub fn converged(self) -> bool {
+        matches!(self, Self::RelativeOffset | Self::StepSize | Self::Precision | Self::PerfectFit)
+    }
+}
+
+/// Where the search stands, after every step tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iterate {
+    /// Steps tried so far.
+    pub iteration: usize,
+    /// Evaluations so far.
+    pub evaluations: usize,
+    /// Best point so far, `(n_params)`.
+    pub x: Vec<f64>,
+    /// Its weighted sum of squares.
+    pub sum_of_squares: f64,
+}
+
+/// Where the search ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Minimum {
+    /// The best point, `(n_params)`.
+    pub x: Vec<f64>,
+    /// Weighted residuals there, `(n_obs)`.
+    pub residuals: DVector<f64>,
+    /// Their Jacobian, `(n_obs, n_params)`.
+    pub jacobian: DMatrix<f64>,
+    /// Weighted sum of squares.
+    pub sum_of_squares: f64,
+    /// Relative offset, ≥ 0: 0 at an exact minimum.
+    pub relative_offset: f64,
+    /// Why the search ended.
+    pub stop: StopReason,
+    /// Steps tried.
+    pub iterations: usize,
+    /// Evaluations made.
+    pub evaluations: usize,
+}
+
+/// Why there was no search.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StartError {
+    /// The function has no value at the start.
+    #[error("the function cannot be evaluated at the start")]
+    Evaluation(#[from] EvaluationError),
+    /// A residual or derivative at the start is not a number or infinite.
+    #[error("a residual or derivative at the start is not finite")]
+    NotFinite,
+}
+
+/// Ratio of the actual to the expected fall above which a step is taken.
+const ACCEPT: f64 = 1e-4;
+
+/// Radius, relative to the scaled point, below which no step changes the point.
+const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
+
+/// Relative length of the residuals that is rounding.
+const ROUNDING: f64 = 1e-15;
+
+/// Minimises `|r(x)|²` from `start` (moved into `bounds`), reporting every step to `progress`, which may cancel.
+///
+/// # Errors
+/// [`StartError`] when the start cannot be evaluated. Every other end is a [`StopReason`] of the [`Minimum`].
+pub fn minimise(
+    model: &mut dyn ResidualModel,
+    start: &[f64],
+    bounds: &Bounds,
+    options: &LeastSquaresOptions,
+    progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
+) -> Result<Minimum, StartError> {
+    let mut search = Search::begin(model, start, bounds, options)?;
+    let stop = loop {
+        if let Some(stop) = search.finished() {
+            break stop;
+        }
+        if progress(&search.iterate()).is_break() {
+            break StopReason::Cancelled;
+        }
+        if let Some(stop) = search.advance()? {
+            break stop;
+        }
+    };
+    Ok(search.end(stop))
+}
+
+struct Search<'a> {
+    model: &'a mut dyn ResidualModel,
+    bounds: &'a Bounds,
+    options: &'a LeastSquaresOptions,
+    x: Vec<f64>,
+    residuals: DVector<f64>,
+    jacobian: DMatrix<f64>,
+    scale: Vec<f64>,
+    linear: LinearModel,
+    attainable: f64,
+    radius: f64,
+    iterations: usize,
+    evaluations: usize,
+}
+
+impl<'a> Search<'a> {
+    fn begin(
+        model: &'a mut dyn ResidualModel,
+        start: &[f64],
+        bounds: &'a Bounds,
+        options: &'a LeastSquaresOptions,
+    ) -> Result<Self, StartError> {
+        assert!(start.len() == model.n_params() && bounds.lower.len() == start.len() && bounds.upper.len() == start.len());
+        let x: Vec<f64> = start.iter().zip(&bounds.lower).zip(&bounds.upper).map(|((&x, &low), &high)| x.min(high).max(low)).collect();
+        let (mut evaluation, mut evaluations) = (model.evaluate(&x, Wanted::Jacobian)?, 1);
+        if evaluation.jacobian.is_none() {
+            evaluation.jacobian = Some(finite_difference::jacobian(model, &x, &evaluation.residuals, bounds, &mut evaluations)?);
+        }
+        let Some(jacobian) = evaluation.jacobian else { return Err(StartError::NotFinite) };
+        let residuals = evaluation.residuals;
+        if !(residuals.iter().all(|v| v.is_finite()) && jacobian.iter().all(|v| v.is_finite())) {
+            return Err(StartError::NotFinite);
+        }
+        let n = x.len();
+        let linear = LinearModel { r: DMatrix::zeros(n, n), c: DVector::zeros(n), lower: vec![0.0; n], upper: vec![0.0; n] };
+        let scale = vec![0.0; n];
+        let mut search = Self {
+            model,
+            bounds,
+            options,
+            x,
+            residuals,
+            jacobian,
+            scale,
+            linear,
+            attainable: 0.0,
+            radius: 1.0,
+            iterations: 0,
+            evaluations,
+        };
+        search.linearise();
+        let length = search.scaled_length();
+        search.radius = options.initial_radius * if length > 0.0 { length } else { 1.0 };
+        Ok(search)
+    }
+
+    fn sum_of_squares(&self) -> f64 {
+        self.residuals.norm_squared()
+    }
+
+    fn scaled_length(&self) -> f64 {
+        self.x.iter().zip(&self.scale).map(|(x, d)| (x * d).powi(2)).sum::<f64>().sqrt()
+    }
+
+    /// Factors the Jacobian at the iterate.
+    fn linearise(&mut self) {
+        let n = self.x.len();
+        for j in 0..n {
+            let length = self.jacobian.column(j).norm();
+            self.scale[j] = self.scale[j].max(length);
+        }
+        let unit = |d: f64| if d > 0.0 { d } else { 1.0 };
+        let mut scaled = self.jacobian.clone();
+        for j in 0..n {
+            scaled.column_mut(j).unscale_mut(unit(self.scale[j]));
+        }
+        let rows = scaled.nrows().max(n);
+        let qr = scaled.resize_vertically(rows, 0.0).qr();
+        let mut rotated = DMatrix::from_column_slice(self.residuals.len(), 1, self.residuals.as_slice()).resize_vertically(rows, 0.0);
+        qr.q_tr_mul(&mut rotated);
+        let gap = |bound: &[f64]| -> Vec<f64> { (0..n).map(|j| (bound[j] - self.x[j]) * unit(self.scale[j])).collect() };
+        self.linear = LinearModel {
+            r: qr.r().rows(0, n).into_owned(),
+            c: rotated.column(0).rows(0, n).into_owned(),
+            lower: gap(&self.bounds.lower),
+            upper: gap(&self.bounds.upper),
+        };
+        self.attainable = self.linear.attainable();
+    }
+
+    /// Relative offset of the iterate.
+    fn relative_offset(&self) -> f64 {
+        let squares = self.sum_of_squares();
+        if squares > 0.0 { (self.attainable / squares).sqrt() } else { 0.0 }
+    }
+
+    /// Whether the iterate is a minimum or a limit is reached.
+    fn finished(&self) -> Option<StopReason> {
+        let options = self.options;
+        if self.sum_of_squares().sqrt() <= ROUNDING * self.model.magnitude() {
+            return Some(StopReason::PerfectFit);
+        }
+        if self.relative_offset() <= options.offset_tolerance {
+            return Some(StopReason::RelativeOffset);
+        }
+        if self.iterations >= options.max_iterations {
+            return Some(StopReason::MaxIterations);
+        }
+        (self.evaluations >= options.max_evaluations).then_some(StopReason::MaxEvaluations)
+    }
+
+    fn iterate(&self) -> Iterate {
+        Iterate { iteration: self.iterations, evaluations: self.evaluations, x: self.x.clone(), sum_of_squares: self.sum_of_squares() }
+    }
+
+    /// Tries one step: takes it or shortens the radius.
+    fn advance(&mut self) -> Result<Option<StopReason>, StartError> {
+        self.iterations += 1;
+        let step = self.linear.step(self.radius);
+        let length = step.p.norm();
+        let scaled_length = self.scaled_length();
+        if !step.limited && length <= self.options.step_tolerance * scaled_length && step.predicted >= 0.0 {
+            return Ok(Some(StopReason::StepSize));
+        }
+        if self.radius <= SMALLEST_RADIUS * scaled_length || self.radius < f64::MIN_POSITIVE {
+            return Ok(Some(self.stalled()));
+        }
+        let candidate = self.moved(&step.p);
+        let evaluation = if step.predicted > 0.0 && candidate != self.x { self.try_evaluate(&candidate) } else { None };
+        let Some((evaluation, squares)) = evaluation else {
+            self.radius = 0.25 * length.min(self.radius).max(f64::MIN_POSITIVE);
+            return Ok((candidate == self.x).then(|| self.stalled()));
+        };
+        let fall = self.sum_of_squares() - squares;
+        let ratio = fall / step.predicted;
+        if ratio <= ACCEPT && self.relative_offset() <= self.options.precision_tolerance && step.predicted <= self.noise() {
+            return Ok(Some(self.stalled()));
+        }
+        let accepted = ratio > ACCEPT && self.accept(candidate, evaluation);
+        self.resize(if accepted { ratio } else { ratio.min(0.0) }, length, step.limited, squares);
+        Ok(None)
+    }
+
+    /// Fall of the sum of squares that cannot be told from rounding.
+    fn noise(&self) -> f64 {
+        self.sum_of_squares() * 1e-10
+    }
+
+    fn stalled(&self) -> StopReason {
+        let negligible = self.sum_of_squares().sqrt() <= 1e-10 * self.model.magnitude();
+        match self.relative_offset() <= self.options.precision_tolerance {
+            true => StopReason::Precision,
+            false if negligible => StopReason::PerfectFit,
+            false => StopReason::Stalled,
+        }
+    }
+
+    /// The point a scaled step away, exactly on a bound where the step ends on it.
+    fn moved(&self, p: &DVector<f64>) -> Vec<f64> {
+        (0..self.x.len())
+            .map(|j| {
+                let (low, high) = (self.bounds.lower[j], self.bounds.upper[j]);
+                if p[j] <= self.linear.lower[j] {
+                    return low;
+                }
+                if p[j] >= self.linear.upper[j] {
+                    return high;
+                }
+                let scale = if self.scale[j] > 0.0 { self.scale[j] } else { 1.0 };
+                (self.x[j] + p[j] / scale).min(high).max(low)
+            })
+            .collect()
+    }
+
+    /// The function at `x` with its sum of squares; `None` where it has no finite value.
+    fn try_evaluate(&mut self, x: &[f64]) -> Option<(Evaluation, f64)> {
+        self.evaluations += 1;
+        let evaluation = self.model.evaluate(x, Wanted::Residuals).ok()?;
+        let squares = evaluation.residuals.norm_squared();
+        squares.is_finite().then_some((evaluation, squares))
+    }
+
+    /// Moves to `x`; refuses it, changing nothing, where the Jacobian is missing or not finite.
+    fn accept(&mut self, x: Vec<f64>, evaluation: Evaluation) -> bool {
+        let jacobian = match evaluation.jacobian {
+            Some(jacobian) => Some(jacobian),
+            None => self.evaluate_jacobian(&x, &evaluation.residuals),
+        };
+        match jacobian {
+            Some(jacobian) if jacobian.iter().all(|v| v.is_finite()) => {
+                (self.x, self.residuals, self.jacobian) = (x, evaluation.residuals, jacobian);
+                self.linearise();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn evaluate_jacobian(&mut self, x: &[f64], residuals: &DVector<f64>) -> Option<DMatrix<f64>> {
+        self.evaluations += 1;
+        match self.model.evaluate(x, Wanted::Jacobian).ok()?.jacobian {
+            Some(jacobian) => Some(jacobian),
+            None => finite_difference::jacobian(self.model, x, residuals, self.bounds, &mut self.evaluations).ok(),
+        }
+    }
+
+    /// Sets the next radius after a step of `length` with `ratio` of actual to expected fall.
+    fn resize(&mut self, ratio: f64, length: f64, limited: bool, squares: f64) {
+        if ratio < 0.25 {
+            let overshoot = (squares / self.sum_of_squares()).sqrt();
+            let factor = if overshoot.is_finite() && overshoot > 10.0 { 0.1 } else { 0.25 };
+            self.radius = factor * length.min(self.radius);
+        } else if ratio > 0.75 && limited {
+            self.radius *= 2.0;
+        } else if ratio > 0.75 {
+            self.radius = self.radius.max(2.0 * length);
+        }
+    }
+
+    fn end(self, stop: StopReason) -> Minimum {
+        Minimum {
+            sum_of_squares: self.sum_of_squares(),
+            relative_offset: self.relative_offset(),
+            x: self.x,
+            residuals: self.residuals,
+            jacobian: self.jacobian,
+            stop,
+            iterations: self.iterations,
+            evaluations: self.evaluations,
+        }
+    }
+}

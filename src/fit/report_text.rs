@@ -1,0 +1,150 @@
+//! Fits and comparisons in words, for people.
+
+use std::fmt::{self, Write as _};
+
+use super::{
+    assemble::stop_in_words,
+    compare::Comparison,
+    digits::{four_digits, six_digits},
+    f_test::{DofRule, Preferred},
+    report::{Fit, ParameterEstimate},
+    weights::WeightSource,
+};
+
+impl Fit {
+    /// The report in words: parameters, the whole fit, measures, notes; lines end in `\n`.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_parameters(&mut text);
+        let _ = self.write_whole(&mut text);
+        let _ = self.write_measures(&mut text);
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+
+    fn write_parameters(&self, text: &mut String) -> fmt::Result {
+        let percent = four_digits(100.0 * self.confidence);
+        let width = self.parameters.keys().map(String::len).max().unwrap_or(0).max("parameter".len());
+        writeln!(
+            text,
+            "{:width$}  {:>12}  {:>11}  {:^27}  {:>10}",
+            "parameter",
+            "estimate",
+            "std error",
+            format!("{percent} % interval"),
+            "start"
+        )?;
+        for (name, p) in &self.parameters {
+            let interval = match (p.lower, p.upper) {
+                (Some(low), Some(high)) => format!("{:>12} .. {:<11}", six_digits(low), six_digits(high)),
+                _ => format!("{:^27}", "none"),
+            };
+            let error = p.std_error.map_or("none".into(), four_digits);
+            writeln!(text, "{name:width$}  {:>12}  {error:>11}  {interval}  {:>10}", six_digits(p.estimate), four_digits(p.start))?;
+        }
+        for (name, explanation) in self.parameters.iter().filter_map(|(n, p)| Some((n, p.explanation.as_ref()?))) {
+            writeln!(text, "  {name}: {explanation}")?;
+        }
+        Ok(())
+    }
+
+    fn write_whole(&self, text: &mut String) -> fmt::Result {
+        writeln!(text)?;
+        writeln!(text, "ended: {}", stop_in_words(self.stop))?;
+        writeln!(
+            text,
+            "{} measured values, {} parameters, {} degrees of freedom; {} iterations, {} evaluations",
+            self.n_observations,
+            self.parameters.len(),
+            self.degrees_of_freedom,
+            self.iterations,
+            self.evaluations
+        )?;
+        let mse = self.mean_square_error.map_or("none".into(), six_digits);
+        writeln!(text, "weighted sum of squares {}, mean square error {mse} (scales all intervals)", six_digits(self.sum_of_squares))?;
+        let id = &self.identifiability;
+        let condition = id.condition_number.map_or("infinite".into(), four_digits);
+        write!(text, "rank {} of {}, condition number {condition}", id.rank, id.free.len())?;
+        match &id.weakest_direction {
+            Some(direction) if id.free.len() > 1 => writeln!(text, "; the data say least about {direction}")?,
+            _ => writeln!(text)?,
+        }
+        writeln!(text)
+    }
+
+    fn write_measures(&self, text: &mut String) -> fmt::Result {
+        let names: Vec<String> = self.weighting.measures.keys().map(ToString::to_string).collect();
+        let width = names.iter().map(String::len).max().unwrap_or(0).max("measure".len());
+        writeln!(text, "{:width$}  {:>4}  {:>12}  {:>9}  weighted by", "measure", "n", "rms residual", "relative")?;
+        for (name, m) in names.iter().zip(self.weighting.measures.values()) {
+            let relative = m.relative_residual.map_or("none".into(), |r| format!("{} %", four_digits(100.0 * r)));
+            writeln!(
+                text,
+                "{name:width$}  {:>4}  {:>12}  {relative:>9}  {}",
+                m.n,
+                four_digits(m.rms_residual),
+                source_in_words(m.weighted_by)
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The fit in one line: `d1 = 2.01 ± 0.04, d2 = …`.
+    pub fn to_line(&self) -> String {
+        let half_width = |p: &ParameterEstimate| match p.upper {
+            Some(upper) => format!(" ± {}", four_digits(upper - p.estimate)),
+            None => String::new(),
+        };
+        let part = |(name, p): (&String, &ParameterEstimate)| format!("{name} = {}{}", six_digits(p.estimate), half_width(p));
+        self.parameters.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn source_in_words(source: WeightSource) -> &'static str {
+    match source {
+        WeightSource::StandardErrors => "its standard errors",
+        WeightSource::Weights => "the weights given",
+        WeightSource::ResidualVariance => "its own residual variance",
+        WeightSource::SharedResidualVariance => "a relative residual variance shared by measures with few values",
+        WeightSource::Unit => "nothing (all weights 1)",
+    }
+}
+
+impl Comparison {
+    /// The comparison in words; lines end in `\n`.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut String) -> fmt::Result {
+        for (size, c) in [("smaller", &self.smaller), ("larger", &self.larger)] {
+            writeln!(text, "{size}: fit {} ({}), sum of squares {}", c.fit, c.parameters.join(", "), six_digits(c.sum_of_squares))?;
+        }
+        let restriction: Vec<String> = self.restriction.iter().map(|r| format!("{} = {}", r.parameter, r.value)).collect();
+        writeln!(text, "the larger structure is the smaller one where {}", restriction.join(", "))?;
+        let t = &self.test;
+        let rule = if self.dof_rule == DofRule::Intercept { ", one more for an intercept" } else { "" };
+        writeln!(
+            text,
+            "F({}, {}) = {}{rule}; critical value {} at {} %; p = {}",
+            t.numerator_dof,
+            t.denominator_dof,
+            four_digits(t.f),
+            four_digits(t.critical_value),
+            four_digits(100.0 * self.confidence),
+            four_digits(t.p_value)
+        )?;
+        let verdict = match t.preferred {
+            Preferred::Smaller => "the data do not ask for what the larger structure adds",
+            Preferred::Larger => "the larger structure explains more than chance would",
+        };
+        writeln!(text, "preferred: fit {} ({verdict})", self.preferred_fit)?;
+        self.notes.iter().try_for_each(|note| writeln!(text, "note: {note}"))
+    }
+}

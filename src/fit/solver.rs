@@ -1,0 +1,189 @@
+//! The solver as fitting sees it: a function from parameters to measures with derivatives; and a whole problem as one
+//! residual function over its trials.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::{
+    least_squares::{Evaluation, EvaluationError, ResidualModel, Wanted},
+    problem::Problem,
+};
+use crate::{
+    model::{Bindings, Measure, Model},
+    solve::{Sensitivities, Solution, SolveError, SolveOptions},
+};
+
+/// A function of the kind of [`crate::solve::sensitivities`]: `(model, values, derivatives by, measures, options)`.
+pub type SolveFn<'a> = dyn Fn(&Model, &Bindings, &[String], &[Measure], &SolveOptions) -> Result<Sensitivities, SolveError> + Sync + 'a;
+
+/// Where derivatives come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Derivatives {
+    /// From the solver.
+    #[default]
+    Solver,
+    /// From differences of the solver's values.
+    Differences,
+}
+
+/// Why a trial has no predicted values.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrialSolveError {
+    /// The solver refuses the model.
+    #[error("trial \"{trial}\" cannot be solved")]
+    Refused {
+        /// The trial.
+        trial: String,
+        /// Why.
+        #[source]
+        source: SolveError,
+    },
+    /// The solver does not settle.
+    #[error("trial \"{trial}\": the {solver} solver has not converged after {iterations} iterations (residual {residual:.1e})")]
+    NotConverged {
+        /// The trial.
+        trial: String,
+        /// The algorithm.
+        solver: String,
+        /// Its iterations.
+        iterations: usize,
+        /// Its last relative change.
+        residual: f64,
+    },
+    /// A value or derivative is not a finite number.
+    #[error("trial \"{trial}\": {measure} has no finite value")]
+    NotFinite {
+        /// The trial.
+        trial: String,
+        /// The measure.
+        measure: Measure,
+    },
+}
+
+/// Predictions of all trials at one point.
+#[derive(Clone, Debug)]
+pub struct TrialPredictions {
+    /// Values, by trial and measure.
+    pub values: Vec<Vec<f64>>,
+    /// Derivatives, by trial, `(n_measures, n_params)`.
+    pub jacobians: Vec<DMatrix<f64>>,
+    /// Solutions, by trial.
+    pub solutions: Vec<Solution>,
+}
+
+/// Solves every trial of `problem` at the estimated parameters `x`.
+///
+/// # Errors
+/// [`TrialSolveError`] of the first trial without a solution.
+pub fn solve_trials(
+    problem: &Problem,
+    x: &[f64],
+    wanted: &[String],
+    options: &SolveOptions,
+    solver: &SolveFn<'_>,
+) -> Result<TrialPredictions, TrialSolveError> {
+    let mut all = TrialPredictions { values: Vec::new(), jacobians: Vec::new(), solutions: Vec::new() };
+    for (index, trial) in problem.trials.trials.iter().enumerate() {
+        let mut values = problem.bindings_of(index);
+        problem.estimate.iter().zip(x).for_each(|(e, x)| values.set(e.name.clone(), *x));
+        let solved = solve_point(&problem.model, &values, wanted, &problem.trials.measures, options, solver, &trial.id)?;
+        all.values.push(solved.values);
+        all.jacobians.push(solved.jacobian);
+        all.solutions.push(solved.solution);
+    }
+    Ok(all)
+}
+
+/// Solves one operating point and refuses what is not a solution; `label` names the point in errors.
+///
+/// # Errors
+/// [`TrialSolveError`].
+pub fn solve_point(
+    model: &Model,
+    values: &Bindings,
+    wanted: &[String],
+    measures: &[Measure],
+    options: &SolveOptions,
+    solver: &SolveFn<'_>,
+    label: &str,
+) -> Result<Sensitivities, TrialSolveError> {
+    let refused = |source| TrialSolveError::Refused { trial: label.to_owned(), source };
+    let solved = solver(model, values, wanted, measures, options).map_err(refused)?;
+    assert!(solved.values.len() == measures.len() && solved.jacobian.shape() == (measures.len(), wanted.len()));
+    if !solved.solution.converged {
+        let Solution { solver, iterations, residual, .. } = solved.solution;
+        return Err(TrialSolveError::NotConverged { trial: label.to_owned(), solver, iterations, residual });
+    }
+    for (index, measure) in measures.iter().enumerate() {
+        if !(solved.values[index].is_finite() && solved.jacobian.row(index).iter().all(|d| d.is_finite())) {
+            return Err(TrialSolveError::NotFinite { trial: label.to_owned(), measure: measure.clone() });
+        }
+    }
+    Ok(solved)
+}
+
+/// One measured value among all: its trial, its measure, and the square root of its weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// Index of the trial.
+    pub trial_idx: usize,
+    /// Index of the measure.
+    pub measure_idx: usize,
+    /// The measured value.
+    pub value: f64,
+    /// `√w`, > 0.
+    pub root_weight: f64,
+}
+
+/// A problem as a residual function `√w (z - h(x, u))`, `(n_obs)`.
+pub struct ProblemResiduals<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// Its observations with their weights.
+    pub observations: &'a [Observation],
+    /// Where derivatives come from.
+    pub derivatives: Derivatives,
+    /// Options of the solver.
+    pub solve_options: &'a SolveOptions,
+    /// The solver.
+    pub solver: &'a SolveFn<'a>,
+    /// Why the last evaluation failed, if it did.
+    pub last_error: Option<TrialSolveError>,
+}
+
+impl ResidualModel for ProblemResiduals<'_> {
+    fn n_obs(&self) -> usize {
+        self.observations.len()
+    }
+
+    fn n_params(&self) -> usize {
+        self.problem.estimate.len()
+    }
+
+    fn evaluate(&mut self, x: &[f64], _wanted: Wanted) -> Result<Evaluation, EvaluationError> {
+        let names = match self.derivatives {
+            Derivatives::Solver => self.problem.estimated_names(),
+            Derivatives::Differences => Vec::new(),
+        };
+        let solved = match solve_trials(self.problem, x, &names, self.solve_options, self.solver) {
+            Ok(solved) => solved,
+            Err(error) => {
+                let text = error.to_string();
+                self.last_error = Some(error);
+                return Err(EvaluationError(text));
+            }
+        };
+        let residual = |o: &Observation| o.root_weight * (o.value - solved.values[o.trial_idx][o.measure_idx]);
+        let residuals = DVector::from_iterator(self.observations.len(), self.observations.iter().map(residual));
+        let jacobian = (self.derivatives == Derivatives::Solver).then(|| {
+            DMatrix::from_fn(self.observations.len(), x.len(), |i, j| {
+                let o = &self.observations[i];
+                -o.root_weight * solved.jacobians[o.trial_idx][(o.measure_idx, j)]
+            })
+        });
+        Ok(Evaluation { residuals, jacobian })
+    }
+
+    fn magnitude(&self) -> f64 {
+        self.observations.iter().map(|o| (o.root_weight * o.value).powi(2)).sum::<f64>().sqrt()
+    }
+}

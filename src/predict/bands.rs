@@ -1,0 +1,327 @@
+//! Predicted values with their bands.
+//!
+//! At controlled values `u`, with `H = dh/dx` at the estimates and `P` their covariance:
+//!
+//! ```text
+//! C_ii = H_i P H_iᵀ
+//! mean:             h_i(x, u) ± t(1 - α/2; dof) √C_ii
+//! a new measurement: h_i(x, u) ± t(1 - α/2; dof) √(C_ii + mse R_ii)
+//! ```
+//!
+//! | symbol | is | shape |
+//! |---|---|---|
+//! | `H_i` | derivatives of measure `i` by the free parameters | `(n_free)` |
+//! | `P` | covariance of the estimates, `mse (D'WD)⁻¹` | `(n_free, n_free)` |
+//! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials had it | scalar |
+//!
+//! A band is absent, with its reason, where it would be of no width or where the covariance cannot carry it: it depends on
+//! a combination of parameters that the trials do not determine, no error could be estimated, or no parameter matters.
+//! Source: M. Woodside, SIPEW 2008, section 3; the second band is our addition.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    fit::{
+        Fit,
+        distribution::t_two_sided,
+        inference::sees,
+        parameter_uses::parameter_uses,
+        solver::{SolveFn, solve_point},
+        utilization::utilizations,
+    },
+    model::{Bindings, Measure},
+    solve::{self, Sensitivities, SolveError, SolveOptions},
+};
+
+use super::scenario::Scenarios;
+
+/// Half-width, relative to the value, that is rounding and not a band.
+const NO_WIDTH: f64 = 1e-10;
+
+/// How far, per server, a utilization may exceed the largest of the trials before that is remarked.
+const UTILIZATION_MARGIN: f64 = 0.10;
+
+/// How to predict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictOptions {
+    /// Level of the bands, in (0, 1).
+    pub confidence: f64,
+    /// Options of the solver.
+    pub solve: SolveOptions,
+}
+
+/// Predictions at all operating points.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// Level of the bands.
+    pub confidence: f64,
+    /// Predicted measures, in column order.
+    pub measures: Vec<Measure>,
+    /// One for each operating point, in the order of the scenarios.
+    pub rows: Vec<PredictedRow>,
+    /// Remarks that hold for every row.
+    pub notes: Vec<String>,
+}
+
+/// Predictions at one operating point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictedRow {
+    /// The operating point.
+    pub controlled: Bindings,
+    /// Predicted values; empty where the model has no solution, with the reason in `failure`.
+    pub measures: IndexMap<Measure, PredictedMeasure>,
+    /// Whether the point lies outside what was measured.
+    pub extrapolated: bool,
+    /// Why there is no prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// What a reader of this row should know.
+    pub notes: Vec<String>,
+}
+
+/// A predicted value with its bands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictedMeasure {
+    /// The predicted mean.
+    pub mean: f64,
+    /// Lower end of the confidence band of the mean.
+    pub lower: Option<f64>,
+    /// Upper end of the confidence band of the mean.
+    pub upper: Option<f64>,
+    /// Lower end of the band of one new measurement, error of measurement included.
+    pub new_lower: Option<f64>,
+    /// Upper end of the band of one new measurement.
+    pub new_upper: Option<f64>,
+    /// Why there is no band of the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_band: Option<String>,
+    /// Why there is no band of a new measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_new_band: Option<String>,
+}
+
+/// Why there are no predictions.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PredictError {
+    /// Confidence outside (0, 1).
+    #[error("confidence {0} is not between 0 and 1")]
+    Confidence(f64),
+    /// A measure that the model does not have.
+    #[error(transparent)]
+    Measure(#[from] SolveError),
+    /// A name that the model does not use.
+    #[error("\"{name}\" is not a parameter of the model (it uses ${})", .available.join(", $"))]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// Names that the model uses.
+        available: Vec<String>,
+    },
+    /// A controlled value that is neither given nor the same in all trials.
+    #[error("{name} must be given: the trials have it from {low} to {high}")]
+    Missing {
+        /// The name.
+        name: String,
+        /// Its smallest value in the trials.
+        low: f64,
+        /// Its largest.
+        high: f64,
+    },
+}
+
+/// Predicts `measures` (those of the trials when empty) with the fitted model at `scenarios`, with bands of level
+/// `confidence`.
+///
+/// # Errors
+/// [`PredictError`]; an operating point without a solution is not an error but said in its row.
+pub fn predict(fit: &Fit, scenarios: &Scenarios, measures: &[Measure], confidence: f64) -> Result<Predictions, PredictError> {
+    let options = PredictOptions { confidence, solve: SolveOptions::default() };
+    predict_with(fit, scenarios, measures, &options, &solve::sensitivities)
+}
+
+/// As [`predict`], with options and another solver.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_with(
+    fit: &Fit,
+    scenarios: &Scenarios,
+    measures: &[Measure],
+    options: &PredictOptions,
+    solver: &SolveFn<'_>,
+) -> Result<Predictions, PredictError> {
+    if !(options.confidence > 0.0 && options.confidence < 1.0) {
+        return Err(PredictError::Confidence(options.confidence));
+    }
+    let measures = if measures.is_empty() { fit.problem.trials.measures.clone() } else { measures.to_vec() };
+    measures.iter().try_for_each(|m| solve::measure::check(&fit.problem.model, m))?;
+    let ground = Ground::new(fit, scenarios, options)?;
+    let rows = scenarios.points().into_iter().map(|point| ground.row(point, &measures, solver)).collect();
+    Ok(Predictions { confidence: options.confidence, measures, rows, notes: ground.notes })
+}
+
+/// What all rows have in common.
+struct Ground<'a> {
+    fit: &'a Fit,
+    options: &'a PredictOptions,
+    /// Assumptions, constants of the trials and estimates; scenarios overrule them.
+    base: Bindings,
+    /// Free parameters that no scenario sets: those that carry the band.
+    varied: Vec<String>,
+    quantile: Option<f64>,
+    notes: Vec<String>,
+}
+
+impl<'a> Ground<'a> {
+    fn new(fit: &'a Fit, scenarios: &Scenarios, options: &'a PredictOptions) -> Result<Self, PredictError> {
+        let uses = parameter_uses(&fit.problem.model);
+        let is_set = |name: &str| scenarios.axes.iter().any(|a| a.name == name);
+        let defined = |name: &str| fit.problem.model.parameters.iter().any(|p| p.name == name);
+        if let Some(axis) = scenarios.axes.iter().find(|a| !uses.contains_key(&a.name) && !defined(&a.name)) {
+            return Err(PredictError::UnknownName { name: axis.name.clone(), available: uses.into_keys().collect() });
+        }
+        let mut notes = Vec::new();
+        let mut base = fit.problem.assumed.clone();
+        for name in fit.problem.trials.controlled_names().into_iter().filter(|name| !is_set(name)) {
+            match fit.problem.trials.controlled_range(name) {
+                Some((low, high)) if low == high => base.set(name, low),
+                Some((low, high)) => return Err(PredictError::Missing { name: name.to_owned(), low, high }),
+                None => {}
+            }
+        }
+        fit.estimates().for_each(|(name, value)| base.set(name, value));
+        for axis in &scenarios.axes {
+            if fit.parameters.contains_key(&axis.name) {
+                notes.push(format!("{} was estimated; here it is set, and taken as known", axis.name));
+            }
+        }
+        for (name, _) in fit.parameters.iter().filter(|(name, _)| !is_set(name) && !fit.identifiability.free.contains(name)) {
+            notes.push(format!("{name} is at its bound and taken as known: the bands are too narrow by what is not known of it"));
+        }
+        let varied = fit.identifiability.free.iter().filter(|name| !is_set(name)).cloned().collect();
+        let quantile = t_two_sided(options.confidence, fit.degrees_of_freedom);
+        Ok(Self { fit, options, base, varied, quantile, notes })
+    }
+
+    fn row(&self, controlled: Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> PredictedRow {
+        let mut values = self.base.clone();
+        controlled.iter().for_each(|(name, value)| values.set(name, value));
+        let label = controlled.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ");
+        let model = &self.fit.problem.model;
+        match solve_point(model, &values, &self.varied, measures, &self.options.solve, solver, &label) {
+            Ok(solved) => self.solved_row(controlled, &values, measures, &solved),
+            Err(error) => {
+                let source = std::error::Error::source(&error).map_or(String::new(), |s| format!(": {s}"));
+                let notes = self.outside(&controlled);
+                let extrapolated = !notes.is_empty();
+                PredictedRow { controlled, measures: IndexMap::new(), extrapolated, failure: Some(format!("{error}{source}")), notes }
+            }
+        }
+    }
+
+    fn solved_row(&self, controlled: Bindings, values: &Bindings, measures: &[Measure], solved: &Sensitivities) -> PredictedRow {
+        let mut notes = self.outside(&controlled);
+        notes.extend(self.busier(values, solved));
+        let extrapolated = !notes.is_empty();
+        notes.extend(solved.solution.diagnostics.iter().map(|d| format!("solver: {d}")));
+        let predicted = measures.iter().enumerate().map(|(i, measure)| {
+            let row: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
+            (measure.clone(), self.banded(measure, solved.values[i], &row))
+        });
+        PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes }
+    }
+
+    /// Controlled values outside the range of the trials.
+    fn outside(&self, controlled: &Bindings) -> Vec<String> {
+        let trials = &self.fit.problem.trials;
+        let remark = |(name, value): (&str, f64)| match trials.controlled_range(name) {
+            Some((low, high)) if value < low || value > high => {
+                Some(format!("{name} = {value} is outside the measured range {low} to {high}"))
+            }
+            None if !self.fit.parameters.contains_key(name) => Some(format!("{name} was not varied in the trials")),
+            _ => None,
+        };
+        controlled.iter().filter_map(remark).collect()
+    }
+
+    /// Resources busier than in any trial.
+    fn busier(&self, values: &Bindings, solved: &Sensitivities) -> Vec<String> {
+        let found = utilizations(&self.fit.problem.model, values, &solved.solution);
+        let remark = |(resource, utilization): (&String, &f64)| {
+            let largest = self.fit.largest_utilizations.get(resource)?;
+            (*utilization > largest + UTILIZATION_MARGIN)
+                .then(|| format!("{resource} is {:.0} % busy, in the trials at most {:.0} %", 100.0 * utilization, 100.0 * largest))
+        };
+        found.iter().filter_map(remark).collect()
+    }
+
+    fn banded(&self, measure: &Measure, mean: f64, row: &[f64]) -> PredictedMeasure {
+        let mut predicted =
+            PredictedMeasure { mean, lower: None, upper: None, new_lower: None, new_upper: None, no_band: None, no_new_band: None };
+        let variance = match self.variance(mean, row) {
+            Ok(variance) => variance,
+            Err(NoBand { reason, is_certain }) => {
+                predicted.no_band = Some(reason.clone());
+                if !is_certain {
+                    predicted.no_new_band = Some(reason);
+                    return predicted;
+                }
+                0.0
+            }
+        };
+        let Some(quantile) = self.quantile else { return predicted };
+        if predicted.no_band.is_none() {
+            (predicted.lower, predicted.upper) = band(mean, quantile * variance.sqrt());
+        }
+        match self.fit.weighting.measures.get(measure).and_then(|m| m.deviation) {
+            None => predicted.no_new_band = Some("the trials have no such measure: the error of measuring it is not known".into()),
+            Some(deviation) => {
+                let half_width = quantile * (variance + deviation * deviation).sqrt();
+                if half_width <= NO_WIDTH * mean.abs() {
+                    predicted.no_new_band = Some("the trials are fitted exactly: no error could be estimated".into());
+                } else {
+                    (predicted.new_lower, predicted.new_upper) = band(mean, half_width);
+                }
+            }
+        }
+        predicted
+    }
+
+    /// `H P Hᵀ`, or why there is none.
+    fn variance(&self, mean: f64, row: &[f64]) -> Result<f64, NoBand> {
+        let unknown = |reason: String| NoBand { reason, is_certain: false };
+        let id = &self.fit.identifiability;
+        let covariance = match &id.covariance {
+            Some(covariance) if self.quantile.is_some() => covariance,
+            _ => return Err(unknown(id.no_covariance.clone().unwrap_or_else(|| "no error could be estimated".into()))),
+        };
+        if row.iter().all(|h| *h == 0.0) {
+            return Err(NoBand { reason: "no estimated parameter affects it here".into(), is_certain: true });
+        }
+        let full: Vec<f64> = id.free.iter().map(|n| self.varied.iter().position(|v| v == n).map_or(0.0, |i| row[i])).collect();
+        if !sees(&full, &id.scale, id.null_directions.iter().map(Vec::as_slice)) {
+            return Err(unknown("it depends on a combination of parameters that the trials do not determine".into()));
+        }
+        let variance: f64 = full.iter().zip(covariance).map(|(h, p)| h * full.iter().zip(p).map(|(g, c)| g * c).sum::<f64>()).sum();
+        if !(variance.is_finite() && variance.sqrt() > NO_WIDTH * mean.abs()) {
+            return Err(NoBand {
+                reason: "its band has no width: the trials are fitted exactly, or no parameter matters here".into(),
+                is_certain: true,
+            });
+        }
+        Ok(variance)
+    }
+}
+
+/// Why a value has no band.
+struct NoBand {
+    reason: String,
+    /// Whether the value is certain as far as the parameters go, so that a new measurement still has a band.
+    is_certain: bool,
+}
+
+fn band(mean: f64, half_width: f64) -> (Option<f64>, Option<f64>) {
+    (Some(mean - half_width), Some(mean + half_width))
+}

@@ -1,0 +1,117 @@
+//! Predictions as CSV and as a table for people.
+
+use std::fmt::Write as _;
+
+use super::bands::{PredictedMeasure, PredictedRow, Predictions};
+use crate::fit::digits::six_digits;
+
+impl Predictions {
+    /// CSV: controlled values, then for each measure its mean, `lower(M)`, `upper(M)`, `new_lower(M)`, `new_upper(M)`, then
+    /// `notes`. An absent number is an empty cell.
+    pub fn to_csv(&self) -> String {
+        let names = self.controlled_names();
+        let mut header: Vec<String> = names.iter().map(|n| format!("${n}")).collect();
+        for m in &self.measures {
+            header.extend([
+                m.to_string(),
+                format!("lower({m})"),
+                format!("upper({m})"),
+                format!("new_lower({m})"),
+                format!("new_upper({m})"),
+            ]);
+        }
+        header.push("notes".into());
+        let mut text = csv_line(&header);
+        for row in &self.rows {
+            text.push_str(&csv_line(&self.csv_cells(row, &names)));
+        }
+        text
+    }
+
+    fn csv_cells(&self, row: &PredictedRow, names: &[&str]) -> Vec<String> {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+        let mut cells: Vec<String> = names.iter().map(|n| number(row.controlled.get(n))).collect();
+        for m in &self.measures {
+            let found = row.measures.get(m);
+            let of = |f: fn(&PredictedMeasure) -> Option<f64>| number(found.and_then(f));
+            cells.extend([of(|p| Some(p.mean)), of(|p| p.lower), of(|p| p.upper), of(|p| p.new_lower), of(|p| p.new_upper)]);
+        }
+        cells.push(row.remarks().join("; "));
+        cells
+    }
+
+    fn controlled_names(&self) -> Vec<&str> {
+        self.rows.first().map(|row| row.controlled.iter().map(|(n, _)| n).collect()).unwrap_or_default()
+    }
+
+    /// A table for people: mean and band of each measure, remarks below; lines end in `\n`.
+    pub fn to_text(&self) -> String {
+        let names = self.controlled_names();
+        let mut header: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        header.extend(self.measures.iter().flat_map(|m| [m.to_string(), "band of the mean".into(), "new measurement".into()]));
+        let mut table = vec![header];
+        table.extend(self.rows.iter().map(|row| self.text_cells(row, &names)));
+        let columns = table[0].len();
+        let width = |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = format!("bands of {} %\n", 100.0 * self.confidence);
+        for cells in &table {
+            let line: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+            text.push_str(line.join("  ").trim_end());
+            text.push('\n');
+        }
+        self.write_remarks(&mut text);
+        text
+    }
+
+    fn text_cells(&self, row: &PredictedRow, names: &[&str]) -> Vec<String> {
+        let mut cells: Vec<String> = names.iter().map(|n| row.controlled.get(n).map_or_else(String::new, |v| v.to_string())).collect();
+        for m in &self.measures {
+            match row.measures.get(m) {
+                Some(p) => cells.extend([six_digits(p.mean), interval(p.lower, p.upper), interval(p.new_lower, p.new_upper)]),
+                None => cells.extend(["no solution".into(), String::new(), String::new()]),
+            }
+        }
+        cells
+    }
+
+    fn write_remarks(&self, text: &mut String) {
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        for row in &self.rows {
+            let point: Vec<String> = row.controlled.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            for remark in row.remarks() {
+                let _ = writeln!(text, "{}{}{remark}", point.join(" "), if point.is_empty() { "" } else { ": " });
+            }
+        }
+    }
+}
+
+impl PredictedRow {
+    /// Failure, notes, and why bands are missing; each once.
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = self.failure.iter().chain(&self.notes).cloned().collect();
+        for (measure, p) in &self.measures {
+            remarks.extend(p.no_band.iter().map(|reason| format!("{measure}: no band of the mean: {reason}")));
+            let new_reason = p.no_new_band.as_ref().filter(|reason| p.no_band.as_ref() != Some(*reason));
+            remarks.extend(new_reason.map(|reason| format!("{measure}: no band of a new measurement: {reason}")));
+        }
+        remarks
+    }
+}
+
+fn interval(low: Option<f64>, high: Option<f64>) -> String {
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{} .. {}", six_digits(low), six_digits(high)),
+        _ => "none".into(),
+    }
+}
+
+fn csv_line(cells: &[String]) -> String {
+    let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    cells.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
+}

@@ -1,0 +1,169 @@
+//! The engine on certified problems: NIST Statistical Reference Datasets, nonlinear regression, both starts.
+//!
+//! Four of them, small and hard from start 1. Derivatives are left to the engine.
+
+use std::ops::ControlFlow;
+
+use layerfit::fit::{
+    inference::identify,
+    least_squares::{Bounds, Evaluation, EvaluationError, LeastSquaresOptions, Minimum, ResidualModel, StopReason, Wanted, minimise},
+};
+use nalgebra::DVector;
+
+/// Digits that must agree with the certified values, which have eleven.
+const SIX_DIGITS: f64 = 1e-6;
+
+struct Curve {
+    y: &'static [f64],
+    x: &'static [f64],
+    n_params: usize,
+    f: fn(&[f64], f64) -> f64,
+}
+
+impl ResidualModel for Curve {
+    fn n_obs(&self) -> usize {
+        self.y.len()
+    }
+    fn n_params(&self) -> usize {
+        self.n_params
+    }
+    fn evaluate(&mut self, b: &[f64], _: Wanted) -> Result<Evaluation, EvaluationError> {
+        let residuals = DVector::from_iterator(self.y.len(), self.y.iter().zip(self.x).map(|(y, x)| y - (self.f)(b, *x)));
+        match residuals.iter().all(|r| r.is_finite()) {
+            true => Ok(Evaluation { residuals, jacobian: None }),
+            false => Err(EvaluationError("not finite".into())),
+        }
+    }
+}
+
+fn run(curve: &mut Curve, start: &[f64], bounds: &Bounds) -> Minimum {
+    minimise(curve, start, bounds, &LeastSquaresOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn check(mut curve: Curve, starts: [&[f64]; 2], certified: &[(f64, f64)], sum_of_squares: f64) {
+    let agrees = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < SIX_DIGITS, "{found} is not {expected}");
+    for start in starts {
+        let minimum = run(&mut curve, start, &Bounds::unbounded(start.len()));
+        assert!(minimum.stop.converged(), "{:?} from {start:?}", minimum.stop);
+        let mse = minimum.sum_of_squares / f64::from(u32::try_from(curve.y.len() - start.len()).unwrap());
+        let covariance = identify(&minimum.jacobian, 1e-12).unscaled_covariance * mse;
+        for (k, (estimate, std_error)) in certified.iter().enumerate() {
+            agrees(minimum.x[k], *estimate);
+            agrees(covariance[(k, k)].sqrt(), *std_error);
+        }
+        agrees(minimum.sum_of_squares, sum_of_squares);
+    }
+}
+
+const MISRA1A_Y: [f64; 14] = [10.07, 14.73, 17.94, 23.93, 29.61, 35.18, 40.02, 44.82, 50.76, 55.05, 61.01, 66.40, 75.47, 81.78];
+const MISRA1A_X: [f64; 14] = [77.6, 114.9, 141.1, 190.8, 239.9, 289.0, 332.8, 378.4, 434.8, 477.3, 536.8, 593.1, 689.1, 760.0];
+
+fn misra1a() -> Curve {
+    Curve { y: &MISRA1A_Y, x: &MISRA1A_X, n_params: 2, f: |b, x| b[0] * (1.0 - (-b[1] * x).exp()) }
+}
+
+#[test]
+fn misra1a_from_both_starts() {
+    let certified = [(2.3894212918e2, 2.7070075241), (5.5015643181e-4, 7.2668688436e-6)];
+    check(misra1a(), [&[500.0, 0.0001], &[250.0, 0.0005]], &certified, 1.2455138894e-1);
+}
+
+#[test]
+fn box_bod_from_both_starts() {
+    let curve = Curve {
+        y: &[109.0, 149.0, 149.0, 191.0, 213.0, 224.0],
+        x: &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0],
+        n_params: 2,
+        f: |b, x| b[0] * (1.0 - (-b[1] * x).exp()),
+    };
+    let certified = [(2.1380940889e2, 1.2354515176e1), (5.4723748542e-1, 1.0455993237e-1)];
+    check(curve, [&[1.0, 1.0], &[100.0, 0.75]], &certified, 1.1680088766e3);
+}
+
+#[test]
+fn mgh09_from_both_starts() {
+    let curve = Curve {
+        y: &[0.1957, 0.1947, 0.1735, 0.16, 0.0844, 0.0627, 0.0456, 0.0342, 0.0323, 0.0235, 0.0246],
+        x: &[4.0, 2.0, 1.0, 0.5, 0.25, 0.167, 0.125, 0.1, 0.0833, 0.0714, 0.0625],
+        n_params: 4,
+        f: |b, x| b[0] * (x * x + x * b[1]) / (x * x + x * b[2] + b[3]),
+    };
+    let certified = [
+        (1.9280693458e-1, 1.1435312227e-2),
+        (1.9128232873e-1, 1.9633220911e-1),
+        (1.2305650693e-1, 8.0842031232e-2),
+        (1.3606233068e-1, 9.0025542308e-2),
+    ];
+    check(curve, [&[25.0, 39.0, 41.5, 39.0], &[0.25, 0.39, 0.415, 0.39]], &certified, 3.0750560385e-4);
+}
+
+#[test]
+fn mgh10_from_both_starts() {
+    let curve = Curve {
+        y: &[
+            34780.0, 28610.0, 23650.0, 19630.0, 16370.0, 13720.0, 11540.0, 9744.0, 8261.0, 7030.0, 6005.0, 5147.0, 4427.0, 3820.0, 3307.0,
+            2872.0,
+        ],
+        x: &[50.0, 55.0, 60.0, 65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 100.0, 105.0, 110.0, 115.0, 120.0, 125.0],
+        n_params: 3,
+        f: |b, x| b[0] * (b[1] / (x + b[2])).exp(),
+    };
+    let certified = [(5.6096364710e-3, 1.5687892471e-4), (6.1813463463e3, 2.3309021107e1), (3.4522363462e2, 7.8486103508e-1)];
+    check(curve, [&[2.0, 400_000.0, 25_000.0], &[0.02, 4000.0, 250.0]], &certified, 8.7945855171e1);
+}
+
+#[test]
+fn an_active_bound_is_met_exactly() {
+    let bounds = Bounds { lower: vec![0.0, 0.0], upper: vec![200.0, 1.0] };
+    for start in [[150.0, 1e-3], [10.0, 1e-2], [200.0, 0.0]] {
+        let minimum = run(&mut misra1a(), &start, &bounds);
+        assert!(minimum.stop.converged(), "{:?} from {start:?}", minimum.stop);
+        assert_eq!(minimum.x[0], 200.0);
+        // With b1 = 200 the best b2 has zero slope.
+        let slope = minimum.jacobian.column(1).dot(&minimum.residuals);
+        assert!(slope.abs() <= 1e-6 * minimum.jacobian.column(1).norm() * minimum.residuals.norm(), "{slope}");
+    }
+}
+
+#[test]
+fn points_without_a_value_shorten_the_step() {
+    // y = √x has none below 0, where the first Gauss-Newton step from 100 leads.
+    struct Root;
+    impl ResidualModel for Root {
+        fn n_obs(&self) -> usize {
+            1
+        }
+        fn n_params(&self) -> usize {
+            1
+        }
+        fn evaluate(&mut self, x: &[f64], _: Wanted) -> Result<Evaluation, EvaluationError> {
+            match x[0] < 0.0 {
+                true => Err(EvaluationError("negative".into())),
+                false => Ok(Evaluation { residuals: DVector::from_element(1, x[0].sqrt() - 0.1), jacobian: None }),
+            }
+        }
+        fn magnitude(&self) -> f64 {
+            0.1
+        }
+    }
+    let options = LeastSquaresOptions::default();
+    let minimum = minimise(&mut Root, &[100.0], &Bounds::unbounded(1), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(minimum.stop.converged() && (minimum.x[0] - 0.01).abs() < 1e-9, "{minimum:?}");
+}
+
+#[test]
+fn limits_and_cancelling_end_with_the_best_point() {
+    let start = [500.0, 0.0001];
+    let ended = |options: &LeastSquaresOptions, keep: bool| {
+        let answer = if keep { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        minimise(&mut misra1a(), &start, &Bounds::unbounded(2), options, &mut |_| answer).unwrap()
+    };
+    let base = LeastSquaresOptions::default();
+    let first = ended(&base, false);
+    assert_eq!((first.stop, first.iterations, first.x.as_slice()), (StopReason::Cancelled, 0, &start[..]));
+    let limited = ended(&LeastSquaresOptions { max_iterations: 3, ..base.clone() }, true);
+    assert_eq!((limited.stop, limited.iterations), (StopReason::MaxIterations, 3));
+    assert!(limited.sum_of_squares < first.sum_of_squares);
+    let evaluations = ended(&LeastSquaresOptions { max_evaluations: 6, ..base }, true);
+    assert_eq!(evaluations.stop, StopReason::MaxEvaluations);
+}

@@ -1,0 +1,110 @@
+//! The report: JSON that stands by itself, and words.
+
+use layerfit::fit::{Fit, Trials, compare};
+
+use super::three_queue::{fitted, problem};
+
+fn committed() -> Fit {
+    fitted(&problem(Trials::from_csv(include_bytes!("three_queue.csv")).unwrap())).unwrap()
+}
+
+#[test]
+fn json_survives_a_file_and_has_what_others_read() {
+    let fit = committed();
+    let text = serde_json::to_string(&fit).unwrap();
+    let back = Fit::from_json(text.as_bytes()).unwrap();
+    assert_eq!(back.parameters.keys().collect::<Vec<_>>(), ["d1", "d2", "d3"]);
+    assert_eq!(back.problem, fit.problem);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for key in [
+        "parameters",
+        "sum_of_squares",
+        "degrees_of_freedom",
+        "mean_square_error",
+        "covariance",
+        "correlation",
+        "iterations",
+        "converged",
+        "residuals",
+        "predicted",
+    ] {
+        assert!(!json[key].is_null(), "{key}");
+    }
+    for key in ["estimate", "std_error", "lower", "upper", "start"] {
+        assert!(json["parameters"]["d1"][key].is_number(), "{key}");
+    }
+    assert_eq!(json["parameters"]["d1"]["status"], "free");
+    assert_eq!(json["weighting"]["scaled_by_mean_square_error"], true);
+    assert!(json["residuals"][9]["throughput(Users)"].is_number());
+}
+
+#[test]
+fn covariance_and_correlation_belong_together() {
+    let fit = committed();
+    let (covariance, correlation) = (fit.covariance.unwrap(), fit.correlation.unwrap());
+    for i in 0..3 {
+        let std_error = fit.parameters[i].std_error.unwrap();
+        assert!((covariance[i][i].unwrap().sqrt() / std_error - 1.0).abs() < 1e-12);
+        for j in 0..3 {
+            let expected = covariance[i][j].unwrap() / (std_error * fit.parameters[j].std_error.unwrap());
+            assert!((correlation[i][j].unwrap() - expected).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn words_for_people() {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"ended: a minimum.*", "ended: a minimum");
+    settings.add_filter(r"\d+ iterations, \d+ evaluations", "[n] iterations, [n] evaluations");
+    settings.bind(|| {
+        insta::assert_snapshot!(committed().to_text(), @r"
+        parameter      estimate    std error         95 % interval              start
+        d1              2.00718      0.01046       1.98598 .. 2.02837               1
+        d2              3.00730       0.0103       2.98643 .. 3.02816               3
+        d3              4.01606      0.01243       3.99087 .. 4.04125               3
+
+        ended: a minimum
+        40 measured values, 3 parameters, 37 degrees of freedom; [n] iterations, [n] evaluations
+        weighted sum of squares 40.0000, mean square error 1.08108 (scales all intervals)
+        rank 3 of 3, condition number 1.722; the data say least about d3 up by 1 with d2 up by 0.7896 with d1 up by 0.486
+
+        measure                n  rms residual   relative  weighted by
+        residence_time(q1)    10       0.06819    2.293 %  its own residual variance
+        residence_time(q2)    10        0.1042     1.75 %  its own residual variance
+        residence_time(q3)    10         0.199    1.674 %  its own residual variance
+        throughput(Users)     10      0.003267    1.773 %  its own residual variance
+        ");
+        insta::assert_snapshot!(committed().to_line(), @"d1 = 2.00718 ± 0.02119, d2 = 3.00730 ± 0.02087, d3 = 4.01606 ± 0.02519");
+    });
+}
+
+#[test]
+fn a_comparison_in_words() {
+    let full = committed();
+    let mut held = full.problem.clone();
+    held.estimate.pop();
+    held.assumed.set("d3", 4.0);
+    insta::assert_snapshot!(compare(&fitted(&held).unwrap(), &full).unwrap().to_text(), @r"
+    smaller: fit 1 (d1, d2), sum of squares 41.8017
+    larger: fit 2 (d1, d2, d3), sum of squares 40.0000
+    the larger structure is the smaller one where d3 = 4
+    F(1, 37) = 1.667; critical value 4.105 at 95 %; p = 0.2047
+    preferred: fit 1 (the data do not ask for what the larger structure adds)
+    note: both sums of squares are taken with the weights of the larger fit
+    ");
+}
+
+#[test]
+fn a_file_that_is_not_a_fit_is_refused() {
+    let text = serde_json::to_string(&committed()).unwrap();
+    assert!(Fit::from_json(b"").is_err());
+    assert!(Fit::from_json(b"{}").is_err());
+    assert!(Fit::from_json(&text.as_bytes()[..text.len() / 2]).is_err());
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["identifiability"]["scale"] = serde_json::json!([1.0]);
+    assert!(Fit::from_json(json.to_string().as_bytes()).unwrap_err().to_string().contains("another size"));
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["problem"]["estimate"][0]["name"] = "nobody".into();
+    assert!(Fit::from_json(json.to_string().as_bytes()).unwrap_err().to_string().contains("problem"));
+}

@@ -1,0 +1,212 @@
+//! Predicting: bands, remarks, and what is refused.
+
+use layerfit::{
+    fit::{Estimated, Fit, FitOptions, Problem, Trials, Weighting, least_squares::LeastSquaresOptions},
+    model::{Measure, Parameter, ParameterValue},
+    predict::{
+        PredictError, PredictedRow, Predictions, Scenarios,
+        plot::{PlotOptions, plot},
+        predict,
+    },
+};
+
+use crate::fit::three_queue::{fitted, problem, trials, truth};
+
+fn committed() -> Fit {
+    fitted(&problem(Trials::from_csv(include_bytes!("../fit/three_queue.csv")).unwrap())).unwrap()
+}
+
+fn at(fit: &Fit, texts: &[&str], measures: &[&str]) -> Result<Predictions, PredictError> {
+    let scenarios = Scenarios::parse(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>()).unwrap();
+    let measures: Vec<Measure> = measures.iter().map(|m| m.parse().unwrap()).collect();
+    predict(fit, &scenarios, &measures, 0.95)
+}
+
+fn half_width(row: &PredictedRow, measure: &str) -> f64 {
+    let p = &row.measures[&measure.parse::<Measure>().unwrap()];
+    p.upper.unwrap() - p.mean
+}
+
+#[test]
+fn bands_hold_the_truth_and_widen_beyond_the_data() {
+    let found = at(&committed(), &["users=10..40:10"], &["response_time(Users)", "throughput(Users)"]).unwrap();
+    let widths: Vec<f64> = found.rows.iter().map(|row| half_width(row, "response_time(Users)")).collect();
+    assert!(widths.windows(2).all(|w| w[0] < w[1]), "{widths:?}");
+    let truth = truth(20.0, 10.0, &found.measures)[0];
+    let p = &found.rows[1].measures[0];
+    assert!(p.lower.unwrap() < truth && truth < p.upper.unwrap(), "{truth} and {p:?}");
+}
+
+/// The band is `t √(H P Hᵀ)` with the derivatives of finite differences.
+#[test]
+fn a_band_is_what_its_formula_says() {
+    let fit = committed();
+    let row = &at(&fit, &["users=20"], &["response_time(Users)"]).unwrap().rows[0];
+    let mean_at = |estimates: &[f64]| {
+        let sets: Vec<String> = estimates.iter().zip(1..).map(|(v, k)| format!("d{k}={v:e}")).chain(["users=20".into()]).collect();
+        let texts: Vec<&str> = sets.iter().map(String::as_str).collect();
+        at(&fit, &texts, &["response_time(Users)"]).unwrap().rows[0].measures[0].mean
+    };
+    let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
+    let slope = |k: usize| {
+        let moved = |by: f64| {
+            let mut moved = x.clone();
+            moved[k] += by;
+            mean_at(&moved)
+        };
+        (moved(1e-5) - moved(-1e-5)) / 2e-5
+    };
+    let h: Vec<f64> = (0..3).map(slope).collect();
+    let covariance = fit.covariance.clone().unwrap();
+    let variance: f64 = (0..3).flat_map(|i| (0..3).map(move |j| (i, j))).map(|(i, j)| h[i] * covariance[i][j].unwrap() * h[j]).sum();
+    // t(.975; 37) = 2.026192 (scipy 1.17.1)
+    let expected = 2.026_192_463 * variance.sqrt();
+    assert!((half_width(row, "response_time(Users)") / expected - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_new_measurement_has_a_wider_band_than_the_mean() {
+    let found = at(&committed(), &["users=5"], &[]).unwrap();
+    assert_eq!(found.measures.len(), 4);
+    for p in found.rows[0].measures.values() {
+        assert!(p.new_lower.unwrap() < p.lower.unwrap() && p.upper.unwrap() < p.new_upper.unwrap());
+    }
+    let other = at(&committed(), &["users=5"], &["utilization(q3)"]).unwrap();
+    let p = &other.rows[0].measures[0];
+    assert!(p.lower.is_some() && p.new_lower.is_none() && p.no_new_band.as_ref().unwrap().contains("no such measure"));
+}
+
+#[test]
+fn points_outside_the_trials_are_remarked() {
+    let found = at(&committed(), &["users=5..25:20"], &["throughput(Users)"]).unwrap();
+    assert!(!found.rows[0].extrapolated && found.rows[0].notes.is_empty(), "{:?}", found.rows[0].notes);
+    assert!(found.rows[1].extrapolated);
+    assert_eq!(found.rows[1].notes, ["users = 25 is outside the measured range 1 to 10"]);
+    let mut low = problem(trials(10.0, 0.01, 41));
+    low.trials.trials.truncate(4);
+    let busy = at(&fitted(&low).unwrap(), &["users=12"], &["throughput(Users)"]).unwrap();
+    assert!(
+        busy.rows[0].notes.iter().any(|n| n.starts_with("processor p3 is 9") && n.contains("in the trials at most")),
+        "{:?}",
+        busy.rows[0].notes
+    );
+}
+
+#[test]
+fn a_value_that_all_trials_share_need_not_be_given() {
+    let fit = committed();
+    let shared = at(&fit, &["users=7"], &["throughput(Users)"]).unwrap();
+    let given = at(&fit, &["users=7", "think=10"], &["throughput(Users)"]).unwrap();
+    assert_eq!(shared.rows[0].measures, given.rows[0].measures);
+    let other = at(&fit, &["users=7", "think=5"], &["throughput(Users)"]).unwrap();
+    assert_eq!(other.rows[0].notes, ["think = 5 is outside the measured range 10 to 10"]);
+    assert!(other.rows[0].measures[0].mean > given.rows[0].measures[0].mean);
+}
+
+#[test]
+fn what_cannot_be_predicted_is_refused_by_name() {
+    let fit = committed();
+    let refused = |texts: &[&str], measures: &[&str]| at(&fit, texts, measures).unwrap_err().to_string();
+    assert_eq!(refused(&[], &[]), "users must be given: the trials have it from 1 to 10");
+    assert_eq!(refused(&["user=3"], &[]), "\"user\" is not a parameter of the model (it uses $users, $think, $d1, $d2, $d3)");
+    assert!(refused(&["users=3"], &["throughput(nobody)"]).contains("nobody"));
+    let scenarios = Scenarios::parse(&["users=3".to_owned()]).unwrap();
+    assert_eq!(predict(&fit, &scenarios, &[], 1.5), Err(PredictError::Confidence(1.5)));
+}
+
+#[test]
+fn a_set_estimate_is_taken_as_known() {
+    let found = at(&committed(), &["users=10", "d3=2"], &["throughput(Users)"]).unwrap();
+    assert_eq!(found.notes, ["d3 was estimated; here it is set, and taken as known"]);
+    let all = at(&committed(), &["users=10", "d1=2", "d2=3", "d3=4"], &["throughput(Users)"]).unwrap();
+    let p = &all.rows[0].measures[0];
+    assert_eq!((p.lower, p.no_band.as_deref()), (None, Some("no estimated parameter affects it here")));
+    assert!(p.new_lower.is_some(), "a new measurement still has its error");
+}
+
+#[test]
+fn a_sum_has_a_band_although_its_terms_have_none() {
+    let mut sum = problem(trials(10.0, 0.01, 42));
+    sum.model.parameters.push(Parameter { name: "d1".into(), value: ParameterValue::Expression("$a + $b".into()) });
+    sum.estimate = ["a", "b", "d2", "d3"].map(|n| Estimated::new(n).starting_at(1.0)).to_vec();
+    let fit = fitted(&sum).unwrap();
+    let p = &at(&fit, &["users=15"], &["throughput(Users)"]).unwrap().rows[0].measures[0];
+    let separate = fitted(&problem(sum.trials.clone())).unwrap();
+    let q = &at(&separate, &["users=15"], &["throughput(Users)"]).unwrap().rows[0].measures[0];
+    assert!((p.upper.unwrap() - q.upper.unwrap()).abs() < 0.03 * (q.upper.unwrap() - q.lower.unwrap()), "{p:?} and {q:?}");
+    let known = &at(&fit, &["users=15", "a=1"], &["throughput(Users)"]).unwrap().rows[0].measures[0];
+    assert_eq!((known.lower, known.new_lower), (None, None));
+    assert!(known.no_band.as_ref().unwrap().contains("do not determine"));
+}
+
+#[test]
+fn without_errors_there_are_no_bands() {
+    let exact = fitted(&problem(trials(10.0, 0.0, 43))).unwrap();
+    let p = &at(&exact, &["users=20"], &["throughput(Users)"]).unwrap().rows[0].measures[0];
+    assert!(p.lower.is_some() || p.no_band.is_some());
+    let options =
+        FitOptions { least_squares: LeastSquaresOptions { max_iterations: 1, ..LeastSquaresOptions::default() }, ..FitOptions::default() };
+    let mut far: Problem = crate::fit::three_queue::starting_at(problem(trials(10.0, 0.01, 44)), &[200.0; 3]);
+    far.weighting = Weighting::None;
+    let ended = layerfit::fit::fit(&far, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let p = &at(&ended, &["users=20"], &["throughput(Users)"]).unwrap().rows[0].measures[0];
+    assert_eq!((p.lower, p.new_lower), (None, None));
+    assert_eq!(p.no_band.as_deref(), Some("no minimum: the limit of iterations was reached"));
+}
+
+#[test]
+fn a_point_without_a_solution_is_one_row_and_not_an_error() {
+    let found = at(&committed(), &["users=-1..5:6"], &["throughput(Users)"]).unwrap();
+    assert!(found.rows[0].failure.is_some() && found.rows[0].measures.is_empty(), "{:?}", found.rows[0]);
+    assert!(found.rows[1].failure.is_none());
+}
+
+#[test]
+fn json_csv_and_words() {
+    let found = at(&committed(), &["users=5..15:10"], &["throughput(Users)"]).unwrap();
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["rows"][0]["controlled"]["users"], 5.0);
+    for key in ["mean", "lower", "upper", "new_lower", "new_upper"] {
+        assert!(json["rows"][0]["measures"]["throughput(Users)"][key].is_number(), "{key}");
+    }
+    let csv = found.to_csv();
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    assert_eq!(
+        header,
+        [
+            "$users",
+            "throughput(Users)",
+            "lower(throughput(Users))",
+            "upper(throughput(Users))",
+            "new_lower(throughput(Users))",
+            "new_upper(throughput(Users))",
+            "notes"
+        ]
+    );
+    assert_eq!(reader.records().count(), 2);
+    insta::assert_snapshot!(found.to_text(), @r"
+    bands of 95 %
+    users  throughput(Users)      band of the mean       new measurement
+        5           0.185875  0.185093 .. 0.186656  0.178948 .. 0.192802
+       15           0.246095  0.244634 .. 0.247555  0.239059 .. 0.253130
+    users=15: users = 15 is outside the measured range 1 to 10
+    ");
+}
+
+#[test]
+fn a_plot_has_axes_bands_and_points() {
+    let fit = committed();
+    let found = at(&fit, &["users=1..20"], &["throughput(Users)"]).unwrap();
+    let mut options = PlotOptions::new(found.measures[0].clone(), "users");
+    options.time_unit = Some("s".into());
+    let svg = plot(&fit, &found, &options).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for text in ["users", "throughput(Users) [1/s]", "predicted", "measured", "mean, 95 %", "new measurement, 95 %", "3 queues"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    assert!(svg.matches("<circle").count() >= 10);
+    assert_eq!(svg.matches("<polygon").count(), 2);
+    options.against = "think".into();
+    assert!(plot(&fit, &found, &options).is_err());
+}
