@@ -16,8 +16,6 @@
 //! Derivatives: `floor`, `ceil`, `round`, comparisons and logic are constant between their jumps; `a % b` is
 //! `a - b trunc(a/b)`; `a ** b` with a negative base needs a whole exponent and is not differentiated in it.
 
-use num_dual::DualStruct;
-
 use super::{
     Bindings, Parameter, Scalar,
     lexer::{Cursor, SyntaxError, Token, value_of},

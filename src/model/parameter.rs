@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Bindings, Expression, ExpressionError, Model, Number, Scalar,
@@ -31,8 +31,10 @@ pub struct Parameter {
 #[serde(untagged)]
 pub enum ParameterValue {
     /// A number.
+    #[serde(serialize_with = "serialize_number")]
     Number(f64),
     /// Several values, for a sweep over their cross product; the first is used for a single solution.
+    #[serde(serialize_with = "serialize_numbers")]
     List(Vec<f64>),
     /// An expression over other parameters, in the text grammar's syntax.
     Expression(String),
@@ -221,6 +223,16 @@ impl fmt::Display for Parameter {
         }
         write!(f, "${} = {}", self.name, self.value)
     }
+}
+
+/// A number as [`Number`] has it, since JSON has no infinity.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn serialize_number<Z: Serializer>(value: &f64, serializer: Z) -> Result<Z::Ok, Z::Error> {
+    Number::Value(*value).serialize(serializer)
+}
+
+fn serialize_numbers<Z: Serializer>(values: &[f64], serializer: Z) -> Result<Z::Ok, Z::Error> {
+    serializer.collect_seq(values.iter().map(|value| Number::Value(*value)))
 }
 
 /// A [`ParameterValue`] as it stands in JSON.
