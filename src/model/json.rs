@@ -8,6 +8,10 @@ use super::{Model, format::ParseError};
 /// [`ParseError`] with line and column.
 pub fn parse(text: &str) -> Result<Model, ParseError> {
     ParseError::check_size(text)?;
+    let start = text.len() - text.trim_start().len();
+    if text[start..].starts_with('[') {
+        return Err(ParseError::at(text, start, "expected a model in braces, found a list"));
+    }
     serde_json::from_str(text).map_err(|error| {
         let reason = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());

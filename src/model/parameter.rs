@@ -174,7 +174,7 @@ fn range(from: f64, to: f64, step: f64) -> Option<Vec<f64>> {
     /// Share of a step by which rounding may miss the upper end.
     const SLACK: f64 = 1e-9;
     let n_steps = ((to - from) / step + SLACK).floor();
-    let countable = n_steps >= 0.0 && n_steps < MAX_VALUES;
+    let countable = (0.0..MAX_VALUES).contains(&n_steps);
     countable.then(|| (0..=n_steps as usize).map(|i| from + i as f64 * step).collect())
 }
 

@@ -1,3 +1,4 @@
 //! Integration tests; folders mirror `src/`.
 
+mod model;
 mod tidy;

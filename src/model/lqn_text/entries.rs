@@ -1,6 +1,6 @@
 //! The E section: entries, their phases and calls.
 
-use super::sections::{PhasedObservation, Reader, Result};
+use super::sections::{Observing, PhasedObservation, Reader, Result};
 use crate::model::{
     Activity, Call, CallKind, CallOrder, Entry, Forwarding, Histogram, HistogramRequest, Number, Observation, Observed, Phase, RwLockRole,
     SemaphoreRole,
@@ -130,7 +130,7 @@ impl Reader<'_> {
                 }
             }
         });
-        while let Some((key, phase, variable, half_width)) = self.observation()? {
+        while let Some(Observing { key, phase, variable, half_width }) = self.observation()? {
             let of = Observed::PhaseCall { entry: name.to_owned(), phase: phase.max(1), dest: dest.to_owned() };
             let measure = self.measure(&of, key, phase)?;
             self.model.observations.push(Observation { of, measure, variable, half_width });
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 
     fn read_entry_observations(&mut self, name: &str) -> Result<()> {
-        while let Some((key, phase, variable, half_width)) = self.observation()? {
+        while let Some(Observing { key, phase, variable, half_width }) = self.observation()? {
             let of = Observed::Entry(name.to_owned());
             let measure = self.measure(&of, key, phase)?;
             let observation = Observation { of, measure, variable, half_width };

@@ -37,6 +37,16 @@ pub(super) struct PhasedObservation {
     pub(super) observation: Observation,
 }
 
+/// An observation as it is written.
+pub(super) struct Observing<'a> {
+    /// The key without its phase.
+    pub(super) key: &'a str,
+    /// The phase, 0 for none.
+    pub(super) phase: u8,
+    pub(super) variable: String,
+    pub(super) half_width: Option<HalfWidth>,
+}
+
 /// Reads a whole file.
 pub(super) fn read_model(text: &str) -> Result<Model> {
     let mut prefix = "_".to_owned();
@@ -395,15 +405,15 @@ impl<'a> Reader<'a> {
 
     /// `{%key[phase] [95|99] $v [$half_width]}` of an element whose phases, if any, are part of the measure's name.
     pub(super) fn read_observations(&mut self, of: &Observed) -> Result<()> {
-        while let Some((key, phase, variable, half_width)) = self.observation()? {
+        while let Some(Observing { key, phase, variable, half_width }) = self.observation()? {
             let measure = self.measure(of, key, phase)?;
             self.model.observations.push(Observation { of: of.clone(), measure, variable, half_width });
         }
         Ok(())
     }
 
-    /// One observation: its key, phase (0 for none), variable and half-width.
-    pub(super) fn observation(&mut self) -> Result<Option<(&'a str, u8, String, Option<HalfWidth>)>> {
+    /// One observation, if there is one.
+    pub(super) fn observation(&mut self) -> Result<Option<Observing<'a>>> {
         let Token::Key(key) = self.cursor.peek()?.token else {
             return Ok(None);
         };
@@ -421,7 +431,7 @@ impl<'a> Reader<'a> {
         }
         let variable = self.variable()?.ok_or_else(|| self.cursor.unexpected("a $name"))?;
         let half_width = self.variable()?.map(|variable| HalfWidth { level: if level == 0 { 95 } else { level }, variable });
-        Ok(Some((name, phase, variable, half_width)))
+        Ok(Some(Observing { key: name, phase, variable, half_width }))
     }
 
     fn variable(&mut self) -> Result<Option<String>> {

@@ -20,6 +20,9 @@ pub(super) fn check(model: &Model, defects: &mut Defects) {
     let inputs = inputs(model);
     for task in model.tasks.iter().filter(|t| !t.activities.is_empty()) {
         let graph = Graph::new(task, defects);
+        if graph.is_ambiguous {
+            continue;
+        }
         graph.check_starts(defects);
         graph.check_reachable(defects);
         match graph.topological_order() {
@@ -43,6 +46,9 @@ pub(super) fn check_values(model: &Model, values: &Values<'_>, defects: &mut Def
             check_weights(task, precedence, values, defects);
         }
         let graph = Graph::new(task, &mut Defects::default());
+        if graph.is_ambiguous {
+            continue;
+        }
         let Ok(order) = graph.topological_order() else { continue };
         for entry in &task.entries {
             let is_called = inputs.get(entry.name.as_str()).is_some_and(|input| input.sync.is_some());
@@ -76,7 +82,7 @@ fn check_weights(task: &Task, precedence: &Precedence, values: &Values<'_>, defe
     }
     let sum: Option<f64> = weighted.iter().map(|branch| values.of(&branch.value)).sum();
     if let (Some(Post::Or(_)), Some(sum)) = (&precedence.post, sum)
-        && !((sum - 1.0).abs() <= SUM_TOLERANCE)
+        && (sum.is_nan() || (sum - 1.0).abs() > SUM_TOLERANCE)
     {
         defects.push(task_name(task), DefectKind::OrForkSum { activity: before, sum });
     }
@@ -94,6 +100,8 @@ struct Graph<'a> {
     next: Vec<Option<usize>>,
     /// The precedence that an activity follows.
     previous: Vec<Option<usize>>,
+    /// Whether an activity stands in two lists of a side: then what follows what is not known.
+    is_ambiguous: bool,
 }
 
 impl<'a> Graph<'a> {
@@ -106,7 +114,8 @@ impl<'a> Graph<'a> {
             names.iter().filter_map(|name| known.get(name).copied()).collect()
         };
         let n = task.activities.len();
-        let mut graph = Self { task, pre: Vec::new(), post: Vec::new(), next: vec![None; n], previous: vec![None; n], names };
+        let mut graph =
+            Self { task, pre: Vec::new(), post: Vec::new(), next: vec![None; n], previous: vec![None; n], names, is_ambiguous: false };
         for (p, precedence) in task.precedences.iter().enumerate() {
             let pre: Vec<&str> = precedence.pre.activities().iter().map(String::as_str).collect();
             let post = precedence.post.as_ref().map(Post::activities).unwrap_or_default();
@@ -116,6 +125,7 @@ impl<'a> Graph<'a> {
                     if slots[activity].replace(p).is_some() {
                         let element = activity_name(task, &task.activities[activity].name);
                         defects.push(element, DefectKind::RepeatedInLists { side });
+                        graph.is_ambiguous = true;
                     }
                 }
             }
@@ -289,7 +299,7 @@ impl<'a> Graph<'a> {
         let replying = self.task.replies.iter().filter(|r| r.entry == entry.name);
         let replying: Vec<usize> = replying.filter_map(|r| self.names.get(r.activity.as_str()).copied()).collect();
         let expected = match self.executions(start, order, values) {
-            Some(executions) => replying.iter().map(|a| executions[*a]).sum(),
+            Some(executions) => replying.iter().fold(0.0, |sum, a| sum + executions[*a]),
             None if replying.is_empty() => 0.0,
             None => return,
         };
