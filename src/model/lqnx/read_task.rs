@@ -66,7 +66,6 @@ pub(super) fn read_task(element: &Element<'_>, processor: &str, group: Option<St
             "entry" => task.entries.push(read_entry(child, model)?),
             "task-activities" if graph.is_none() => graph = Some(child),
             "task-activities" => return Err(child.error("<task-activities> stands twice")),
-            "service" => {}
             _ => {
                 let parts = ["fan-out", "fan-in", "entry", "task-activities", "service-time-distribution", "result-observe"];
                 return Err(element.unknown_child(child, &parts));
@@ -192,7 +191,6 @@ fn read_activity(
             "result-observe" => read_observations(child, of, model)?,
             "synch-call" => activity.calls.push(read_call(child, CallKind::Sync, of_call, model)?),
             "asynch-call" => activity.calls.push(read_call(child, CallKind::Async, of_call, model)?),
-            "call-list" => {}
             _ => {
                 let parts = ["synch-call", "asynch-call", "service-time-distribution", "result-observe"];
                 return Err(element.unknown_child(child, &parts));
