@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use layerfit::model::{Bindings, Model, Number, ParameterValue, Processor, Task};
-use num_dual::Dual64;
+use layerfit::model::{Bindings, Model, Number, ParameterValue, Processor, Scalar, Task};
+use num_dual::DualSVec64;
 
 use super::text;
 
@@ -38,10 +38,10 @@ fn overrides_come_first_and_reach_what_depends_on_them() {
 #[test]
 fn derivatives_pass_through_definitions() {
     let model = with("$d = $x ** 2");
-    let overrides: Bindings<Dual64> = [("x", Dual64::new(3.0, 1.0))].into_iter().collect();
+    let overrides: Bindings<DualSVec64<1>> = [("x", DualSVec64::from_re(3.0).derivative(0))].into_iter().collect();
     let bindings = model.bindings(&overrides).expect("bindings");
     let generated = bindings.get("_1").expect("the demand");
-    assert_eq!((generated.re, generated.eps), (18.0, 12.0));
+    assert_eq!((generated.value(), generated.derivatives()), (18.0, &[12.0][..]));
 }
 
 #[test]
