@@ -231,7 +231,7 @@ impl Post {
 
 impl Activity {
     pub(super) fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
-        [&self.host_demand, &self.host_demand_cvsq, &self.think_time, &self.max_service_time].map(&mut *visit);
+        [&self.host_demand, &self.host_demand_cvsq, &self.think_time, &self.max_service_time].into_iter().for_each(&mut *visit);
         self.calls.iter().for_each(|call| visit(&call.mean));
     }
 }

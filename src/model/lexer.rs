@@ -18,8 +18,6 @@ pub(super) enum Token<'a> {
     Text(&'a str),
     /// `%key`, without the `%`.
     Key(&'a str),
-    /// `#pragma param=value`, without `#pragma`.
-    Pragma(&'a str),
     /// `@infinity`.
     Infinity,
     /// `-1` by itself.
@@ -82,13 +80,22 @@ pub(super) struct Cursor<'a> {
     last_end: usize,
     minus_one: MinusOne,
     depth: usize,
+    pragmas: Vec<&'a str>,
 }
 
 impl<'a> Cursor<'a> {
     /// At the start of `text`, with no list open.
     pub(super) fn new(text: &'a str) -> Self {
         let text_start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { text, position: text_start, peeked: None, last_end: text_start, minus_one: MinusOne { ends_list: false }, depth: 0 }
+        Self {
+            text,
+            position: text_start,
+            peeked: None,
+            last_end: text_start,
+            minus_one: MinusOne { ends_list: false },
+            depth: 0,
+            pragmas: Vec::new(),
+        }
     }
 
     /// From here on `-1` ends a list.
@@ -117,6 +124,11 @@ impl<'a> Cursor<'a> {
     /// Undoes [`Self::descend`].
     pub(super) fn ascend(&mut self) {
         self.depth -= 1;
+    }
+
+    /// The pragmas passed so far, as `param=value`.
+    pub(super) fn pragmas(&self) -> &[&'a str] {
+        &self.pragmas
     }
 
     /// Where the last token taken ended.
@@ -205,16 +217,20 @@ impl<'a> Cursor<'a> {
             let rest = self.text.get(self.position..).unwrap_or_default();
             let trimmed = rest.trim_start_matches([' ', '\t', '\r', '\n', '\u{b}', '\u{c}']);
             self.position += rest.len() - trimmed.len();
-            if !trimmed.starts_with('#') || self.at_pragma(trimmed) {
+            if !trimmed.starts_with('#') {
                 return;
             }
-            self.position += trimmed.find('\n').unwrap_or(trimmed.len());
+            let line = trimmed.lines().next().unwrap_or_default();
+            if self.at_pragma(line) {
+                self.pragmas.push(line.trim_start_matches("#pragma").trim());
+            }
+            self.position += line.len();
         }
     }
 
-    fn at_pragma(&self, rest: &str) -> bool {
+    fn at_pragma(&self, line: &str) -> bool {
         let line_start = self.position == 0 || self.text.get(..self.position).is_some_and(|before| before.ends_with('\n'));
-        line_start && rest.strip_prefix("#pragma").is_some_and(|r| r.starts_with([' ', '\t']))
+        line_start && line.strip_prefix("#pragma").is_some_and(|r| r.starts_with([' ', '\t']))
     }
 
     fn token(&self, rest: &'a str, start: usize) -> Result<(Token<'a>, usize), SyntaxError> {
@@ -222,10 +238,6 @@ impl<'a> Cursor<'a> {
             return Ok((Token::End, 0));
         };
         match first {
-            '#' => {
-                let line = rest.lines().next().unwrap_or(rest);
-                Ok((Token::Pragma(line.trim_start_matches("#pragma").trim()), line.len()))
-            }
             '"' => quoted(rest, start),
             '$' => {
                 let name = word(rest.get(1..).unwrap_or_default());

@@ -1,8 +1,8 @@
 //! The order in which LQNX holds a model's elements: tasks stand inside their processors and groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{Model, Observed, Opaque, Pre, Processor, Task};
+use super::{Model, Observed, Opaque, Pre, Task};
 
 /// Elements that are kept as they stand, in their order in the file.
 pub(super) const OPAQUE_ELEMENTS: [&str; 3] = ["lqx", "results-collection", "convergence-collection"];
@@ -53,30 +53,38 @@ fn observed_order(model: &Model) -> HashMap<Observed, usize> {
         return order;
     }
     add(Observed::Solution);
-    let tasks = tasks_by_processor(model);
+    let tasks = TasksByPlace::new(model);
     for processor in &model.processors {
-        let tasks = tasks.get(processor.name.as_str()).map_or(&[][..], Vec::as_slice);
-        add_processor(processor, tasks, &mut add);
+        add(Observed::Processor(processor.name.clone()));
+        for group in &processor.groups {
+            add(Observed::Group(group.name.clone()));
+            tasks.of(&processor.name, Some(&group.name)).iter().for_each(|t| add_task(t, &mut add));
+        }
+        tasks.of(&processor.name, None).iter().for_each(|t| add_task(t, &mut add));
     }
     order
 }
 
-/// The tasks of each processor, in their order in the model.
-pub(super) fn tasks_by_processor(model: &Model) -> HashMap<&str, Vec<&Task>> {
-    let mut tasks: HashMap<&str, Vec<&Task>> = HashMap::new();
-    for task in &model.tasks {
-        tasks.entry(&task.processor).or_default().push(task);
-    }
-    tasks
-}
+/// Tasks by the processor and group they stand in, in their order in the model.
+pub(super) struct TasksByPlace<'a>(HashMap<(&'a str, Option<&'a str>), Vec<&'a Task>>);
 
-fn add_processor(processor: &Processor, tasks: &[&Task], add: &mut impl FnMut(Observed)) {
-    add(Observed::Processor(processor.name.clone()));
-    for group in &processor.groups {
-        add(Observed::Group(group.name.clone()));
-        tasks.iter().filter(|t| t.group.as_ref() == Some(&group.name)).for_each(|t| add_task(t, add));
+impl<'a> TasksByPlace<'a> {
+    pub(super) fn new(model: &'a Model) -> Self {
+        let groups: HashSet<(&str, &str)> =
+            model.processors.iter().flat_map(|p| p.groups.iter().map(|g| (p.name.as_str(), g.name.as_str()))).collect();
+        let mut tasks: HashMap<_, Vec<_>> = HashMap::new();
+        for task in &model.tasks {
+            let processor = task.processor.as_str();
+            let group = task.group.as_deref().filter(|g| groups.contains(&(processor, *g)));
+            tasks.entry((processor, group)).or_default().push(task);
+        }
+        Self(tasks)
     }
-    tasks.iter().for_each(|t| add_task(t, add));
+
+    /// The tasks of a group, or those of a processor that are in none of its groups.
+    pub(super) fn of<'s>(&'s self, processor: &'s str, group: Option<&'s str>) -> &'s [&'a Task] {
+        self.0.get(&(processor, group)).map_or(&[], Vec::as_slice)
+    }
 }
 
 fn add_task(task: &Task, add: &mut impl FnMut(Observed)) {

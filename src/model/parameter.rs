@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Bindings, Expression, ExpressionError, Model, Number, Scalar,
@@ -31,8 +31,10 @@ pub struct Parameter {
 #[serde(untagged)]
 pub enum ParameterValue {
     /// A number.
+    #[serde(serialize_with = "serialize_number")]
     Number(f64),
     /// Several values, for a sweep over their cross product; the first is used for a single solution.
+    #[serde(serialize_with = "serialize_numbers")]
     List(Vec<f64>),
     /// An expression over other parameters, in the text grammar's syntax.
     Expression(String),
@@ -172,7 +174,7 @@ fn range(from: f64, to: f64, step: f64) -> Option<Vec<f64>> {
     /// Share of a step by which rounding may miss the upper end.
     const SLACK: f64 = 1e-9;
     let n_steps = ((to - from) / step + SLACK).floor();
-    let countable = n_steps >= 0.0 && n_steps < MAX_VALUES;
+    let countable = (0.0..MAX_VALUES).contains(&n_steps);
     countable.then(|| (0..=n_steps as usize).map(|i| from + i as f64 * step).collect())
 }
 
@@ -221,6 +223,16 @@ impl fmt::Display for Parameter {
         }
         write!(f, "${} = {}", self.name, self.value)
     }
+}
+
+/// A number as [`Number`] has it, since JSON has no infinity.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn serialize_number<Z: Serializer>(value: &f64, serializer: Z) -> Result<Z::Ok, Z::Error> {
+    Number::Value(*value).serialize(serializer)
+}
+
+fn serialize_numbers<Z: Serializer>(values: &[f64], serializer: Z) -> Result<Z::Ok, Z::Error> {
+    serializer.collect_seq(values.iter().map(|value| Number::Value(*value)))
 }
 
 /// A [`ParameterValue`] as it stands in JSON.

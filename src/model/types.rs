@@ -391,7 +391,9 @@ impl Model {
         let SolverParams { conv_val, it_limit, underrelax_coeff, print_int, .. } = &self.solver_params;
         [conv_val, it_limit, underrelax_coeff, print_int].into_iter().flatten().for_each(&mut *visit);
         for processor in &self.processors {
-            [&processor.multiplicity, &processor.replication, &processor.speed_factor, &processor.quantum].map(&mut *visit);
+            [&processor.multiplicity, &processor.replication, &processor.speed_factor, &processor.quantum]
+                .into_iter()
+                .for_each(&mut *visit);
             processor.groups.iter().for_each(|g| visit(&g.share));
         }
         for task in &self.tasks {
@@ -402,7 +404,7 @@ impl Model {
 
 impl Task {
     fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
-        [&self.multiplicity, &self.replication, &self.priority, &self.think_time, &self.queue_length].map(&mut *visit);
+        [&self.multiplicity, &self.replication, &self.priority, &self.think_time, &self.queue_length].into_iter().for_each(&mut *visit);
         self.initial_tokens.iter().for_each(&mut *visit);
         self.fan_out.iter().chain(&self.fan_in).for_each(|fan| visit(&fan.value));
         for entry in &self.entries {

@@ -3,4 +3,5 @@
 
 mod fit;
 mod predict;
+mod model;
 mod tidy;

@@ -88,7 +88,7 @@ impl<'a> Document<'a> {
             return;
         };
         match self.open.last_mut() {
-            Some(_) if is_result(&element.name) => {}
+            Some(_) if is_skipped(&element.name) => {}
             Some(parent) => parent.children.push(element),
             None => self.root = Some(element),
         }
@@ -167,9 +167,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Results of an earlier solution, which are not kept; what is to be observed is.
-fn is_result(name: &str) -> bool {
-    name.starts_with("result-") && !matches!(name, "result-observe" | "result-conf-95" | "result-conf-99")
+/// Parts of the format that the LQN tools skip, and we do too.
+const SKIPPED: [&str; 5] = ["slot", "service", "run-control", "plot-control", "call-list"];
+
+/// Whether an element is dropped wherever it stands: results of an earlier solution (what is to be observed is kept), and
+/// what the LQN tools skip.
+fn is_skipped(name: &str) -> bool {
+    let is_result = name.starts_with("result-") && !matches!(name, "result-observe" | "result-conf-95" | "result-conf-99");
+    is_result || SKIPPED.contains(&name)
 }
 
 fn is_blank(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! LQNX, the XML of the LQN tools (schema `lqn.xsd`, tools 5.32), read and written.
 //!
 //! Reading is strict: an element, attribute or value that the format does not have is an error with line and column.
-//! Results (`result-*`) in a file are skipped. Names of elements and attributes are read in any case, values are not.
+//! Results (`result-*`) in a file are skipped, and so is what the tools skip. Names of elements and attributes are read in any case, values are not.
 //! Document types and entities other than XML's own five are refused, and nesting, size and number of elements bounded.
 //! What a model does not hold is dropped: XML comments, `comment` attributes, the schema's versions.
 //!

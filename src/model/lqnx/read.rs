@@ -14,9 +14,6 @@ use crate::model::{
     spex::{Collection, read_collection, read_parameters},
 };
 
-/// Parts of the format that the LQN tools skip, and we do too.
-const SKIPPED: &[&str] = &["slot", "service", "run-control", "plot-control", "call-list"];
-
 const PROCESSOR_SCHEDULING: &[(&str, ProcessorScheduling)] = &[
     ("fcfs", ProcessorScheduling::Fcfs),
     ("inf", ProcessorScheduling::Inf),
@@ -41,8 +38,7 @@ pub(super) fn read_model(root: &Element<'_>) -> Result<Model> {
     let mut model = Model { name: text("name"), description: text("description"), ..Model::default() };
     let mut once = HashSet::new();
     for child in &root.children {
-        let repeatable = child.name == "processor" || SKIPPED.contains(&child.name.as_ref());
-        if !repeatable && !once.insert(child.name.as_ref()) {
+        if child.name != "processor" && !once.insert(child.name.as_ref()) {
             return Err(child.error(format!("<{}> stands twice", child.name)));
         }
         read_part(root, child, &mut model)?;
@@ -72,7 +68,6 @@ fn read_part(root: &Element<'_>, child: &Element<'_>, model: &mut Model) -> Resu
             })?;
             model.opaque.push(Opaque { element: name.to_owned(), text: items.join("\n") });
         }
-        name if SKIPPED.contains(&name) => {}
         _ => {
             let parts = ["parameters", "solver-params", "processor", "lqx", "results-collection", "convergence-collection"];
             return Err(root.unknown_child(child, &parts));
@@ -83,8 +78,7 @@ fn read_part(root: &Element<'_>, child: &Element<'_>, model: &mut Model) -> Resu
 
 /// Refuses children of an element that holds text or nothing.
 pub(super) fn no_children(element: &Element<'_>) -> Result<()> {
-    let child = element.children.iter().find(|c| !SKIPPED.contains(&c.name.as_ref()));
-    child.map_or(Ok(()), |child| Err(element.unknown_child(child, &[])))
+    element.children.first().map_or(Ok(()), |child| Err(element.unknown_child(child, &[])))
 }
 
 /// Reads the SPEX lines of an element; errors stand at the element and say where in its text.
@@ -144,7 +138,6 @@ fn read_processor(element: &Element<'_>, model: &mut Model) -> Result<()> {
             "task" => read_task(child, name, None, model)?,
             "group" => processor.groups.push(read_group(child, name, model)?),
             "result-observe" => read_observations(child, &Observed::Processor(name.to_owned()), model)?,
-            other if SKIPPED.contains(&other) => {}
             _ => return Err(element.unknown_child(child, &["task", "group", "result-processor", "result-observe"])),
         }
     }

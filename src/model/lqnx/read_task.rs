@@ -1,5 +1,7 @@
 //! The element tree to a model: tasks, entries, activities and their graphs.
 
+use std::collections::HashMap;
+
 use super::{
     element::{Element, Result},
     read::{no_children, push_histogram, read_histogram, read_observations},
@@ -64,7 +66,6 @@ pub(super) fn read_task(element: &Element<'_>, processor: &str, group: Option<St
             "entry" => task.entries.push(read_entry(child, model)?),
             "task-activities" if graph.is_none() => graph = Some(child),
             "task-activities" => return Err(child.error("<task-activities> stands twice")),
-            "service" => {}
             _ => {
                 let parts = ["fan-out", "fan-in", "entry", "task-activities", "service-time-distribution", "result-observe"];
                 return Err(element.unknown_child(child, &parts));
@@ -190,7 +191,6 @@ fn read_activity(
             "result-observe" => read_observations(child, of, model)?,
             "synch-call" => activity.calls.push(read_call(child, CallKind::Sync, of_call, model)?),
             "asynch-call" => activity.calls.push(read_call(child, CallKind::Async, of_call, model)?),
-            "call-list" => {}
             _ => {
                 let parts = ["synch-call", "asynch-call", "service-time-distribution", "result-observe"];
                 return Err(element.unknown_child(child, &parts));
@@ -215,9 +215,10 @@ fn read_call(element: &Element<'_>, kind: CallKind, of: &dyn Fn(&str) -> Observe
 
 fn read_graph(element: &Element<'_>, task: &mut Task, model: &mut Model) -> Result<()> {
     element.allow(&[])?;
+    let entries: HashMap<String, usize> = task.entries.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
     for child in &element.children {
         match child.name.as_ref() {
-            "activity" => read_graph_activity(child, task, model)?,
+            "activity" => read_graph_activity(child, &entries, task, model)?,
             "precedence" => {
                 let precedence = read_precedence(child, &task.name, model)?;
                 task.precedences.push(precedence);
@@ -229,7 +230,7 @@ fn read_graph(element: &Element<'_>, task: &mut Task, model: &mut Model) -> Resu
     Ok(())
 }
 
-fn read_graph_activity(element: &Element<'_>, task: &mut Task, model: &mut Model) -> Result<()> {
+fn read_graph_activity(element: &Element<'_>, entries: &HashMap<String, usize>, task: &mut Task, model: &mut Model) -> Result<()> {
     let name = element.required("name")?.to_owned();
     let of = Observed::Activity { task: task.name.clone(), activity: name.clone() };
     let of_call = |dest: &str| Observed::ActivityCall { task: task.name.clone(), activity: name.clone(), dest: dest.to_owned() };
@@ -238,7 +239,7 @@ fn read_graph_activity(element: &Element<'_>, task: &mut Task, model: &mut Model
     let Some(bound_to) = element.text_of("bound-to-entry") else {
         return Ok(());
     };
-    let Some(entry) = task.entries.iter_mut().find(|e| e.name == bound_to) else {
+    let Some(entry) = entries.get(bound_to).and_then(|i| task.entries.get_mut(*i)) else {
         return Err(element.attribute_error("bound-to-entry", &format!("an entry of task \"{}\"", task.name)));
     };
     match entry.start_activity.replace(name) {

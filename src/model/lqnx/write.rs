@@ -7,8 +7,7 @@ use std::{
 
 use super::write_task::write_task;
 use crate::model::{
-    Group, Histogram, HistogramRequest, Model, Number, Observation, Observed, Processor, ProcessorScheduling, Task,
-    order::tasks_by_processor,
+    Group, Histogram, HistogramRequest, Model, Number, Observation, Observed, Processor, ProcessorScheduling, Task, order::TasksByPlace,
 };
 
 /// Writes a whole document.
@@ -23,10 +22,8 @@ pub(super) fn write_model(model: &Model) -> String {
         out.text_element("parameters", &format!("\n{lines}"));
     }
     write_solver_params(&mut out, &ordered);
-    let tasks = tasks_by_processor(&ordered);
-    for processor in &ordered.processors {
-        write_processor(&mut out, processor, tasks.get(processor.name.as_str()).map_or(&[], Vec::as_slice));
-    }
+    let tasks = TasksByPlace::new(&ordered);
+    ordered.processors.iter().for_each(|p| write_processor(&mut out, p, &tasks));
     for part in &ordered.opaque {
         if part.element == "lqx" {
             out.text_element(&part.element, &part.text);
@@ -51,16 +48,15 @@ fn write_solver_params(out: &mut Writer<'_>, model: &Model) {
     out.close("solver-params");
 }
 
-fn write_processor(out: &mut Writer<'_>, processor: &Processor, tasks: &[&Task]) {
+fn write_processor(out: &mut Writer<'_>, processor: &Processor, tasks: &TasksByPlace<'_>) {
     out.open("processor").attribute("name", &processor.name).attribute("scheduling", scheduling(processor.scheduling));
     out.number("multiplicity", &processor.multiplicity, 1.0).number("replication", &processor.replication, 1.0);
     out.number("speed-factor", &processor.speed_factor, 1.0).number("quantum", &processor.quantum, 0.0);
     out.observations(&Observed::Processor(processor.name.clone()));
     for group in &processor.groups {
-        write_group(out, group, tasks);
+        write_group(out, group, tasks.of(&processor.name, Some(&group.name)));
     }
-    let in_group = |task: &Task| processor.groups.iter().any(|g| Some(&g.name) == task.group.as_ref());
-    tasks.iter().filter(|t| !in_group(t)).for_each(|t| write_task(out, t));
+    tasks.of(&processor.name, None).iter().for_each(|t| write_task(out, t));
     out.close("processor");
 }
 
@@ -70,7 +66,7 @@ fn write_group(out: &mut Writer<'_>, group: &Group, tasks: &[&Task]) {
         out.attribute("cap", "true");
     }
     out.observations(&Observed::Group(group.name.clone()));
-    tasks.iter().filter(|t| t.group.as_ref() == Some(&group.name)).for_each(|t| write_task(out, t));
+    tasks.iter().for_each(|t| write_task(out, t));
     out.close("group");
 }
 

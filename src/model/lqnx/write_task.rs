@@ -1,5 +1,7 @@
 //! A model to XML: tasks, entries, activities and their graphs.
 
+use std::collections::{HashMap, HashSet};
+
 use super::write::Writer;
 use crate::model::{
     Activity, CallKind, CallOrder, Entry, Observed, Post, Pre, Precedence, Reply, RwLockRole, SemaphoreRole, Task, TaskScheduling,
@@ -96,11 +98,11 @@ fn write_numbers(out: &mut Writer<'_>, activity: &Activity) {
 }
 
 fn write_calls(out: &mut Writer<'_>, activity: &Activity, of: &dyn Fn(String) -> Observed) {
-    for (i, call) in activity.calls.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for call in &activity.calls {
         let element = if call.kind == CallKind::Sync { "synch-call" } else { "asynch-call" };
         out.open(element).attribute("dest", &call.dest).attribute("calls-mean", &call.mean);
-        let is_first = !activity.calls.iter().take(i).any(|c| c.dest == call.dest);
-        if is_first {
+        if seen.insert(&call.dest) {
             out.observations(&of(call.dest.clone()));
         }
         out.close(element);
@@ -108,9 +110,10 @@ fn write_calls(out: &mut Writer<'_>, activity: &Activity, of: &dyn Fn(String) ->
 }
 
 fn write_graph(out: &mut Writer<'_>, task: &Task) {
+    let starts: HashMap<&String, &Entry> = task.entries.iter().filter_map(|e| Some((e.start_activity.as_ref()?, e))).collect();
     out.open("task-activities");
     for activity in &task.activities {
-        let bound_to = task.entries.iter().find(|e| e.start_activity.as_ref() == Some(&activity.name));
+        let bound_to = starts.get(&activity.name);
         let of = Observed::Activity { task: task.name.clone(), activity: activity.name.clone() };
         out.open("activity").attribute("name", &activity.name);
         if let Some(entry) = bound_to {

@@ -16,11 +16,13 @@
 //! Derivatives: `floor`, `ceil`, `round`, comparisons and logic are constant between their jumps; `a % b` is
 //! `a - b trunc(a/b)`; `a ** b` with a negative base needs a whole exponent and is not differentiated in it.
 
-use num_dual::DualStruct;
+mod read;
+#[cfg(test)]
+mod tests;
 
 use super::{
     Bindings, Parameter, Scalar,
-    lexer::{Cursor, SyntaxError, Token, value_of},
+    lexer::{Cursor, SyntaxError},
 };
 
 /// A parsed expression.
@@ -98,22 +100,6 @@ enum Operator {
     Power,
 }
 
-/// Left-associative operators by level, loosest first.
-const LEVELS: [&[(&str, Operator)]; 5] = [
-    &[("||", Operator::Or)],
-    &[("&&", Operator::And)],
-    &[
-        ("==", Operator::Equal),
-        ("!=", Operator::NotEqual),
-        ("<=", Operator::LessEqual),
-        (">=", Operator::GreaterEqual),
-        ("<", Operator::Less),
-        (">", Operator::Greater),
-    ],
-    &[("+", Operator::Add), ("-", Operator::Subtract)],
-    &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Remainder)],
-];
-
 /// What an expression is evaluated under: values, and the definitions in which lists are found.
 pub(super) struct Environment<'a, S> {
     pub(super) bindings: &'a Bindings<S>,
@@ -135,9 +121,9 @@ impl Expression {
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let start = cursor.peek()?.start;
         let mut steps = Vec::new();
-        read_conditional(cursor, &mut steps)?;
+        read::read_conditional(cursor, &mut steps)?;
         let raw = cursor.slice(start, cursor.last_end());
-        let text = if raw.contains(['\n', '\r', '#']) { on_one_line(raw)? } else { raw.to_owned() };
+        let text = if raw.contains(['\n', '\r', '#']) { read::on_one_line(raw)? } else { raw.to_owned() };
         Ok(Self { text, steps })
     }
 
@@ -301,258 +287,4 @@ impl Expression {
 
 fn truth<S: Scalar>(holds: bool) -> S {
     S::from(if holds { 1.0 } else { 0.0 })
-}
-
-/// The tokens of `raw` joined by blanks: without line ends and comments.
-fn on_one_line(raw: &str) -> Result<String, SyntaxError> {
-    let mut cursor = Cursor::new(raw);
-    let mut words: Vec<&str> = Vec::new();
-    loop {
-        let spanned = cursor.next()?;
-        if spanned.token == Token::End {
-            return Ok(words.join(" "));
-        }
-        words.push(cursor.slice(spanned.start, spanned.end));
-    }
-}
-
-fn read_conditional(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>) -> Result<(), SyntaxError> {
-    cursor.descend()?;
-    read_level(cursor, steps, 0)?;
-    if cursor.accept("?")? {
-        let test = steps.len();
-        steps.push(Step::SkipUnless(0));
-        read_conditional(cursor, steps)?;
-        cursor.expect(":", "\":\" and the other branch of \"?\"")?;
-        let branch = steps.len();
-        steps.push(Step::Skip(0));
-        set(steps, test, Step::SkipUnless(branch + 1));
-        read_conditional(cursor, steps)?;
-        let end = steps.len();
-        set(steps, branch, Step::Skip(end));
-    }
-    cursor.ascend();
-    Ok(())
-}
-
-fn set(steps: &mut [Step], at: usize, step: Step) {
-    if let Some(slot) = steps.get_mut(at) {
-        *slot = step;
-    }
-}
-
-fn read_level(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, level: usize) -> Result<(), SyntaxError> {
-    let Some(operators) = LEVELS.get(level) else {
-        return read_power(cursor, steps);
-    };
-    read_level(cursor, steps, level + 1)?;
-    loop {
-        let Token::Symbol(symbol) = cursor.peek()?.token else {
-            return Ok(());
-        };
-        let Some((_, operator)) = operators.iter().find(|(s, _)| *s == symbol) else {
-            return Ok(());
-        };
-        cursor.next()?;
-        read_level(cursor, steps, level + 1)?;
-        steps.push(Step::Binary(*operator));
-    }
-}
-
-fn read_power(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>) -> Result<(), SyntaxError> {
-    cursor.descend()?;
-    if cursor.accept("-")? {
-        read_power(cursor, steps)?;
-        steps.push(Step::Negate);
-    } else if cursor.accept("!")? {
-        read_power(cursor, steps)?;
-        steps.push(Step::Not);
-    } else {
-        read_factor(cursor, steps)?;
-        if cursor.accept("**")? {
-            read_power(cursor, steps)?;
-            steps.push(Step::Binary(Operator::Power));
-        }
-    }
-    cursor.ascend();
-    Ok(())
-}
-
-fn read_factor(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>) -> Result<(), SyntaxError> {
-    const EXPECTED: &str = "a number, a parameter, a function or \"(\"";
-    match cursor.peek()?.token {
-        Token::Number(number) => {
-            let value = value_of(number).ok_or_else(|| cursor.error_here("the number is too large"))?;
-            cursor.next()?;
-            steps.push(Step::Number(value));
-        }
-        Token::Infinity => {
-            cursor.next()?;
-            steps.push(Step::Number(f64::INFINITY));
-        }
-        Token::Variable(name) => {
-            cursor.next()?;
-            read_element(cursor, steps, name)?;
-        }
-        Token::Name(name) => {
-            cursor.next()?;
-            read_call(cursor, steps, name)?;
-        }
-        Token::Symbol("(") => {
-            cursor.next()?;
-            let bracket = cursor.open_bracket();
-            read_conditional(cursor, steps)?;
-            cursor.close_bracket(bracket);
-            cursor.expect(")", "an operator or \")\"")?;
-        }
-        _ => return Err(cursor.unexpected(EXPECTED)),
-    }
-    Ok(())
-}
-
-fn read_element(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, name: &str) -> Result<(), SyntaxError> {
-    if !cursor.accept("[")? {
-        steps.push(Step::Parameter(name.to_owned()));
-        return Ok(());
-    }
-    let bracket = cursor.open_bracket();
-    read_conditional(cursor, steps)?;
-    cursor.close_bracket(bracket);
-    cursor.expect("]", "an operator or \"]\"")?;
-    steps.push(Step::Element(name.to_owned()));
-    Ok(())
-}
-
-fn read_call(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, name: &str) -> Result<(), SyntaxError> {
-    cursor.expect("(", "\"(\" after a function's name")?;
-    let bracket = cursor.open_bracket();
-    let mut n_arguments = 0;
-    if cursor.peek()?.token != Token::Symbol(")") {
-        read_conditional(cursor, steps)?;
-        n_arguments = 1;
-        while cursor.accept(",")? {
-            read_conditional(cursor, steps)?;
-            n_arguments += 1;
-        }
-    }
-    cursor.close_bracket(bracket);
-    cursor.expect(")", "a comma or \")\"")?;
-    steps.push(Step::Call(name.to_owned(), n_arguments));
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use num_dual::Dual64;
-
-    use super::*;
-
-    fn value(text: &str) -> Result<f64, String> {
-        let bindings: Bindings = [("x", 3.0), ("y", 0.5)].into_iter().collect();
-        Expression::parse(text).and_then(|e| e.eval(&bindings)).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn expressions_have_the_values_of_the_grammar() {
-        for (text, expected) in [
-            ("1", 1.0),
-            ("1.5e1 + 1D1", 25.0),
-            ("2 + 3 * 4", 14.0),
-            ("10 - 3 - 2", 5.0),
-            ("2 ** 3 ** 2", 512.0),
-            ("7 % 4", 3.0),
-            ("-7 % 4", -3.0),
-            ("-2 ** 2", -4.0),
-            ("2 ** -1", 0.5),
-            ("(-2) ** 3", -8.0),
-            ("$x * $y", 1.5),
-            ("$x-1", 2.0),
-            ("$x -1", 2.0),
-            ("max(1, $x, 2) + min($y, 4)", 3.5),
-            ("$x > 2 ? 10 : 20", 10.0),
-            ("$x > 3 ? 10 : $x == 3 ? 20 : 30", 20.0),
-            ("!0 + !$x", 1.0),
-            ("0 || $x && 0", 0.0),
-            ("1 < 2 == 1", 1.0),
-            ("$x > 5 ? 1/0 : 7", 7.0),
-            ("pow(2, 10) + abs(0 - 1)", 1025.0),
-            ("0 ** 0", 1.0),
-            ("floor(2.7) + ceil(2.2) + round(2.5)", 8.0),
-            ("sqrt(16) + exp(0) + log10(100) + ln(1)", 7.0),
-            ("@infinity", f64::INFINITY),
-        ] {
-            assert_eq!(value(text), Ok(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn other_texts_are_refused_with_their_column() {
-        for (text, expected) in [
-            ("", "column 1: expected a number"),
-            ("1 +", "column 4: expected a number"),
-            ("1 2", "column 3: expected an operator"),
-            ("(1", "column 3: expected an operator or \")\""),
-            ("$", "column 1: expected a parameter's name"),
-            ("a", "column 2: expected \"(\""),
-            ("max(1,", "column 7"),
-            ("1 ? 2", "column 6: expected \":\""),
-            ("1 & 2", "column 3"),
-            ("1 ~ 2", "unexpected character"),
-            ("1e999", "too large"),
-            ("\"text\"", "expected a number"),
-        ] {
-            let message = Expression::parse(text).expect_err(text).to_string();
-            assert!(message.contains(expected), "{text}: {message}");
-        }
-        let deep = "(".repeat(5_000);
-        assert!(Expression::parse(&deep).expect_err("deep").to_string().contains("nested"));
-        let signs = "-".repeat(50_000) + "1";
-        assert!(Expression::parse(&signs).expect_err("signs").to_string().contains("nested"));
-    }
-
-    #[test]
-    fn operations_without_a_value_are_errors() {
-        for (text, expected) in [
-            ("1 / 0", "division by zero"),
-            ("1 % 0", "division by zero"),
-            ("(0-2) ** 0.5", "has no value"),
-            ("0 ** (0-1)", "has no value"),
-            ("log(0)", "log of 0"),
-            ("sqrt(0-1)", "square root of -1"),
-            ("rand()", "no function rand of 0"),
-            ("$z", "parameter $z has no value"),
-            ("$x[0]", "$x is not a list"),
-            ("@infinity - @infinity", "not a number"),
-        ] {
-            let message = value(text).expect_err(text);
-            assert!(message.contains(expected), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn long_expressions_need_no_stack() {
-        let text = vec!["1"; 200_000].join("+");
-        assert_eq!(value(&text), Ok(200_000.0));
-    }
-
-    #[test]
-    fn derivatives_pass_through() {
-        let x = 3.0;
-        let bindings: Bindings<Dual64> = [("x", Dual64::new(x, 1.0))].into_iter().collect();
-        for (text, derivative) in [
-            ("$x * $x", 2.0 * x),
-            ("$x ** 3", 3.0 * x * x),
-            ("2 ** $x", 8.0 * 2.0_f64.ln()),
-            ("$x ** $x", 27.0 * (x.ln() + 1.0)),
-            ("1 / $x", -1.0 / (x * x)),
-            ("$x % 2", 1.0),
-            ("7 % $x", -2.0),
-            ("$x > 1 ? 5 * $x : $x", 5.0),
-            ("max($x, 1) + floor($x)", 1.0),
-            ("(0 - $x) ** 2", 2.0 * x),
-        ] {
-            let got = Expression::parse(text).and_then(|e| e.eval(&bindings)).expect(text);
-            assert!((got.eps - derivative).abs() < 1e-12, "{text}: {} for {derivative}", got.eps);
-        }
-    }
 }
