@@ -108,9 +108,10 @@ fn server_tasks(parts: &Parts<'_>) -> Vec<Server> {
     let depths = layers::depths(&parts.merged.entries, parts.tasks.names.len());
     let mut servers: IndexMap<(u32, usize), Server> = IndexMap::new();
     let mut n_parts = vec![0; parts.tasks.names.len()];
-    let called = parts.merged.entries.iter().enumerate().filter(|(_, entry)| entry.accepts != Accepts::Nothing);
-    for (index, entry) in called {
-        let task = entry.task;
+    let mut called: Vec<usize> = (0..depths.len()).filter(|entry| parts.merged.entries[*entry].accepts != Accepts::Nothing).collect();
+    called.sort_by_key(|entry| depths[*entry]);
+    for index in called {
+        let task = parts.merged.entries[index].task;
         let server = servers.entry((task, depths[index])).or_insert_with(|| {
             n_parts[task as usize] += 1;
             let (name, part) = (parts.tasks.names.name(task), n_parts[task as usize]);
@@ -217,7 +218,8 @@ impl Assembly<'_> {
 
     fn entry(&self, name: String, arcs: &[MergedArc], self_time_ticks: [Option<f64>; 2]) -> Entry {
         let options = self.parts.options;
-        let measured = self_time_ticks.map(|ticks| ticks.filter(|_| options.demands == Demands::SelfTimes).map(|t| t * options.seconds_per_tick));
+        let measured =
+            self_time_ticks.map(|ticks| ticks.filter(|_| options.demands == Demands::SelfTimes).map(|t| t * options.seconds_per_tick));
         let mut first = Activity::new(format!("{name}_ph1"), measured[0].unwrap_or(options.default_demand));
         let mut second = Activity::new(format!("{name}_ph2"), measured[1].unwrap_or(0.0));
         let mut entry = Entry::new(name);
@@ -247,7 +249,9 @@ impl Assembly<'_> {
         for ((task, operation), _) in kinds.iter().filter(|(_, kinds)| kinds.len() > 1) {
             let message = "operations were requested with and without a reply: each kind has its own entry";
             let operation = operation.map_or("", |o| interactions.operations.name(o));
-            self.out.diagnostics.add("entry_mixed_accept", message, || format!("{} {operation}", tasks.names.name(*task)).trim().to_owned());
+            self.out
+                .diagnostics
+                .add("entry_mixed_accept", message, || format!("{} {operation}", tasks.names.name(*task)).trim().to_owned());
         }
     }
 }

@@ -85,7 +85,13 @@ pub fn trace_weights(interactions: &Interactions, shares: &[ScenarioShare], opti
 }
 
 /// The reference tasks, by their first originator.
-pub fn customers(interactions: &Interactions, tasks: &Tasks, merged: &Merged, shares: &[ScenarioShare], options: &ExtractOptions) -> Vec<Customers> {
+pub fn customers(
+    interactions: &Interactions,
+    tasks: &Tasks,
+    merged: &Merged,
+    shares: &[ScenarioShare],
+    options: &ExtractOptions,
+) -> Vec<Customers> {
     let combined = shares.len() > 1 || !options.usage_profile.is_empty();
     let mut classes: IndexMap<Option<u32>, Class> = IndexMap::new();
     for (index, occurrence) in interactions.occurrences.iter().enumerate() {

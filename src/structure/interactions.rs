@@ -88,7 +88,13 @@ pub struct Interactions {
 impl Interactions {
     /// Joins what was found in other traces to what was found in these: tasks, operations and scenarios are joined by name.
     pub fn merge(&mut self, other: Self) {
-        let units: Vec<u32> = other.units.names.iter().zip(&other.units.process_of).map(|(name, process)| self.unit(name, other.units.processes.name(*process))).collect();
+        let units: Vec<u32> = other
+            .units
+            .names
+            .iter()
+            .zip(&other.units.process_of)
+            .map(|(name, process)| self.unit(name, other.units.processes.name(*process)))
+            .collect();
         let operations: Vec<u32> = other.operations.iter().map(|name| self.operations.intern(name)).collect();
         let scenarios: Vec<u32> = other.scenarios.iter().map(|name| self.scenarios.intern(name)).collect();
         let (first_trace, first) = (self.traces.len() as u32, self.occurrences.len());

@@ -268,7 +268,8 @@ impl Sums {
     /// An occurrence without a second phase counts as zero in its mean; one whose first phase is not known does not count.
     fn means_into(self, entry: &mut MergedEntry) {
         let second = if self.measured_weight[1] > 0.0 { self.weight } else { 0.0 };
-        entry.self_time_ticks = [(0, self.measured_weight[0]), (1, second)].map(|(phase, weight)| (weight > 0.0).then(|| self.self_time[phase] / weight));
+        entry.self_time_ticks =
+            [(0, self.measured_weight[0]), (1, second)].map(|(phase, weight)| (weight > 0.0).then(|| self.self_time[phase] / weight));
         entry.arcs = self
             .requests
             .iter()

@@ -1,3 +1,5 @@
 //! Integration tests; folders mirror `src/`.
 
+mod structure;
 mod tidy;
+mod trace;

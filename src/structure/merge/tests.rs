@@ -8,7 +8,10 @@ use crate::{
 
 /// A forest over tasks T0, T1, …: of each occurrence its task, its parent (an earlier one), and how that requested it.
 #[derive(Clone, Debug)]
-struct Plan(Vec<(u32, Option<(usize, bool, u8)>)>);
+struct Plan(Vec<(u32, Option<Link>)>);
+
+/// Parent, whether its request is asynchronous, and the parent's phase.
+type Link = (usize, bool, u8);
 
 fn plans() -> impl Strategy<Value = Plan> {
     let node = (0..3_u32, any::<prop::sample::Index>(), 0..10_u8, prop::bool::weighted(0.2), 1..=2_u8);
@@ -55,9 +58,9 @@ fn naive_fixpoint(all: &Interactions) -> Vec<usize> {
     let mut class_of: Vec<usize> = (0..n).collect();
     let signature = |o: usize, class_of: &[usize]| (all.occurrences[o].unit, arcs.accepts[o], requests(arcs.from(o), class_of));
     loop {
-        let pair = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).find(|(a, b)| {
-            class_of[*a] != class_of[*b] && signature(*a, &class_of) == signature(*b, &class_of)
-        });
+        let pair = (0..n)
+            .flat_map(|a| (a + 1..n).map(move |b| (a, b)))
+            .find(|(a, b)| class_of[*a] != class_of[*b] && signature(*a, &class_of) == signature(*b, &class_of));
         let Some((a, b)) = pair else { return class_of };
         let (keep, gone) = (class_of[a], class_of[b]);
         class_of.iter_mut().filter(|class| **class == gone).for_each(|class| *class = keep);
@@ -120,7 +123,8 @@ fn unknown_first_phases_do_not_count_and_absent_second_phases_are_zero() {
 /// Traces weigh in the means of entries that are merged by operation.
 #[test]
 fn trace_weights_enter_means() {
-    let mut all = Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
+    let mut all =
+        Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
     all.traces.push(Recording { name: "u".into(), scenario: 0 });
     all.occurrences[3].trace = 1;
     all.occurrences[4].trace = 1;

@@ -196,6 +196,9 @@ fn each_trace_starts_afresh() {
         }
         let (occurrences, interactions, _) = forest.finish();
         assert!(interactions.iter().all(|i| i.kind == InteractionKind::Async));
-        assert_eq!(occurrences.iter().map(|o| (o.unit, o.number, o.trace)).collect::<Vec<_>>(), [(0, 1, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1)]);
+        assert_eq!(
+            occurrences.iter().map(|o| (o.unit, o.number, o.trace)).collect::<Vec<_>>(),
+            [(0, 1, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1)]
+        );
     }
 }

@@ -89,7 +89,7 @@ impl Layout {
     pub(super) fn detect(line: &FirstLine) -> Result<Self, String> {
         let text = std::str::from_utf8(&line.text).map_err(|_| format!("the first line is not UTF-8 text; {EXPECTED}"))?;
         for delimiter in [b',', b';', b'\t'] {
-            let headings: Vec<String> = text.split(char::from(delimiter)).map(heading).collect();
+            let headings = headings(text, delimiter);
             if headings.len() > 1 && headings.iter().any(|h| Column::from_header(h).is_some()) {
                 return Self::from_headings(Some(delimiter), headings);
             }
@@ -148,12 +148,8 @@ fn shape(index_of: &[Option<usize>; N_COLUMNS]) -> Result<Shape, String> {
         columns.iter().filter(|(column, _)| index_of[*column as usize].is_none()).map(|(_, name)| (*name).to_owned()).collect()
     };
     let for_messages = missing(&[(Column::Sender, "sender"), (Column::Receiver, "receiver"), (Column::Time, "time")]);
-    let for_events = missing(&[
-        (Column::Time, "time"),
-        (Column::Kind, "kind"),
-        (Column::Process, "process"),
-        (Column::MessageType, "message_type"),
-    ]);
+    let for_events =
+        missing(&[(Column::Time, "time"), (Column::Kind, "kind"), (Column::Process, "process"), (Column::MessageType, "message_type")]);
     if for_messages.is_empty() {
         return Ok(Shape::Messages);
     }
@@ -164,8 +160,9 @@ fn shape(index_of: &[Option<usize>; N_COLUMNS]) -> Result<Shape, String> {
     Err(format!("the header lacks {}; {EXPECTED}", wanted.join(", ")))
 }
 
-fn heading(text: &str) -> String {
-    text.trim().trim_matches('"').trim().to_owned()
+fn headings(line: &str, delimiter: u8) -> Vec<String> {
+    let mut csv = csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).trim(csv::Trim::All).from_reader(line.as_bytes());
+    csv.records().next().and_then(Result::ok).map_or_else(Vec::new, |record| record.iter().map(str::to_owned).collect())
 }
 
 /// At most 60 characters of a text.

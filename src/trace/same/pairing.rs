@@ -135,7 +135,7 @@ impl Pairing<'_> {
     fn earliest_send(&mut self, receive: &Event) -> Option<usize> {
         let named = Some(receive.process);
         let (events, taken) = (self.events, &self.taken);
-        let mut head = |queue: Option<&mut Queue>| -> Option<usize> {
+        let head = |queue: Option<&mut Queue>| -> Option<usize> {
             let queue = queue?;
             while queue.front().is_some_and(|i| taken[*i]) {
                 queue.pop_front();

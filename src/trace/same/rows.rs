@@ -75,7 +75,8 @@ impl RowReader<'_, '_> {
             .flexible(true)
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_reader(bytes);
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(bytes.chain(&b"\n"[..]));
         let unreadable = |error: csv::Error| ReadError::Unreadable { log: self.log.to_owned(), source: error.into() };
         csv.byte_headers().map_err(unreadable)?;
         let mut record = csv::ByteRecord::new();
@@ -83,7 +84,9 @@ impl RowReader<'_, '_> {
             let lines_after = csv.position().line();
             let line = lines_after.saturating_sub(1 + record.iter().map(newlines).sum::<u64>()).max(1);
             let fields: Vec<&[u8]> = record.iter().collect();
-            self.row(&fields, line)?;
+            if fields != [b""] {
+                self.row(&fields, line)?;
+            }
         }
         Ok(())
     }
@@ -135,7 +138,11 @@ impl<'r> RowParser<'_, 'r> {
         let n_expected = self.layout.headings.len();
         let local_without_type = self.layout.delimiter.is_none() && self.fields.len() + 1 == n_expected;
         if self.fields.len() != n_expected && !local_without_type {
-            return Err(self.bad("row", format!("{} fields long", self.fields.len()), format!("{n_expected} fields ({})", self.layout.headings.join(", "))));
+            return Err(self.bad(
+                "row",
+                format!("{} fields long", self.fields.len()),
+                format!("{n_expected} fields ({})", self.layout.headings.join(", ")),
+            ));
         }
         let row = Row {
             trace: self.text(Column::Trace)?,

@@ -1,0 +1,3 @@
+//! Traces: the wire formats.
+
+mod same;
