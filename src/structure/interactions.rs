@@ -7,7 +7,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::trace::{Time, diagnostics::Diagnostics, names::Names, same::Units};
+use crate::trace::{Time, diagnostics::Diagnostics, names::Names, units::Units};
 
 /// How units interact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ pub mod input;
 pub mod names;
 pub mod same;
 mod time;
+pub mod units;
 
 use std::str::FromStr;
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     structure::interactions::{Interaction, Occurrence, Recording},
-    trace::{Time, same::Units},
+    trace::{Time, units::Units},
 };
 
 /// A forest over tasks T0, T1, …: of each occurrence its task, its parent (an earlier one), and how that requested it.

@@ -9,7 +9,8 @@ use crate::{
     trace::{
         Time,
         names::Names,
-        same::{LocalEvent, Message, MessageLog, TraceLog, Units},
+        same::{LocalEvent, Message, MessageLog, TraceLog},
+        units::Units,
     },
 };
 

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use layerfit::{
-    model::{CallKind, Model, ProcessorScheduling},
+    model::{Bindings, CallKind, Model, ProcessorScheduling},
+    solve::{SolveOptions, solve},
     structure::{ExtractOptions, Extraction, MergeKey, SecondPhase, Timing, extract},
     trace::{Format, Source},
 };
@@ -136,6 +137,20 @@ fn defaults_are_one_millisecond_one_customer_no_think_time() {
     }
     assert_eq!(found.model.name, "log");
     assert_eq!(found.model.task("Server").unwrap().processor, "Server_cpu");
+}
+
+/// Extracted models are taken by the solver. One customer never queues, so that its cycle is the sum of the demands it visits.
+pub fn check_cycle(model: &Model, customers: &str, cycle: f64) {
+    let solution = solve(model, &Bindings::new(), &SolveOptions::default()).unwrap();
+    assert!(solution.converged, "{:?}", solution.diagnostics);
+    let throughput = solution.tasks[customers].throughput;
+    assert!((throughput * cycle - 1.0).abs() < 1e-6, "{throughput}");
+}
+
+/// Five entries of 1 ms, each visited once.
+#[test]
+fn bookstore_solves_to_five_milliseconds() {
+    check_cycle(&extract_text(TABLE_1, &ExtractOptions::default()).model, "Client", 0.005);
 }
 
 #[test]

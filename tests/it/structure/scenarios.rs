@@ -5,7 +5,11 @@ use layerfit::{
     trace::{Format, Source, SourcesAre},
 };
 
-use super::{calls, check_calls, count, messages, models::check_valid, records, reference_tasks};
+use super::{
+    calls, check_calls, count, messages,
+    models::{check_cycle, check_valid},
+    records, reference_tasks,
+};
 
 fn extract_all(logs: &[(&str, &str)], options: &ExtractOptions) -> Result<Extraction, String> {
     let sources: Vec<Source<'_>> = logs.iter().map(|(name, text)| Source { name, bytes: text.as_bytes() }).collect();
@@ -37,6 +41,8 @@ fn one_client_makes_the_initial_requests_in_proportion() {
             "web.buy sync 1 db.read",
         ],
     );
+    // 1 ms of the client, 2 ms to browse, a quarter of 3 ms to buy.
+    check_cycle(&found.model, "Client", 0.00375);
     assert_eq!(reference_tasks(&found.model), ["Client"]);
     assert_eq!(found.model.name, "combined");
     let shares: Vec<_> = found.scenarios.iter().map(|s| (s.name.as_str(), s.traces, s.probability)).collect();
