@@ -1,4 +1,5 @@
 //! Structure: from traces to models.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod models;
 mod same;

@@ -29,7 +29,8 @@ pub fn check_valid(model: &Model) {
         assert_eq!(processor.scheduling == ProcessorScheduling::Inf, references.contains(task.name.as_str()));
         assert!(!task.entries.is_empty());
     }
-    let (mut blocking, mut kinds): (HashMap<&str, HashSet<&str>>, HashMap<&str, HashSet<CallKind>>) = Default::default();
+    let mut blocking: HashMap<&str, HashSet<&str>> = HashMap::new();
+    let mut kinds: HashMap<&str, HashSet<CallKind>> = HashMap::new();
     let mut sources: HashMap<&str, Vec<&str>> = HashMap::new();
     for entry in model.tasks.iter().flat_map(|t| &t.entries) {
         assert!(entry.forwarding.iter().map(|f| f.probability.literal().unwrap()).sum::<f64>() <= 1.0 + 1e-12);
