@@ -49,10 +49,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "PROCESS=TASK")]
     rename: Vec<String>,
     /// Seconds of one tick of the log's clock.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-6)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
     seconds_per_tick: f64,
     /// Demand of an entry where nothing else says it, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-3)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, allow_negative_numbers = true)]
     default_demand: f64,
     /// Where demands come from: default, self-times.
     #[arg(long, value_parser = by_name::<Demands>, default_value = "default")]

@@ -1,5 +1,6 @@
 //! Integration tests; folders mirror `src/`.
 
+mod cli;
 mod structure;
 mod tidy;
 mod trace;
