@@ -1,7 +1,10 @@
 //! Integration tests; folders mirror `src/`.
 #![expect(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod cli;
 mod fit;
-mod predict;
 mod model;
+mod predict;
+mod structure;
 mod tidy;
+mod trace;

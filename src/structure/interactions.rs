@@ -1,0 +1,168 @@
+//! Interactions: what every technique finds in a trace, and all that the road to a model needs of it.
+//!
+//! An *occurrence* is one execution of an operation by a sequential unit (an "execution occurrence" of SAME). Interactions
+//! join occurrences into a forest: each is requested by at most one other, so an occurrence is created after the one that
+//! requests it. Finished traces are summaries that can be merged.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::trace::{Time, diagnostics::Diagnostics, names::Names, units::Units};
+
+/// How units interact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InteractionKind {
+    /// The requester is blocked until the reply.
+    Sync,
+    /// No reply is waited for.
+    Async,
+    /// The requester is blocked until the last of a chain replies.
+    Forward,
+}
+
+/// One execution of an operation by a unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrence {
+    /// The unit (number in [`Interactions::units`]).
+    pub unit: u32,
+    /// Which of the unit's occurrences in its trace this is, from 1.
+    pub number: u32,
+    /// The trace (index into [`Interactions::traces`]).
+    pub trace: u32,
+    /// The type of the message that started it (number in [`Interactions::operations`]), where it is known.
+    pub operation: Option<u32>,
+    /// Whether nothing requested it.
+    pub originator: bool,
+    /// Time that it worked, neither waiting for replies nor for work, in ticks, for phases 1 and 2; `None` where the
+    /// trace does not tell.
+    pub self_time_ticks: [Option<f64>; 2],
+}
+
+/// One interaction between occurrences (indices into [`Interactions::occurrences`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interaction {
+    /// How they interact.
+    pub kind: InteractionKind,
+    /// The phase of the requester, 1 or 2.
+    pub phase: u8,
+    /// The requester.
+    pub from: usize,
+    /// Those that passed the request on, in order; empty but for [`InteractionKind::Forward`].
+    pub via: Vec<usize>,
+    /// The one that replied; of an asynchronous message its receiver.
+    pub to: usize,
+    /// When each of `from`, `via` and `to` sent its message of this interaction (time of its reception); of an asynchronous
+    /// message the one time of its reception.
+    pub times: Vec<Time>,
+}
+
+/// A recording that interactions were found in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Its name.
+    pub name: String,
+    /// What it is a recording of (number in [`Interactions::scenarios`]).
+    pub scenario: u32,
+}
+
+/// The interactions of any number of finished traces.
+#[derive(Clone, Debug, Default)]
+pub struct Interactions {
+    /// The units.
+    pub units: Units,
+    /// Operations.
+    pub operations: Names,
+    /// Scenarios.
+    pub scenarios: Names,
+    /// The traces.
+    pub traces: Vec<Recording>,
+    /// Occurrences, in order of creation within each trace.
+    pub occurrences: Vec<Occurrence>,
+    /// Interactions, in the order found.
+    pub interactions: Vec<Interaction>,
+    /// What was odd.
+    pub diagnostics: Diagnostics,
+}
+
+impl Interactions {
+    /// Joins what was found in other traces to what was found in these: tasks, operations and scenarios are joined by name.
+    pub fn merge(&mut self, other: Self) {
+        let units: Vec<u32> = other
+            .units
+            .names
+            .iter()
+            .zip(&other.units.process_of)
+            .map(|(name, process)| self.unit(name, other.units.processes.name(*process)))
+            .collect();
+        let operations: Vec<u32> = other.operations.iter().map(|name| self.operations.intern(name)).collect();
+        let scenarios: Vec<u32> = other.scenarios.iter().map(|name| self.scenarios.intern(name)).collect();
+        let (first_trace, first) = (self.traces.len() as u32, self.occurrences.len());
+        self.traces.extend(other.traces.into_iter().map(|t| Recording { scenario: scenarios[t.scenario as usize], ..t }));
+        self.occurrences.extend(other.occurrences.into_iter().map(|o| Occurrence {
+            unit: units[o.unit as usize],
+            trace: first_trace + o.trace,
+            operation: o.operation.map(|operation| operations[operation as usize]),
+            ..o
+        }));
+        self.interactions.extend(other.interactions.into_iter().map(|i| Interaction {
+            from: first + i.from,
+            via: i.via.into_iter().map(|o| first + o).collect(),
+            to: first + i.to,
+            ..i
+        }));
+        self.diagnostics.merge(other.diagnostics);
+    }
+
+    fn unit(&mut self, name: &str, process: &str) -> u32 {
+        let thread = name.strip_prefix(process).and_then(|rest| rest.strip_prefix('@')).unwrap_or("");
+        self.units.intern(process, thread)
+    }
+
+    /// How many interactions of `kind` there are.
+    pub fn count(&self, kind: InteractionKind) -> u64 {
+        self.interactions.iter().filter(|i| i.kind == kind).count() as u64
+    }
+
+    /// The occurrence's name: `Server.1`; with several traces `browse:Server.1`.
+    pub fn occurrence_name(&self, index: usize) -> String {
+        let Some(occurrence) = self.occurrences.get(index) else { return String::new() };
+        let (unit, number) = (self.units.names.name(occurrence.unit), occurrence.number);
+        match self.traces.get(occurrence.trace as usize) {
+            Some(trace) if self.traces.len() > 1 => format!("{}:{unit}.{number}", trace.name),
+            _ => format!("{unit}.{number}"),
+        }
+    }
+
+    /// Number of traces of each scenario, shape `(n_scenarios,)`.
+    pub fn traces_of_scenarios(&self) -> Vec<u64> {
+        let mut n_traces = vec![0; self.scenarios.len()];
+        for trace in &self.traces {
+            n_traces[trace.scenario as usize] += 1;
+        }
+        n_traces
+    }
+}
+
+/// The tasks of a model: units under the names that the model is to use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tasks {
+    /// Names of the tasks, in order of first appearance.
+    pub names: Names,
+    /// The task of each unit, shape `(n_units,)`.
+    pub of_unit: Vec<u32>,
+}
+
+impl Tasks {
+    /// One task for each process; `renamed` maps names of processes to the names of their tasks (as from instances to
+    /// their class).
+    pub fn of_processes(units: &Units, renamed: &IndexMap<String, String>) -> Self {
+        let mut names = Names::default();
+        let task = |process: &u32| {
+            let process = units.processes.name(*process);
+            names.intern(renamed.get(process).map_or(process, String::as_str))
+        };
+        let of_unit = units.process_of.iter().map(task).collect();
+        Self { names, of_unit }
+    }
+}

@@ -1,0 +1,135 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    structure::interactions::{Interaction, Occurrence, Recording},
+    trace::{Time, units::Units},
+};
+
+/// A forest over tasks T0, T1, …: of each occurrence its task, its parent (an earlier one), and how that requested it.
+#[derive(Clone, Debug)]
+struct Plan(Vec<(u32, Option<Link>)>);
+
+/// Parent, whether its request is asynchronous, and the parent's phase.
+type Link = (usize, bool, u8);
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let node = (0..3_u32, any::<prop::sample::Index>(), 0..10_u8, prop::bool::weighted(0.2), 1..=2_u8);
+    prop::collection::vec(node, 1..60).prop_map(|nodes| {
+        let link = |(index, (task, parent, root, is_async, phase)): (usize, (u32, prop::sample::Index, u8, bool, u8))| {
+            let linked = index > 0 && root > 0;
+            (task, linked.then(|| (parent.index(index.max(1)), is_async, phase)))
+        };
+        Plan(nodes.into_iter().enumerate().map(link).collect())
+    })
+}
+
+impl Plan {
+    fn interactions(&self) -> Interactions {
+        let mut all = Interactions::default();
+        let mut units = Units::default();
+        for task in 0..3 {
+            units.intern(&format!("T{task}"), "");
+        }
+        all.units = units;
+        all.scenarios.intern("s");
+        all.traces.push(Recording { name: "s".into(), scenario: 0 });
+        for (index, (unit, parent)) in self.0.iter().enumerate() {
+            let originator = parent.is_none();
+            let occurrence = Occurrence { unit: *unit, number: 0, trace: 0, operation: None, originator, self_time_ticks: [None; 2] };
+            all.occurrences.push(occurrence);
+            if let Some((from, is_async, phase)) = *parent {
+                let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
+                all.interactions.push(Interaction { kind, phase, from, via: Vec::new(), to: index, times: vec![Time::default()] });
+            }
+        }
+        all
+    }
+}
+
+fn merged(all: &Interactions, key: MergeKey) -> Merged {
+    merge(all, &Tasks::of_processes(&all.units, &IndexMap::new()), key, &vec![1.0; all.traces.len()])
+}
+
+/// Part D as the paper has it: any two identical entries are merged, until there are none.
+fn naive_fixpoint(all: &Interactions) -> Vec<usize> {
+    let arcs = Arcs::of(all);
+    let n = all.occurrences.len();
+    let mut class_of: Vec<usize> = (0..n).collect();
+    let signature = |o: usize, class_of: &[usize]| (all.occurrences[o].unit, arcs.accepts[o], requests(arcs.from(o), class_of));
+    loop {
+        let pair = (0..n)
+            .flat_map(|a| (a + 1..n).map(move |b| (a, b)))
+            .find(|(a, b)| class_of[*a] != class_of[*b] && signature(*a, &class_of) == signature(*b, &class_of));
+        let Some((a, b)) = pair else { return class_of };
+        let (keep, gone) = (class_of[a], class_of[b]);
+        class_of.iter_mut().filter(|class| **class == gone).for_each(|class| *class = keep);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The linear pass ends where repeated pairwise merging does.
+    #[test]
+    fn linear_pass_is_the_naive_fixpoint(plan in plans()) {
+        let all = plan.interactions();
+        prop_assert_eq!(merged(&all, MergeKey::Behaviour).entry_of, in_order_of_first(naive_fixpoint(&all)));
+    }
+
+    /// Invocations are conserved: what the entries' means say, times their weights, is the number of requests there were.
+    #[test]
+    fn means_times_weights_are_the_requests(plan in plans()) {
+        let all = plan.interactions();
+        for key in [MergeKey::Behaviour, MergeKey::BehaviourOnly, MergeKey::Operation] {
+            let merged = merged(&all, key);
+            for (index, entry) in merged.entries.iter().enumerate().filter(|(_, e)| e.accepts != Accepts::Nothing) {
+                let received: f64 = merged.entries.iter().flat_map(|source| {
+                    source.arcs.iter().filter(|arc| arc.target == index).map(|arc| arc.mean * source.n_occurrences as f64)
+                }).sum();
+                prop_assert!((received - entry.n_occurrences as f64).abs() < 1e-9, "{received} {entry:?}");
+            }
+        }
+    }
+
+    /// By operation there is one entry for each task and manner of acceptance.
+    #[test]
+    fn by_operation_entries_are_few(plan in plans()) {
+        let all = plan.interactions();
+        let merged = merged(&all, MergeKey::Operation);
+        let mut kinds: Vec<_> = merged.entries.iter().map(|e| (e.task, e.accepts)).collect();
+        kinds.sort_unstable();
+        let n = kinds.len();
+        kinds.dedup();
+        prop_assert_eq!(kinds.len(), n);
+    }
+}
+
+fn entry_with_self_times(times: &[[Option<f64>; 2]]) -> [Option<f64>; 2] {
+    let mut all = Plan(times.iter().map(|_| (0, None)).collect()).interactions();
+    for (occurrence, time) in all.occurrences.iter_mut().zip(times) {
+        occurrence.self_time_ticks = *time;
+    }
+    merged(&all, MergeKey::Behaviour).entries[0].self_time_ticks
+}
+
+#[test]
+fn unknown_first_phases_do_not_count_and_absent_second_phases_are_zero() {
+    assert_eq!(entry_with_self_times(&[[Some(4.0), None], [None, None], [Some(8.0), None]]), [Some(6.0), None]);
+    assert_eq!(entry_with_self_times(&[[Some(4.0), Some(3.0)], [Some(4.0), None], [Some(4.0), None]]), [Some(4.0), Some(1.0)]);
+    assert_eq!(entry_with_self_times(&[[None, None]]), [None, None]);
+}
+
+/// Traces weigh in the means of entries that are merged by operation.
+#[test]
+fn trace_weights_enter_means() {
+    let mut all =
+        Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
+    all.traces.push(Recording { name: "u".into(), scenario: 0 });
+    all.occurrences[3].trace = 1;
+    all.occurrences[4].trace = 1;
+    let tasks = Tasks::of_processes(&all.units, &IndexMap::new());
+    let merged = merge(&all, &tasks, MergeKey::Operation, &[1.0, 3.0]);
+    let entry = &merged.entries[merged.entry_of[1]];
+    assert_eq!((entry.n_occurrences, entry.arcs[0].mean), (2, 0.25));
+}

@@ -1,0 +1,202 @@
+//! What extraction can be asked for.
+
+use std::str::FromStr;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::Number,
+    trace::{BadRows, Format, SourcesAre},
+};
+
+/// How structure is found in events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Technique {
+    /// Interaction trees over messages: [`super::same`].
+    Same,
+}
+
+/// A technique's name that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{name}\" is not an extraction technique: expected same")]
+pub struct UnknownTechnique {
+    /// The name as given.
+    pub name: String,
+}
+
+impl FromStr for Technique {
+    type Err = UnknownTechnique;
+
+    fn from_str(name: &str) -> Result<Self, UnknownTechnique> {
+        match name {
+            "same" => Ok(Self::Same),
+            _ => Err(UnknownTechnique { name: name.to_owned() }),
+        }
+    }
+}
+
+impl Technique {
+    /// The technique that fits what a format carries.
+    pub fn for_format(format: Format) -> Self {
+        match format {
+            Format::Same => Self::Same,
+        }
+    }
+}
+
+/// Which of a message's two times are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// Both, in traces where every message has both and none is received before it is sent; else that of reception.
+    #[default]
+    Auto,
+    /// The time of reception, as in the paper.
+    Reception,
+    /// Sender at the time of sending, receiver at that of reception: right also where messages take long.
+    TwoPoint,
+}
+
+/// What a message is that a task sends after its reply, before it accepts anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecondPhase {
+    /// Work of the second phase of what it replied to.
+    #[default]
+    Detect,
+    /// The start of something new.
+    Ignore,
+}
+
+/// Which occurrences of a task become one entry. Those accepted with a reply and those accepted without always stay
+/// apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeKey {
+    /// Those of the same operation that make the same requests, equally often, to the same entries in the same phase, and
+    /// forward to the same entry.
+    #[default]
+    Behaviour,
+    /// As `Behaviour`, whatever their operation (Part D as the paper has it).
+    BehaviourOnly,
+    /// Those of the same operation; numbers of calls and forwardings are means over them.
+    Operation,
+}
+
+/// Where the demands of entries come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Demands {
+    /// All are [`ExtractOptions::default_demand`].
+    #[default]
+    Default,
+    /// The mean self time in the trace, the default where the trace does not tell. Self time is elapsed, so that it also
+    /// holds what the task waited for its processor: a starting value, from above.
+    SelfTimes,
+}
+
+/// Options of an extraction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExtractOptions {
+    /// The technique; by default the one that fits the format.
+    pub technique: Option<Technique>,
+    /// What is done with a row that cannot be read.
+    pub bad_rows: BadRows,
+    /// How several sources belong together.
+    pub sources_are: SourcesAre,
+    /// Most bytes that one source may have after decompression.
+    pub limit_bytes: u64,
+    /// Which times of a message are used.
+    pub timing: Timing,
+    /// Whether second phases are looked for.
+    pub second_phase: SecondPhase,
+    /// Which occurrences become one entry.
+    pub merge: MergeKey,
+    /// Seconds of one tick of the log's clock, > 0. The default, 10⁻⁶, is that of the paper's example: microseconds.
+    pub seconds_per_tick: f64,
+    /// Demand of an entry in seconds, ≥ 0, where nothing else says it. The default is the paper's 1 ms.
+    pub default_demand: f64,
+    /// Where demands come from.
+    pub demands: Demands,
+    /// Weight of each scenario, > 0: how often it is used relative to the others. Empty: as often as it was recorded.
+    pub usage_profile: IndexMap<String, f64>,
+    /// Names of processes → names of their tasks, as from instances to their class.
+    pub task_names: IndexMap<String, String>,
+    /// Name of the reference task that makes the initial requests of several scenarios.
+    pub client: String,
+    /// Customers of each reference task; by default as many as were seen at once.
+    pub customers: Option<Number>,
+    /// Think time of the reference tasks, in seconds.
+    pub think_time: Number,
+}
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        Self {
+            technique: None,
+            bad_rows: BadRows::default(),
+            sources_are: SourcesAre::default(),
+            limit_bytes: 1 << 30,
+            timing: Timing::default(),
+            second_phase: SecondPhase::default(),
+            merge: MergeKey::default(),
+            seconds_per_tick: 1e-6,
+            default_demand: 1e-3,
+            demands: Demands::default(),
+            usage_profile: IndexMap::new(),
+            task_names: IndexMap::new(),
+            client: "Client".to_owned(),
+            customers: None,
+            think_time: Number::Value(0.0),
+        }
+    }
+}
+
+/// An option whose value cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{option} is {found}, expected {expected}")]
+pub struct OptionError {
+    /// The option.
+    pub option: String,
+    /// Its value.
+    pub found: String,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+impl ExtractOptions {
+    /// Checks what can be checked without a trace.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range, or an empty name.
+    pub fn check(&self) -> Result<(), OptionError> {
+        let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
+        if !(self.seconds_per_tick.is_finite() && self.seconds_per_tick > 0.0) {
+            return Err(error("seconds_per_tick", self.seconds_per_tick.to_string(), "a number above 0"));
+        }
+        if !(self.default_demand.is_finite() && self.default_demand >= 0.0) {
+            return Err(error("default_demand", self.default_demand.to_string(), "a number of seconds, 0 or more"));
+        }
+        if let Some((scenario, weight)) = self.usage_profile.iter().find(|(_, weight)| !(weight.is_finite() && **weight > 0.0)) {
+            return Err(error(&format!("the weight of scenario \"{scenario}\""), weight.to_string(), "a number above 0"));
+        }
+        if self.client.trim().is_empty() {
+            return Err(error("client", "empty".to_owned(), "a task name"));
+        }
+        if self.task_names.iter().any(|(_, task)| task.trim().is_empty()) {
+            return Err(error("task_names", "empty".to_owned(), "a task name for each process"));
+        }
+        if let Some(n) = self.customers.as_ref().and_then(Number::literal).filter(|n| !(n.is_finite() && *n >= 1.0 && n.fract() == 0.0)) {
+            return Err(error("customers", n.to_string(), "a whole number, 1 or more, or a $name"));
+        }
+        match self.think_time.literal() {
+            Some(time) if !(time.is_finite() && time >= 0.0) => {
+                Err(error("think_time", time.to_string(), "a number of seconds, 0 or more, or a $name"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

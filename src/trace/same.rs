@@ -1,1 +1,0 @@
-//! Message logs as the SAME technique reads them.

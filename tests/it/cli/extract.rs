@@ -1,0 +1,99 @@
+//! `layerfit extract`.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+use layerfit::{
+    model::{Model, format},
+    structure::Extraction,
+};
+
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bookstore/browse-products.log");
+
+fn layerfit(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn prints_a_report() {
+    let output = layerfit(&["extract", TRACE, "--from", "same"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for line in [
+        "interactions: 4 synchronous, 0 asynchronous, 0 forwarded",
+        "  reference task Client on Client_cpu, 1 thread seen",
+        "    Inventory.display_START: replies, 1 occurrence, self time 0.000810 s",
+        "      phase 1 calls Book2.getName_START × 1",
+        "  sync    Client.1 → Server.1 at 4053220, 4056740",
+        "  no_msg_id_fifo_assumed (8 times): without message ids, messages were paired first in, first out",
+    ] {
+        assert!(report.lines().any(|l| l == line), "{line}\n{report}");
+    }
+}
+
+/// The JSON is that of the library's result, and the model written is the one in it.
+#[test]
+fn prints_json_and_writes_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["bookstore.lqnx", "bookstore.json"] {
+        let path = folder.path().join(name);
+        let path = path.to_str().unwrap();
+        let arguments = ["extract", TRACE, "--from", "same", "--technique", "same", "--strict", "--format", "json", "--out", path];
+        let output = layerfit(&[&arguments[..], &["--rename", "Book2=Book", "--customers", "$users", "--think-time", "0.1"]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let extraction: Extraction = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((extraction.interactions.sync, extraction.records.len(), extraction.tasks.len()), (4, 4, 4));
+        let format = format::Format::from_file_name(name).unwrap();
+        let written: Model = format::parse(&fs::read_to_string(path).unwrap(), format).unwrap();
+        assert_eq!(written, extraction.model);
+        let client = written.task("Client").unwrap();
+        assert_eq!((client.multiplicity.parameter(), client.think_time.literal()), (Some("users"), Some(0.1)));
+    }
+}
+
+/// The keys that programs rely on.
+#[test]
+fn json_has_the_promised_form() {
+    let output = layerfit(&["extract", TRACE, "--from", "same", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["interactions"], serde_json::json!({"sync": 4, "async": 0, "forward": 0}));
+    let record = &json["records"][3];
+    assert_eq!(
+        *record,
+        serde_json::json!({"kind": "sync", "from": "Client.1", "to": "Server.1", "via": [], "phase": 1, "times": [4_053_220, 4_056_740]})
+    );
+    assert!(json["tasks"].is_array() && json["diagnostics"].is_array() && json["model"]["tasks"].is_array());
+}
+
+#[test]
+fn faults_of_the_input_end_with_status_1_and_say_why() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = layerfit(&[&["extract"], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    };
+    check(&[TRACE, "--from", "sam"], "\"sam\" is not a trace format that is read here: expected same");
+    check(&[TRACE, "--from", "same", "--technique", "tlc"], "\"tlc\" is not an extraction technique: expected same");
+    check(&[TRACE, "--from", "same", "--timing", "never"], "expected one of `auto`, `reception`, `two-point`");
+    check(&[TRACE, "--from", "same", "--out", "model.lqn"], "error: model.lqn: a model is written to a file ending in .lqnx or .json");
+    check(&[TRACE, "--from", "same", "--profile", "browse"], "error: \"browse\": expected SCENARIO=WEIGHT, as in browse=0.7");
+    check(&[TRACE, "--from", "same", "--rename", "=x"], "error: \"=x\": expected PROCESS=TASK, as in Book2=Book");
+    check(&[TRACE, "--from", "same", "--customers", "two"], "expected a number or $NAME");
+    check(&[TRACE, "--from", "same", "--default-demand", "-1"], "error: default_demand is -1, expected a number of seconds, 0 or more");
+    check(&["no/such/file", "--from", "same"], "error: no/such/file: ");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.log");
+    fs::write(&path, "1 send A x\n2 receive B x\nthree send B y\n").unwrap();
+    let bad = path.to_str().unwrap();
+    check(&[bad, "--from", "same", "--strict"], "bad.log, line 3: time is \"three\", expected a time (a number of ticks)");
+    let lenient = text(&layerfit(&["extract", bad, "--from", "same"]).stdout);
+    assert!(lenient.contains("bad_row (1 times): rows that cannot be read were skipped"), "{lenient}");
+}

@@ -1,0 +1,4 @@
+//! Traces: the wire formats.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod same;
