@@ -1,3 +1,5 @@
 //! Integration tests; folders mirror `src/`.
 
+mod api;
+mod crash;
 mod tidy;
