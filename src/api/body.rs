@@ -62,9 +62,8 @@ pub(super) async fn read_file(headers: &HeaderMap, body: Body, bound: Bound, lim
 /// As [`read`], and [`Code::MalformedBody`] with the position of what is not UTF-8.
 pub(super) async fn read_text(headers: &HeaderMap, body: Body, bytes: usize, limits: &Limits) -> Result<String, Error> {
     let bytes = read(headers, body, Bound::same(bytes), limits).await?;
-    String::from_utf8(bytes.into()).map_err(|e| {
-        Error::new(Code::MalformedBody, format!("the body is not UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
-    })
+    String::from_utf8(bytes.into())
+        .map_err(|e| Error::new(Code::MalformedBody, format!("the body is not UTF-8 text (byte {})", e.utf8_error().valid_up_to())))
 }
 
 /// The body as JSON of type `T`.

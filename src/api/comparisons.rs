@@ -33,9 +33,8 @@ pub(super) async fn compare_fits(State(state): State<AppState>, headers: HeaderM
         return Err(Error::new(Code::InvalidBody, format!("fits: expected two fits, not {}", asked.fits.len())));
     };
     let (first, second) = (referenced(&state, first).await?, referenced(&state, second).await?);
-    let comparison = state
-        .compute(move || fit::compare(&first, &second).map_err(|error| Error::new(Code::NotComparable, chain(&error))))
-        .await?;
+    let comparison =
+        state.compute(move || fit::compare(&first, &second).map_err(|error| Error::new(Code::NotComparable, chain(&error)))).await?;
     Ok(Json(comparison))
 }
 

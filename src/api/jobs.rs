@@ -146,10 +146,7 @@ pub(super) struct JobsParams {
 /// Lists jobs in order of creation.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsParams),
     responses((status = OK, body = PageBody<JobBody>), ReadProblems))]
-pub(super) async fn list_jobs(
-    State(state): State<AppState>,
-    Params(params): Params<JobsParams>,
-) -> Result<Json<PageBody<JobBody>>, Error> {
+pub(super) async fn list_jobs(State(state): State<AppState>, Params(params): Params<JobsParams>) -> Result<Json<PageBody<JobBody>>, Error> {
     let page = page_request(&state, params.limit, params.after.as_deref())?;
     let system = params.system.map(|text| text.parse::<SystemId>());
     let system = system.transpose().map_err(|e| Error::new(Code::InvalidQuery, format!("system: {e}")))?;

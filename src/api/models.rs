@@ -212,9 +212,8 @@ async fn derive(state: &AppState, system: SystemId, derivation: Derivation) -> R
 }
 
 fn read_model(text: &str, format: format::Format) -> Result<Model, Error> {
-    let model = format::parse(text, format).map_err(|error| {
-        Error::new(Code::UnreadableModel, error.to_string()).with("line", error.line).with("column", error.column)
-    })?;
+    let model = format::parse(text, format)
+        .map_err(|error| Error::new(Code::UnreadableModel, error.to_string()).with("line", error.line).with("column", error.column))?;
     validated(model)
 }
 

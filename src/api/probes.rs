@@ -51,11 +51,8 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
     (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json")
 ))]
 pub(super) async fn metrics(State(state): State<AppState>) -> Result<([(HeaderName, &'static str); 1], String), Error> {
-    let gauges = Gauges {
-        jobs: state.store().count_jobs().await?,
-        n_workers: state.jobs().n_alive(),
-        database: state.store().usage().await?,
-    };
+    let gauges =
+        Gauges { jobs: state.store().count_jobs().await?, n_workers: state.jobs().n_alive(), database: state.store().usage().await? };
     Ok(([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], state.telemetry().render(&gauges)))
 }
 

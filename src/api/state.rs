@@ -30,8 +30,7 @@ impl AppState {
     /// A service on a database and its queue.
     pub fn new(store: Store, jobs: Jobs, limits: Limits) -> Self {
         let computations = Arc::new(Semaphore::new(limits.n_computations));
-        let shared =
-            Shared { store, jobs, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
+        let shared = Shared { store, jobs, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -68,10 +67,7 @@ impl AppState {
     ///
     /// # Errors
     /// What `compute` says; an internal error when it panics.
-    pub(super) async fn compute<T: Send + 'static>(
-        &self,
-        compute: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+    pub(super) async fn compute<T: Send + 'static>(&self, compute: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
         let permit = Arc::clone(&self.shared.computations).acquire_owned().await.map_err(Error::internal)?;
         let computation = task::spawn_blocking(move || {
             // Held here, not by the request: a request that gives up does not end the computation.

@@ -118,9 +118,7 @@ fn named_source(headers: &HeaderMap) -> Result<Option<TrialsSource>, Error> {
         Some("application/json") => Ok(Some(TrialsSource::Json)),
         // The types that clients send when they are not told one: the text itself decides.
         None | Some("text/plain" | "application/octet-stream" | "application/x-www-form-urlencoded") => Ok(None),
-        Some(other) => {
-            Err(Error::new(Code::UnsupportedMediaType, format!("trials are text/csv or application/json, not {other}")))
-        }
+        Some(other) => Err(Error::new(Code::UnsupportedMediaType, format!("trials are text/csv or application/json, not {other}"))),
     }
 }
 

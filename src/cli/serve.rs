@@ -66,9 +66,9 @@ fn start_log(format: LogFormat) {
 
 async fn serve(args: Args) -> Result<(), Failure> {
     let store = Store::open(&args.database).await.map_err(|e| store_failure(&e))?;
-    let listener = TcpListener::bind(&args.listen).await.map_err(|e| {
-        Failure::with_hint(format!("cannot listen on {}: {e}", args.listen), "--listen 127.0.0.1:0 takes a free port")
-    })?;
+    let listener = TcpListener::bind(&args.listen)
+        .await
+        .map_err(|e| Failure::with_hint(format!("cannot listen on {}: {e}", args.listen), "--listen 127.0.0.1:0 takes a free port"))?;
     let address = listener.local_addr().map_err(|e| Failure::internal(&e))?;
     // Before the workers start, so that a signal finds the service able to stop.
     let shutdown = shutdown_signal().map_err(|e| Failure::internal(&e))?;

@@ -163,9 +163,8 @@ impl Store {
     /// # Errors
     /// What the database says.
     pub async fn usage(&self) -> Result<Usage, StoreError> {
-        let size_bytes = sqlx::query_scalar("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-            .fetch_one(&self.readers)
-            .await?;
+        let size_bytes =
+            sqlx::query_scalar("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetch_one(&self.readers).await?;
         Ok(Usage { size_bytes, reader_connections: self.readers.size(), idle_connections: self.readers.num_idle() })
     }
 

@@ -176,10 +176,7 @@ impl Store {
                 .bind(id)
                 .fetch_optional(self.read())
                 .await?;
-        row.map(|(state, report)| {
-            Ok((state, report.map(|text| decode(&text, || format!("report of fit {id}"))).transpose()?))
-        })
-        .transpose()
+        row.map(|(state, report)| Ok((state, report.map(|text| decode(&text, || format!("report of fit {id}"))).transpose()?))).transpose()
     }
 
     /// The fits of a system, in order of creation; with `model`, those of that model version.

@@ -63,11 +63,10 @@ impl Store {
     /// [`StoreError::UnfinishedJobs`] while a job of the system is queued or running.
     pub async fn delete_system(&self, id: SystemId) -> Result<bool, StoreError> {
         let mut transaction = self.begin().await?;
-        let n_unfinished: i64 =
-            sqlx::query_scalar("SELECT count(*) FROM jobs WHERE system_id = ? AND state IN ('queued', 'running')")
-                .bind(id)
-                .fetch_one(&mut *transaction)
-                .await?;
+        let n_unfinished: i64 = sqlx::query_scalar("SELECT count(*) FROM jobs WHERE system_id = ? AND state IN ('queued', 'running')")
+            .bind(id)
+            .fetch_one(&mut *transaction)
+            .await?;
         if n_unfinished > 0 {
             return Err(StoreError::UnfinishedJobs);
         }

@@ -104,9 +104,7 @@ pub fn compress(content: &[u8]) -> Result<Compressed, std::io::Error> {
 /// [`StoreError::Corrupt`] when the stored bytes are damaged.
 pub fn decompress(gzip: &[u8]) -> Result<Vec<u8>, StoreError> {
     let mut content = Vec::new();
-    GzDecoder::new(gzip)
-        .read_to_end(&mut content)
-        .map_err(|e| StoreError::Corrupt { what: "trace content".into(), source: e.into() })?;
+    GzDecoder::new(gzip).read_to_end(&mut content).map_err(|e| StoreError::Corrupt { what: "trace content".into(), source: e.into() })?;
     Ok(content)
 }
 
@@ -181,12 +179,13 @@ impl Store {
     /// # Errors
     /// What the database says.
     pub async fn list_traces(&self, system: SystemId, page: PageRequest<TraceId>) -> Result<Page<Trace>, StoreError> {
-        let rows: Vec<TraceRow> = sqlx::query_as(select_trace!("WHERE t.system_id = ?1 AND (?2 IS NULL OR t.id > ?2) ORDER BY t.id LIMIT ?3"))
-            .bind(system)
-            .bind(page.after)
-            .bind(page.fetch_limit())
-            .fetch_all(self.read())
-            .await?;
+        let rows: Vec<TraceRow> =
+            sqlx::query_as(select_trace!("WHERE t.system_id = ?1 AND (?2 IS NULL OR t.id > ?2) ORDER BY t.id LIMIT ?3"))
+                .bind(system)
+                .bind(page.after)
+                .bind(page.fetch_limit())
+                .fetch_all(self.read())
+                .await?;
         Ok(page.page(rows.into_iter().map(Trace::try_from).collect::<Result<_, _>>()?))
     }
 }

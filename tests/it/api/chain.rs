@@ -23,7 +23,8 @@ async fn a_trace_becomes_a_model() {
     assert_eq!(job["structure"], structure.as_str());
 
     let extraction = app.get(&format!("/v1/structures/{structure}")).await.expect(StatusCode::OK);
-    let entry = extraction["model"]["tasks"].as_array().unwrap().iter().find(|t| t["name"] == "Server").unwrap()["entries"][0]["name"].clone();
+    let entry =
+        extraction["model"]["tasks"].as_array().unwrap().iter().find(|t| t["name"] == "Server").unwrap()["entries"][0]["name"].clone();
     let demand = format!("demand({})", entry.as_str().unwrap());
     let derived = json!({ "structure": structure, "set": { demand: "$demand" } });
     let model = app.post_json(&format!("/v1/systems/{system}/models"), derived).await.expect(StatusCode::CREATED);

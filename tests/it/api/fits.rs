@@ -21,7 +21,18 @@ async fn a_fit_is_asked_for_and_read() {
     assert_eq!(stored["state"], "succeeded");
     assert_eq!((&stored["options"]["confidence"], &stored["options"]["weighting"]), (&json!(0.9), &json!("none")));
     let report = &stored["report"];
-    for member in ["parameters", "sum_of_squares", "degrees_of_freedom", "mean_square_error", "covariance", "correlation", "iterations", "converged", "residuals", "predicted"] {
+    for member in [
+        "parameters",
+        "sum_of_squares",
+        "degrees_of_freedom",
+        "mean_square_error",
+        "covariance",
+        "correlation",
+        "iterations",
+        "converged",
+        "residuals",
+        "predicted",
+    ] {
         assert!(report.get(member).is_some(), "{member}: {report}");
     }
     assert_eq!((&report["converged"], &report["confidence"]), (&json!(true), &json!(0.9)));
@@ -61,10 +72,17 @@ async fn bad_fits_are_refused_and_leave_nothing() {
         (json!({ "estimate": demand }), "invalid_body"),
     ] {
         let answer = app.post_json(&path, body.clone()).await;
-        assert_eq!((answer.status, answer.json()["code"].as_str()), (StatusCode::UNPROCESSABLE_ENTITY, Some(code)), "{body} {}", answer.text());
+        assert_eq!(
+            (answer.status, answer.json()["code"].as_str()),
+            (StatusCode::UNPROCESSABLE_ENTITY, Some(code)),
+            "{body} {}",
+            answer.text()
+        );
     }
     let many: serde_json::Map<String, serde_json::Value> = (0..2000).map(|n| (format!("p{n}"), json!({}))).collect();
-    app.post_json(&path, json!({ "trials": trials, "estimate": many })).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fit");
+    app.post_json(&path, json!({ "trials": trials, "estimate": many }))
+        .await
+        .expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fit");
     let asked = json!({ "trials": trials, "estimate": demand });
     app.post_json(&format!("/v1/models/{NO_ID}/fits"), asked).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
     app.get(&format!("/v1/models/{NO_ID}/fits")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");

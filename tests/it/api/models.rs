@@ -66,7 +66,9 @@ async fn bad_models_are_refused_and_leave_nothing() {
     app.post(&path, "image/png", ONE_SERVER).await.expect_problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
     app.post(&format!("{path}?format=uml"), "text/plain", ONE_SERVER).await.expect_problem(StatusCode::BAD_REQUEST, "unknown_format");
     app.post(&format!("{path}?fromat=lqn"), "text/plain", ONE_SERVER).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
-    app.post(&format!("/v1/systems/{NO_ID}/models"), "application/xml", ONE_SERVER).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    app.post(&format!("/v1/systems/{NO_ID}/models"), "application/xml", ONE_SERVER)
+        .await
+        .expect_problem(StatusCode::NOT_FOUND, "not_found");
     app.get(&format!("/v1/models/{NO_ID}")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(app.n_rows().await, before);
 }

@@ -18,7 +18,10 @@ async fn predictions_are_json_or_csv() {
 
     // Without a measure, those of the trials.
     let rows = app.get(&format!("{path}?at=users=3")).await.expect(StatusCode::OK)["rows"].clone();
-    assert_eq!(rows[0]["measures"].as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()), Some(vec!["throughput(User)".into(), "response_time(User)".into()]));
+    assert_eq!(
+        rows[0]["measures"].as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()),
+        Some(vec!["throughput(User)".into(), "response_time(User)".into()])
+    );
     // A wider level, a wider band.
     let width = |answer: serde_json::Value| {
         let measure = answer["rows"][0]["measures"]["throughput(User)"].clone();
@@ -35,11 +38,21 @@ async fn bad_questions_are_refused() {
     let path = format!("/v1/fits/{}/predictions", id(&app.finished_fit().await));
     for query in ["at=users=3&measure=speed", "at=users=3&confidence=1", "at=users=3&confidence=x", "users=3", "at=users=3&foo=1"] {
         let answer = app.get(&format!("{path}?{query}")).await;
-        assert_eq!((answer.status, answer.json()["code"].as_str()), (StatusCode::BAD_REQUEST, Some("invalid_query")), "{query} {}", answer.text());
+        assert_eq!(
+            (answer.status, answer.json()["code"].as_str()),
+            (StatusCode::BAD_REQUEST, Some("invalid_query")),
+            "{query} {}",
+            answer.text()
+        );
     }
     for query in ["at=users", "at=users=x", "at=users=1..1e9:0.001", "at=speed=1", "at=users=3&measure=throughput(Nobody)"] {
         let answer = app.get(&format!("{path}?{query}")).await;
-        assert_eq!((answer.status, answer.json()["code"].as_str()), (StatusCode::UNPROCESSABLE_ENTITY, Some("invalid_prediction")), "{query} {}", answer.text());
+        assert_eq!(
+            (answer.status, answer.json()["code"].as_str()),
+            (StatusCode::UNPROCESSABLE_ENTITY, Some("invalid_prediction")),
+            "{query} {}",
+            answer.text()
+        );
     }
     app.get_as(&format!("{path}?at=users=3"), "application/xml").await.expect_problem(StatusCode::NOT_ACCEPTABLE, "not_acceptable");
     app.get(&format!("/v1/fits/{NO_ID}/predictions")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");

@@ -96,7 +96,9 @@ async fn a_database_is_created_in_a_folder_that_is_not_there_yet() {
 
 #[tokio::test]
 async fn other_addresses_are_refused() {
-    for url in ["", "layerfit.db", "postgres://localhost/x", "sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "sqlite://x?nonsense=1"] {
+    for url in
+        ["", "layerfit.db", "postgres://localhost/x", "sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "sqlite://x?nonsense=1"]
+    {
         let refused = Store::open(url).await;
         assert!(matches!(refused, Err(StoreError::Address { .. })), "{url}: {refused:?}");
     }

@@ -64,7 +64,13 @@ async fn a_system_without_work_is_deleted_with_all_in_it() {
     let system = fit["system"].as_str().unwrap();
     assert_eq!(app.delete(&format!("/v1/systems/{system}")).await.status, StatusCode::NO_CONTENT);
     let gone = ["/v1/systems/", "/v1/models/", "/v1/trials/", "/v1/fits/", "/v1/jobs/"];
-    for (path, id) in gone.into_iter().zip([system, fit["model"].as_str().unwrap(), fit["trials"].as_str().unwrap(), id(&fit), fit["job"].as_str().unwrap()]) {
+    for (path, id) in gone.into_iter().zip([
+        system,
+        fit["model"].as_str().unwrap(),
+        fit["trials"].as_str().unwrap(),
+        id(&fit),
+        fit["job"].as_str().unwrap(),
+    ]) {
         app.get(&format!("{path}{id}")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
     }
 }

@@ -58,10 +58,20 @@ async fn bad_uploads_leave_nothing() {
     let system = app.system().await;
     let path = format!("/v1/systems/{system}/traces");
     let before = app.n_rows().await;
-    for query in ["", "?technique=same", "?format=same&technique=magic", "?format=same&default_demand=x", "?format=same&speed=1", "?format=same&limit_bytes=1"] {
+    for query in [
+        "",
+        "?technique=same",
+        "?format=same&technique=magic",
+        "?format=same&default_demand=x",
+        "?format=same&speed=1",
+        "?format=same&limit_bytes=1",
+    ] {
         app.post(&format!("{path}{query}"), "text/plain", BROWSE_PRODUCTS).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
     }
-    let detail = app.post(&format!("{path}?format=pcap"), "text/plain", BROWSE_PRODUCTS).await.expect_problem(StatusCode::BAD_REQUEST, "unknown_format");
+    let detail = app
+        .post(&format!("{path}?format=pcap"), "text/plain", BROWSE_PRODUCTS)
+        .await
+        .expect_problem(StatusCode::BAD_REQUEST, "unknown_format");
     assert!(detail.contains("same"), "{detail}");
     let same = format!("{path}?format=same");
     app.post(&same, "text/plain", "").await.expect_problem(StatusCode::BAD_REQUEST, "empty_body");
