@@ -1,1 +1,119 @@
-//! api
+//! The service over HTTP: this router is its index, a file for each resource.
+//!
+//! | file | is |
+//! |---|---|
+//! | [`systems`](self) … `jobs` | one file for each resource: its wire types, its handlers |
+//! | `error` | the one error type, and the only place that knows status codes |
+//! | `limits` | bounds on requests, with reasons |
+//! | `body`, `extract`, `accept` | reading a request: body, path and query, accepted types |
+//! | `observe`, `telemetry`, `probes` | request ids, log, metrics, health |
+//! | `serve` | the socket and its shutdown |
+//!
+//! A handler extracts, calls, maps: what is computed is computed by the pure stages, what is slow by [`crate::jobs`].
+
+mod accept;
+mod body;
+mod comparisons;
+mod error;
+mod extract;
+mod fits;
+mod jobs;
+mod limits;
+mod models;
+mod observe;
+mod predictions;
+mod probes;
+mod problems;
+mod serve;
+mod state;
+mod structures;
+mod systems;
+mod telemetry;
+mod traces;
+mod trials;
+
+use axum::{Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub use error::{Code, Error, PROBLEM_JSON, Problem};
+pub use limits::Limits;
+pub use serve::{Ended, serve_on};
+pub use state::AppState;
+
+/// The document around the operations.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "layerfit",
+        description = "Traces of a running system become a layered queueing network, measurement trials fit its parameters, \
+                       the fitted model predicts, with confidence bands.\n\n\
+                       Work that takes long is a job: the request that starts it answers 202 with the resource, its `state` \
+                       and its `job`. Errors are `application/problem+json` with a stable `code`; `GET /v1/problems` lists them. \
+                       Bodies may be gzip (`Content-Encoding: gzip`). Lists are walked by `limit` and `after`."
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "systems", description = "The folder that everything of one system lies in"),
+        (name = "traces", description = "Traces, and the structures extracted from them"),
+        (name = "models", description = "Versions of a system's model"),
+        (name = "trials", description = "Versions of a system's measurements"),
+        (name = "fits", description = "Fits, their predictions and comparisons"),
+        (name = "jobs", description = "Work in the background"),
+        (name = "operation", description = "Health, metrics, documentation")
+    )
+)]
+struct Document;
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(systems::create_system, systems::list_systems))
+        .routes(routes!(systems::get_system, systems::delete_system))
+        .routes(routes!(traces::upload_trace, traces::list_traces))
+        .routes(routes!(traces::get_trace))
+        .routes(routes!(structures::list_structures))
+        .routes(routes!(structures::get_structure))
+        .routes(routes!(models::create_model, models::list_models))
+        .routes(routes!(models::get_model))
+        .routes(routes!(trials::create_trials, trials::list_trials))
+        .routes(routes!(trials::get_trials))
+        .routes(routes!(fits::create_fit, fits::list_model_fits))
+        .routes(routes!(fits::list_system_fits))
+        .routes(routes!(fits::get_fit))
+        .routes(routes!(predictions::get_predictions))
+        .routes(routes!(comparisons::compare_fits))
+        .routes(routes!(jobs::list_jobs))
+        .routes(routes!(jobs::get_job, jobs::cancel_job))
+        .routes(routes!(jobs::stream_job_events))
+        .routes(routes!(problems::list_problems))
+        .routes(routes!(problems::get_problem))
+        .routes(routes!(probes::get_openapi))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(probes::metrics))
+}
+
+/// The service as a router, without a socket.
+pub fn app(state: AppState) -> Router {
+    let (router, _) = routes().split_for_parts();
+    router
+        .fallback(|uri: axum::http::Uri| async move { Error::new(Code::RouteNotFound, format!("there is nothing at {}", uri.path())) })
+        .method_not_allowed_fallback(|method: axum::http::Method| async move {
+            Error::new(Code::MethodNotAllowed, format!("{method} is not taken here; the header allow says what is"))
+        })
+        // Bodies are bounded where they are read, each kind by its own limit.
+        .layer(DefaultBodyLimit::disable())
+        .layer(CatchPanicLayer::custom(|_| Error::internal("a handler panicked").into_response()))
+        .layer(middleware::from_fn_with_state(state.clone(), observe::observe))
+        .with_state(state)
+}
+
+/// The service's OpenAPI document as JSON, as it is committed in `openapi/openapi.json`.
+///
+/// # Errors
+/// None in practice: the document is made of what can be written.
+pub fn openapi_json() -> Result<String, serde_json::Error> {
+    let (_, document) = routes().split_for_parts();
+    document.to_pretty_json().map(|text| text + "\n")
+}

@@ -1,6 +1,6 @@
 //! `layerfit openapi`.
 
-use super::Failure;
+use super::{Failure, write_stdout};
 
 /// Arguments of `layerfit openapi`.
 #[derive(Debug, clap::Args)]
@@ -8,5 +8,6 @@ pub(super) struct Args {}
 
 /// Runs `layerfit openapi`.
 pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(Failure::input_text("not built yet"))
+    write_stdout(&crate::api::openapi_json().map_err(|e| Failure::internal(&e))?);
+    Ok(())
 }

@@ -13,6 +13,7 @@
 //! | `json` | the project's own JSON, read and written |
 //! | `validate` | what makes a model unusable, named element by element |
 //! | `observation`, `spex`, `order` | what a file holds beside the model, kept for the round trip |
+//! | `setting` | one number of a model, named in text, given another value |
 //! | [`Measure`] | the text by which a result is asked for: `throughput(User)` |
 
 mod activity;
@@ -27,6 +28,7 @@ mod number;
 mod observation;
 mod order;
 mod parameter;
+mod setting;
 mod spex;
 mod types;
 mod validate;
@@ -37,5 +39,6 @@ pub use measure::{Measure, MeasureError};
 pub use number::{Bindings, Number, Scalar, UnboundParameter};
 pub use observation::{HalfWidth, Histogram, Observation, Observed};
 pub use parameter::{BindingError, Parameter, ParameterValue};
+pub use setting::SettingError;
 pub use types::*;
 pub use validate::{Defect, DefectKind, Severity};

@@ -1,0 +1,59 @@
+//! Bounds of the service: everything that a client can make large or long is bounded here.
+
+use std::time::Duration;
+
+/// Bounds on requests. Sizes are of bodies after decompression unless they say otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest body of a request that only says what is wanted, bytes.
+    pub control_bytes: usize,
+    /// Largest model, bytes.
+    pub model_bytes: usize,
+    /// Largest set of trials, bytes.
+    pub trials_bytes: usize,
+    /// Largest trace as sent, bytes.
+    pub trace_sent_bytes: usize,
+    /// Largest trace after decompression, bytes.
+    pub trace_bytes: usize,
+    /// Items on a page of a list when the client does not say.
+    pub page_default: u32,
+    /// Most items on a page.
+    pub page_max: u32,
+    /// Longest a client may take to send a body.
+    pub body_time: Duration,
+    /// Longest until the head of a response, the body's arrival included.
+    pub request_time: Duration,
+    /// Between two signs of life on an event stream, so that proxies keep it open.
+    pub event_keep_alive: Duration,
+    /// Computations for requests (models read, predictions) that run at the same time.
+    pub n_computations: usize,
+    /// Trials, parameters or measures that one request may name.
+    pub names_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A fit with a thousand parameters takes a tenth of it.
+            control_bytes: 1 << 20,
+            // The largest models of the literature have some thousand entries: a few MiB of XML.
+            model_bytes: 16 << 20,
+            // A million trials of two columns.
+            trials_bytes: 16 << 20,
+            // What is sent is held in memory while it is read, once for each request.
+            trace_sent_bytes: 64 << 20,
+            // Message logs shrink to a tenth and less; a bomb shrinks to a thousandth.
+            trace_bytes: 256 << 20,
+            page_default: 50,
+            page_max: 500,
+            // A full trace at 1 MiB/s.
+            body_time: Duration::from_secs(90),
+            // Proxies commonly give up after 120 s; the longest computation of a request is a prediction over a full grid.
+            request_time: Duration::from_secs(110),
+            event_keep_alive: Duration::from_secs(15),
+            // The rest of the cores' time is the jobs'.
+            n_computations: std::thread::available_parallelism().map_or(1, usize::from),
+            names_max: 1000,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Predictions of a fit, computed when asked.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, header},
+    response::{IntoResponse, Response},
+};
+use utoipa::IntoParams;
+
+use super::{
+    AppState, Code, Error, accept,
+    error::{ReadProblems, chain},
+    extract::{Id, Params},
+};
+use crate::{
+    fit::report::Fit,
+    model::Measure,
+    predict::{Scenarios, predict},
+    store::{FitId, jobs::State as JobState},
+};
+
+/// What is to be predicted. (Only documents: repeated parameters are read by [`Asked::read`].)
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "its fields stand for the query parameters in the document")]
+pub(super) struct PredictionParams {
+    /// A controlled value, `NAME=VALUE` or `NAME=FROM..TO[:STEP]`; may be repeated, ranges are crossed.
+    #[param(example = json!(["users=1..100:5", "think=5"]))]
+    at: Vec<String>,
+    /// A measure; may be repeated. By default the measures of the trials.
+    #[param(example = json!(["response_time(User)"]))]
+    measure: Vec<String>,
+    /// Level of the bands, in (0, 1); by default the fit's.
+    confidence: Option<f64>,
+}
+
+/// The query, read.
+#[derive(Debug, Default)]
+struct Asked {
+    at: Vec<String>,
+    measures: Vec<Measure>,
+    confidence: Option<f64>,
+}
+
+impl Asked {
+    fn read(pairs: Vec<(String, String)>, names_max: usize) -> Result<Self, Error> {
+        let refuse = |detail: String| Err(Error::new(Code::InvalidQuery, detail));
+        let mut asked = Self::default();
+        for (name, value) in pairs {
+            match (name.as_str(), value.parse::<f64>()) {
+                ("at", _) => asked.at.push(value),
+                ("measure", _) => match value.parse() {
+                    Ok(measure) => asked.measures.push(measure),
+                    Err(error) => return refuse(format!("measure: {error}")),
+                },
+                ("confidence", Ok(level)) if level > 0.0 && level < 1.0 => asked.confidence = Some(level),
+                ("confidence", _) => return refuse(format!("confidence={value}: expected a number between 0 and 1")),
+                _ => return refuse(format!("{name}: expected at, measure or confidence")),
+            }
+        }
+        if asked.at.len() > names_max || asked.measures.len() > names_max {
+            return refuse(format!("at and measure are taken {names_max} times at most"));
+        }
+        Ok(asked)
+    }
+}
+
+/// Predicts with a fit: for every combination of controlled values the measures, each with its confidence band.
+#[utoipa::path(get, path = "/v1/fits/{fit_id}/predictions", tag = "fits", params(("fit_id" = String, Path), PredictionParams),
+    responses((status = OK, content((Object = "application/json"), (String = "text/csv"))), ReadProblems))]
+pub(super) async fn get_predictions(
+    State(state): State<AppState>,
+    Id(id): Id<FitId>,
+    Params(pairs): Params<Vec<(String, String)>>,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
+    let asked = Asked::read(pairs, state.limits().names_max)?;
+    let media_type = accept::choose(&headers, &["application/json", "text/csv"])?;
+    let fit = require_report(&state, id).await?;
+    let predictions = state
+        .compute(move || {
+            let refuse = |error: &dyn std::error::Error| Error::new(Code::InvalidPrediction, chain(error));
+            let scenarios = Scenarios::parse(&asked.at).map_err(|e| refuse(&e))?;
+            let measures = if asked.measures.is_empty() { &fit.problem.trials.measures } else { &asked.measures };
+            let confidence = asked.confidence.unwrap_or(fit.problem.confidence);
+            predict(&fit, &scenarios, measures, confidence).map_err(|e| refuse(&e))
+        })
+        .await?;
+    Ok(match media_type {
+        "text/csv" => ([(header::CONTENT_TYPE, media_type)], predictions.to_csv()).into_response(),
+        _ => Json(predictions).into_response(),
+    })
+}
+
+/// The report of a fit.
+///
+/// # Errors
+/// [`Code::NotFound`] when there is no such fit, [`Code::FitNotReady`] when it has no report.
+pub(super) async fn require_report(state: &AppState, id: FitId) -> Result<Fit, Error> {
+    let (job_state, report) = state.store().load_report(id).await?.ok_or_else(|| Error::not_found("fit", id))?;
+    report.ok_or_else(|| {
+        let detail = match job_state {
+            JobState::Queued | JobState::Running => format!("fit {id} is {}: wait for its job to end", job_state.name()),
+            _ => format!("fit {id} has no report: its job is {}", job_state.name()),
+        };
+        Error::new(Code::FitNotReady, detail).with("state", job_state.name())
+    })
+}

@@ -1,0 +1,48 @@
+//! What the codes of errors mean.
+
+use axum::{Json, extract::Path};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Code, Error, Problem};
+
+/// What a code means.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProblemBody {
+    /// The code.
+    code: &'static str,
+    /// Status of the responses that carry it.
+    status: u16,
+    /// What it means.
+    title: &'static str,
+}
+
+/// Every code.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProblemList {
+    /// The codes.
+    items: Vec<ProblemBody>,
+}
+
+impl From<Code> for ProblemBody {
+    fn from(code: Code) -> Self {
+        Self { code: code.name(), status: code.status().as_u16(), title: code.title() }
+    }
+}
+
+/// Lists every code that an error can have.
+#[utoipa::path(get, path = "/v1/problems", tag = "operation", responses((status = OK, body = ProblemList)))]
+pub(super) async fn list_problems() -> Json<ProblemList> {
+    Json(ProblemList { items: Code::ALL.iter().copied().map(Into::into).collect() })
+}
+
+/// Says what one code means: the `type` of an error leads here.
+#[utoipa::path(get, path = "/v1/problems/{code}", tag = "operation", params(("code" = String, Path, description = "The code")),
+    responses(
+        (status = OK, body = ProblemBody),
+        (status = NOT_FOUND, body = Problem, content_type = "application/problem+json")
+    ))]
+pub(super) async fn get_problem(Path(code): Path<String>) -> Result<Json<ProblemBody>, Error> {
+    let found = Code::ALL.iter().copied().find(|c| c.name() == code);
+    found.map(|code| Json(code.into())).ok_or_else(|| Error::not_found("error code", &code))
+}

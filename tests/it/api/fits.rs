@@ -1,0 +1,91 @@
+//! `/v1/models/{model_id}/fits`, `/v1/fits`.
+
+use axum::http::{StatusCode, header};
+use serde_json::json;
+
+use super::{NO_ID, TestApp, id};
+
+#[tokio::test]
+async fn a_fit_is_asked_for_and_read() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 8).await);
+    let path = format!("/v1/models/{model}/fits");
+    let asked = json!({ "trials": trials, "estimate": { "$demand": 0.2 }, "weighting": "none", "confidence": 0.9 });
+    let accepted = app.post_json(&path, asked).await;
+    let fit = accepted.expect(StatusCode::ACCEPTED);
+    assert_eq!((&fit["state"], accepted.header(header::LOCATION)), (&json!("queued"), format!("/v1/fits/{}", id(&fit)).as_str()));
+    let job = app.wait_for(&fit, "succeeded").await;
+    assert_eq!((&job["kind"], &job["fit"]), (&json!("fit"), &fit["id"]));
+    let stored = app.get(accepted.header(header::LOCATION)).await.expect(StatusCode::OK);
+    assert_eq!(stored["state"], "succeeded");
+    assert_eq!((&stored["options"]["confidence"], &stored["options"]["weighting"]), (&json!(0.9), &json!("none")));
+    let report = &stored["report"];
+    for member in [
+        "parameters",
+        "sum_of_squares",
+        "degrees_of_freedom",
+        "mean_square_error",
+        "covariance",
+        "correlation",
+        "iterations",
+        "converged",
+        "residuals",
+        "predicted",
+    ] {
+        assert!(report.get(member).is_some(), "{member}: {report}");
+    }
+    assert_eq!((&report["converged"], &report["confidence"]), (&json!(true), &json!(0.9)));
+    for list in [path, format!("/v1/systems/{system}/fits")] {
+        let listed = app.get(&list).await.expect(StatusCode::OK);
+        assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["state"]), (&fit["id"], &json!("succeeded")));
+        assert!(listed["items"][0].get("report").is_none(), "a list has no reports");
+    }
+}
+
+#[tokio::test]
+async fn bad_fits_are_refused_and_leave_nothing() {
+    let app = TestApp::new().await;
+    let (system, other) = (app.system().await, app.system().await);
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let trials_elsewhere = app.trials(&other, 4).await;
+    let path = format!("/v1/models/{model}/fits");
+    let before = app.n_rows().await;
+    let demand = json!({ "demand": {} });
+    for (body, code) in [
+        (json!({ "trials": NO_ID, "estimate": demand }), "unknown_reference"),
+        (json!({ "trials": "x", "estimate": demand }), "unknown_reference"),
+        (json!({ "trials": trials_elsewhere, "estimate": demand }), "unknown_reference"),
+        (json!({ "trials": trials, "estimate": {} }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": { "speed": {} } }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": { "users": {} } }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": { "demand": { "start": 5, "max": 1 } } }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": { "demand": { "min": 2, "max": 1 } } }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": demand, "confidence": 1 }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": demand, "confidence": -0.5 }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": demand, "assumed": { "speed": 1 } }), "invalid_fit"),
+        (json!({ "trials": trials, "estimate": { "demand": { "startt": 1 } } }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": { "demand": "fast" } }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": ["demand"] }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": demand, "weighting": "heavy" }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": demand, "confidense": 0.9 }), "invalid_body"),
+        (json!({ "estimate": demand }), "invalid_body"),
+    ] {
+        let answer = app.post_json(&path, body.clone()).await;
+        assert_eq!(
+            (answer.status, answer.json()["code"].as_str()),
+            (StatusCode::UNPROCESSABLE_ENTITY, Some(code)),
+            "{body} {}",
+            answer.text()
+        );
+    }
+    let many: serde_json::Map<String, serde_json::Value> = (0..2000).map(|n| (format!("p{n}"), json!({}))).collect();
+    app.post_json(&path, json!({ "trials": trials, "estimate": many }))
+        .await
+        .expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fit");
+    let asked = json!({ "trials": trials, "estimate": demand });
+    app.post_json(&format!("/v1/models/{NO_ID}/fits"), asked).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    app.get(&format!("/v1/models/{NO_ID}/fits")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    app.get(&format!("/v1/fits/{NO_ID}")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(app.n_rows().await, before);
+}

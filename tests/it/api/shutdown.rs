@@ -1,0 +1,105 @@
+//! The service on a socket, and its end.
+
+use std::time::Duration;
+
+use layerfit::{
+    api::{AppState, Ended, Limits, serve_on},
+    jobs::{Jobs, Options},
+    store::{Store, StoreError},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+use super::{NO_ID, TestApp};
+
+/// Far above what a graceful end takes.
+const GRACE: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_under_way_is_answered_and_an_event_stream_ends() {
+    let app = TestApp::without_workers().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let job = app.fit(&model, &trials).await["job"].as_str().unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stop_ordered = async move { drop(stopped.await) };
+    let server = tokio::spawn(serve_on(listener, app.state.clone(), stop_ordered, GRACE));
+
+    // A stream of a job that never ends: its first event has come, so it is open.
+    let mut events = TcpStream::connect(address).await.unwrap();
+    events.write_all(format!("GET /v1/jobs/{job}/events HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("\"queued\"") {
+        let mut buffer = [0; 4096];
+        let n = events.read(&mut buffer).await.unwrap();
+        assert!(n > 0, "{seen}");
+        seen.push_str(std::str::from_utf8(&buffer[..n]).unwrap());
+    }
+    // A request of which half has been sent, and which the service has begun to read: it says so.
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let head = "POST /v1/systems HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut continued = [0; 25];
+    slow.read_exact(&mut continued).await.unwrap();
+    assert_eq!(&continued, b"HTTP/1.1 100 Continue\r\n\r\n");
+
+    stop.send(()).unwrap();
+    let mut rest = String::new();
+    events.read_to_string(&mut rest).await.expect("the stream ends in order");
+    slow.write_all(b"{\"name\":\"late\"}").await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
+    assert_eq!(server.await.unwrap().unwrap(), Ended::Gracefully);
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_end_is_cut_off() {
+    let app = TestApp::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stop_ordered = async move { drop(stopped.await) };
+    let server = tokio::spawn(serve_on(listener, app.state.clone(), stop_ordered, Duration::from_millis(50)));
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let head = "POST /v1/systems HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\nexpect: 100-continue\r\n\r\n";
+    silent.write_all(head.as_bytes()).await.unwrap();
+    silent.read_exact(&mut [0; 25]).await.unwrap();
+    stop.send(()).unwrap();
+    assert_eq!(server.await.unwrap().unwrap(), Ended::OutOfTime);
+}
+
+#[tokio::test]
+async fn a_database_serves_one_service() {
+    let app = TestApp::new().await;
+    let url = format!("sqlite://{}", app.folder.path().join("test.db").display());
+    assert!(matches!(Store::open(&url).await, Err(StoreError::InUse { .. })));
+}
+
+#[tokio::test]
+async fn a_database_is_created_in_a_folder_that_is_not_there_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("deep/down/new.db").display());
+    let store = Store::open(&url).await.expect("the database is created");
+    store.ping().await.expect("the database answers");
+    assert!(store.usage().await.expect("the database answers").size_bytes > 0);
+    let jobs = Jobs::start(store.clone(), Options::default()).await.expect("the queue is started");
+    let state = AppState::new(store, jobs, Limits::default());
+    assert!(state.store().load_job(NO_ID.parse().unwrap()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn other_addresses_are_refused() {
+    for url in
+        ["", "layerfit.db", "postgres://localhost/x", "sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "sqlite://x?nonsense=1"]
+    {
+        let refused = Store::open(url).await;
+        assert!(matches!(refused, Err(StoreError::Address { .. })), "{url}: {refused:?}");
+    }
+}
