@@ -15,7 +15,7 @@ mod solution;
 use std::collections::BTreeSet;
 
 use nalgebra::DMatrix;
-use num_dual::{DualNum, DualSVec64};
+use num_dual::DualSVec64;
 
 pub use solution::*;
 

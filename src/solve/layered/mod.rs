@@ -111,8 +111,8 @@ struct LayeredSolver<'a, S> {
 
 /// A solved stage.
 pub(super) struct Stage<S> {
-    pub waits: Waits<S>,
-    pub flow: Flow<S>,
+    waits: Waits<S>,
+    flow: Flow<S>,
     exclusion: Exclusion<S>,
     stations: Vec<StationState<S>>,
 }
