@@ -60,7 +60,7 @@ pub(super) struct NewFitBody {
 
 /// How a parameter is to be estimated.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a start, or an object of start, min and max, each a number")]
 pub(super) enum EstimateBody {
     /// Where the search starts.
     Start(f64),

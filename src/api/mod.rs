@@ -97,6 +97,11 @@ fn routes() -> OpenApiRouter<AppState> {
 /// The service as a router, without a socket.
 pub fn app(state: AppState) -> Router {
     let (router, _) = routes().split_for_parts();
+    around(router, state)
+}
+
+/// Puts around the routes what holds for every request.
+fn around(router: Router<AppState>, state: AppState) -> Router {
     router
         .fallback(|uri: axum::http::Uri| async move { Error::new(Code::RouteNotFound, format!("there is nothing at {}", uri.path())) })
         .method_not_allowed_fallback(|method: axum::http::Method| async move {
@@ -116,4 +121,38 @@ pub fn app(state: AppState) -> Router {
 pub fn openapi_json() -> Result<String, serde_json::Error> {
     let (_, document) = routes().split_for_parts();
     document.to_pretty_json().map(|text| text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request, routing::get};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::{
+        jobs::{Jobs, Options},
+        store::Store,
+    };
+
+    #[tokio::test]
+    async fn a_panic_costs_one_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("test.db").display())).await.unwrap();
+        let jobs = Jobs::start(store.clone(), Options::default()).await.unwrap();
+        async fn panics() {
+            panic!("a fault of the service")
+        }
+        let router = Router::new().route("/panics", get(panics)).route("/works", get(|| async {}));
+        let app = around(router, AppState::new(store, jobs, Limits::default()));
+        for (path, status) in [("/panics", 500), ("/works", 200), ("/panics", 500)] {
+            let response = app.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(response.status().as_u16(), status, "{path}");
+            assert!(response.headers().contains_key("x-request-id"), "{path}");
+        }
+        let response = app.oneshot(Request::get("/panics").body(Body::empty()).unwrap()).await.unwrap();
+        let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["code"], "internal");
+        assert!(problem["request_id"].is_string() && !problem.to_string().contains("a fault of the service"), "{problem}");
+    }
 }

@@ -27,7 +27,7 @@ async fn a_job_tells_its_steps_and_its_end() {
     assert_eq!((last.0.as_str(), &last.1["state"], &last.1["attempts"]), ("done", &json!("succeeded"), &json!(1)));
     // A finished job tells its end at once.
     let again = super::events(app.get(&format!("{path}/events")).await.text());
-    assert_eq!(again, [last.clone()]);
+    assert_eq!(again, std::slice::from_ref(last));
     let job = app.get(&path).await.expect(StatusCode::OK);
     assert_eq!(job, last.1);
     assert!(job["created_at"].as_str() <= job["started_at"].as_str() && job["started_at"].as_str() <= job["finished_at"].as_str());

@@ -197,19 +197,19 @@ impl TestApp {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+        self.send(Request::get(path).body(Body::empty()).expect(A_REQUEST)).await
     }
 
     pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
-        self.send(Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap()).await
+        self.send(Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).expect(A_REQUEST)).await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
-        self.send(Request::delete(path).body(Body::empty()).unwrap()).await
+        self.send(Request::delete(path).body(Body::empty()).expect(A_REQUEST)).await
     }
 
     pub async fn post(&self, path: &str, media_type: &str, body: impl Into<Body>) -> Answer {
-        self.send(Request::post(path).header(header::CONTENT_TYPE, media_type).body(body.into()).unwrap()).await
+        self.send(Request::post(path).header(header::CONTENT_TYPE, media_type).body(body.into()).expect(A_REQUEST)).await
     }
 
     pub async fn post_json(&self, path: &str, body: Value) -> Answer {
@@ -284,6 +284,9 @@ pub fn events(stream: &str) -> Vec<(String, Value)> {
     let events = stream.split("\n\n").filter_map(|event| Some((field(event, "event")?, field(event, "data")?)));
     events.map(|(name, data)| (name, serde_json::from_str(&data).expect("the data is JSON"))).collect()
 }
+
+/// Why a request of a test is one.
+const A_REQUEST: &str = "paths and headers of tests are well formed";
 
 /// An id of nothing.
 pub const NO_ID: &str = "01932c07-209c-7f3a-8d2e-2f1c7b3d9a51";
