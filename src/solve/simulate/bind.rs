@@ -1,7 +1,7 @@
 //! Numbers of a model under the values of its parameters, checked for what a simulation can use.
 
 use crate::{
-    model::{Bindings, Expression, Model, Number, ParameterValue},
+    model::{Bindings, Model, Number},
     solve::SolveError,
 };
 
@@ -28,24 +28,10 @@ pub(super) fn unusable(element: impl Into<String>, reason: impl Into<String>) ->
 }
 
 impl Binder {
-    /// The model's definitions in their order, each overridden by `values` where they name it.
+    /// The model's own definitions, overridden by `values`.
     pub(super) fn new(model: &Model, values: &Bindings) -> Result<Self, SolveError> {
-        let mut bound = values.clone();
-        for parameter in &model.parameters {
-            if values.get(&parameter.name).is_some() {
-                continue;
-            }
-            let element = || format!("parameter ${}", parameter.name);
-            let value = match &parameter.value {
-                ParameterValue::Number(value) => *value,
-                ParameterValue::List(list) => *list.first().ok_or_else(|| unusable(element(), "its list of values is empty"))?,
-                ParameterValue::Expression(text) => Expression::parse(text)
-                    .and_then(|expression| expression.eval(&bound))
-                    .map_err(|error| unusable(element(), error.to_string()))?,
-            };
-            bound.set(parameter.name.clone(), value);
-        }
-        Ok(Self { values: bound })
+        let values = model.bindings(values).map_err(|e| unusable("parameters", e.to_string()))?;
+        Ok(Self { values })
     }
 
     /// A finite number ≥ 0.

@@ -59,8 +59,32 @@ impl Replication<'_> {
     }
 }
 
+/// A simulation that has ended.
+pub(super) struct Simulation<'n> {
+    network: &'n Network,
+    layout: Layout,
+    options: SimulateOptions,
+    outcome: Outcome,
+    /// What it measured.
+    pub(super) batches: Batches,
+}
+
+impl Simulation<'_> {
+    /// Its results.
+    pub(super) fn solution(&self) -> Solution {
+        let mut solution = report::solution(self.network, &self.layout, &self.batches);
+        describe(&mut solution, self.network, &self.batches, &self.outcome, &self.options);
+        solution
+    }
+
+    /// Its results without batch `b`.
+    pub(super) fn solution_without(&self, b: usize) -> Solution {
+        report::solution(self.network, &self.layout, &self.batches.without(b))
+    }
+}
+
 /// Simulates `network` as `options` ask.
-pub(super) fn simulate(network: &Network, options: &SimulateOptions) -> Result<Solution, SolveError> {
+pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> Result<Simulation<'n>, SolveError> {
     check(options)?;
     let length = match options.run_time {
         #[expect(clippy::cast_precision_loss, reason = "a small constant")]
@@ -77,9 +101,7 @@ pub(super) fn simulate(network: &Network, options: &SimulateOptions) -> Result<S
         replications.push(Replication { run, rows, end: 0.0, events_left, error: None });
     }
     let (batches, outcome) = rounds(network, &layout, &mut replications, options)?;
-    let mut solution = report::solution(network, &layout, &batches);
-    describe(&mut solution, network, &batches, &outcome, options);
-    Ok(solution)
+    Ok(Simulation { network, layout, options: options.clone(), outcome, batches })
 }
 
 fn check(options: &SimulateOptions) -> Result<(), SolveError> {

@@ -180,6 +180,13 @@ impl Batches {
         self.batches.len()
     }
 
+    /// All but batch `b`.
+    pub(super) fn without(&self, b: usize) -> Self {
+        let mut batches = self.batches.clone();
+        batches.remove(b);
+        Self { batches, ..*self }
+    }
+
     /// The sum at `place` over all batches.
     pub(super) fn total(&self, place: usize) -> f64 {
         self.batches.iter().map(|(_, batch)| batch[place]).sum()
@@ -203,6 +210,17 @@ impl Batches {
         let half_width = scale * self.quantile * variance.sqrt();
         Estimate { mean: scale * mean, half_width: half_width.is_finite().then_some(half_width) }
     }
+}
+
+/// Standard error of a result from its values without each of the batches; `None` for fewer than 3.
+pub(super) fn jackknife(without: &[f64]) -> Option<f64> {
+    if without.len() < 3 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
+    let n = without.len() as f64;
+    let mean = without.iter().sum::<f64>() / n;
+    Some(((n - 1.0) / n * without.iter().map(|x| (x - mean).powi(2)).sum::<f64>()).sqrt())
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ mod statistics;
 mod strand;
 
 use super::{Solution, SolveError};
-use crate::model::{Bindings, Model};
+use crate::model::{Bindings, Measure, Model};
 
 /// How to simulate.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,9 +86,56 @@ impl Default for SimulateOptions {
 /// [`SolveError::Unbound`], [`SolveError::Unusable`] for numbers and references that cannot be used,
 /// [`SolveError::Deadlock`] where tasks wait for one another for ever, [`SolveError::Unbounded`] where requests pile up.
 pub fn simulate(model: &Model, values: &Bindings, options: &SimulateOptions) -> Result<Solution, SolveError> {
-    let binder = bind::Binder::new(model, values)?;
-    let network = compile::compile(model, &binder)?;
-    let mut solution = control::simulate(&network, options)?;
+    let mut solution = run(model, values, options, |simulation| Ok(simulation.solution()))?;
     solution.model.clone_from(&model.name);
     Ok(solution)
+}
+
+/// Measures got by simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// All results.
+    pub solution: Solution,
+    /// Values of the measures asked, `(n_measures)`.
+    pub values: Vec<f64>,
+    /// Their standard errors, `(n_measures)`; `None` where there are too few batches.
+    pub std_errors: Vec<Option<f64>>,
+}
+
+/// Simulates as [`simulate`] and returns the asked measures with their standard errors.
+///
+/// A standard error is that of the jackknife over the `B` batches: with `m_b` the measure without batch `b`,
+/// `sqrt((B-1)/B * sum (m_b - mean)^2)`; it holds for any smooth function of the results.
+///
+/// # Errors
+/// As [`simulate`], and [`SolveError::UnknownMeasure`].
+pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, measures: &[Measure]) -> Result<Measured, SolveError> {
+    measures.iter().try_for_each(|m| super::measure::check(model, m))?;
+    run(model, values, options, |simulation| {
+        let mut solution = simulation.solution();
+        solution.model.clone_from(&model.name);
+        let value = |solution: &Solution, m| super::measure::value(model, solution, m);
+        let means = measures.iter().map(|m| value(&solution, m)).collect::<Result<Vec<_>, _>>()?;
+        let mut without: Vec<Vec<f64>> = vec![Vec::new(); measures.len()];
+        for b in 0..simulation.batches.count() {
+            let rest = simulation.solution_without(b);
+            for (values, m) in without.iter_mut().zip(measures) {
+                values.push(value(&rest, m)?);
+            }
+        }
+        let std_errors = without.iter().map(|values| estimate::jackknife(values)).collect();
+        Ok(Measured { solution, values: means, std_errors })
+    })
+}
+
+/// Simulates and lets `read` take what it wants from the batches.
+fn run<R>(
+    model: &Model,
+    values: &Bindings,
+    options: &SimulateOptions,
+    read: impl FnOnce(&control::Simulation<'_>) -> Result<R, SolveError>,
+) -> Result<R, SolveError> {
+    let binder = bind::Binder::new(model, values)?;
+    let network = compile::compile(model, &binder)?;
+    read(&control::simulate(&network, options)?)
 }
