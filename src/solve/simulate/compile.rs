@@ -510,18 +510,10 @@ impl<'a> Compiler<'a> {
         for branches in &graph.forks {
             network.forks.push(Fork { branches: branches.iter().map(|&b| first_activity + index(b)).collect() });
         }
-        let mut slots: HashMap<usize, u32> = HashMap::new();
-        for join in &graph.joins {
-            let mut slot = 0;
-            if let Some(fork) = join.fork {
-                let used = slots.entry(fork).or_insert(0);
-                slot = *used;
-                *used += 1;
-                network.joins_of_a_fork = network.joins_of_a_fork.max(*used as usize);
-            }
+        network.joins_of_a_task = network.joins_of_a_task.max(graph.joins.len());
+        for (slot, join) in graph.joins.iter().enumerate() {
             let next = shift.step(&join.next, network);
-            let fork = join.fork.map(|f| first_fork + index(f));
-            network.joins.push(Join { fork, slot, needed: index(join.needed), closes: join.closes, next });
+            network.joins.push(Join { is_external: join.is_external, slot: index(slot), needed: index(join.needed), next });
         }
         for (a, step) in graph.next.iter().enumerate() {
             let this = first_activity + index(a);

@@ -56,9 +56,13 @@ impl Run<'_> {
             for s in 0..n {
                 let strand = self.strands.items[s];
                 if strand.is_live && alive[s] {
-                    let instance = &self.instances.items[strand.instance as usize];
-                    changed |= self.revive(instance.caller, &mut alive);
-                    changed |= !std::mem::replace(&mut task_alive[instance.task as usize], true);
+                    let task = self.instances.items[strand.instance as usize].task;
+                    changed |= !std::mem::replace(&mut task_alive[task as usize], true);
+                    let mut instance = strand.instance;
+                    while let Some(joined) = self.instances.items.get(instance as usize) {
+                        changed |= self.revive(joined.caller, &mut alive);
+                        instance = joined.partner;
+                    }
                 }
             }
             for (server, _) in self.servers.iter().zip(&task_alive).filter(|(_, alive)| **alive) {

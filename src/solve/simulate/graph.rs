@@ -1,10 +1,10 @@
-//! The activity graph of one task, with activities by number and every join matched to its fork.
+//! The activity graph of one task, with activities by number and every join classified.
 //!
-//! A walk from the activity that an entry starts carries along the scopes that it is inside of: the branches of and-forks
-//! and the bodies of loops. A join belongs to the innermost fork that all its inputs are inside of; it closes the fork
-//! when it takes all of its branches. A join of inputs that share no fork joins activities of several entries.
+//! A walk from the activity that each entry starts finds which entries reach an activity, in which phase, and inside of
+//! which loops. A join all of whose inputs are reached by one entry counts the arrivals of one request (of one turn of the
+//! innermost loop); a join of inputs that no entry has in common joins activities of several entries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::bind::{Binder, unusable};
 use crate::{
@@ -37,10 +37,8 @@ pub(super) struct JoinStep {
     pub(super) needed: usize,
     /// What follows.
     pub(super) next: Step,
-    /// The fork whose branches it joins.
-    pub(super) fork: Option<usize>,
-    /// Whether it takes all branches of that fork.
-    pub(super) closes: bool,
+    /// Whether it joins activities of several entries.
+    pub(super) is_external: bool,
 }
 
 /// The graph of one task.
@@ -60,21 +58,22 @@ pub(super) struct Graph {
     pub(super) first: Vec<Option<usize>>,
 }
 
-/// What an activity is inside of.
-#[derive(Clone, Debug, PartialEq)]
-enum Scope {
-    Fork { fork: usize, branches: Vec<usize> },
-    Loop(usize),
-}
+/// The loops that an activity is inside of, by the activity before each.
+type Loops = Vec<usize>;
 
-/// Place of a walk.
-type Context = Vec<Scope>;
+/// An activity that a walk comes to.
+struct Visit {
+    activity: usize,
+    loops: Loops,
+    phase: u8,
+}
 
 impl Graph {
     /// The graph of `task`.
     ///
     /// # Errors
-    /// [`SolveError::Unusable`] for names that do not exist, weights that cannot be used and joins without a fork.
+    /// [`SolveError::Unusable`] for names that do not exist, weights that cannot be used, joins of several entries with a
+    /// quorum, and loop bodies in which forks are not joined.
     pub(super) fn new(task: &Task, binder: &Binder) -> Result<Self, SolveError> {
         let names: HashMap<&str, usize> = task.activities.iter().enumerate().map(|(i, a)| (a.name.as_str(), i)).collect();
         let builder = Builder { task, binder, names };
@@ -85,125 +84,84 @@ impl Graph {
 
     /// Whether the graph joins activities of several entries.
     pub(super) fn is_synchronizing(&self) -> bool {
-        self.joins.iter().any(|j| j.fork.is_none() && j.inputs.iter().all(|&i| self.reached[i].is_some()))
+        self.joins.iter().any(|j| j.is_external)
     }
 
     fn walk(&mut self, task: &Task) -> Result<(), SolveError> {
-        let mut contexts: Vec<Option<Context>> = vec![None; self.next.len()];
-        let mut open: Vec<(usize, Context, usize, u8)> = Vec::new();
-        for (entry, first) in self.first.iter().enumerate().rev() {
-            open.extend(first.map(|first| (first, Context::new(), entry, 1)));
-        }
-        while let Some((activity, context, entry, phase)) = open.pop() {
-            if contexts[activity].is_some() {
-                continue;
+        let mut loops: Vec<Loops> = vec![Loops::new(); self.next.len()];
+        let mut entries: Vec<HashSet<usize>> = vec![HashSet::new(); self.next.len()];
+        for (entry, first) in self.first.clone().into_iter().enumerate() {
+            let mut open: Vec<Visit> = first.map(|activity| Visit { activity, loops: Loops::new(), phase: 1 }).into_iter().collect();
+            while let Some(visit) = open.pop() {
+                if !entries[visit.activity].insert(entry) {
+                    continue;
+                }
+                self.reached[visit.activity].get_or_insert((entry, visit.phase));
+                loops[visit.activity].clone_from(&visit.loops);
+                let phase = if self.replies[visit.activity].contains(&entry) { 2 } else { visit.phase };
+                self.follow(visit.activity, &self.next[visit.activity], &visit.loops, &mut |activity, loops| {
+                    open.push(Visit { activity, loops, phase });
+                });
             }
-            self.reached[activity] = Some((entry, phase));
-            contexts[activity] = Some(context.clone());
-            let phase = if self.replies[activity].contains(&entry) { 2 } else { phase };
-            let step = self.next[activity].clone();
-            self.follow(task, activity, &step, &context, &contexts, &mut |next, context| open.push((next, context, entry, phase)))?;
         }
-        Ok(())
+        self.classify_joins(task, &entries)?;
+        self.check_loops(task, &loops)
     }
 
-    /// Calls `enter` with every activity that `step` leads to and the scopes it is then inside of.
-    fn follow(
-        &mut self,
-        task: &Task,
-        owner: usize,
-        step: &Step,
-        context: &Context,
-        contexts: &[Option<Context>],
-        enter: &mut dyn FnMut(usize, Context),
-    ) -> Result<(), SolveError> {
-        let inside = |scope: Scope| {
-            let mut inner = context.clone();
-            inner.push(scope);
-            inner
-        };
+    /// Calls `enter` with every activity that `step` leads to and the loops it is then inside of.
+    fn follow(&self, owner: usize, step: &Step, loops: &Loops, enter: &mut dyn FnMut(usize, Loops)) {
         match step {
-            Step::End => {
-                let fork = context.iter().rposition(|s| matches!(s, Scope::Fork { .. }));
-                if fork.is_some_and(|f| context[..f].iter().any(|s| matches!(s, Scope::Loop(_)))) {
-                    let name = &task.activities[owner].name;
-                    return Err(unusable(
-                        format!("activity \"{name}\" of task \"{}\"", task.name),
-                        "a branch of an and-fork inside a loop body ends without a join, expected all branches of the fork to be joined",
-                    ));
-                }
-            }
-            Step::Activity(next) => enter(*next, context.clone()),
-            Step::Or(choices) => choices.iter().for_each(|&(_, next)| enter(next, context.clone())),
-            Step::Fork(fork) => {
-                for (branch, &next) in self.forks[*fork].iter().enumerate() {
-                    enter(next, inside(Scope::Fork { fork: *fork, branches: vec![branch] }));
-                }
-            }
+            Step::End => {}
+            Step::Activity(next) => enter(*next, loops.clone()),
+            Step::Or(choices) => choices.iter().for_each(|&(_, next)| enter(next, loops.clone())),
+            Step::Fork(fork) => self.forks[*fork].iter().for_each(|&next| enter(next, loops.clone())),
             Step::Loop(bodies, end) => {
-                bodies.iter().for_each(|&(_, body)| enter(body, inside(Scope::Loop(owner))));
-                end.iter().for_each(|&end| enter(end, context.clone()));
+                let inside: Loops = loops.iter().copied().chain([owner]).collect();
+                bodies.iter().for_each(|&(_, body)| enter(body, inside.clone()));
+                end.iter().for_each(|&end| enter(end, loops.clone()));
             }
-            Step::Join(join) => {
-                let inputs: Option<Vec<&Context>> = self.joins[*join].inputs.iter().map(|&i| contexts[i].as_ref()).collect();
-                let Some(inputs) = inputs else { return Ok(()) };
-                let after = self.match_join(task, *join, &inputs)?;
-                let next = self.joins[*join].next.clone();
-                self.follow(task, owner, &next, &after, contexts, enter)?;
+            Step::Join(join) => self.follow(owner, &self.joins[*join].next, loops, enter),
+        }
+    }
+
+    /// Finds the joins of several entries.
+    fn classify_joins(&mut self, task: &Task, entries: &[HashSet<usize>]) -> Result<(), SolveError> {
+        for join in &mut self.joins {
+            let is_reached = join.inputs.iter().all(|&i| !entries[i].is_empty());
+            let has_common = (0..self.first.len()).any(|entry| join.inputs.iter().all(|&i| entries[i].contains(&entry)));
+            join.is_external = is_reached && !has_common;
+            if join.is_external && join.needed < join.inputs.len() {
+                let reason = "a join of activities of several entries has a quorum, expected it to wait for all";
+                return Err(unusable(format!("task \"{}\"", task.name), reason));
             }
         }
         Ok(())
     }
 
-    /// Matches a join to its fork; what follows it is inside of the returned scopes.
-    fn match_join(&mut self, task: &Task, join: usize, inputs: &[&Context]) -> Result<Context, SolveError> {
-        let common = |depth: usize| {
-            let fork_at = |c: &Context| match c.get(depth) {
-                Some(Scope::Fork { fork, .. }) => Some((true, *fork)),
-                Some(Scope::Loop(owner)) => Some((false, *owner)),
-                None => None,
-            };
-            let first = inputs.first().and_then(|c| fork_at(c));
-            if inputs.iter().all(|c| fork_at(c) == first) { first } else { None }
+    /// Checks that in every loop body as many branches are joined as are forked.
+    fn check_loops(&self, task: &Task, loops: &[Loops]) -> Result<(), SolveError> {
+        let mut forked: HashMap<&Loops, isize> = HashMap::new();
+        let mut seen = HashSet::new();
+        let mut fork = |step: &Step, inside| match step {
+            Step::Fork(f) if seen.insert(*f) => *forked.entry(inside).or_insert(0) += self.forks[*f].len().cast_signed() - 1,
+            _ => {}
         };
-        let depth = (0..).take_while(|&d| common(d).is_some()).last();
-        let Some(depth) = depth else {
-            return self.match_external(task, join).map(|()| Context::new());
-        };
-        let Some((true, fork)) = common(depth) else {
-            return Err(unusable(format!("task \"{}\"", task.name), "an and-join in a loop body joins activities without a common and-fork"));
-        };
-        let mut branches: Vec<usize> = Vec::new();
-        for context in inputs {
-            if let Some(Scope::Fork { branches: own, .. }) = context.get(depth) {
-                branches.extend(own);
-            }
+        for (activity, step) in self.next.iter().enumerate().filter(|(a, _)| self.reached[*a].is_some()) {
+            fork(step, &loops[activity]);
         }
-        branches.sort_unstable();
-        branches.dedup();
-        let mut after: Context = inputs[0][..depth].to_vec();
-        let closes = branches.len() == self.forks[fork].len();
-        if !closes {
-            after.push(Scope::Fork { fork, branches });
+        for join in self.joins.iter().filter(|j| j.inputs.iter().all(|&i| self.reached[i].is_some())) {
+            fork(&join.next, &loops[join.inputs[0]]);
         }
-        self.joins[join].fork = Some(fork);
-        self.joins[join].closes = closes;
-        Ok(after)
-    }
-
-    /// Checks a join of activities of several entries.
-    fn match_external(&self, task: &Task, join: usize) -> Result<(), SolveError> {
-        let spec = &self.joins[join];
-        let mut entries: Vec<usize> = spec.inputs.iter().filter_map(|&i| self.reached[i].map(|(entry, _)| entry)).collect();
-        entries.sort_unstable();
-        entries.dedup();
-        if entries.len() < spec.inputs.len() {
-            return Err(unusable(format!("task \"{}\"", task.name), "an and-join joins activities of one entry that have no common and-fork"));
+        for join in self.joins.iter().filter(|j| j.inputs.iter().all(|&i| self.reached[i].is_some())) {
+            *forked.entry(&loops[join.inputs[0]]).or_insert(0) -= join.inputs.len().cast_signed() - 1;
         }
-        if spec.needed < spec.inputs.len() {
-            return Err(unusable(format!("task \"{}\"", task.name), "a quorum join of activities of several entries has no meaning"));
-        }
-        Ok(())
+        let unbalanced = forked.into_iter().find(|(inside, open)| !inside.is_empty() && *open != 0);
+        let Some(owner) = unbalanced.and_then(|(inside, _)| inside.last()) else { return Ok(()) };
+        let name = &task.activities[*owner].name;
+        Err(unusable(
+            format!("task \"{}\"", task.name),
+            format!("the loop after activity \"{name}\" forks branches that it does not join, expected all of them to be joined"),
+        ))
     }
 }
 
@@ -246,9 +204,12 @@ impl Builder<'_> {
                     if quorum > inputs.len() {
                         return Err(unusable(self.element(), format!("a join of {} activities has a quorum of {quorum}", inputs.len())));
                     }
+                    if inputs.is_empty() {
+                        return Err(unusable(self.element(), "an and-join joins no activities"));
+                    }
                     inputs.iter().for_each(|&i| graph.next[i] = Step::Join(graph.joins.len()));
                     let needed = if quorum == 0 { inputs.len() } else { quorum };
-                    graph.joins.push(JoinStep { inputs, needed, next: after, fork: None, closes: false });
+                    graph.joins.push(JoinStep { inputs, needed, next: after, is_external: false });
                 }
             }
         }

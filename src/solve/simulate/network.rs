@@ -36,8 +36,8 @@ pub(super) struct Network {
     pub(super) choices: Vec<(f64, u32)>,
     /// Streams of open arrivals.
     pub(super) sources: Vec<Source>,
-    /// Most joins that any one fork feeds.
-    pub(super) joins_of_a_fork: usize,
+    /// Most joins of any one task.
+    pub(super) joins_of_a_task: usize,
     /// What results are collected about.
     pub(super) origins: Origins,
     /// What a reader of the results should know.
@@ -298,14 +298,12 @@ pub(super) struct Fork {
 /// An and-join.
 #[derive(Debug)]
 pub(super) struct Join {
-    /// The fork whose branches it joins; `None` where it joins activities of several entries.
-    pub(super) fork: Option<u32>,
-    /// Its number among the joins of that fork.
+    /// Whether it joins activities of several entries.
+    pub(super) is_external: bool,
+    /// Its number among the joins of its task.
     pub(super) slot: u32,
     /// Arrivals it waits for.
     pub(super) needed: u32,
-    /// Whether no branch of the fork remains outside.
-    pub(super) closes: bool,
     pub(super) next: Next,
 }
 

@@ -89,9 +89,9 @@ impl Station {
     /// Processor number `p` of `network`, empty.
     pub(super) fn new(network: &Network, p: u32, seed: u64, replication: u32) -> Self {
         let spec: &network::Processor = &network.processors[p as usize];
-        let servers = match spec.servers {
-            Count::Finite(n) => n as usize,
-            Count::Infinite => usize::MAX,
+        let servers = match (&spec.discipline, spec.servers) {
+            (Discipline::Infinite, _) | (_, Count::Infinite) => usize::MAX,
+            (_, Count::Finite(n)) => n as usize,
         };
         let waiting = match &spec.discipline {
             Discipline::Infinite => Waiting::Infinite,
@@ -190,10 +190,8 @@ impl Station {
                 }
             }
             Waiting::Fair(fair) => {
-                let time = floor.now - job.since;
-                let left = (job.left - time).max(0.0);
-                // A service that ends with its quantum up to rounding is done.
-                job.left = if left < 1e-12 * (time + left) { 0.0 } else { left };
+                let time = job.left.min(fair.quantum());
+                job.left -= time;
                 fair.charge(floor.now, strand, time, job.group);
                 if job.left > 0.0 {
                     fair.requeue(strand, job.group);

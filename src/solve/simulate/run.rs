@@ -1,8 +1,8 @@
 //! One run: the state of every strand, request and server, and the event loop.
 //!
 //! A *strand* is a thread of control: a customer, a task's thread serving a request, or a branch of an and-fork. An
-//! *instance* is one acceptance of a request, with all the strands that work for it. Strands, instances and the frames of
-//! forks and loops live in pools, so that the loop does not allocate once the pools have grown.
+//! *instance* is one acceptance of a request, with all the strands that work for it. Strands, instances and the frames in
+//! which joins count live in pools, so that the loop does not allocate once the pools have grown.
 //!
 //! At each event the strand concerned, and every strand that it wakes at the same instant, is run until it waits: for a
 //! processor, for a reply, for its own think time, or at a join.
@@ -58,7 +58,7 @@ pub(super) struct Strand {
     pub(super) instance: u32,
     pub(super) activity: u32,
     pub(super) resume: Resume,
-    /// Innermost fork or loop that it is inside of.
+    /// Turn of the innermost loop that it is inside of, if any.
     pub(super) frame: u32,
     /// Start of the activity.
     pub(super) started: f64,
@@ -85,26 +85,20 @@ pub(super) struct Instance {
     pub(super) since: f64,
     /// Strands at work.
     pub(super) n_strands: u32,
+    /// Where joins outside of loops count their arrivals.
+    pub(super) root: u32,
     /// Next of the instances joined with this one.
     pub(super) partner: u32,
 }
 
-/// A fork or loop that strands are inside of.
+/// One turn of a loop, or the whole of an instance: within it every join counts its arrivals once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    pub(super) scope: Scope,
+    /// The loop; [`NONE`] for the whole of an instance.
+    pub(super) turns: u32,
     pub(super) parent: u32,
     /// Strands and frames directly inside.
     pub(super) n_inside: u32,
-}
-
-/// What a frame is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// An and-fork.
-    Fork(u32),
-    /// A loop.
-    Loop(u32),
 }
 
 /// Elements with free places for reuse.
@@ -167,6 +161,8 @@ pub(super) struct Run<'n> {
     pub(super) streams: Vec<Stream>,
     /// Events so far.
     pub(super) events: u64,
+    /// Branches of the fork at hand.
+    pub(super) branches: Vec<u32>,
     /// Order of requests.
     pub(super) requests: u64,
     /// Why the run cannot go on.
@@ -202,6 +198,7 @@ impl<'n> Run<'n> {
             servers: network.tasks.iter().map(Server::new).collect(),
             streams: (0..number(network.tasks.len())).map(|t| law::stream(seed, replication, t)).collect(),
             events: 0,
+            branches: Vec::new(),
             requests: 0,
             failure: None,
             stations: (0..first_source).map(|p| Station::new(network, p, seed, replication)).collect(),

@@ -2,9 +2,10 @@
 //!
 //! A pool serves at most `m` requests at once from one queue; a thread is held from acceptance until the last phase and
 //! every branch has ended. A semaphore lends its tokens to `wait` requests and takes back the one lent longest when the
-//! service of a `signal` ends; signals are served one at a time. A read-write lock admits up to `m` readers or one writer;
-//! a waiting writer keeps new readers out; a writer's unlock passes the lock to the next writer, else to all readers;
-//! unlocks are served one at a time.
+//! service of a `signal` ends; a signal is accepted once there is a token whose `wait` has been served and that no other
+//! signal is for, and signals are served one at a time. A read-write lock admits up to `m` readers or one writer; a waiting
+//! writer keeps new readers out; a writer's unlock passes the lock to the next writer, else to all readers. A lock is free
+//! for the next as soon as the unlock is accepted, before the unlock's own service; unlocks are served one at a time.
 
 use std::collections::VecDeque;
 
@@ -42,7 +43,8 @@ enum State {
     Customers,
     Pool { busy: usize, limit: usize, queue: Queue<Request> },
     Synchronizing { is_busy: bool, closed: Vec<u32>, queue: Queue<Request> },
-    Semaphore { free: usize, lent: VecDeque<f64>, waits: Queue<Request>, signals: Unlocks },
+    /// `returnable` tokens of those lent have had their wait served, and no signal is for them.
+    Semaphore { free: usize, lent: VecDeque<f64>, returnable: usize, waits: Queue<Request>, signals: Unlocks },
     RwLock { limit: usize, readers: VecDeque<f64>, writer: Option<f64>, reads: Queue<Request>, writes: Queue<Request>, unlocks: Unlocks },
 }
 
@@ -84,6 +86,7 @@ impl Server {
             TaskKind::Semaphore { free } => State::Semaphore {
                 free: free as usize,
                 lent: std::iter::repeat_n(0.0, limit - free as usize).collect(),
+                returnable: limit - free as usize,
                 waits: Queue::fifo(),
                 signals: Unlocks::new(),
             },
@@ -114,8 +117,13 @@ impl Server {
                 *is_busy |= is_free;
                 is_free
             }
-            State::Semaphore { free, lent, signals, .. } => match entry.role {
-                Role::Signal => signals.admit(),
+            State::Semaphore { free, lent, returnable, signals, .. } => match entry.role {
+                Role::Signal if *returnable == 0 => false,
+                Role::Signal => {
+                    let is_free = signals.admit();
+                    *returnable -= usize::from(is_free);
+                    is_free
+                }
                 _ if *free > 0 => {
                     *free -= 1;
                     lent.push_back(now);
@@ -184,6 +192,7 @@ impl Run<'_> {
                     sent: 0.0,
                     since: 0.0,
                     n_strands: 1,
+                    root: NONE,
                     partner: NONE,
                 });
                 let strand = self.new_strand(instance, NONE, Resume::Cycle);
@@ -265,6 +274,9 @@ impl Run<'_> {
         if server.admit(request.entry, entry, self.now) {
             return self.accept(&request);
         }
+        if matches!(&server.state, State::Semaphore { lent, .. } if entry.role == Role::Signal && lent.is_empty()) {
+            return self.fail_unheld(entry.task);
+        }
         self.requests += 1;
         if let Some(queue) = server.queue(entry.role) {
             queue.push(request, request.urgency, self.requests);
@@ -309,10 +321,22 @@ impl Run<'_> {
             sent: request.sent,
             since: self.now,
             n_strands: 1,
+            root: NONE,
             partner: NONE,
         });
         let strand = self.new_strand(instance, NONE, Resume::Begin);
+        let role = self.network.entries[request.entry as usize].role;
+        if role == Role::ReadUnlock {
+            self.give_back(task, role);
+            self.serve_role(task, Role::WriteLock);
+            self.serve_role(task, Role::ReadLock);
+        }
         self.ready.push_back(strand);
+        if role == Role::WriteUnlock {
+            self.give_back(task, role);
+            self.serve_role(task, Role::WriteLock);
+            self.serve_role(task, Role::ReadLock);
+        }
     }
 
     /// A synchronizing task is busy from the first acceptance until the joined work ends.
@@ -396,10 +420,12 @@ impl Run<'_> {
         let network = self.network;
         let this = self.instances.items[number as usize];
         let spec = &network.entries[this.entry as usize];
+        self.release_frame(this.root);
+        self.instances.items[number as usize].root = NONE;
         if !spec.has_phases {
             self.end_phase(number, if this.has_replied { 2 } else { 1 });
             if !this.has_replied {
-                self.reply(number);
+                self.end_without_reply(number);
             }
         }
         let task = &network.tasks[this.task as usize];
@@ -416,8 +442,19 @@ impl Run<'_> {
             return;
         }
         self.instances.remove(number);
-        self.give_back(this.task, spec);
+        self.end_service(this.task, spec);
         self.serve_waiting(this.task);
+    }
+
+    /// The activities of an instance ended without a reply: right only where nobody waits for one.
+    fn end_without_reply(&mut self, number: u32) {
+        let Instance { entry, caller, .. } = self.instances.items[number as usize];
+        if caller != NONE {
+            let name = &self.network.origins.entries[self.network.entries[entry as usize].origin as usize].name;
+            let reason = format!("at time {} its activities ended without a reply to the caller", self.now);
+            self.failure = Some(unusable(format!("entry \"{name}\""), reason));
+        }
+        self.reply(number);
     }
 
     fn count_cycle(&mut self, task: u32) {
@@ -425,46 +462,50 @@ impl Run<'_> {
         self.statistics.count(place);
     }
 
-    /// Gives back what a request to `entry` had taken.
-    fn give_back(&mut self, task: u32, entry: &Entry) {
-        let returned = match &mut self.servers[task as usize].state {
-            State::Pool { busy, .. } => {
-                *busy -= 1;
-                return;
+    /// The service of a request to `entry` is over: frees what it took, or lets go the token that it gives back.
+    fn end_service(&mut self, task: u32, entry: &Entry) {
+        match &mut self.servers[task as usize].state {
+            State::Pool { busy, .. } => *busy -= 1,
+            State::Customers | State::Synchronizing { .. } => {}
+            State::Semaphore { returnable, signals, .. } => {
+                if entry.role == Role::Signal {
+                    signals.is_busy = false;
+                    self.give_back(task, entry.role);
+                } else {
+                    *returnable += 1;
+                }
             }
-            State::Customers | State::Synchronizing { .. } => return,
-            State::Semaphore { free, lent, signals, .. } => {
-                if entry.role != Role::Signal {
-                    return;
+            State::RwLock { unlocks, .. } => {
+                if matches!(entry.role, Role::ReadUnlock | Role::WriteUnlock) {
+                    unlocks.is_busy = false;
                 }
-                signals.is_busy = false;
-                let since = lent.pop_front();
-                *free += usize::from(since.is_some());
-                since.map(|s| (Role::Wait, s))
             }
-            State::RwLock { readers, writer, unlocks, .. } => match entry.role {
-                Role::ReadUnlock => {
-                    unlocks.is_busy = false;
-                    readers.pop_front().map(|s| (Role::ReadLock, s))
-                }
-                Role::WriteUnlock => {
-                    unlocks.is_busy = false;
-                    writer.take().map(|s| (Role::WriteLock, s))
-                }
-                _ => return,
-            },
+        }
+    }
+
+    /// A request of `role` gives back a token or lock.
+    fn give_back(&mut self, task: u32, role: Role) {
+        let returned = match (&mut self.servers[task as usize].state, role) {
+            (State::Semaphore { free, lent, .. }, _) => {
+                *free += usize::from(!lent.is_empty());
+                lent.pop_front().map(|s| (Role::Wait, s))
+            }
+            (State::RwLock { readers, .. }, Role::ReadUnlock) => readers.pop_front().map(|s| (Role::ReadLock, s)),
+            (State::RwLock { writer, .. }, _) => writer.take().map(|s| (Role::WriteLock, s)),
+            _ => return,
         };
-        let Some((role, since)) = returned else {
-            let element = format!("task \"{}\"", self.network.task_name(task));
-            self.failure = Some(unusable(element, format!("at time {} it is given back a lock that nobody holds", self.now)));
-            return;
-        };
+        let Some((role, since)) = returned else { return self.fail_unheld(task) };
         self.count_cycle(task);
         let entries = self.network.tasks[task as usize].entries.clone();
         if let Some(taker) = entries.map(|e| &self.network.entries[e as usize]).find(|e| e.role == role) {
             let place = self.statistics.layout.holding(taker.origin as usize);
             self.statistics.tally(place, self.now - since);
         }
+    }
+
+    fn fail_unheld(&mut self, task: u32) {
+        let element = format!("task \"{}\"", self.network.task_name(task));
+        self.failure = Some(unusable(element, format!("at time {} it is given back a lock that nobody holds", self.now)));
     }
 
     /// Accepts every waiting request that can be.
@@ -486,11 +527,7 @@ impl Run<'_> {
                 self.serve_role(task, Role::Signal);
                 self.serve_role(task, Role::Wait);
             }
-            TaskKind::RwLock => {
-                self.serve_role(task, Role::ReadUnlock);
-                self.serve_role(task, Role::WriteLock);
-                self.serve_role(task, Role::ReadLock);
-            }
+            TaskKind::RwLock => self.serve_role(task, Role::ReadUnlock),
             TaskKind::Reference => {}
         }
     }
@@ -573,6 +610,7 @@ impl Run<'_> {
             if joined.is_async && !joined.has_replied {
                 self.reply(partner);
             }
+            self.release_frame(joined.root);
             self.instances.remove(partner);
             if let State::Synchronizing { closed, .. } = &mut self.servers[task as usize].state {
                 closed.retain(|&e| e != joined.entry);

@@ -5,10 +5,12 @@
 //! `y_i / (1+Y)` and the activity ends with `1 / (1+Y)`; a deterministic one makes all calls to its first destination, then
 //! to the next. Each slice queues afresh at the processor, save after an asynchronous send.
 
+use rand::seq::SliceRandom;
+
 use super::{
     law,
     network::{Next, Processor},
-    run::{Frame, NONE, Resume, Run, Scope},
+    run::{Frame, NONE, Resume, Run},
 };
 use crate::model::CallOrder;
 
@@ -245,12 +247,7 @@ impl Run<'_> {
                 }
             }
             Next::Fork(fork) => self.fork(strand, *fork),
-            Next::Loop(number) => {
-                let parent = self.strands.items[strand as usize].frame;
-                let frame = self.new_frame(Frame { scope: Scope::Loop(*number), parent, n_inside: 1 });
-                self.strands.items[strand as usize].frame = frame;
-                return self.turn(strand, *number);
-            }
+            Next::Loop(number) => return self.turn(strand, *number),
             Next::Join(join) => return self.arrive_at_join(strand, *join),
         }
         true
@@ -264,7 +261,7 @@ impl Run<'_> {
 
     fn new_frame(&mut self, frame: Frame) -> u32 {
         let place = self.frames.insert(frame);
-        let width = self.network.joins_of_a_fork;
+        let width = self.network.joins_of_a_task;
         let first = place as usize * width;
         if self.arrivals.len() < first + width {
             self.arrivals.resize(first + width, 0);
@@ -273,35 +270,43 @@ impl Run<'_> {
         place
     }
 
+    /// All branches begin, in random order; the strand takes the one that begins first.
     fn fork(&mut self, strand: u32, fork: u32) {
         let network = self.network;
-        let branches = &network.forks[fork as usize].branches;
-        let (parent, instance) = (self.strands.items[strand as usize].frame, self.strands.items[strand as usize].instance);
-        let Some((&first, others)) = branches.split_first() else { return };
-        #[expect(clippy::cast_possible_truncation, reason = "bounded by the limit of elements")]
-        let n_inside = branches.len() as u32;
-        let frame = self.new_frame(Frame { scope: Scope::Fork(fork), parent, n_inside });
-        self.strands.items[strand as usize].frame = frame;
-        self.enter(strand, first);
-        self.instances.items[instance as usize].n_strands += n_inside - 1;
-        for &branch in others {
+        let (frame, instance) = (self.strands.items[strand as usize].frame, self.strands.items[strand as usize].instance);
+        let task = self.instances.items[instance as usize].task as usize;
+        self.branches.clear();
+        self.branches.extend_from_slice(&network.forks[fork as usize].branches);
+        self.branches.shuffle(&mut self.streams[task]);
+        for i in 0..self.branches.len() {
+            let branch = self.branches[i];
+            if i == 0 {
+                self.enter(strand, branch);
+                continue;
+            }
             let new = self.new_strand(instance, frame, Resume::Start);
+            self.instances.items[instance as usize].n_strands += 1;
+            if frame != NONE {
+                self.frames.items[frame as usize].n_inside += 1;
+            }
             self.enter(new, branch);
             self.ready.push_back(new);
         }
     }
 
-    /// The next turn of a loop whose frame is the strand's innermost.
+    /// The next turn of a loop that the strand is before or between turns of: a body in a frame of its own, or the end.
     fn turn(&mut self, strand: u32, number: u32) -> bool {
         let network = self.network;
         let spec = &network.loops[number as usize];
         let drawn = self.draw(strand) * (1.0 + spec.total);
         let list = &network.choices[spec.bodies.start as usize..spec.bodies.end as usize];
         if let Some(&(_, body)) = list.iter().find(|c| drawn < c.0) {
+            let parent = self.strands.items[strand as usize].frame;
+            let frame = self.new_frame(Frame { turns: number, parent, n_inside: 1 });
+            self.strands.items[strand as usize].frame = frame;
             self.enter(strand, body);
             return true;
         }
-        self.leave_frame(strand);
         match spec.end {
             Some(end) => self.enter(strand, end),
             None => return self.end_branch(strand),
@@ -309,51 +314,42 @@ impl Run<'_> {
         true
     }
 
-    /// A branch without successor ends: a loop body turns, anything else ends its strand.
+    /// A branch without successor ends: after a loop body the loop goes on, anything else ends its strand.
     fn end_branch(&mut self, strand: u32) -> bool {
         let frame = self.strands.items[strand as usize].frame;
-        if let Some(Frame { scope: Scope::Loop(number), .. }) = self.frames.items.get(frame as usize) {
-            return self.turn(strand, *number);
-        }
-        self.end_strand(strand);
-        false
-    }
-
-    fn arrive_at_join(&mut self, strand: u32, number: u32) -> bool {
-        let network = self.network;
-        let join = &network.joins[number as usize];
-        let Some(fork) = join.fork else { return self.arrive_at_external_join(strand, number) };
-        while let Some(frame) = self.frames.items.get(self.strands.items[strand as usize].frame as usize) {
-            if frame.scope == Scope::Fork(fork) {
-                break;
-            }
-            self.leave_frame(strand);
-        }
-        let frame = self.strands.items[strand as usize].frame;
-        let Some(arrivals) = self.arrivals.get_mut(frame as usize * network.joins_of_a_fork + join.slot as usize) else {
+        let Some(&Frame { turns, parent, .. }) = self.frames.items.get(frame as usize) else {
             self.end_strand(strand);
             return false;
         };
-        *arrivals += 1;
-        if *arrivals != join.needed {
-            self.end_strand(strand);
-            return false;
-        }
-        if join.closes {
-            self.leave_frame(strand);
-        }
-        self.follow(strand, &join.next)
-    }
-
-    /// The strand goes out of its innermost fork or loop.
-    fn leave_frame(&mut self, strand: u32) {
-        let frame = self.strands.items[strand as usize].frame;
-        let Some(&Frame { parent, .. }) = self.frames.items.get(frame as usize) else { return };
         self.strands.items[strand as usize].frame = parent;
         if parent != NONE {
             self.frames.items[parent as usize].n_inside += 1;
         }
         self.release_frame(frame);
+        self.turn(strand, turns)
+    }
+
+    fn arrive_at_join(&mut self, strand: u32, number: u32) -> bool {
+        let network = self.network;
+        let join = &network.joins[number as usize];
+        if join.is_external {
+            return self.arrive_at_external_join(strand, number);
+        }
+        let mut frame = self.strands.items[strand as usize].frame;
+        if frame == NONE {
+            let instance = self.strands.items[strand as usize].instance as usize;
+            if self.instances.items[instance].root == NONE {
+                self.instances.items[instance].root = self.new_frame(Frame { turns: NONE, parent: NONE, n_inside: 1 });
+            }
+            frame = self.instances.items[instance].root;
+        }
+        let arrivals = &mut self.arrivals[frame as usize * network.joins_of_a_task + join.slot as usize];
+        *arrivals += 1;
+        if *arrivals != join.needed {
+            self.end_strand(strand);
+            return false;
+        }
+        self.follow(strand, &join.next)
     }
 
     /// One strand or frame less is inside of `frame`.
