@@ -1,12 +1,201 @@
-//! `layerfit simulate`.
+//! `layerfit simulate`: measured data from a model, as trials.
 
-use super::Failure;
+use std::{fs, path::PathBuf};
+
+use super::{Failure, input, write_stdout};
+use crate::{
+    model::{Bindings, Measure, Model},
+    solve::{SimulateOptions, SolveError, simulate},
+};
+
+/// Most trials of one command.
+const TRIALS_LIMIT: usize = 100_000;
 
 /// Arguments of `layerfit simulate`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Model: .lqnx, .lqn or .json.
+    model: PathBuf,
+    /// Parameter values, `NAME=VALUE`.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Controlled values, one trial each; several make a trial of every combination.
+    #[arg(long = "trials", value_name = "NAME=FROM..TO[:STEP]")]
+    trials: Vec<String>,
+    /// Model time of a trial, the warm-up that is left out included.
+    #[arg(long, value_name = "T")]
+    time: f64,
+    /// Seed of the random numbers; trial i uses seed + i.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// File to write; standard output without it.
+    #[arg(long, value_name = "TRIALS.csv")]
+    out: Option<PathBuf>,
+    /// What to measure, as throughput(User); may be repeated. Without it the throughput and response time of reference
+    /// tasks and the utilization of processors and tasks.
+    #[arg(long = "measure", value_name = "MEASURE")]
+    measures: Vec<String>,
+}
 
 /// Runs `layerfit simulate`.
-pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(Failure::input_text("not built yet"))
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let model = input::read_model(&args.model)?;
+    let fixed = input::bindings(&args.set)?;
+    let ranges = args.trials.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
+    let trials = combinations(&ranges)?;
+    let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
+    let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;
+    match &args.out {
+        None => write_stdout(&table),
+        Some(path) => fs::write(path, table).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?,
+    }
+    Ok(())
+}
+
+fn simulate_trials(
+    model: &Model,
+    fixed: &Bindings,
+    ranges: &[(String, Vec<f64>)],
+    trials: &[Vec<f64>],
+    measures: &[Measure],
+    args: &Args,
+) -> Result<String, Failure> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let failed = |e: &dyn std::error::Error| Failure::internal(e);
+    table.write_record(header(ranges, measures)).map_err(|e| failed(&e))?;
+    for (number, trial) in trials.iter().enumerate() {
+        let mut values = fixed.clone();
+        ranges.iter().zip(trial).for_each(|((name, _), &value)| values.set(name.clone(), value));
+        let options = SimulateOptions {
+            seed: args.seed.wrapping_add(number as u64),
+            run_time: Some(args.time),
+            precision: None,
+            max_events: u64::MAX,
+            replications: 1,
+            ..SimulateOptions::default()
+        };
+        let measured = simulate::measure(model, &values, &options, measures).map_err(|e| failure(&e, number + 1, trials.len()))?;
+        if !measured.solution.converged {
+            measured.solution.diagnostics.iter().for_each(|note| eprintln!("warning: trial {}: {note}", number + 1));
+        }
+        let mut row = vec![(number + 1).to_string()];
+        row.extend(trial.iter().map(f64::to_string));
+        for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
+            row.push(value.to_string());
+            row.push(std_error.map_or_else(String::new, |e| e.to_string()));
+        }
+        row.push(measured.solution.measured_time.map_or_else(String::new, |t| t.to_string()));
+        table.write_record(&row).map_err(|e| failed(&e))?;
+    }
+    let bytes = table.into_inner().map_err(|e| failed(&e))?;
+    String::from_utf8(bytes).map_err(|e| failed(&e))
+}
+
+fn failure(error: &SolveError, number: usize, of: usize) -> Failure {
+    let hint = match error {
+        SolveError::Unbound(_) => Some("give it a value with --set or a range with --trials"),
+        SolveError::Unbounded { .. } => Some("lower the arrival rates, or bound the queue with queue-length"),
+        _ => None,
+    };
+    let message = if of > 1 { format!("trial {number}: {error}") } else { error.to_string() };
+    hint.map_or_else(|| Failure::input_text(message.clone()), |hint| Failure::with_hint(message.clone(), hint))
+}
+
+fn header(ranges: &[(String, Vec<f64>)], measures: &[Measure]) -> Vec<String> {
+    let mut header = vec!["trial".to_owned()];
+    header.extend(ranges.iter().map(|(name, _)| format!("${name}")));
+    for measure in measures {
+        header.push(measure.to_string());
+        header.push(format!("stderr({measure})"));
+    }
+    header.push("duration".to_owned());
+    header
+}
+
+/// `NAME=FROM..TO[:STEP]`, or `NAME=VALUE` for a single value.
+fn range(text: &str) -> Result<(String, Vec<f64>), Failure> {
+    let bad = || Failure::input_text(format!("\"{text}\": expected NAME=FROM..TO or NAME=FROM..TO:STEP with numbers, as in users=1..50:5"));
+    let (name, values) = text.split_once('=').ok_or_else(bad)?;
+    let name = name.trim().trim_start_matches('$').to_owned();
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(bad);
+    if name.is_empty() {
+        return Err(bad());
+    }
+    let Some((from, rest)) = values.split_once("..") else {
+        return Ok((name, vec![number(values)?]));
+    };
+    let (to, step) = rest.split_once(':').unwrap_or((rest, "1"));
+    let (from, to, step) = (number(from)?, number(to)?, number(step)?);
+    if step <= 0.0 || to < from {
+        return Err(Failure::input_text(format!("\"{text}\": expected FROM at most TO, and STEP above 0")));
+    }
+    // A last value off by rounding still counts.
+    let steps = ((to - from) / step + 1e-9).floor();
+    if steps >= TRIALS_LIMIT as f64 {
+        return Err(Failure::input_text(format!("\"{text}\": more than {TRIALS_LIMIT} values")));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
+    let n = steps as u32;
+    Ok((name, (0..=n).map(|i| from + f64::from(i) * step).collect()))
+}
+
+/// Every combination of the values, the first range outermost.
+fn combinations(ranges: &[(String, Vec<f64>)]) -> Result<Vec<Vec<f64>>, Failure> {
+    let mut trials = vec![Vec::new()];
+    for (name, values) in ranges {
+        if trials.len() * values.len() > TRIALS_LIMIT {
+            return Err(Failure::input_text(format!("with the values of {name} there are more than {TRIALS_LIMIT} trials")));
+        }
+        let extend = |trial: &Vec<f64>| values.iter().map(|&v| [trial.as_slice(), &[v]].concat()).collect::<Vec<_>>();
+        trials = trials.iter().flat_map(extend).collect();
+    }
+    Ok(trials)
+}
+
+fn parse_measures(texts: &[String]) -> Result<Vec<Measure>, Failure> {
+    texts.iter().map(|text| text.parse().map_err(|e| Failure::input(&e))).collect()
+}
+
+/// Throughput and response time of reference tasks, utilization of processors and of the other tasks.
+fn default_measures(model: &Model) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    for task in model.tasks.iter().filter(|t| t.scheduling.is_reference()) {
+        measures.push(Measure::Throughput(task.name.clone()));
+        measures.push(Measure::ResponseTime(task.name.clone()));
+    }
+    for processor in &model.processors {
+        let is_shadowed = model.task(&processor.name).is_some();
+        let name = if is_shadowed { format!("processor:{}", processor.name) } else { processor.name.clone() };
+        measures.push(Measure::Utilization(name));
+    }
+    for task in model.tasks.iter().filter(|t| !t.scheduling.is_reference()) {
+        measures.push(Measure::Utilization(task.name.clone()));
+    }
+    measures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_values() {
+        for (text, values) in [("n=1..3", vec![1.0, 2.0, 3.0]), ("$x=0.1..0.3:0.1", vec![0.1, 0.2, 0.1 + 2.0 * 0.1]), ("n=4", vec![4.0])] {
+            assert_eq!(range(text).unwrap().1, values, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "n", "n=", "=1..2", "n=1..", "n=3..1", "n=1..2:0", "n=1..inf", "n=1..1e9", "n=a..b"] {
+            assert!(range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn combinations_vary_the_last_range_fastest() {
+        let ranges = [("a".to_owned(), vec![1.0, 2.0]), ("b".to_owned(), vec![3.0, 4.0])];
+        assert_eq!(combinations(&ranges).unwrap(), [[1.0, 3.0], [1.0, 4.0], [2.0, 3.0], [2.0, 4.0]]);
+        assert_eq!(combinations(&[]).unwrap(), [Vec::<f64>::new()]);
+    }
 }

@@ -10,6 +10,7 @@ mod layered;
 pub mod measure;
 pub mod mva;
 mod results;
+pub mod simulate;
 mod solution;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 use num_dual::DualSVec64;
 
+pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
 use self::results::Results;
@@ -89,6 +91,22 @@ pub enum SolveError {
         utilization: f64,
         /// Servers there are.
         capacity: f64,
+    },
+    /// Asynchronous requests or open arrivals pile up: there is no steady state.
+    #[error("no steady state: {waiting} requests wait at {resource} and more keep coming")]
+    Unbounded {
+        /// The resource.
+        resource: String,
+        /// Requests that wait there.
+        waiting: usize,
+    },
+    /// Tasks wait for one another for ever.
+    #[error("deadlock at time {time}: {}", waits.join("; "))]
+    Deadlock {
+        /// Model time at which it was found.
+        time: f64,
+        /// Who waits for what.
+        waits: Vec<String>,
     },
     /// A measure names something that the model does not have.
     #[error("measure {measure}: {reason}")]

@@ -20,6 +20,9 @@ pub struct Solution {
     pub residual: f64,
     /// What a reader of the numbers should know.
     pub diagnostics: Vec<String>,
+    /// Model time that a simulation measured, over all replications, warm-up removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_time: Option<f64>,
     /// Results by processor.
     pub processors: IndexMap<String, ProcessorResult>,
     /// Results by task.
@@ -81,6 +84,18 @@ pub struct EntryResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_wait_time_half_width: Option<f64>,
+    /// Variances of the service times by phase, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_time_variances: Option<Vec<f64>>,
+    /// Fraction of open arrivals lost at a full queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_probability: Option<f64>,
+    /// Mean time that a token or lock taken by this entry is held, from acceptance until it is given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holding_time: Option<f64>,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holding_time_half_width: Option<f64>,
 }
 
 /// Results of an activity of a task's graph.

@@ -10,3 +10,5 @@ mod predict;
 mod structure;
 mod tidy;
 mod trace;
+
+mod solve;

@@ -1,0 +1,218 @@
+//! How long to run: replications in rounds, until the asked precision or time.
+//!
+//! A replication keeps its statistics in rows of equal time. There are never more than [`MOST_ROWS`] of them: then every
+//! two become one, and rows are twice as long from there on. So a run of any length is kept in bounded memory with the same
+//! resolution of its warm-up.
+
+use std::{num::NonZero, thread};
+
+use super::{
+    SimulateOptions,
+    bind::unusable,
+    estimate::{Batches, Per, Rows},
+    network::Network,
+    report,
+    run::Run,
+    statistics::Layout,
+};
+use crate::solve::{Solution, SolveError};
+
+/// Most rows of a replication.
+const MOST_ROWS: usize = 256;
+
+/// Rows at which precision is looked at first, and then each time rows were put together and half as many were added.
+const FEWEST_ROWS: usize = MOST_ROWS / 2;
+
+/// Events of the run that finds how much model time a row should cover.
+const TRIAL_EVENTS: u64 = 8192;
+
+/// Rows that the trial run is worth.
+const TRIAL_ROWS: f64 = 64.0;
+
+/// One replication.
+struct Replication<'n> {
+    run: Run<'n>,
+    rows: Rows,
+    /// Time at which the rows end.
+    end: f64,
+    events_left: u64,
+    error: Option<SolveError>,
+}
+
+impl Replication<'_> {
+    /// Runs until there are `n` rows or no events left.
+    fn extend(&mut self, n: usize) {
+        while self.rows.count() < n && self.events_left > 0 && self.error.is_none() {
+            let before = self.run.events;
+            let end = self.end + self.rows.length;
+            let result = self.run.advance(end, self.events_left);
+            self.events_left = self.events_left.saturating_sub(self.run.events - before);
+            self.error = result.err();
+            if self.events_left > 0 && self.error.is_none() {
+                self.end = end;
+                self.run.statistics.cut(end, &mut self.rows.values);
+            }
+        }
+        if self.error.is_none() {
+            self.error = self.run.partial_deadlock();
+        }
+    }
+}
+
+/// A simulation that has ended.
+pub(super) struct Simulation<'n> {
+    network: &'n Network,
+    layout: Layout,
+    options: SimulateOptions,
+    outcome: Outcome,
+    /// What it measured.
+    pub(super) batches: Batches,
+}
+
+impl Simulation<'_> {
+    /// Its results.
+    pub(super) fn solution(&self) -> Solution {
+        let mut solution = report::solution(self.network, &self.layout, &self.batches);
+        describe(&mut solution, self.network, &self.batches, &self.outcome, &self.options);
+        solution
+    }
+
+    /// Its results without batch `b`.
+    pub(super) fn solution_without(&self, b: usize) -> Solution {
+        report::solution(self.network, &self.layout, &self.batches.without(b))
+    }
+}
+
+/// Simulates `network` as `options` ask.
+pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> Result<Simulation<'n>, SolveError> {
+    check(options)?;
+    let length = match options.run_time {
+        #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+        Some(time) => time / MOST_ROWS as f64,
+        None => trial_length(network, options)?,
+    };
+    let layout = Layout::new(&network.origins);
+    let mut replications = Vec::new();
+    for number in 0..options.replications {
+        #[expect(clippy::cast_possible_truncation, reason = "a number of replications")]
+        let run = Run::new(network, options.seed, number as u32);
+        let rows = Rows { length, width: layout.width(), values: Vec::new() };
+        let events_left = (options.max_events / options.replications as u64).max(1);
+        replications.push(Replication { run, rows, end: 0.0, events_left, error: None });
+    }
+    let (batches, outcome) = rounds(network, &layout, &mut replications, options)?;
+    Ok(Simulation { network, layout, options: options.clone(), outcome, batches })
+}
+
+fn check(options: &SimulateOptions) -> Result<(), SolveError> {
+    let element = "simulation options";
+    let positive = |value: Option<f64>, what: &str| match value {
+        Some(v) if !(v.is_finite() && v > 0.0) => Err(unusable(element, format!("{what} is {v}, expected more than 0"))),
+        _ => Ok(()),
+    };
+    positive(options.run_time, "the run time")?;
+    positive(options.precision, "the precision")?;
+    if !(options.confidence > 0.0 && options.confidence < 1.0) {
+        return Err(unusable(element, format!("the confidence is {}, expected a number between 0 and 1", options.confidence)));
+    }
+    if options.replications == 0 || options.replications > 10_000 {
+        return Err(unusable(element, format!("there are {} replications, expected 1 to 10000", options.replications)));
+    }
+    if options.run_time.is_none() && options.precision.is_none() && options.max_events == u64::MAX {
+        return Err(unusable(element, "neither a run time nor a precision nor a number of events ends the simulation"));
+    }
+    Ok(())
+}
+
+/// Model time of a row, from a short run.
+fn trial_length(network: &Network, options: &SimulateOptions) -> Result<f64, SolveError> {
+    let mut run = Run::new(network, options.seed, 0);
+    run.advance(f64::MAX, TRIAL_EVENTS)?;
+    if run.now > 0.0 {
+        return Ok(run.now / TRIAL_ROWS);
+    }
+    Err(unusable("model", format!("no time passes in its first {TRIAL_EVENTS} events")))
+}
+
+/// Why the simulation ended.
+struct Outcome {
+    /// Largest relative half-width of what precision is asked of.
+    residual: f64,
+    /// Whether what was asked was reached.
+    is_reached: bool,
+}
+
+fn rounds(
+    network: &Network,
+    layout: &Layout,
+    replications: &mut [Replication<'_>],
+    options: &SimulateOptions,
+) -> Result<(Batches, Outcome), SolveError> {
+    let references: Vec<usize> = (0..network.origins.tasks.len()).filter(|&t| network.origins.tasks[t].is_reference).collect();
+    let mut target = if options.run_time.is_some() && options.precision.is_none() { MOST_ROWS } else { FEWEST_ROWS };
+    loop {
+        extend_all(replications, target, options.workers);
+        if let Some(error) = replications.iter_mut().find_map(|r| r.error.take()) {
+            return Err(error);
+        }
+        let rows: Vec<&Rows> = replications.iter().map(|r| &r.rows).collect();
+        let batches = Batches::new(&rows, layout, &references, network.origins.tasks.len(), options.confidence);
+        let residual = residual(network, layout, &batches, &references);
+        let is_precise = options.precision.is_some_and(|p| residual <= p) && !batches.is_transient;
+        let is_timed_out = options.run_time.is_some() && target == MOST_ROWS;
+        let is_spent = replications.iter().any(|r| r.events_left == 0);
+        if is_precise || is_timed_out || is_spent {
+            let is_reached = is_precise || (is_timed_out && options.precision.is_none());
+            return Ok((batches, Outcome { residual, is_reached }));
+        }
+        if target == MOST_ROWS {
+            replications.iter_mut().for_each(|r| r.rows.halve());
+            target = FEWEST_ROWS;
+        }
+        target += FEWEST_ROWS / 2;
+    }
+}
+
+/// Runs every replication until it has `target` rows.
+fn extend_all(replications: &mut [Replication<'_>], target: usize, workers: usize) {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = if workers == 0 { cores } else { workers }.min(replications.len()).max(1);
+    if workers == 1 {
+        return replications.iter_mut().for_each(|r| r.extend(target));
+    }
+    let each = replications.len().div_ceil(workers);
+    thread::scope(|scope| {
+        for part in replications.chunks_mut(each) {
+            scope.spawn(move || part.iter_mut().for_each(|r| r.extend(target)));
+        }
+    });
+}
+
+/// Largest relative half-width of the reference tasks' throughputs and the open entries' response times.
+fn residual(network: &Network, layout: &Layout, batches: &Batches, references: &[usize]) -> f64 {
+    let cycles = references.iter().map(|&t| batches.estimate(layout.cycles(t), Per::Time, 1.0));
+    let open = network.sources.iter().map(|s| network.entries[s.entry as usize].origin as usize);
+    let responses = open.map(|e| batches.estimate(layout.open(e), Per::Place(layout.open(e) + 1), 1.0));
+    cycles.chain(responses).map(|e| e.relative()).fold(0.0, f64::max)
+}
+
+fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outcome: &Outcome, options: &SimulateOptions) {
+    solution.solver = "simulate".into();
+    solution.iterations = batches.count();
+    solution.residual = outcome.residual;
+    solution.converged = outcome.is_reached && !batches.is_transient;
+    solution.measured_time = Some(batches.time);
+    let notes = &mut solution.diagnostics;
+    notes.extend(network.notes.iter().cloned());
+    let percent = 100.0 * options.confidence;
+    notes.push(format!(
+        "simulated {:.6} time units in {} replications after a warm-up of {:.6}; half-widths at {percent} % confidence",
+        batches.time, options.replications, batches.warm_up
+    ));
+    if batches.is_transient {
+        notes.push("the run did not settle: it is too short for its warm-up, or there is no steady state".into());
+    }
+    if let (Some(precision), false) = (options.precision, outcome.is_reached) {
+        notes.push(format!("the relative half-width reached is {:.2e}, not the asked {precision:.2e}: allow more events", outcome.residual));
+    }
+}

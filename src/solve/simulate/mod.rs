@@ -1,0 +1,141 @@
+//! Discrete-event simulation of every construct of the language.
+//!
+//! # What is simulated
+//!
+//! | element | behaviour | file |
+//! |---|---|---|
+//! | phase, activity | own think time, then slices of demand between calls | `strand` |
+//! | processor | fcfs, hol, pri, ps, rr, rand, lcfs, cfs, inf; a slice queues afresh, save after an asynchronous send | `processor`, `sharing`, `fair` |
+//! | task | threads before one queue (fcfs, hol and pri by priority, rand), bounded for asynchronous requests | `server` |
+//! | rendezvous | blocks the caller until the reply at the end of phase 1; later phases overlap the caller | `server` |
+//! | forwarding | drawn at the reply; the first caller stays blocked until the last entry of the chain replies | `server` |
+//! | activity graph | and-fork, and-join, quorum, or-fork, or-join, loop, replies, second phases | `graph`, `strand` |
+//! | semaphore, read-write lock | tokens lent and given back | `server` |
+//! | join of several entries | the first to arrive wait, the last goes on and all get their replies | `server` |
+//! | customers | think (exponential, Pareto, uniform), pick an entry, cycle | `server` |
+//! | replication | every copy is simulated; results are per copy | `compile` |
+//!
+//! A priority task queue orders by the sending task's priority plus the entry's. Threads are never taken away from a
+//! request, so that a `pri` task queue is a `hol` one. A quantum below a hundredth of a processor's mean slice is taken in
+//! the limit, as true sharing; the solution says so.
+//!
+//! # What is estimated
+//!
+//! Means over time and over requests after the warm-up, with half-widths from batch means (`estimate`). Replications are
+//! independent runs with streams of their own; the result depends on the seed and the number of replications and not on
+//! how many of them run at the same time.
+//!
+//! Semantics: the LQN tools' user manuals (Franks et al.), sharpened by experiments with them. It differs from their
+//! simulator where that one does not do what the language says: open arrivals are Poisson whatever the entry's own laws
+//! are, speed factors count for every discipline, and activity graphs are accounted for on every processor.
+
+mod bind;
+mod calendar;
+mod compile;
+mod control;
+mod deadlock;
+mod estimate;
+mod fair;
+mod graph;
+mod law;
+mod network;
+mod processor;
+mod queue;
+mod report;
+mod run;
+mod server;
+mod sharing;
+mod statistics;
+mod strand;
+
+use super::{Solution, SolveError};
+use crate::model::{Bindings, Measure, Model};
+
+/// How to simulate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulateOptions {
+    /// Seed of all streams of random numbers.
+    pub seed: u64,
+    /// Confidence of the half-widths, in (0, 1).
+    pub confidence: f64,
+    /// Model time of each replication, warm-up included; `None` to run until `precision`.
+    pub run_time: Option<f64>,
+    /// Relative half-width to reach for the throughput of every reference task and the response time of every entry with
+    /// open arrivals. Where `run_time` is given too, whichever is first.
+    pub precision: Option<f64>,
+    /// Most events over all replications.
+    pub max_events: u64,
+    /// Independent runs, at least 1.
+    pub replications: usize,
+    /// Replications that run at the same time; 0 for as many as the machine has cores. Does not change the result.
+    pub workers: usize,
+}
+
+impl Default for SimulateOptions {
+    fn default() -> Self {
+        Self { seed: 1, confidence: 0.95, run_time: None, precision: Some(0.003), max_events: 40_000_000, replications: 4, workers: 0 }
+    }
+}
+
+/// Simulates `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
+///
+/// [`Solution::iterations`] is the number of batches, [`Solution::residual`] the largest relative half-width of those that
+/// `precision` is asked of, and [`Solution::converged`] whether the asked precision or time was reached in a steady state.
+///
+/// # Errors
+/// [`SolveError::Unbound`], [`SolveError::Unusable`] for numbers and references that cannot be used,
+/// [`SolveError::Deadlock`] where tasks wait for one another for ever, [`SolveError::Unbounded`] where requests pile up.
+pub fn simulate(model: &Model, values: &Bindings, options: &SimulateOptions) -> Result<Solution, SolveError> {
+    let mut solution = run(model, values, options, |simulation| Ok(simulation.solution()))?;
+    solution.model.clone_from(&model.name);
+    Ok(solution)
+}
+
+/// Measures got by simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// All results.
+    pub solution: Solution,
+    /// Values of the measures asked, `(n_measures)`.
+    pub values: Vec<f64>,
+    /// Their standard errors, `(n_measures)`; `None` where there are too few batches.
+    pub std_errors: Vec<Option<f64>>,
+}
+
+/// Simulates as [`simulate`] and returns the asked measures with their standard errors.
+///
+/// A standard error is that of the jackknife over the `B` batches: with `m_b` the measure without batch `b`,
+/// `sqrt((B-1)/B * sum (m_b - mean)^2)`; it holds for any smooth function of the results.
+///
+/// # Errors
+/// As [`simulate`], and [`SolveError::UnknownMeasure`].
+pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, measures: &[Measure]) -> Result<Measured, SolveError> {
+    measures.iter().try_for_each(|m| super::measure::check(model, m))?;
+    run(model, values, options, |simulation| {
+        let mut solution = simulation.solution();
+        solution.model.clone_from(&model.name);
+        let value = |solution: &Solution, m| super::measure::value(model, solution, m);
+        let means = measures.iter().map(|m| value(&solution, m)).collect::<Result<Vec<_>, _>>()?;
+        let mut without: Vec<Vec<f64>> = vec![Vec::new(); measures.len()];
+        for b in 0..simulation.batches.count() {
+            let rest = simulation.solution_without(b);
+            for (values, m) in without.iter_mut().zip(measures) {
+                values.push(value(&rest, m)?);
+            }
+        }
+        let std_errors = without.iter().map(|values| estimate::jackknife(values)).collect();
+        Ok(Measured { solution, values: means, std_errors })
+    })
+}
+
+/// Simulates and lets `read` take what it wants from the batches.
+fn run<R>(
+    model: &Model,
+    values: &Bindings,
+    options: &SimulateOptions,
+    read: impl FnOnce(&control::Simulation<'_>) -> Result<R, SolveError>,
+) -> Result<R, SolveError> {
+    let binder = bind::Binder::new(model, values)?;
+    let network = compile::compile(model, &binder)?;
+    read(&control::simulate(&network, options)?)
+}

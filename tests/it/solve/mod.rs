@@ -1,0 +1,3 @@
+mod build;
+mod simulate;
+mod simulate_vectors;
