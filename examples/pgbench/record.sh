@@ -16,11 +16,11 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/trials.csv}
-clients=${CLIENTS:-1 2 4 6 8 10 12 16 20 24 32 40}
+clients=${CLIENTS:-1 2 4 6 8 12 16 20 26 32}
 repetitions=${REPETITIONS:-3}
-warm_up_s=${WARM_UP_S:-3}
+warm_up_s=${WARM_UP_S:-2}
 batches=${BATCHES:-5}
-batch_s=${BATCH_S:-3}
+batch_s=${BATCH_S:-2}
 
 find_bin() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1; }
 if [ -z "$(find_bin)" ] || ! command -v pgbench >/dev/null; then
@@ -58,35 +58,39 @@ server_ns() { cat "/proc/$postmaster/schedstat" $(pgrep -P "$postmaster" | sed '
 wal_ms() { psql -Atc 'SELECT wal_write_time + wal_sync_time FROM pg_stat_wal'; }
 now_s() { date +%s.%N; }
 
-# One batch of a trial: "transactions/s, mean statement s, mean think s, processors busy" on a line.
+# One batch of a trial: "transactions/s, mean statement s, mean think s, processors busy, log busy" on a line.
 one_batch() { # clients, seed, seconds
-  local t0 t1 c0 c1
+  local t0 t1 c0 c1 wal0 wal1
+  wal0=$(wal_ms)
   $on_generator pgbench -n -M prepared -c "$1" -j 1 -T "$3" -f "$here/commit.sql" -r --random-seed="$2" >"$work/summary" 2>"$work/errors" &
   local pid=$!
   sleep 0.3; t0=$(now_s); c0=$(server_ns)
   sleep "$(awk -v s="$3" 'BEGIN {print s - 0.6}')"; t1=$(now_s); c1=$(server_ns)
   wait "$pid" || { cat "$work/errors" >&2; exit 1; }
-  awk -v t="$(awk -v a="$t0" -v b="$t1" 'BEGIN {print b - a}')" -v ns="$(awk -v a="$c0" -v b="$c1" 'BEGIN {print b - a}')" '
+  sleep 0.2; wal1=$(wal_ms) # backends report what they wrote when they end
+  awk -v log_busy="$(awk -v a="$wal0" -v b="$wal1" -v s="$3" 'BEGIN {print (b - a) / 1000 / s}')" -v t="$(awk -v a="$t0" -v b="$t1" 'BEGIN {print b - a}')" -v ns="$(awk -v a="$c0" -v b="$c1" 'BEGIN {print b - a}')" '
     /^tps = / {x = $3} /\\sleep/ {z = $1 / 1000} /WITH scanned/ {r = $1 / 1000}
-    END {printf "%.4f %.7f %.7f %.6f\n", x, r, z, ns / t / 1e9}' "$work/summary"
+    END {printf "%.4f %.7f %.7f %.6f %.6f\n", x, r, z, ns / t / 1e9, log_busy}' "$work/summary"
 }
 
 one_trial() { # clients, repetition
-  local n=$1 rep=$2 b wal0 wal1 t0 t1
+  local n=$1 rep=$2 b
   psql -q -c 'TRUNCATE journal' -c 'VACUUM pgbench_accounts' -c CHECKPOINT
   one_batch "$n" "$((rep * 100000 + n * 100))" "$warm_up_s" >/dev/null
-  sleep 0.5; wal0=$(wal_ms); t0=$(now_s)
   for b in $(seq 1 "$batches"); do one_batch "$n" "$((rep * 100000 + n * 100 + b))" "$batch_s"; done >"$work/batches"
-  t1=$(now_s); sleep 0.5; wal1=$(wal_ms)
-  awk -v n="$n" -v rep="$rep" -v log_ms="$(awk -v a="$wal0" -v b="$wal1" 'BEGIN {print b - a}')" -v s="$batch_s" '
-    { k++; for (j = 1; j <= 4; j++) { v[k, j] = $j; m[j] += $j } }
+  awk -v n="$n" -v rep="$rep" -v s="$batch_s" '
+    { k++; for (j = 1; j <= 5; j++) { v[k, j] = $j; m[j] += $j } }
     END {
-      for (j = 1; j <= 4; j++) { m[j] /= k; for (i = 1; i <= k; i++) q[j] += (v[i, j] - m[j])^2; e[j] = sqrt(q[j] / (k * (k - 1))) }
-      printf "%d.%d,%d,%d,%.6f,%.3f,%.3f,%.7f,%.7f,%.5f,%.5f,%.5f\n", n, rep, k * s, n, m[3], m[1], e[1], m[2], e[2], m[4], e[4], log_ms / 1000 / (k * s)
+      for (j = 1; j <= 5; j++) { m[j] /= k; for (i = 1; i <= k; i++) q[j] += (v[i, j] - m[j])^2; e[j] = sqrt(q[j] / (k * (k - 1))) }
+      printf "%d.%d,%d,%d,%.6f,%.3f,%.3f,%.7f,%.7f,%.5f,%.5f,%.5f,%.5f\n", n, rep, k * s, n, m[3], m[1], e[1], m[2], e[2], m[4], e[4], m[5], e[5]
     }' "$work/batches" >>"$out.part"
   tail -n 1 "$out.part" >&2
 }
 
-echo 'trial,duration,$clients,$think,throughput(Clients),stderr(throughput(Clients)),response_time(Clients),stderr(response_time(Clients)),utilization(Cpu),stderr(utilization(Cpu)),utilization(Log)' >"$out.part"
-for rep in $(seq 1 "$repetitions"); do for n in $clients; do one_trial "$n" "$rep"; done; done
-mv "$out.part" "$out"
+echo 'trial,duration,$clients,$think,throughput(Clients),stderr(throughput(Clients)),response_time(Clients),stderr(response_time(Clients)),utilization(Cpu),stderr(utilization(Cpu)),utilization(Log),stderr(utilization(Log))' >"$out.part"
+# The loads of a repetition in an order of their own, so that a machine that drifts adds noise and not a trend over the load.
+for rep in $(seq 1 "$repetitions"); do
+  for n in $(tr ' ' '\n' <<<"$clients" | awk -v seed="$rep" 'BEGIN {srand(seed)} {print rand(), $1}' | sort | awk '{print $2}'); do one_trial "$n" "$rep"; done
+done
+{ head -n 1 "$out.part"; tail -n +2 "$out.part" | sort -t, -k3,3n -k1,1; } >"$out"
+rm "$out.part"

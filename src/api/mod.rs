@@ -17,6 +17,7 @@ mod comparisons;
 mod error;
 mod extract;
 mod fits;
+mod in_process;
 mod jobs;
 mod limits;
 mod models;
@@ -38,6 +39,7 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use error::{Code, Error, PROBLEM_JSON, Problem};
+pub use in_process::{Answer, Call, InProcess, InProcessError};
 pub use limits::Limits;
 pub use serve::{Ended, serve_on};
 pub use state::AppState;

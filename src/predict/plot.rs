@@ -18,12 +18,24 @@ pub struct PlotOptions {
     pub time_unit: Option<String>,
     /// Width and height in pixels.
     pub size_px: (u32, u32),
+    /// Measured points that the fit has not seen, drawn apart from those of its trials.
+    pub held_out: Vec<(f64, f64)>,
+    /// Relative difference at which a trial still counts as measured at the drawn values of the other controlled parameters.
+    pub other_tolerance: f64,
 }
 
 impl PlotOptions {
     /// A plot of `measure` against `against` of 840 by 520 pixels.
     pub fn new(measure: Measure, against: impl Into<String>) -> Self {
-        Self { measure, against: against.into(), title: String::new(), time_unit: None, size_px: (840, 520) }
+        Self {
+            measure,
+            against: against.into(),
+            title: String::new(),
+            time_unit: None,
+            size_px: (840, 520),
+            held_out: Vec::new(),
+            other_tolerance: 0.0,
+        }
     }
 }
 
@@ -75,7 +87,9 @@ fn measured_points(fit: &Fit, predictions: &Predictions, options: &PlotOptions) 
     let fixed = predictions.rows.first().map(|row| &row.controlled);
     let agrees = |trial: &crate::fit::Trial| {
         fixed.is_none_or(|c| {
-            c.iter().filter(|(name, _)| *name != options.against).all(|(name, value)| trial.controlled.get(name).is_none_or(|v| v == value))
+            c.iter()
+                .filter(|(name, _)| *name != options.against)
+                .all(|(name, value)| trial.controlled.get(name).is_none_or(|v| (v - value).abs() <= options.other_tolerance * value.abs()))
         })
     };
     let shown = trials.trials.iter().filter(|t| agrees(t));
@@ -94,7 +108,8 @@ fn draw(
 ) -> Result<(), DrawError> {
     let area = SVGBackend::with_string(svg, options.size_px).into_drawing_area();
     area.fill(&WHITE)?;
-    let (x_range, y_range) = ranges(curve, points);
+    let all_points: Vec<(f64, f64)> = points.iter().chain(&options.held_out).copied().collect();
+    let (x_range, y_range) = ranges(curve, &all_points);
     let title = if options.title.is_empty() { fit.problem.model.name.as_str() } else { options.title.as_str() };
     let mut builder = ChartBuilder::on(&area);
     builder.margin(14).x_label_area_size(48).y_label_area_size(76);
@@ -120,12 +135,9 @@ fn draw(
         .draw_series(LineSeries::new(curve.iter().map(|(x, p)| (*x, p.mean)), LINE.stroke_width(2)))?
         .label("predicted")
         .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], LINE.stroke_width(2)));
-    if !points.is_empty() {
-        chart
-            .draw_series(points.iter().map(|p| Circle::new(*p, 4, POINT.filled())))?
-            .label("measured")
-            .legend(|(x, y)| Circle::new((x + 9, y), 4, POINT.filled()));
-    }
+    let label = if options.held_out.is_empty() { "measured" } else { "measured, fitted to" };
+    draw_points(&mut chart, points, label, POINT.filled())?;
+    draw_points(&mut chart, &options.held_out, "measured, held out", POINT.stroke_width(2))?;
     chart
         .configure_series_labels()
         .position(legend_position(&options.measure))
@@ -138,6 +150,16 @@ fn draw(
 }
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+fn draw_points(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], label: &str, style: ShapeStyle) -> Result<(), DrawError> {
+    if !points.is_empty() {
+        chart
+            .draw_series(points.iter().map(|p| Circle::new(*p, 4, style)))?
+            .label(label)
+            .legend(move |(x, y)| Circle::new((x + 9, y), 4, style));
+    }
+    Ok(())
+}
 
 /// Fills between lower and upper ends; a stretch without a band is left open.
 fn draw_band(

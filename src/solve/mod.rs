@@ -137,15 +137,26 @@ const LANES: usize = 4;
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
 pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
+    let simulated = || {
+        let options = SimulateOptions { seed: options.seed, ..SimulateOptions::default() };
+        simulate(model, values, &options)
+    };
+    if options.solver == Solver::Simulate {
+        return simulated();
+    }
     let bound = bind(model, values)?;
-    match plan(model, &bound, options)? {
-        Planned::Exact(results) => Ok(results.solution(model)),
-        Planned::Layered(note) => {
-            let solved = layered::solve(model, &bound, options, None)?;
-            let mut solution = solved.results.solution(model);
-            solution.diagnostics.extend(note);
+    let planned = match plan(model, &bound, options)? {
+        Planned::Exact(results) => return Ok(results.solution(model)),
+        Planned::Layered => layered::solve(model, &bound, options, None),
+    };
+    match planned {
+        Ok(solved) => Ok(solved.results.solution(model)),
+        Err(SolveError::Unsupported { construct, element, .. }) if options.solver == Solver::Auto => {
+            let mut solution = simulated()?;
+            solution.diagnostics.push(format!("simulated: the analytic solvers do not take {construct} ({element})"));
             Ok(solution)
         }
+        Err(error) => Err(error),
     }
 }
 
@@ -170,7 +181,7 @@ pub fn sensitivities(
     let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
     let (results, trace) = match planned {
         Planned::Exact(results) => (results, None),
-        Planned::Layered(_) => {
+        Planned::Layered => {
             let solved = layered::solve(model, &bound, options, None)?;
             (solved.results, Some(solved.trace))
         }
@@ -197,21 +208,23 @@ pub fn sensitivities(
 
 enum Planned {
     Exact(Results<f64>),
-    Layered(Option<String>),
+    Layered,
 }
 
 /// Decides between the exact and the layered solver.
 fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Planned, SolveError> {
     match options.solver {
-        Solver::Layered => Ok(Planned::Layered(None)),
+        Solver::Layered => Ok(Planned::Layered),
         Solver::Auto | Solver::Exact => match exact::solve(model, bound)? {
             exact::Attempt::Solved(results) => Ok(Planned::Exact(results)),
             exact::Attempt::Refused(construct, element) if options.solver == Solver::Exact => {
                 Err(SolveError::Unsupported { solver: "exact", construct, element })
             }
-            exact::Attempt::Refused(..) => Ok(Planned::Layered(None)),
+            exact::Attempt::Refused(..) => Ok(Planned::Layered),
         },
-        Solver::Simulate => Err(SolveError::Unsupported { solver: "simulate", construct: "anything yet", element: "the model".into() }),
+        Solver::Simulate => {
+            Err(SolveError::Unsupported { solver: "simulate", construct: "derivatives", element: "measures of a simulation".into() })
+        }
     }
 }
 

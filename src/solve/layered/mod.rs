@@ -26,10 +26,12 @@ mod anderson;
 mod compile;
 mod exclusion;
 mod flow;
+mod linear;
 mod linearizer;
 mod outcome;
 mod residual;
 mod station;
+mod visit;
 
 use self::{
     anderson::Anderson,

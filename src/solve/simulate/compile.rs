@@ -11,8 +11,8 @@ use super::{
     graph::{Graph, Step},
     law::{Family, Law},
     network::{
-        Activity, Call, Discipline, Entry, Fork, Forwarding, Group, Join, Loop, Network, Next, OriginCall, OriginEntry, OriginTask, Processor,
-        Role, Source, Task, TaskKind,
+        Activity, Call, Discipline, Entry, Fork, Forwarding, Group, Join, Loop, Network, Next, OriginCall, OriginEntry, OriginTask,
+        Processor, Role, Source, Task, TaskKind,
     },
 };
 use crate::{
@@ -201,7 +201,10 @@ impl<'a> Compiler<'a> {
         };
         if graph.is_synchronizing() {
             if threads != Count::Finite(1) || task.scheduling.is_lock() || task.scheduling.is_reference() {
-                return Err(unusable(&element, "it joins activities of several entries, which only a server task of multiplicity 1 can do"));
+                return Err(unusable(
+                    &element,
+                    "it joins activities of several entries, which only a server task of multiplicity 1 can do",
+                ));
             }
             return Ok(TaskKind::Synchronizing);
         }
@@ -336,7 +339,9 @@ impl<'a> Compiler<'a> {
             ProcessorScheduling::Ps | ProcessorScheduling::Rr if quantum == 0.0 => Discipline::Sharing,
             ProcessorScheduling::Ps | ProcessorScheduling::Rr if quantum < NEGLIGIBLE_QUANTUM * mean_slice => {
                 let part = quantum / mean_slice;
-                self.network.notes.push(format!("{element}: its quantum is {part:.1e} of a mean slice and is taken in the limit, as true sharing"));
+                self.network
+                    .notes
+                    .push(format!("{element}: its quantum is {part:.1e} of a mean slice and is taken in the limit, as true sharing"));
                 Discipline::Sharing
             }
             ProcessorScheduling::Ps | ProcessorScheduling::Rr => Discipline::RoundRobin(quantum),

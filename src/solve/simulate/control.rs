@@ -213,6 +213,7 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
         notes.push("the run did not settle: it is too short for its warm-up, or there is no steady state".into());
     }
     if let (Some(precision), false) = (options.precision, outcome.is_reached) {
-        notes.push(format!("the relative half-width reached is {:.2e}, not the asked {precision:.2e}: allow more events", outcome.residual));
+        notes
+            .push(format!("the relative half-width reached is {:.2e}, not the asked {precision:.2e}: allow more events", outcome.residual));
     }
 }

@@ -65,9 +65,7 @@ impl Rows {
 
     /// Rows of warm-up, by the number of rows: at most half.
     fn warm_up(&self, cycles: &[usize], levels: &[usize]) -> usize {
-        let series = |places: &[usize]| -> Vec<f64> {
-            (0..self.count()).map(|i| places.iter().map(|&p| self.row(i)[p]).sum()).collect()
-        };
+        let series = |places: &[usize]| -> Vec<f64> { (0..self.count()).map(|i| places.iter().map(|&p| self.row(i)[p]).sum()).collect() };
         mser(&series(cycles)).max(mser(&series(levels)))
     }
 }

@@ -4,12 +4,12 @@
 //! sharing, where the processor's own timer fires for the job that ends first. Work is in time on one server.
 
 use super::{
+    bind::Count,
     calendar::Calendar,
     fair::Fair,
     law::{Stream, stream},
     network::{self, Discipline, Network},
     queue::Queue,
-    bind::Count,
     sharing::Sharing,
     statistics::Statistics,
 };

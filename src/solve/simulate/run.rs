@@ -282,7 +282,8 @@ impl<'n> Run<'n> {
         self.steps += 1;
         if self.steps > STEPS_LIMIT && self.failure.is_none() {
             self.ready.clear();
-            let reason = format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
+            let reason =
+                format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
             self.failure = Some(SolveError::Unusable { element: "model".into(), reason });
         }
     }

@@ -116,7 +116,13 @@ fn shared_processor_does_not_care_for_the_law() {
 #[test]
 fn machine_repair_has_its_closed_form() {
     // 4 machines, mean time up 3, repair 1: p(n) = p(0) 4!/(4-n)! (1/3)^n.
-    let weights: Vec<f64> = (0..=4).scan(1.0, |w, n| { let now = *w; *w *= f64::from(4 - n) / 3.0; Some(now) }).collect();
+    let weights: Vec<f64> = (0..=4)
+        .scan(1.0, |w, n| {
+            let now = *w;
+            *w *= f64::from(4 - n) / 3.0;
+            Some(now)
+        })
+        .collect();
     let x = 1.0 - weights[0] / weights.iter().sum::<f64>();
     let solution = run(&model([], [customers("c", 4, 3.0, work("c", 0.0).calls("e", 1)), server("s", [serves("e", 1.0)])]), 40_000.0);
     throughput(&solution, "c", x, 0.0);

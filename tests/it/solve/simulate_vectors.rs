@@ -1,9 +1,7 @@
 //! The simulator against test vectors of the language: figures of long runs of the LQN tools' simulator (5.32, 30 batches of
 //! 20000 time units), with their 95 % half-widths, or the exact value where theory has it (then the error is 0).
 
-use layerfit::model::{
-    Entry, Fan, Group, Model, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling,
-};
+use layerfit::model::{Entry, Fan, Group, Model, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling};
 
 use super::{
     build::*,
@@ -14,9 +12,15 @@ const TIME: f64 = 20_000.0;
 
 #[test]
 fn v1_slices_have_their_law_and_calls_are_geometric() {
-    for (stochastic, cvsq, variance) in
-        [(true, 1.0, 1.0), (false, 1.0, 0.25), (true, 0.0, 0.75), (false, 0.0, 0.0), (true, 4.0, 1.75), (false, 4.0, 1.0), (false, 0.25, 0.0625)]
-    {
+    for (stochastic, cvsq, variance) in [
+        (true, 1.0, 1.0),
+        (false, 1.0, 0.25),
+        (true, 0.0, 0.75),
+        (false, 0.0, 0.0),
+        (true, 4.0, 1.75),
+        (false, 4.0, 1.0),
+        (false, 0.25, 0.0625),
+    ] {
         let cycle = work("c", 1.0).cvsq(cvsq);
         let cycle = if stochastic { cycle.calls_about("e", 3.0) } else { cycle.calls("e", 3) };
         let solution = run(&model([], [customers("c", 1, 0.0, cycle), server("s", [serves("e", 0.0)])]), 100_000.0);
@@ -143,7 +147,8 @@ fn v6_open_and_asynchronous_requests_wait_and_are_lost() {
 #[test]
 fn v7_priorities_at_processors() {
     for (discipline, first, second) in [(ProcessorScheduling::Pri, 1.429, 3.571), (ProcessorScheduling::Hol, 1.857, 3.143)] {
-        let task = |name: &str, priority| server(name, [open(serves(name, 1.0), 0.3)]).scheduled(TaskScheduling::Inf).on("cpu").priority(priority);
+        let task =
+            |name: &str, priority| server(name, [open(serves(name, 1.0), 0.3)]).scheduled(TaskScheduling::Inf).on("cpu").priority(priority);
         let solution = run(&model([processor("cpu", discipline, 1)], [task("low", 1.0), task("high", 2.0)]), 4.0 * TIME);
         open_wait(&solution, "high", first, 0.001);
         open_wait(&solution, "low", second, 0.001);

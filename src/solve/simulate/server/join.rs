@@ -1,0 +1,73 @@
+//! Joins of activities of several entries: the first to arrive wait, the last goes on, and all get their replies.
+
+use super::{
+    super::run::{Instance, NONE, Run},
+    State,
+};
+
+impl Run<'_> {
+    /// A strand arrives at a join of activities of several entries: all but the last wait there with their entries closed.
+    pub(in crate::solve::simulate) fn arrive_at_external_join(&mut self, strand: u32, number: u32) -> bool {
+        let network = self.network;
+        let join = &network.joins[number as usize];
+        let this = self.strands.items[strand as usize];
+        let parked = &mut self.parked[number as usize];
+        #[expect(clippy::cast_possible_truncation, reason = "as many as the join has inputs")]
+        let arrived = parked.len() as u32 + 1;
+        if arrived == join.needed {
+            while let Some(partner) = self.parked[number as usize].pop() {
+                self.join_partner(this.instance, partner);
+            }
+            return self.follow(strand, &join.next);
+        }
+        parked.push(this.instance);
+        self.release_frame(this.frame);
+        self.strands.items[strand as usize].is_live = false;
+        self.strands.remove(strand);
+        let instance = self.instances.items[this.instance as usize];
+        self.instances.items[this.instance as usize].n_strands -= 1;
+        self.end_phase(this.instance, if instance.has_replied { 2 } else { 1 });
+        self.shift_entry(instance.entry, -1.0);
+        if let State::Synchronizing { is_busy, closed, .. } = &mut self.servers[instance.task as usize].state {
+            *is_busy = false;
+            closed.push(instance.entry);
+        }
+        self.serve_waiting(instance.task);
+        false
+    }
+
+    fn join_partner(&mut self, instance: u32, partner: u32) {
+        let rest = self.instances.items[instance as usize].partner;
+        self.instances.items[partner as usize].partner = rest;
+        self.instances.items[instance as usize].partner = partner;
+    }
+
+    /// The work of an instance of a synchronizing task is over, and that of the instances joined with it.
+    pub(super) fn end_synchronizing(&mut self, number: u32) {
+        let Instance { entry, task, mut partner, .. } = self.instances.items[number as usize];
+        self.shift_entry(entry, -1.0);
+        self.count_cycle(task);
+        self.instances.remove(number);
+        while partner != NONE {
+            let joined = self.instances.items[partner as usize];
+            let place = self.statistics.layout.completions(self.network.entries[joined.entry as usize].origin as usize);
+            self.statistics.count(place);
+            if joined.is_async && !joined.has_replied {
+                self.reply(partner);
+            }
+            self.release_frame(joined.root);
+            self.instances.remove(partner);
+            if let State::Synchronizing { closed, .. } = &mut self.servers[task as usize].state {
+                closed.retain(|&e| e != joined.entry);
+            }
+            partner = joined.partner;
+        }
+        let State::Synchronizing { is_busy, closed, .. } = &mut self.servers[task as usize].state else { return };
+        *is_busy = false;
+        if closed.is_empty() {
+            let level = self.statistics.layout.task_level(self.network.tasks[task as usize].origin as usize);
+            self.statistics.shift(level, self.now, -1.0);
+        }
+        self.serve_waiting(task);
+    }
+}

@@ -1,0 +1,208 @@
+//! The layered solver: limits where theory knows the answer, laws that any solution obeys, and what it refuses.
+
+use layerfit::{
+    model::{Bindings, Model, ProcessorScheduling, TaskScheduling},
+    solve::{Solution, SolveError, SolveOptions, Solver, solve},
+};
+
+use super::build::*;
+
+/// What the fixed point leaves: the solver stops at 1e-9.
+const EXACT: f64 = 1e-6;
+
+fn layered(model: &Model) -> Result<Solution, SolveError> {
+    solve(model, &Bindings::new(), &SolveOptions { solver: Solver::Layered, ..SolveOptions::default() })
+}
+
+fn solved(model: &Model) -> Solution {
+    let solution = layered(model).unwrap();
+    assert!(solution.converged, "{:?}", solution.diagnostics);
+    laws(model, &solution);
+    solution
+}
+
+#[track_caller]
+fn near(got: f64, expected: f64, relative: f64) {
+    assert!((got - expected).abs() <= relative * expected.abs().max(1e-12), "{got}, expected {expected}");
+}
+
+/// Little's law at the customers, flow balance over calls, the utilization law, and capacities.
+fn laws(model: &Model, solution: &Solution) {
+    for task in &model.tasks {
+        let result = &solution.tasks[&task.name];
+        let threads = task.multiplicity.literal().unwrap();
+        if task.scheduling.is_reference() {
+            near(result.utilization + result.throughput * task.think_time.literal().unwrap(), threads, EXACT);
+        } else if task.scheduling != TaskScheduling::Inf {
+            assert!(result.utilization <= threads * (1.0 + EXACT), "{} is {} busy", task.name, result.utilization);
+        }
+        for entry in &task.entries {
+            let called: f64 =
+                solution.calls.iter().filter(|c| c.to == entry.name).map(|c| c.mean * solution.entries[&c.from].throughput).sum::<f64>()
+                    + entry.open_arrival_rate.as_ref().and_then(|r| r.literal()).unwrap_or(0.0);
+            if !task.scheduling.is_reference() {
+                near(solution.entries[&entry.name].throughput, called, EXACT);
+            }
+        }
+    }
+    for processor in &model.processors {
+        let speed = processor.speed_factor.literal().unwrap();
+        let load: f64 = model
+            .tasks
+            .iter()
+            .filter(|t| t.processor == processor.name)
+            .flat_map(|t| &t.entries)
+            .map(|e| {
+                solution.entries[&e.name].throughput * e.phases.iter().map(|p| p.activity.host_demand.literal().unwrap()).sum::<f64>()
+                    / speed
+            })
+            .sum();
+        near(solution.processors[&processor.name].utilization, load, EXACT);
+        if processor.scheduling != ProcessorScheduling::Inf {
+            assert!(load <= processor.multiplicity.literal().unwrap() * (1.0 + EXACT), "{} is {load} busy", processor.name);
+        }
+    }
+}
+
+/// M/M/1 and M/M/2 at an open entry: waiting `s C / (m (1 - ρ))`.
+#[test]
+fn open_arrivals_wait_as_in_the_mmm_queue() {
+    for (threads, rate, wait) in [(1, 0.5, 1.0), (1, 0.9, 9.0), (2, 1.0, 1.0 / 3.0), (2, 1.8, 4.263_157_89)] {
+        let task = server("s", [open(serves("e", 1.0), rate)]).times(f64::from(threads));
+        let solution = solved(&model([processor("s", ProcessorScheduling::Fcfs, threads)], [task]));
+        near(solution.entries["e"].open_wait_time.unwrap(), wait + 1.0, 1e-6);
+    }
+}
+
+#[test]
+fn an_open_queue_beyond_its_capacity_names_the_resource() {
+    let error = layered(&model([], [server("s", [open(serves("e", 1.0), 1.5)])])).unwrap_err();
+    assert!(matches!(&error, SolveError::Saturated { resource, .. } if resource.contains("\"s\"")), "{error}");
+}
+
+#[test]
+fn a_lone_customer_never_waits() {
+    let tasks = [
+        customers("c", 1, 1.0, work("c", 0.5).calls_about("a", 2.0)),
+        server("t", [entry("a", [work("a", 0.2).calls_about("b", 3.0)])]),
+        server("u", [serves("b", 0.1)]),
+    ];
+    let solution = solved(&model([], tasks));
+    near(solution.tasks["c"].throughput, 1.0 / (1.0 + 0.5 + 2.0 * (0.2 + 0.3)), EXACT);
+    assert!(solution.calls.iter().all(|c| c.waiting < EXACT), "{:?}", solution.calls);
+}
+
+/// Machine repair with one repairer: exact by the exact solver, near by the layered one.
+#[test]
+fn one_queue_is_close_to_machine_repair() {
+    for (n, think) in [(2, 1.0), (5, 4.0), (20, 10.0), (50, 40.0)] {
+        let model = model([], [customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)), server("s", [serves("e", 1.0)])]);
+        let exact = solve(&model, &Bindings::new(), &SolveOptions { solver: Solver::Exact, ..SolveOptions::default() }).unwrap();
+        assert_eq!(exact.solver, "exact");
+        near(solved(&model).tasks["c"].throughput, exact.tasks["c"].throughput, 0.01);
+    }
+}
+
+#[test]
+fn many_customers_reach_the_bottleneck_law() {
+    let tasks = [
+        customers("c", 400, 5.0, work("c", 0.0).calls_about("a", 1.0)),
+        server("t", [entry("a", [work("a", 0.2).calls_about("b", 1.0)])]).times(10.0),
+        server("u", [serves("b", 0.5)]),
+    ];
+    near(solved(&model([processor("t", ProcessorScheduling::Ps, 4)], tasks)).tasks["c"].throughput, 2.0, 1e-3);
+}
+
+#[test]
+fn as_many_threads_as_customers_make_nobody_wait_for_a_thread() {
+    let tasks = [customers("c", 4, 1.0, work("c", 0.0).calls_about("a", 1.0)), server("t", [entry("a", [work("a", 0.3)])]).times(4.0)];
+    let solution = solved(&model([processor("t", ProcessorScheduling::Fcfs, 1)], tasks));
+    assert!(solution.calls[0].waiting < EXACT);
+    assert!(solution.entries["a"].service_times[0] > 0.3);
+}
+
+/// A second phase runs beside its caller: two phases give at least the throughput of one with the same work.
+#[test]
+fn a_second_phase_sets_its_caller_free() {
+    let build = |phases: Vec<f64>| {
+        let phases = phases.into_iter().enumerate().map(|(k, d)| work(&format!("e{k}"), d)).collect::<Vec<_>>();
+        model([], [customers("c", 3, 2.0, work("c", 0.0).calls_about("e", 1.0)), server("s", [entry("e", phases)])])
+    };
+    let (one, two) = (solved(&build(vec![1.0])), solved(&build(vec![0.4, 0.6])));
+    assert!(two.tasks["c"].throughput > one.tasks["c"].throughput);
+    assert_eq!(two.entries["e"].service_times.len(), 2);
+}
+
+/// A long simulation of the LQN tools (5.32): C(2,1,0) = 1 e1(.5/.2), forwarding .6 to e2(.8), throughput .8615 ± .0015.
+#[test]
+fn forwarding_frees_the_forwarder() {
+    let tasks = [
+        customers("c", 2, 1.0, work("c", 0.0).calls("e1", 1)),
+        server("s", [forwards(entry("e1", [work("a", 0.5), work("b", 0.2)]), "e2", 0.6)]),
+        server("t", [serves("e2", 0.8)]),
+    ];
+    let solution = solved(&model([], tasks));
+    near(solution.tasks["c"].throughput, 0.8615, 0.02);
+    let forward = solution.calls.iter().find(|c| c.to == "e2").unwrap();
+    near(forward.mean, 0.6, EXACT);
+}
+
+/// The layered example of Woodside 2008, figure 7, reconstructed: utilizations by a long simulation, and a task that
+/// stays within its one thread where Markov overtaking gives 1.078.
+#[test]
+fn a_task_with_a_second_phase_stays_within_its_capacity() {
+    let tasks = [
+        customers("Users", 50, 5.0, work("users", 0.0).calls_about("wsOp", 1.0)),
+        server("WS", [entry("wsOp", [work("w", 0.4).calls_about("appOp", 0.65)])]).times(3.0).on("WSP"),
+        server(
+            "App",
+            [entry(
+                "appOp",
+                [work("a1", 0.2).calls_about("dbOp", 2.0).calls_about("dirOp", 0.28), work("a2", 0.2).calls_about("dbOp", 0.4)],
+            )],
+        )
+        .on("AppP"),
+        server("Dir", [serves("dirOp", 0.1)]).on("AppP"),
+        server("DB", [serves("dbOp", 0.1)]).on("DBP"),
+    ];
+    let solution = solved(&model([processor("WSP", ProcessorScheduling::Fcfs, 2)], tasks));
+    assert!(solution.tasks["App"].utilization <= 1.0 + EXACT);
+    for (name, truth) in [("WSP", 0.884), ("AppP", 0.615), ("DBP", 0.345)] {
+        near(solution.processors[name].utilization, truth, 0.05);
+    }
+}
+
+#[test]
+fn asynchronous_requests_do_not_block() {
+    let tasks = [customers("c", 1, 1.0, work("c", 1.0).sends("e", 1)), server("s", [serves("e", 1.5)])];
+    let solution = solved(&model([], tasks));
+    near(solution.tasks["c"].throughput, 0.5, EXACT);
+    near(solution.tasks["s"].utilization, 0.75, EXACT);
+}
+
+#[test]
+fn what_is_not_taken_is_refused_by_name() {
+    let fork = {
+        let mut task = server("t", [starts("e", "a")]);
+        task.activities = ["a", "b", "c", "d"].map(|n| work(n, 0.1)).to_vec();
+        task.precedences = vec![forks("a", &["b", "c"]), joins(&["b", "c"], 0, "d")];
+        task
+    };
+    let refused = |processors: Vec<layerfit::model::Processor>, task| {
+        let client = customers("c", 2, 1.0, work("c", 0.0).calls("e", 1));
+        layered(&model(processors, [client, task])).unwrap_err().to_string()
+    };
+    assert!(refused(vec![], fork).contains("and-fork"));
+    let preemptive = vec![processor("t", ProcessorScheduling::Pri, 1)];
+    assert!(refused(preemptive, server("t", [serves("e", 1.0)])).contains("preemptive priority"));
+}
+
+/// What no analytic method takes is simulated, and the solution says so.
+#[test]
+fn auto_simulates_what_the_analytic_solvers_refuse() {
+    let client = customers("c", 2, 1.0, work("c", 0.0).calls("e", 1));
+    let model = model([processor("t", ProcessorScheduling::Pri, 1)], [client, server("t", [serves("e", 1.0)])]);
+    let solution = solve(&model, &Bindings::new(), &SolveOptions::default()).unwrap();
+    assert_eq!(solution.solver, "simulate");
+    assert!(solution.diagnostics.iter().any(|d| d.contains("preemptive priority")), "{:?}", solution.diagnostics);
+}

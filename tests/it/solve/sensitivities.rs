@@ -1,0 +1,148 @@
+//! Sensitivities against Richardson-extrapolated differences of plain solutions.
+
+use layerfit::{
+    model::{Bindings, Measure, Model, Number, ProcessorScheduling},
+    solve::{SolveOptions, Solver, sensitivities, solve},
+};
+
+use super::build::*;
+
+/// What two fixed points solved to 1e-12 leave in an extrapolated difference over a step of a thousandth.
+const TOLERANCE: f64 = 2e-5;
+
+fn tight(solver: Solver) -> SolveOptions {
+    SolveOptions { solver, tolerance: 1e-12, ..SolveOptions::default() }
+}
+
+fn check(model: &Model, values: &[(&str, f64)], measures: &[&str], solver: Solver) {
+    let values: Bindings = values.iter().copied().collect();
+    let names: Vec<String> = values.iter().map(|(n, _)| n.to_owned()).collect();
+    let measures: Vec<Measure> = measures.iter().map(|m| m.parse().unwrap()).collect();
+    let got = sensitivities(model, &values, &names, &measures, &tight(solver)).unwrap();
+    assert!(got.solution.converged);
+    for (j, name) in names.iter().enumerate() {
+        let at = values.get(name).unwrap();
+        let difference = |step: f64| -> Vec<f64> {
+            let side = |x: f64| {
+                let mut moved = values.clone();
+                moved.set(name.clone(), x);
+                let solution = solve(model, &moved, &tight(solver)).unwrap();
+                measures.iter().map(|m| layerfit::solve::measure::value(model, &solution, m).unwrap()).collect::<Vec<f64>>()
+            };
+            side(at + step).iter().zip(side(at - step)).map(|(up, down)| (up - down) / (2.0 * step)).collect()
+        };
+        let (wide, narrow) = (difference(2e-3 * at), difference(1e-3 * at));
+        for (i, measure) in measures.iter().enumerate() {
+            let expected = (4.0 * narrow[i] - wide[i]) / 3.0;
+            let scale = expected.abs().max(1e-3 * got.values[i].abs() / at);
+            let h = got.jacobian[(i, j)];
+            assert!((h - expected).abs() <= TOLERANCE * scale, "d {measure} / d {name}: {h}, by differences {expected}");
+        }
+    }
+}
+
+fn parameter(name: &str) -> Number {
+    Number::Parameter(name.into())
+}
+
+/// Woodside 2008, section 5: sensitivities at experiment B5, as printed there (its 3×3 block is transposed in print).
+#[test]
+fn golden_sensitivities_of_three_queues() {
+    let mut cycle = work("use", 0.0);
+    let mut tasks = Vec::new();
+    for (name, p) in [("q1", "d1"), ("q2", "d2"), ("q3", "d3")] {
+        cycle = cycle.calls_about(&format!("{name}e"), 1.0);
+        let mut visit = work("v", 0.0);
+        visit.host_demand = parameter(p);
+        tasks.push(server(name, [entry(&format!("{name}e"), [visit])]));
+    }
+    tasks.insert(0, customers("Users", 10, 10.0, cycle));
+    let model = model([], tasks);
+    let values: Bindings = [("d1", 1.854), ("d2", 2.798), ("d3", 3.980)].into_iter().collect();
+    let wrt = ["d1", "d2", "d3"].map(String::from);
+    let measures = ["residence_time(q1)", "residence_time(q2)", "residence_time(q3)", "throughput(Users)"].map(|m| m.parse().unwrap());
+    let got = sensitivities(&model, &values, &wrt, &measures, &SolveOptions::default()).unwrap();
+    assert_eq!(got.solution.solver, "exact");
+    let printed = [[2.9219, -0.1388, -0.4019], [-0.3164, 5.6991, -1.7367], [-1.8522, -3.5126, 10.3132], [-0.0044, -0.0119, -0.0474]];
+    for (i, row) in printed.iter().enumerate() {
+        for (j, expected) in row.iter().enumerate() {
+            assert!((got.jacobian[(i, j)] - expected).abs() < 1e-3, "{i} {j}: {} {expected}", got.jacobian[(i, j)]);
+        }
+    }
+}
+
+#[test]
+fn exact_sensitivities_are_derivatives() {
+    let mut visit = work("v", 0.0);
+    visit.host_demand = parameter("d");
+    let mut users = customers("U", 8, 0.0, work("u", 0.1).calls_about("e", 2.0).calls_about("f", 1.0));
+    users.think_time = parameter("z");
+    let tasks = [users, server("s", [entry("e", [visit])]).times(2.0), server("t", [serves("f", 0.7)])];
+    let model = model([processor("s", ProcessorScheduling::Fcfs, 2)], tasks);
+    check(&model, &[("d", 0.4), ("z", 3.0)], &["throughput(U)", "response_time(U)", "utilization(s)", "residence_time(t)"], Solver::Exact);
+}
+
+/// Synchronous calls over three layers, two phases, a pool, processor sharing, forwarding, two classes, a speed, a mean
+/// number of calls, an open arrival rate and a variance, all at once.
+#[test]
+fn layered_sensitivities_are_derivatives() {
+    let mut first = work("a1", 0.0).calls_about("b", 1.5);
+    first.host_demand = parameter("a");
+    first.calls[0].mean = parameter("y");
+    let mut served = work("b1", 0.0);
+    served.host_demand = parameter("b");
+    served.host_demand_cvsq = parameter("c");
+    let mut arrives = serves("o", 0.05);
+    arrives.open_arrival_rate = Some(parameter("rate"));
+    let mut slow = customers("V", 3, 2.0, work("v", 0.1).calls_about("a", 1.0));
+    slow.think_time = parameter("z");
+    let tasks = [
+        customers("U", 6, 4.0, work("u", 0.0).calls_about("a", 1.0)),
+        slow,
+        server("t", [entry("a", [first, work("a2", 0.1)])]).times(2.0).on("p"),
+        server("w", [forwards(entry("b", [served]), "f", 0.5)]).on("q"),
+        server("x", [serves("f", 0.2)]).on("q"),
+        server("y", [arrives]).on("q"),
+    ];
+    let mut p = processor("p", ProcessorScheduling::Ps, 1);
+    p.speed_factor = parameter("speed");
+    let model = model([p, processor("q", ProcessorScheduling::Fcfs, 1)], tasks);
+    let values = [("a", 0.2), ("b", 0.15), ("c", 2.0), ("y", 1.3), ("z", 3.0), ("rate", 0.8), ("speed", 1.5)];
+    let measures = [
+        "throughput(U)",
+        "response_time(V)",
+        "utilization(t)",
+        "utilization(processor:q)",
+        "service_time(a,2)",
+        "waiting(a->b)",
+        "residence_time(w)",
+    ];
+    check(&model, &values, &measures, Solver::Layered);
+}
+
+/// A processor held at its capacity: the bound is part of the fixed point, and so of its derivatives.
+#[test]
+fn sensitivities_hold_at_a_saturated_processor() {
+    let mut one = work("a1", 0.0).calls_about("b", 1.0);
+    one.host_demand = parameter("d");
+    let tasks = [
+        customers("U", 40, 0.05, work("u", 0.0).calls_about("a", 1.0)),
+        server("t", [entry("a", [one])]).scheduled(layerfit::model::TaskScheduling::Inf).on("cpu"),
+        server("log", [serves("b", 0.0002)]).on("cpu"),
+    ];
+    let model = model([processor("cpu", ProcessorScheduling::Ps, 1)], tasks);
+    check(&model, &[("d", 0.005)], &["throughput(U)", "response_time(U)"], Solver::Layered);
+}
+
+/// Threads are whole: their sensitivity is the difference over one more and one less.
+#[test]
+fn multiplicities_have_differences_over_one() {
+    let mut pool = server("s", [serves("e", 1.0)]);
+    pool.multiplicity = parameter("m");
+    let model = model([processor("s", ProcessorScheduling::Inf, 1)], [customers("U", 9, 2.0, work("u", 0.0).calls_about("e", 1.0)), pool]);
+    let at = |m: f64| solve(&model, &[("m", m)].into_iter().collect(), &SolveOptions::default()).unwrap().tasks["U"].throughput;
+    let values: Bindings = [("m", 3.0)].into_iter().collect();
+    let got = sensitivities(&model, &values, &["m".into()], &["throughput(U)".parse().unwrap()], &SolveOptions::default()).unwrap();
+    assert!((got.jacobian[(0, 0)] - (at(4.0) - at(2.0)) / 2.0).abs() < 1e-12);
+    assert!(got.jacobian[(0, 0)] > 0.0);
+}
