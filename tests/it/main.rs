@@ -7,8 +7,7 @@ mod crash;
 mod fit;
 mod model;
 mod predict;
+mod solve;
 mod structure;
 mod tidy;
 mod trace;
-
-mod solve;
