@@ -3,7 +3,8 @@
 //! The credit of group `g` on `m` servers is `c_g(t) = s_g m t - u_g(t)`, with share `s_g` and used server time `u_g`; that
 //! of a task is the same with an equal part of its group's share. At the end of every quantum the waiting group of the
 //! largest `min(c_g, 0)` is served next, the one served longest ago among equals, and likewise the task within the group.
-//! So groups below their share go first, credit accrues while a group is idle, and what is left is split equally.
+//! So groups below their share go first, credit accrues while a group is idle, and what is left is split equally. A task
+//! that had no jobs comes back with no more credit than the other tasks of its group that have some.
 //!
 //! A capped group gains no credit while it has no jobs, and waits while its credit is negative: its rate is at most its
 //! share even on an idle processor.
@@ -30,6 +31,8 @@ struct Group {
 #[derive(Debug, Default)]
 struct Member {
     used: f64,
+    /// Jobs waiting or running.
+    jobs: usize,
     served: u64,
     queue: VecDeque<u32>,
 }
@@ -47,8 +50,8 @@ pub(super) struct Fair {
     timer: u32,
     quantum: f64,
     turn: u64,
-    /// Group of the job whose service ended last.
-    last: usize,
+    /// Group and task of the job whose service ended last.
+    last: (usize, usize),
     groups: Vec<Group>,
 }
 
@@ -66,7 +69,7 @@ impl Fair {
             served: 0,
             tasks: (0..g.n_tasks).map(|_| Member::default()).collect(),
         };
-        Self { timer, quantum, turn: 0, last: 0, groups: groups.iter().map(make).collect() }
+        Self { timer, quantum, turn: 0, last: (0, 0), groups: groups.iter().map(make).collect() }
     }
 
     /// Length of a slice.
@@ -82,6 +85,12 @@ impl Fair {
             group.used = 0.0;
         }
         group.jobs += 1;
+        let others = group.tasks.iter().filter(|t| t.jobs > 0).map(|t| t.used).fold(f64::INFINITY, f64::min);
+        let member = &mut group.tasks[task as usize];
+        if member.jobs == 0 && others.is_finite() {
+            member.used = member.used.max(others);
+        }
+        member.jobs += 1;
         self.requeue(strand, (g, task));
     }
 
@@ -94,7 +103,7 @@ impl Fair {
 
     /// A job was served for `time`.
     pub(super) fn charge(&mut self, now: f64, _strand: u32, time: f64, (g, task): (u32, u32)) {
-        self.last = g as usize;
+        self.last = (g as usize, task as usize);
         let group = &mut self.groups[g as usize];
         group.used += time;
         group.tasks[task as usize].used += time;
@@ -106,7 +115,9 @@ impl Fair {
 
     /// The job that was charged last leaves.
     pub(super) fn leave(&mut self) {
-        self.groups[self.last].jobs -= 1;
+        let group = &mut self.groups[self.last.0];
+        group.jobs -= 1;
+        group.tasks[self.last.1].jobs -= 1;
     }
 
     /// The job to serve next. If there are only jobs of groups at their cap, sets the processor's timer for the first.

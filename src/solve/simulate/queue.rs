@@ -93,6 +93,14 @@ impl<T> Queue<T> {
         }
     }
 
+    /// The next item of a first-come queue.
+    pub(super) fn first(&self) -> Option<&T> {
+        match &self.items {
+            Items::Fifo(items) => items.front(),
+            _ => None,
+        }
+    }
+
     /// Urgency of the most urgent item of a ranked queue.
     pub(super) fn top_urgency(&self) -> Option<f64> {
         match &self.items {

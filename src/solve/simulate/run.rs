@@ -80,6 +80,8 @@ pub(super) struct Instance {
     /// Whether it takes one of the places for asynchronous requests.
     pub(super) is_async: bool,
     pub(super) has_replied: bool,
+    /// Whether it gives a lock back when its service is over.
+    pub(super) holds_lock: bool,
     pub(super) sent: f64,
     /// Start of the present phase.
     pub(super) since: f64,
@@ -299,7 +301,7 @@ impl<'n> Run<'n> {
         let gap = law::exponential(&mut self.source_streams[source as usize], spec.mean_gap);
         self.calendar.set(self.timers.first_source + source, self.now + gap);
         let origin = NONE;
-        self.deliver(Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, is_open: true });
+        self.deliver(Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, order: 0, is_open: true });
         if self.statistics.population() > POPULATION_LIMIT {
             self.failure = Some(self.unbounded());
         }

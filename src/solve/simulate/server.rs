@@ -3,9 +3,11 @@
 //! A pool serves at most `m` requests at once from one queue; a thread is held from acceptance until the last phase and
 //! every branch has ended. A semaphore lends its tokens to `wait` requests and takes back the one lent longest when the
 //! service of a `signal` ends; a signal is accepted once there is a token whose `wait` has been served and that no other
-//! signal is for, and signals are served one at a time. A read-write lock admits up to `m` readers or one writer; a waiting
-//! writer keeps new readers out; a writer's unlock passes the lock to the next writer, else to all readers. A lock is free
-//! for the next as soon as the unlock is accepted, before the unlock's own service; unlocks are served one at a time.
+//! signal is for, and signals are served one at a time.
+//!
+//! A read-write lock admits up to `m` readers or one writer; a waiting writer keeps new readers out. A reader's unlock lets
+//! in those who wait in order of arrival, a writer's unlock the next writer, else all readers. What is let in begins at the
+//! acceptance of the unlock, beside the unlock's own service; a writer after a writer begins when that service is over.
 
 mod join;
 
@@ -29,6 +31,8 @@ pub(super) struct Request {
     pub(super) origin: u32,
     pub(super) sent: f64,
     pub(super) urgency: f64,
+    /// Order in which requests began to wait.
+    pub(super) order: u64,
     pub(super) is_open: bool,
 }
 
@@ -67,7 +71,6 @@ enum State {
         writer: Option<f64>,
         reads: Queue<Request>,
         writes: Queue<Request>,
-        unlocks: Unlocks,
     },
 }
 
@@ -113,14 +116,9 @@ impl Server {
                 waits: Queue::fifo(),
                 signals: Unlocks::new(),
             },
-            TaskKind::RwLock => State::RwLock {
-                limit,
-                readers: VecDeque::new(),
-                writer: None,
-                reads: Queue::fifo(),
-                writes: Queue::fifo(),
-                unlocks: Unlocks::new(),
-            },
+            TaskKind::RwLock => {
+                State::RwLock { limit, readers: VecDeque::new(), writer: None, reads: Queue::fifo(), writes: Queue::fifo() }
+            }
         };
         Self { state, occupied: 0 }
     }
@@ -154,7 +152,7 @@ impl Server {
                 }
                 _ => false,
             },
-            State::RwLock { limit, readers, writer, writes, unlocks, .. } => match entry.role {
+            State::RwLock { limit, readers, writer, writes, .. } => match entry.role {
                 Role::ReadLock if writer.is_none() && writes.len() == 0 && readers.len() < *limit => {
                     readers.push_back(now);
                     true
@@ -163,7 +161,7 @@ impl Server {
                     *writer = Some(now);
                     true
                 }
-                Role::ReadUnlock | Role::WriteUnlock => unlocks.admit(),
+                Role::ReadUnlock | Role::WriteUnlock => true,
                 _ => false,
             },
         }
@@ -174,11 +172,7 @@ impl Server {
             State::Customers => None,
             State::Pool { queue, .. } | State::Synchronizing { queue, .. } => Some(queue),
             State::Semaphore { waits, signals, .. } => Some(if role == Role::Signal { &mut signals.queue } else { waits }),
-            State::RwLock { reads, writes, unlocks, .. } => Some(match role {
-                Role::ReadLock => reads,
-                Role::WriteLock => writes,
-                _ => &mut unlocks.queue,
-            }),
+            State::RwLock { reads, writes, .. } => Some(if role == Role::ReadLock { reads } else { writes }),
         }
     }
 
@@ -188,7 +182,7 @@ impl Server {
             State::Customers => Vec::new(),
             State::Pool { queue, .. } | State::Synchronizing { queue, .. } => queue.iter().collect(),
             State::Semaphore { waits, signals, .. } => waits.iter().chain(signals.queue.iter()).collect(),
-            State::RwLock { reads, writes, unlocks, .. } => reads.iter().chain(writes.iter()).chain(unlocks.queue.iter()).collect(),
+            State::RwLock { reads, writes, .. } => reads.iter().chain(writes.iter()).collect(),
         }
     }
 }
@@ -212,6 +206,7 @@ impl Run<'_> {
                     is_open: false,
                     is_async: false,
                     has_replied: false,
+                    holds_lock: false,
                     sent: 0.0,
                     since: 0.0,
                     n_strands: 1,
@@ -219,19 +214,20 @@ impl Run<'_> {
                     partner: NONE,
                 });
                 let strand = self.new_strand(instance, NONE, Resume::Cycle);
-                self.think(strand, number);
+                if self.think(strand, number) {
+                    self.ready.push_back(strand);
+                }
             }
         }
     }
 
-    /// A customer thinks before its next cycle.
-    fn think(&mut self, strand: u32, task: u32) {
+    /// A customer thinks before its next cycle. Whether it goes on at once.
+    fn think(&mut self, strand: u32, task: u32) -> bool {
         let delay = self.network.tasks[task as usize].think.draw(&mut self.streams[task as usize]);
         if delay > 0.0 {
             self.wake_after(strand, delay);
-        } else {
-            self.ready.push_back(strand);
         }
+        delay <= 0.0
     }
 
     /// A customer has thought and picks an entry.
@@ -276,7 +272,7 @@ impl Run<'_> {
         let caller = if spec.is_sync { strand } else { NONE };
         let urgency = self.urgency(strand, spec.entry);
         let (entry, origin) = (spec.entry, spec.origin);
-        self.deliver(Request { entry, caller, origin, sent: self.now, urgency, is_open: false });
+        self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
     }
 
     /// Sum of the sender's and the entry's priority.
@@ -287,7 +283,7 @@ impl Run<'_> {
     }
 
     /// A request arrives at its task.
-    pub(super) fn deliver(&mut self, request: Request) {
+    pub(super) fn deliver(&mut self, mut request: Request) {
         let network = self.network;
         let entry = &network.entries[request.entry as usize];
         if request.caller == NONE && self.is_lost(&request, entry) {
@@ -301,8 +297,9 @@ impl Run<'_> {
             return self.fail_unheld(entry.task);
         }
         self.requests += 1;
+        request.order = self.requests;
         if let Some(queue) = server.queue(entry.role) {
-            queue.push(request, request.urgency, self.requests);
+            queue.push(request, request.urgency, request.order);
         }
     }
 
@@ -341,6 +338,7 @@ impl Run<'_> {
             is_open: request.is_open,
             is_async: request.caller == NONE,
             has_replied: false,
+            holds_lock: false,
             sent: request.sent,
             since: self.now,
             n_strands: 1,
@@ -351,14 +349,42 @@ impl Run<'_> {
         let role = self.network.entries[request.entry as usize].role;
         if role == Role::ReadUnlock {
             self.give_back(task, role);
-            self.serve_role(task, Role::WriteLock);
-            self.serve_role(task, Role::ReadLock);
+            self.serve_after_reader(task);
         }
         self.ready.push_back(strand);
         if role == Role::WriteUnlock {
-            self.give_back(task, role);
-            self.serve_role(task, Role::WriteLock);
-            self.serve_role(task, Role::ReadLock);
+            self.accept_write_unlock(instance, task);
+        }
+    }
+
+    /// A writer's unlock lets the readers in at once, where no writer waits.
+    fn accept_write_unlock(&mut self, instance: u32, task: u32) {
+        let State::RwLock { writes, .. } = &self.servers[task as usize].state else { return };
+        if writes.len() > 0 {
+            self.instances.items[instance as usize].holds_lock = true;
+            return;
+        }
+        self.give_back(task, Role::WriteUnlock);
+        self.serve_role(task, Role::ReadLock);
+    }
+
+    /// Accepts who waits for a read-write lock in order of arrival.
+    fn serve_after_reader(&mut self, task: u32) {
+        loop {
+            let State::RwLock { limit, readers, writer, reads, writes } = &self.servers[task as usize].state else { return };
+            let order = |queue: &Queue<Request>| queue.first().map_or(u64::MAX, |r| r.order);
+            let reader_is_next = order(reads) < order(writes);
+            let is_free = writer.is_none() && if reader_is_next { readers.len() < *limit } else { readers.is_empty() };
+            let role = if reader_is_next { Role::ReadLock } else { Role::WriteLock };
+            let Some(queue) = self.servers[task as usize].queue(role).filter(|_| is_free) else { return };
+            let Some(request) = queue.pop(&mut self.streams[task as usize]) else { return };
+            let State::RwLock { readers, writer, .. } = &mut self.servers[task as usize].state else { return };
+            if reader_is_next {
+                readers.push_back(self.now);
+            } else {
+                *writer = Some(self.now);
+            }
+            self.accept(&request);
         }
     }
 
@@ -407,7 +433,7 @@ impl Run<'_> {
             if let Some(forwarding) = list.iter().find(|f| drawn < f.cumulative) {
                 let urgency = network.entries[forwarding.entry as usize].priority + network.tasks[task as usize].priority;
                 let (entry, origin) = (forwarding.entry, forwarding.origin);
-                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, is_open: false });
+                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
                 return None;
             }
         }
@@ -416,8 +442,8 @@ impl Run<'_> {
         Some(caller)
     }
 
-    /// A strand ends, and with the last one its instance.
-    pub(super) fn end_strand(&mut self, strand: u32) {
+    /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
+    pub(super) fn end_strand(&mut self, strand: u32) -> bool {
         let this = self.strands.items[strand as usize];
         self.release_frame(this.frame);
         let instance = &mut self.instances.items[this.instance as usize];
@@ -436,6 +462,7 @@ impl Run<'_> {
         if is_last {
             self.end_instance(this.instance);
         }
+        false
     }
 
     /// The work of an instance is over.
@@ -466,6 +493,9 @@ impl Run<'_> {
         }
         self.instances.remove(number);
         self.end_service(this.task, spec);
+        if this.holds_lock {
+            self.give_back(this.task, spec.role);
+        }
         self.serve_waiting(this.task);
     }
 
@@ -498,11 +528,7 @@ impl Run<'_> {
                     *returnable += 1;
                 }
             }
-            State::RwLock { unlocks, .. } => {
-                if matches!(entry.role, Role::ReadUnlock | Role::WriteUnlock) {
-                    unlocks.is_busy = false;
-                }
-            }
+            State::RwLock { .. } => {}
         }
     }
 
@@ -550,7 +576,7 @@ impl Run<'_> {
                 self.serve_role(task, Role::Signal);
                 self.serve_role(task, Role::Wait);
             }
-            TaskKind::RwLock => self.serve_role(task, Role::ReadUnlock),
+            TaskKind::RwLock => self.serve_role(task, Role::WriteLock),
             TaskKind::Reference => {}
         }
     }

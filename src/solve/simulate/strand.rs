@@ -60,8 +60,7 @@ impl Run<'_> {
         let Some(first) = entry.first else {
             self.end_phase(instance, 1);
             self.reply(instance);
-            self.end_strand(strand);
-            return false;
+            return self.end_strand(strand);
         };
         self.enter(strand, first);
         if entry.has_phases && network.activities[first as usize].phase > 1 {
@@ -128,10 +127,11 @@ impl Run<'_> {
                 self.send(strand, call);
             }
             None => {
-                self.at_processor(processor, |station, floor| station.release(floor));
+                // The strand comes before those who wait: what it has next at this processor competes with them.
                 if self.end_activity(strand) {
                     self.run(strand);
                 }
+                self.at_processor(processor, |station, floor| station.release(floor));
             }
         }
     }
@@ -318,8 +318,7 @@ impl Run<'_> {
     fn end_branch(&mut self, strand: u32) -> bool {
         let frame = self.strands.items[strand as usize].frame;
         let Some(&Frame { turns, parent, .. }) = self.frames.items.get(frame as usize) else {
-            self.end_strand(strand);
-            return false;
+            return self.end_strand(strand);
         };
         self.strands.items[strand as usize].frame = parent;
         if parent != NONE {
@@ -346,8 +345,7 @@ impl Run<'_> {
         let arrivals = &mut self.arrivals[frame as usize * network.joins_of_a_task + join.slot as usize];
         *arrivals += 1;
         if *arrivals != join.needed {
-            self.end_strand(strand);
-            return false;
+            return self.end_strand(strand);
         }
         self.follow(strand, &join.next)
     }

@@ -334,6 +334,7 @@ fn v15_example_of_the_language() {
         customers("Users", 3, 2.0, work("use", 0.1).calls("get", 1)),
         server("Web", [starts("get", "in")])
             .on("Ps")
+            .times(2.0)
             .graph(activities, [forks("in", &["ll", "rr"]), joins(&["ll", "rr"], 0, "out")])
             .replies("get", "out"),
         server("Disk", [entry("read", [work("r1", 0.2), work("r2", 0.1)])]),
