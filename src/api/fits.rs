@@ -48,8 +48,8 @@ pub(super) struct NewFitBody {
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
     assumed: IndexMap<String, f64>,
-    /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance; `none`
-    /// is plain least squares.
+    /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
+    /// `residual` always by the latter; `none` is plain least squares.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "auto")]
     weighting: Weighting,

@@ -49,6 +49,8 @@ enum WeightingArgument {
     /// By standard errors or weights of the trials; else each measure by its own residual variance.
     #[default]
     Auto,
+    /// Each measure by its own residual variance, whatever the trials say of their errors.
+    Residual,
     /// Plain least squares.
     None,
 }
@@ -91,6 +93,7 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
         trials: read_trials(&args.trials)?,
         weighting: match args.weighting {
             WeightingArgument::Auto => Weighting::Auto,
+            WeightingArgument::Residual => Weighting::Residual,
             WeightingArgument::None => Weighting::None,
         },
         confidence: args.confidence,

@@ -67,6 +67,9 @@ pub enum Weighting {
     /// By the standard errors or weights of the file; where it gives none, each measure by its own residual variance.
     #[default]
     Auto,
+    /// Each measure by its own residual variance, whatever the file says of its errors: right where standard errors within a
+    /// trial say little of the differences between trials, as on a machine whose speed drifts.
+    Residual,
     /// Plain least squares.
     None,
 }
@@ -219,7 +222,7 @@ impl Problem {
     /// Measured values that count: present, and not weighed with 0.
     pub fn n_observations(&self) -> usize {
         let cells = self.trials.trials.iter().flat_map(|t| t.measured.iter().flatten());
-        cells.filter(|m| self.weighting == Weighting::None || m.weight != Some(0.0)).count()
+        cells.filter(|m| self.weighting != Weighting::Auto || m.weight != Some(0.0)).count()
     }
 
     /// Checks everything that can be checked without solving the model.

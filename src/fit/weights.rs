@@ -7,7 +7,7 @@
 //! |---|---|
 //! | standard errors `se` | `1 / se²`; a missing one is the root mean square of the measure's others |
 //! | weights | as given; a missing one is the mean of the measure's others |
-//! | neither | `1 / s_k²`, `s_k² = Σ e² / n_k` the measure's own residual variance, iterated to a fixpoint |
+//! | neither, or anything under [`Weighting::Residual`] | `1 / s_k²`, `s_k² = Σ e² / n_k` the measure's own residual variance, iterated to a fixpoint |
 //! | anything, under [`Weighting::None`] | 1 |
 //!
 //! The third is the maximum-likelihood estimate of a diagonal `R` with one variance a measure (D. Bates and D. Watts,
@@ -156,8 +156,8 @@ fn source(problem: &Problem, measured: &[Measured]) -> WeightSource {
         Weighting::None => WeightSource::Unit,
         Weighting::Auto if measured.iter().any(|m| m.std_error.is_some()) => WeightSource::StandardErrors,
         Weighting::Auto if measured.iter().any(|m| m.weight.is_some()) => WeightSource::Weights,
-        Weighting::Auto if measured.len() > problem.estimate.len() => WeightSource::ResidualVariance,
-        Weighting::Auto => WeightSource::SharedResidualVariance,
+        _ if measured.len() > problem.estimate.len() => WeightSource::ResidualVariance,
+        _ => WeightSource::SharedResidualVariance,
     }
 }
 

@@ -9,13 +9,17 @@ use std::collections::HashMap;
 use super::SolveError;
 use crate::model::{Bindings, CallKind, Entry, Number, Post, Pre, Scalar, Task};
 
-/// The work of one phase of an entry whose activities were summed.
+/// The work of one phase of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct PhaseWork<S> {
     pub name: String,
     pub demand: S,
+    /// Whether some of the demand is not written as 0.
+    pub uses_processor: bool,
     pub think_time: S,
     pub cvsq: S,
+    /// Whether the numbers of calls are exact.
+    pub deterministic: bool,
     pub calls: Vec<(CallKind, String, S)>,
 }
 
@@ -104,8 +108,10 @@ impl<'a, S: Scalar> Walk<'a, S> {
         let mut work = PhaseWork {
             name: format!("{}_ph{}", self.entry.name, phase + 1),
             demand: zero,
+            uses_processor: false,
             think_time: zero,
             cvsq: S::from(1.0),
+            deterministic: false,
             calls: Vec::new(),
         };
         let (mut weighted, mut found) = (zero, false);
@@ -114,9 +120,10 @@ impl<'a, S: Scalar> Walk<'a, S> {
             found = true;
             let demand = visits * self.number(&activity.host_demand)?;
             work.demand += demand;
+            work.uses_processor |= !activity.host_demand.is(0.0);
             weighted += demand * self.number(&activity.host_demand_cvsq)?;
             work.think_time += visits * self.number(&activity.think_time)?;
-            for call in &activity.calls {
+            for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
                 let mean = visits * self.number(&call.mean)?;
                 match work.calls.iter_mut().find(|(kind, dest, _)| *kind == call.kind && *dest == call.dest) {
                     Some((_, _, sum)) => *sum += mean,

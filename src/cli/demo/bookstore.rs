@@ -16,7 +16,10 @@ const TRACE: &str = include_str!("../../../examples/bookstore/browse-products.lo
 
 /// Posts the trace, shows the structure found in it, and solves the model.
 pub(super) async fn show(client: &Client) -> Result<(), Failure> {
-    println!("\nBookstore: the trace of one BrowseProducts (Israr et al. 2005), {} events", TRACE.lines().count());
+    println!(
+        "\nBookstore: the trace of one BrowseProducts (Israr et al. 2005), {} events",
+        TRACE.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#')).count()
+    );
     let system = client.post("/v1/systems", "application/json", json!({"name": "bookstore"}).to_string().as_bytes()).await?;
     let system = text(&system, "id")?;
     let trace = client.post(&format!("/v1/systems/{system}/traces?format=same"), "text/plain", TRACE.as_bytes()).await?;

@@ -38,7 +38,8 @@ pub(super) async fn show(client: &Client, out: &Path) -> Result<(), Failure> {
     let trials = client.post(&format!("/v1/systems/{system}/trials"), "text/csv", lower.to_csv().as_bytes()).await?;
     let request = json!({
         "trials": text(&trials, "id")?,
-        "estimate": {"cpu_s": {"start": 0.01, "min": 0}, "log_cpu_s": {"start": 0.001, "min": 0}, "disk_s": {"start": 0.001, "min": 0}},
+        "estimate": {"cpu_s": {"start": 0.01, "min": 0}, "log_s": {"start": 0.001, "min": 0}},
+        "weighting": "residual",
         "confidence": 0.95
     });
     let accepted =

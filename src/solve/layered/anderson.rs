@@ -23,6 +23,11 @@ const RANK_TOLERANCE: f64 = 1e-9;
 const GROWTH_LIMIT: f64 = 4.0;
 /// Step after the memory was dropped.
 const CAUTIOUS_STEP: f64 = 0.4;
+/// Such steps after the memory was first dropped; they double each time, since where the map expands, as it does far from the
+/// solution, extrapolation leads back and only plain steps lead out.
+const FIRST_CAUTION: usize = 1;
+/// Doublings of their number.
+const LAST_DOUBLING: usize = 6;
 
 /// The memory of an accelerated iteration.
 pub(super) struct Anderson<S> {
@@ -30,22 +35,21 @@ pub(super) struct Anderson<S> {
     differences: VecDeque<(Vec<S>, Vec<S>)>,
     best: f64,
     cautious: usize,
+    n_forgotten: usize,
 }
 
 impl<S: Scalar> Anderson<S> {
     /// An empty memory; the first `cautious` steps are short and plain.
     pub fn new(cautious: usize) -> Self {
-        Self { last: None, differences: VecDeque::new(), best: f64::INFINITY, cautious }
+        Self { last: None, differences: VecDeque::new(), best: f64::INFINITY, cautious, n_forgotten: 0 }
     }
 
     /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
     pub fn next(&mut self, x: &[S], image: &[S], residual: f64) -> Vec<S> {
         let f: Vec<S> = image.iter().zip(x).map(|(&g, &x)| g - x).collect();
         if residual > GROWTH_LIMIT * self.best {
-            self.differences.clear();
-            self.last = None;
+            self.forget();
             self.best = residual;
-            self.cautious = self.cautious.max(2);
         }
         self.best = self.best.min(residual);
         if let Some((last_f, last_g)) = &self.last {
@@ -67,6 +71,14 @@ impl<S: Scalar> Anderson<S> {
             next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
         }
         next
+    }
+
+    /// Drops the memory after an extrapolation that was not followed: what it would learn from the next step would be wrong.
+    pub fn forget(&mut self) {
+        self.differences.clear();
+        self.last = None;
+        self.n_forgotten += 1;
+        self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
     }
 
     fn coefficients(&self, f: &[S], image: &[S]) -> Option<DVector<f64>> {

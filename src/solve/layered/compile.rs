@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::super::{SolveError, activities};
+use super::super::{
+    SolveError,
+    activities::{self, PhaseWork},
+};
 use crate::model::{Activity, Bindings, CallKind, CallOrder, Model, Number, ProcessorScheduling, Scalar, TaskScheduling};
 
 /// The compiled network.
@@ -61,6 +64,9 @@ pub(super) struct Node<S> {
     pub phase: usize,
     /// Time on the processor for one execution, at the processor's speed.
     pub demand: S,
+    /// Whether it visits its processor: a demand that is written as 0 does not, one of a parameter does, even at 0, so that
+    /// the solution and its derivatives are continuous there.
+    pub uses_processor: bool,
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,
@@ -329,8 +335,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             for entry in &task.entries {
                 if entry.start_activity.is_some() {
                     for (phase, work) in activities::as_phases(task, entry, self.values, NAME)? {
-                        let slot = self.add_node(entry_index, phase, &work.name, work.demand, work.think_time, work.cvsq, false)?;
-                        self.add_calls(slot, &work.calls)?;
+                        self.add_node(entry_index, phase, &work)?;
                     }
                 }
                 for phase in &entry.phases {
@@ -344,30 +349,24 @@ impl<'a, S: Scalar> Compiler<'a, S> {
 
     fn phase(&mut self, entry: usize, phase: usize, activity: &Activity) -> Result<(), SolveError> {
         let what = |quantity: &str| format!("{quantity} of phase {} of entry \"{}\"", phase + 1, self.net.entries[entry].name);
-        let demand = self.number(&activity.host_demand, || what("host demand"))?;
-        let think_time = self.number(&activity.think_time, || what("think time"))?;
-        let cvsq = self.number(&activity.host_demand_cvsq, || what("squared coefficient of variation"))?;
         let mut calls = Vec::new();
-        for call in &activity.calls {
+        for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
             let element = || format!("call from entry \"{}\" to \"{}\"", self.net.entries[entry].name, call.dest);
             calls.push((call.kind, call.dest.clone(), self.number(&call.mean, element)?));
         }
-        let deterministic = activity.call_order == CallOrder::Deterministic;
-        let slot = self.add_node(entry, phase, &activity.name, demand, think_time, cvsq, deterministic)?;
-        self.add_calls(slot, &calls)
+        let work = PhaseWork {
+            name: activity.name.clone(),
+            demand: self.number(&activity.host_demand, || what("host demand"))?,
+            uses_processor: !activity.host_demand.is(0.0),
+            think_time: self.number(&activity.think_time, || what("think time"))?,
+            cvsq: self.number(&activity.host_demand_cvsq, || what("squared coefficient of variation"))?,
+            deterministic: activity.call_order == CallOrder::Deterministic,
+            calls,
+        };
+        self.add_node(entry, phase, &work)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the numbers of one phase, each named where it is passed")]
-    fn add_node(
-        &mut self,
-        entry: usize,
-        phase: usize,
-        name: &str,
-        demand: S,
-        think_time: S,
-        cvsq: S,
-        deterministic: bool,
-    ) -> Result<usize, SolveError> {
+    fn add_node(&mut self, entry: usize, phase: usize, work: &PhaseWork<S>) -> Result<(), SolveError> {
         let task = self.net.entries[entry].task;
         let processor = &self.model.processors[self.net.tasks[task].processor];
         let speed = self.number(&processor.speed_factor, || format!("speed factor of processor \"{}\"", processor.name))?;
@@ -375,7 +374,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             return Err(unusable(format!("processor \"{}\"", processor.name), "the speed factor must be > 0"));
         }
         if self.net.entries[entry].phases[phase].is_some() {
-            return Err(unusable(format!("activity \"{name}\""), "the entry has this phase twice"));
+            return Err(unusable(format!("activity \"{}\"", work.name), "the entry has this phase twice"));
         }
         let index = self.net.nodes.len();
         self.net.entries[entry].phases[phase] = Some(index);
@@ -383,17 +382,18 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             entry,
             task,
             phase,
-            demand: demand / speed,
-            think_time,
-            cvsq,
-            deterministic,
+            demand: work.demand / speed,
+            uses_processor: work.uses_processor,
+            think_time: work.think_time,
+            cvsq: work.cvsq,
+            deterministic: work.deterministic,
             slices: S::from(1.0),
             n_sync: S::from(0.0),
             host_arc: None,
             calls: Vec::new(),
             sends: Vec::new(),
         });
-        Ok(index)
+        self.add_calls(index, &work.calls)
     }
 
     /// Adds the node's calls and, once their number is known, its visits to the processor.
@@ -401,9 +401,6 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let mut total = S::from(0.0);
         let mut n_sync = S::from(0.0);
         for (kind, dest, mean) in calls {
-            if *mean == S::from(0.0) && mean.derivatives().is_empty() {
-                continue;
-            }
             let from = self.net.entries[self.net.nodes[node].entry].name.clone();
             let target = self.destination(dest, || format!("call from entry \"{from}\""))?;
             total += *mean;
@@ -419,7 +416,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         }
         self.net.nodes[node].slices = total + 1.0;
         self.net.nodes[node].n_sync = n_sync;
-        if self.net.nodes[node].demand > 0.0 {
+        if self.net.nodes[node].uses_processor {
             let station = self.net.tasks[self.net.nodes[node].task].processor;
             let arc =
                 Arc { source: Source::Held(node), station, target: None, visits: total + 1.0, via: None, leg_probability: S::from(1.0) };

@@ -56,6 +56,8 @@ const CAUTIOUS_STEPS_AGAIN: usize = 40;
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 /// How far an extrapolated unknown may be from its image, as a factor.
 const TRUST_FACTOR: f64 = 2.0;
+/// Waits above this fraction of the longest one decide whether an extrapolation was held back.
+const CONSIDERABLE_WAIT: f64 = 1e-2;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 
@@ -175,7 +177,9 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
                 break;
             }
             let next = acceleration.next(&point.unknowns(), &image.unknowns(), change);
-            point.set(&next, &image);
+            if point.set(&next, &image) == Held::Back {
+                acceleration.forget();
+            }
         }
         self.record.converged &= converged;
         self.trace.stages.push(point.settled());
@@ -253,19 +257,34 @@ impl<S: Scalar> Point<S> {
     }
 
     /// Sets all unknowns from one row, held near the `image` from which it was extrapolated.
-    fn set(&mut self, row: &[S], image: &Self) {
+    fn set(&mut self, row: &[S], image: &Self) -> Held {
         let stations = self.stations.iter_mut().flat_map(|s| s.removal.iter_mut().chain(&mut s.boost).chain([&mut s.excess]));
         let unknowns = self.waits.wait.iter_mut().chain(&mut self.waits.probability).chain(stations);
-        for ((unknown, &value), near) in unknowns.zip(row).zip(image.unknowns()) {
-            *unknown = if value < near / TRUST_FACTOR {
-                near / TRUST_FACTOR
-            } else if value > near * TRUST_FACTOR {
-                near * TRUST_FACTOR
+        let longest = image.waits.wait.iter().fold(0.0_f64, |m, w| m.max(w.value()));
+        let mut held = Held::Not;
+        for (i, ((unknown, &value), near)) in unknowns.zip(row).zip(image.unknowns()).enumerate() {
+            let (least, most) = (near / TRUST_FACTOR, near * TRUST_FACTOR);
+            let inside = value >= least && value <= most;
+            *unknown = if value < least {
+                least
+            } else if value > most {
+                most
             } else {
                 value
             };
+            if !inside && i < image.waits.wait.len() && near > CONSIDERABLE_WAIT * longest {
+                held = Held::Back;
+            }
         }
+        held
     }
+}
+
+/// Whether an extrapolation was held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Back,
+    Not,
 }
 
 /// Largest change from `old` to `new`, each value over its `scale`, each derivative over the steepest one (or 1).

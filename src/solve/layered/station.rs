@@ -232,7 +232,7 @@ impl<'a, S: Scalar> StationSweep<'a, S> {
         let mut busy = zero;
         for x in 0..n {
             let it = &self.visits[x];
-            if it.rate <= 0.0 {
+            if it.rate <= 0.0 && it.rate.derivatives().is_empty() {
                 continue;
             }
             let seen = self.sweep.populations.seen(self.sweep.net, self.sweep.exclusion, me.arc, it.arc);

@@ -5,7 +5,7 @@
 //! mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
 
 use super::{
-    compile::{Net, Source},
+    compile::Source,
     exclusion::kin_of,
     flow::first_phase,
     station::{Layout, Sweep},

@@ -95,7 +95,7 @@ fn a_lone_customer_never_waits() {
 /// Machine repair with one repairer: exact by the exact solver, near by the layered one.
 #[test]
 fn one_queue_is_close_to_machine_repair() {
-    for (n, think) in [(2, 1.0), (5, 4.0), (20, 10.0), (50, 40.0)] {
+    for (n, think) in [(2, 1.0), (5, 4.0), (20, 10.0), (50, 40.0), (50, 45.0), (200, 190.0), (1000, 10.0)] {
         let model = model([], [customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)), server("s", [serves("e", 1.0)])]);
         let exact = solve(&model, &Bindings::new(), &SolveOptions { solver: Solver::Exact, ..SolveOptions::default() }).unwrap();
         assert_eq!(exact.solver, "exact");
