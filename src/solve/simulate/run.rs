@@ -161,6 +161,8 @@ pub(super) struct Run<'n> {
     pub(super) servers: Vec<Server>,
     /// Random numbers of each task.
     pub(super) streams: Vec<Stream>,
+    /// Strands to be run after the one at hand and what it makes ready.
+    pub(super) behind: Vec<u32>,
     /// Events so far.
     pub(super) events: u64,
     /// Branches of the fork at hand.
@@ -198,6 +200,7 @@ impl<'n> Run<'n> {
             parked: vec![Vec::new(); network.joins.len()],
             ready: VecDeque::new(),
             servers: network.tasks.iter().map(Server::new).collect(),
+            behind: Vec::new(),
             streams: (0..number(network.tasks.len())).map(|t| law::stream(seed, replication, t)).collect(),
             events: 0,
             branches: Vec::new(),
@@ -242,8 +245,10 @@ impl<'n> Run<'n> {
 
     /// Runs every strand that is ready at this instant.
     fn settle(&mut self) -> Result<(), SolveError> {
+        self.ready.extend(self.behind.drain(..));
         while let Some(strand) = self.ready.pop_front() {
             self.run(strand);
+            self.ready.extend(self.behind.drain(..));
         }
         match self.failure.take() {
             Some(failure) => Err(*failure),

@@ -220,7 +220,7 @@ impl Run<'_> {
         law::uniform(&mut self.streams[task as usize]) < 0.5
     }
 
-    /// As [`Run::reply_behind`], and puts the strand behind the caller there.
+    /// As [`Run::reply_behind`], and puts the strand behind there.
     fn reply_and_yield(&mut self, strand: u32, instance: u32) -> bool {
         let behind = self.reply_behind(strand, instance);
         if behind {

@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::solve::simulate::{
-    bind::unusable,
+    bind::{Count, unusable},
     law,
     network::TaskKind,
     run::{Instance, NONE, Resume, Run},
@@ -44,13 +44,26 @@ impl Run<'_> {
             if let Some(forwarding) = list.iter().find(|f| drawn < f.cumulative) {
                 let urgency = network.entries[forwarding.entry as usize].priority + network.tasks[task as usize].priority;
                 let (entry, origin) = (forwarding.entry, forwarding.origin);
-                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
+                self.forward(task, Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
                 return None;
             }
         }
         self.strands.items[caller as usize].resume = Resume::Slice;
         self.ready.push_back(caller);
         Some(caller)
+    }
+
+    /// Task `from` passes a request on. Where a thread of several on the same processor accepts it at once, a fair coin
+    /// decides whether that comes first, or what the forwarder's own thread does next.
+    fn forward(&mut self, from: u32, request: Request) {
+        let network = self.network;
+        let n_ready = self.ready.len();
+        let to = &network.tasks[network.entries[request.entry as usize].task as usize];
+        self.deliver(request);
+        let contends = to.threads != Count::Finite(1) && to.processor == network.tasks[from as usize].processor;
+        if contends && self.ready.len() > n_ready && law::uniform(&mut self.streams[from as usize]) < 0.5 {
+            self.behind.extend(self.ready.pop_back());
+        }
     }
 
     /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
