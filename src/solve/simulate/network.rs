@@ -65,6 +65,10 @@ pub(super) struct OriginTask {
     pub(super) name: String,
     pub(super) copies: f64,
     pub(super) is_reference: bool,
+    /// Whether its busy threads are those of its entries.
+    pub(super) sums_levels: bool,
+    /// Whether its cycles are the completions of its entries.
+    pub(super) sums_cycles: bool,
 }
 
 /// An entry of the model.
@@ -97,7 +101,6 @@ pub(super) struct Processor {
     pub(super) origin: u32,
     pub(super) servers: Count,
     pub(super) discipline: Discipline,
-    pub(super) speed: f64,
 }
 
 /// How a processor serves.
@@ -229,7 +232,7 @@ pub(super) struct Activity {
     pub(super) think: f64,
     /// Whether there is demand.
     pub(super) has_demand: bool,
-    /// Law of a slice, in processor time.
+    /// Law of a slice, in time on one server.
     pub(super) slice: Law,
     pub(super) order: CallOrder,
     pub(super) calls: Range<u32>,

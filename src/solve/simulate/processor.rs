@@ -26,8 +26,8 @@ pub(super) struct Job {
     since: f64,
     /// Order of arrival, kept through preemption.
     order: u64,
-    /// Number of the task, over all copies.
-    pub(super) task: u32,
+    /// Processor that its task runs on.
+    pub(super) processor: u32,
     /// Rank of the task at the processor; 0 is most urgent.
     pub(super) rank: u32,
     /// Group and task within it, under fair shares.
@@ -143,6 +143,7 @@ impl Station {
     }
 
     /// Begins or resumes the service of a job on a server that is counted busy.
+    #[inline]
     fn start(&mut self, floor: &mut Floor<'_>, strand: u32) {
         let now = floor.now;
         let job = &mut floor.jobs[strand as usize];

@@ -161,6 +161,8 @@ pub(super) struct Run<'n> {
     pub(super) servers: Vec<Server>,
     /// Random numbers of each task.
     pub(super) streams: Vec<Stream>,
+    /// Strands to be run after the one at hand and what it makes ready.
+    pub(super) behind: Vec<u32>,
     /// Events so far.
     pub(super) events: u64,
     /// Branches of the fork at hand.
@@ -168,7 +170,7 @@ pub(super) struct Run<'n> {
     /// Order of requests.
     pub(super) requests: u64,
     /// Why the run cannot go on.
-    pub(super) failure: Option<SolveError>,
+    failure: Option<Box<SolveError>>,
     stations: Vec<Station>,
     jobs: Vec<Job>,
     source_streams: Vec<Stream>,
@@ -198,6 +200,7 @@ impl<'n> Run<'n> {
             parked: vec![Vec::new(); network.joins.len()],
             ready: VecDeque::new(),
             servers: network.tasks.iter().map(Server::new).collect(),
+            behind: Vec::new(),
             streams: (0..number(network.tasks.len())).map(|t| law::stream(seed, replication, t)).collect(),
             events: 0,
             branches: Vec::new(),
@@ -242,11 +245,13 @@ impl<'n> Run<'n> {
 
     /// Runs every strand that is ready at this instant.
     fn settle(&mut self) -> Result<(), SolveError> {
+        self.ready.extend(self.behind.drain(..));
         while let Some(strand) = self.ready.pop_front() {
             self.run(strand);
+            self.ready.extend(self.behind.drain(..));
         }
         match self.failure.take() {
-            Some(failure) => Err(failure),
+            Some(failure) => Err(*failure),
             None => Ok(()),
         }
     }
@@ -258,7 +263,7 @@ impl<'n> Run<'n> {
         }
         self.now = time;
         self.events += 1;
-        self.step();
+        self.steps += 1;
         if timer >= self.timers.first_strand {
             self.strand_timer(timer - self.timers.first_strand);
         } else if timer >= self.timers.first_source {
@@ -278,22 +283,27 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Counts a step towards the limit at one instant.
+    /// Counts a step towards the limit at one instant. Whether the run has failed.
     #[inline]
-    pub(super) fn step(&mut self) {
+    pub(super) fn step(&mut self) -> bool {
         self.steps += 1;
-        if self.steps > STEPS_LIMIT && self.failure.is_none() {
-            self.ready.clear();
-            let reason =
-                format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
-            self.failure = Some(SolveError::Unusable { element: "model".into(), reason });
+        if self.steps > STEPS_LIMIT {
+            self.fail_circling();
         }
+        self.failure.is_some()
     }
 
-    /// Whether the run has failed.
-    #[inline]
-    pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some()
+    #[cold]
+    fn fail_circling(&mut self) {
+        self.ready.clear();
+        let reason = format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
+        self.fail(SolveError::Unusable { element: "model".into(), reason });
+    }
+
+    /// The run cannot go on; the first reason counts.
+    #[cold]
+    pub(super) fn fail(&mut self, error: SolveError) {
+        self.failure.get_or_insert(Box::new(error));
     }
 
     fn open_arrival(&mut self, source: u32) {
@@ -303,7 +313,8 @@ impl<'n> Run<'n> {
         let origin = NONE;
         self.deliver(Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, order: 0, is_open: true });
         if self.statistics.population() > POPULATION_LIMIT {
-            self.failure = Some(self.unbounded());
+            let error = self.unbounded();
+            self.fail(error);
         }
     }
 
@@ -323,8 +334,7 @@ impl<'n> Run<'n> {
     /// Processor that the strand's task runs on.
     #[inline]
     pub(super) fn processor_of(&self, strand: u32) -> u32 {
-        let task = self.jobs[strand as usize].task;
-        self.network.tasks[task as usize].processor
+        self.jobs[strand as usize].processor
     }
 
     /// Lets the strand be run after `delay`.
@@ -343,7 +353,7 @@ impl<'n> Run<'n> {
         }
         let spec = &self.network.tasks[task as usize];
         let job = &mut self.jobs[place as usize];
-        job.task = task;
+        job.processor = spec.processor;
         job.rank = spec.rank;
         job.group = spec.group;
         place

@@ -112,6 +112,7 @@ impl Layout {
 struct Level {
     value: f64,
     since: f64,
+    integral: f64,
 }
 
 /// The present row, and what the integrals in it integrate.
@@ -121,20 +122,28 @@ pub(super) struct Statistics {
     pub(super) layout: Layout,
     row: Vec<f64>,
     levels: Vec<Level>,
+    /// Places that are added, at the end of a row, to other places.
+    sums: Vec<(usize, usize)>,
 }
 
 impl Statistics {
     /// An empty row.
     pub(super) fn new(origins: &Origins) -> Self {
         let layout = Layout::new(origins);
-        Self { layout, row: vec![0.0; layout.width()], levels: vec![Level::default(); layout.n_levels()] }
+        let mut sums = Vec::new();
+        for (e, entry) in origins.entries.iter().enumerate() {
+            let task = &origins.tasks[entry.task];
+            sums.extend(task.sums_levels.then(|| (layout.entry_level(e), layout.task_level(entry.task))));
+            sums.extend(task.sums_cycles.then(|| (layout.completions(e), layout.cycles(entry.task))));
+        }
+        Self { layout, row: vec![0.0; layout.width()], levels: vec![Level::default(); layout.n_levels()], sums }
     }
 
     /// Changes the number that is integrated at `level` by `change`.
     #[inline]
     pub(super) fn shift(&mut self, level: usize, now: f64, change: f64) {
         let l = &mut self.levels[level];
-        self.row[level] += l.value * (now - l.since);
+        l.integral += l.value * (now - l.since);
         l.value += change;
         l.since = now;
     }
@@ -170,6 +179,10 @@ impl Statistics {
     pub(super) fn cut(&mut self, now: f64, rows: &mut Vec<f64>) {
         for level in 0..self.levels.len() {
             self.shift(level, now, 0.0);
+            self.row[level] = std::mem::take(&mut self.levels[level].integral);
+        }
+        for &(from, to) in &self.sums {
+            self.row[to] += self.row[from];
         }
         rows.extend_from_slice(&self.row);
         self.row.fill(0.0);

@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 
 use super::{
     law,
-    network::{Next, Processor},
+    network::Next,
     run::{Frame, NONE, Resume, Run},
 };
 use crate::model::CallOrder;
@@ -18,8 +18,7 @@ impl Run<'_> {
     /// Runs a strand until it waits or ends.
     pub(super) fn run(&mut self, strand: u32) {
         loop {
-            self.step();
-            if self.has_failed() {
+            if self.step() {
                 return;
             }
             let goes_on = match self.strands.items[strand as usize].resume {
@@ -46,6 +45,7 @@ impl Run<'_> {
         self.strands.items[strand as usize].resume = resume;
     }
 
+    #[inline]
     fn enter(&mut self, strand: u32, activity: u32) {
         let strand = &mut self.strands.items[strand as usize];
         strand.activity = activity;
@@ -70,6 +70,7 @@ impl Run<'_> {
         true
     }
 
+    #[inline]
     fn start(&mut self, strand: u32) -> bool {
         let network = self.network;
         let now = self.now;
@@ -89,6 +90,7 @@ impl Run<'_> {
         true
     }
 
+    #[inline]
     fn slice(&mut self, strand: u32) -> bool {
         let network = self.network;
         let this = &mut self.strands.items[strand as usize];
@@ -100,14 +102,8 @@ impl Run<'_> {
         this.resume = Resume::Service;
         let work = activity.slice.draw(&mut self.streams[activity.task as usize]);
         let processor = network.tasks[activity.task as usize].processor;
-        let speed = self.speed(processor);
-        self.at_processor(processor, |station, floor| station.arrive(floor, strand, work / speed));
+        self.at_processor(processor, |station, floor| station.arrive(floor, strand, work));
         false
-    }
-
-    fn speed(&self, processor: u32) -> f64 {
-        let spec: &Processor = &self.network.processors[processor as usize];
-        spec.speed
     }
 
     /// The service of a slice ended on `processor`, whose server the strand still has.
@@ -118,7 +114,7 @@ impl Run<'_> {
                 self.send(strand, call);
                 let activity = self.strands.items[strand as usize].activity;
                 let activity = &network.activities[activity as usize];
-                let work = activity.slice.draw(&mut self.streams[activity.task as usize]) / self.speed(processor);
+                let work = activity.slice.draw(&mut self.streams[activity.task as usize]);
                 self.at_processor(processor, |station, floor| station.extend(floor, strand, work));
             }
             Some(call) => {
@@ -224,7 +220,7 @@ impl Run<'_> {
         law::uniform(&mut self.streams[task as usize]) < 0.5
     }
 
-    /// As [`Run::reply_behind`], and puts the strand behind the caller there.
+    /// As [`Run::reply_behind`], and puts the strand behind there.
     fn reply_and_yield(&mut self, strand: u32, instance: u32) -> bool {
         let behind = self.reply_behind(strand, instance);
         if behind {

@@ -1,12 +1,10 @@
-//! Customers: they think, pick an entry, and cycle.
+//! Customers: think, pick an entry, cycle.
 
-use super::{
-    super::{
-        law,
-        network::TaskKind,
-        run::{Instance, NONE, Resume, Run},
-    },
-    limit,
+use super::limit;
+use crate::solve::simulate::{
+    law,
+    network::TaskKind,
+    run::{Instance, NONE, Resume, Run},
 };
 
 impl Run<'_> {
@@ -44,7 +42,8 @@ impl Run<'_> {
     }
 
     /// A customer thinks before its next cycle. Whether it goes on at once.
-    pub(super) fn think(&mut self, strand: u32, task: u32) -> bool {
+    #[inline]
+    pub(in crate::solve::simulate) fn think(&mut self, strand: u32, task: u32) -> bool {
         let delay = self.network.tasks[task as usize].think.draw(&mut self.streams[task as usize]);
         if delay > 0.0 {
             self.wake_after(strand, delay);
@@ -71,7 +70,7 @@ impl Run<'_> {
         this.since = self.now;
         this.n_strands = 1;
         self.strands.items[strand as usize].resume = Resume::Begin;
-        self.shift_busy(number, entry, 1.0);
+        self.shift_entry(entry, 1.0);
         true
     }
 }

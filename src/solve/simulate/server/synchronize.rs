@@ -1,11 +1,31 @@
-//! Joins of activities of several entries: the first to arrive wait, the last goes on, and all get their replies.
+//! Tasks that join activities of several entries.
 
-use super::{
-    super::run::{Instance, NONE, Run},
-    State,
-};
+use super::State;
+use crate::solve::simulate::run::{Instance, NONE, Run};
 
 impl Run<'_> {
+    /// A synchronizing task is busy from the first acceptance until the joined work ends.
+    pub(in crate::solve::simulate) fn open_synchronizing(&mut self, task: u32, entry: u32) {
+        self.shift_entry(entry, 1.0);
+        if let State::Synchronizing { closed, .. } = &self.servers[task as usize].state
+            && closed.is_empty()
+        {
+            let level = self.statistics.layout.task_level(self.network.tasks[task as usize].origin as usize);
+            self.statistics.shift(level, self.now, 1.0);
+        }
+    }
+
+    pub(in crate::solve::simulate) fn serve_synchronizing(&mut self, task: u32) {
+        let State::Synchronizing { is_busy, closed, queue } = &mut self.servers[task as usize].state else { return };
+        if *is_busy {
+            return;
+        }
+        if let Some(request) = queue.take_first(|r| !closed.contains(&r.entry)) {
+            *is_busy = true;
+            self.accept(&request);
+        }
+    }
+
     /// A strand arrives at a join of activities of several entries: all but the last wait there with their entries closed.
     pub(in crate::solve::simulate) fn arrive_at_external_join(&mut self, strand: u32, number: u32) -> bool {
         let network = self.network;
@@ -36,14 +56,14 @@ impl Run<'_> {
         false
     }
 
-    fn join_partner(&mut self, instance: u32, partner: u32) {
+    pub(in crate::solve::simulate) fn join_partner(&mut self, instance: u32, partner: u32) {
         let rest = self.instances.items[instance as usize].partner;
         self.instances.items[partner as usize].partner = rest;
         self.instances.items[instance as usize].partner = partner;
     }
 
     /// The work of an instance of a synchronizing task is over, and that of the instances joined with it.
-    pub(super) fn end_synchronizing(&mut self, number: u32) {
+    pub(in crate::solve::simulate) fn end_synchronizing(&mut self, number: u32) {
         let Instance { entry, task, mut partner, .. } = self.instances.items[number as usize];
         self.shift_entry(entry, -1.0);
         self.count_cycle(task);

@@ -10,13 +10,14 @@
 //! acceptance of the unlock, beside the unlock's own service; a writer after a writer begins when that service is over.
 
 mod customer;
-mod join;
+mod instance;
+mod lock;
+mod synchronize;
 
 use std::collections::VecDeque;
 
 use super::{
-    bind::{Count, unusable},
-    law,
+    bind::Count,
     network::{Entry, Role, Task, TaskKind},
     queue::Queue,
     run::{Instance, NONE, Resume, Run},
@@ -189,20 +190,16 @@ impl Server {
 }
 
 impl Run<'_> {
-    /// Changes the number of busy threads of a task and of an entry.
-    fn shift_busy(&mut self, task: u32, entry: u32, change: f64) {
-        let level = self.statistics.layout.task_level(self.network.tasks[task as usize].origin as usize);
-        self.statistics.shift(level, self.now, change);
-        self.shift_entry(entry, change);
-    }
-
-    fn shift_entry(&mut self, entry: u32, change: f64) {
+    /// Changes the number of busy threads of an entry.
+    #[inline]
+    pub(in crate::solve::simulate) fn shift_entry(&mut self, entry: u32, change: f64) {
         let level = self.statistics.layout.entry_level(self.network.entries[entry as usize].origin as usize);
         self.statistics.shift(level, self.now, change);
     }
 
     /// A strand makes call number `call`.
-    pub(super) fn send(&mut self, strand: u32, call: u32) {
+    #[inline]
+    pub(in crate::solve::simulate) fn send(&mut self, strand: u32, call: u32) {
         let network = self.network;
         let spec = &network.calls[call as usize];
         let caller = if spec.is_sync { strand } else { NONE };
@@ -212,14 +209,16 @@ impl Run<'_> {
     }
 
     /// Sum of the sender's and the entry's priority.
-    fn urgency(&self, strand: u32, entry: u32) -> f64 {
+    #[inline]
+    pub(in crate::solve::simulate) fn urgency(&self, strand: u32, entry: u32) -> f64 {
         let instance = self.strands.items[strand as usize].instance;
         let task = self.instances.items[instance as usize].task;
         self.network.entries[entry as usize].priority + self.network.tasks[task as usize].priority
     }
 
     /// A request arrives at its task.
-    pub(super) fn deliver(&mut self, mut request: Request) {
+    #[inline]
+    pub(in crate::solve::simulate) fn deliver(&mut self, mut request: Request) {
         let network = self.network;
         let entry = &network.entries[request.entry as usize];
         if request.caller == NONE && self.is_lost(&request, entry) {
@@ -240,7 +239,7 @@ impl Run<'_> {
     }
 
     /// Counts an asynchronous or open request, and whether it found no place.
-    fn is_lost(&mut self, request: &Request, entry: &Entry) -> bool {
+    pub(in crate::solve::simulate) fn is_lost(&mut self, request: &Request, entry: &Entry) -> bool {
         let layout = self.statistics.layout;
         let place = if request.is_open { layout.open_lost(entry.origin as usize) } else { layout.lost(request.origin as usize) };
         self.statistics.count(place + 1);
@@ -255,14 +254,14 @@ impl Run<'_> {
     }
 
     /// The service of a request begins.
-    fn accept(&mut self, request: &Request) {
+    pub(in crate::solve::simulate) fn accept(&mut self, request: &Request) {
         let task = self.network.entries[request.entry as usize].task;
         if !request.is_open {
             let place = self.statistics.layout.waiting(request.origin as usize);
             self.statistics.tally(place, self.now - request.sent);
         }
         if self.network.tasks[task as usize].kind != TaskKind::Synchronizing {
-            self.shift_busy(task, request.entry, 1.0);
+            self.shift_entry(request.entry, 1.0);
         } else {
             self.open_synchronizing(task, request.entry);
         }
@@ -293,166 +292,8 @@ impl Run<'_> {
         }
     }
 
-    /// A writer's unlock lets the readers in at once, where no writer waits.
-    fn accept_write_unlock(&mut self, instance: u32, task: u32) {
-        let State::RwLock { writes, .. } = &self.servers[task as usize].state else { return };
-        if writes.len() > 0 {
-            self.instances.items[instance as usize].holds_lock = true;
-            return;
-        }
-        self.give_back(task, Role::WriteUnlock);
-        self.serve_role(task, Role::ReadLock);
-    }
-
-    /// Accepts who waits for a read-write lock in order of arrival.
-    fn serve_after_reader(&mut self, task: u32) {
-        loop {
-            let State::RwLock { limit, readers, writer, reads, writes } = &self.servers[task as usize].state else { return };
-            let order = |queue: &Queue<Request>| queue.first().map_or(u64::MAX, |r| r.order);
-            let reader_is_next = order(reads) < order(writes);
-            let is_free = writer.is_none() && if reader_is_next { readers.len() < *limit } else { readers.is_empty() };
-            let role = if reader_is_next { Role::ReadLock } else { Role::WriteLock };
-            let Some(queue) = self.servers[task as usize].queue(role).filter(|_| is_free) else { return };
-            let Some(request) = queue.pop(&mut self.streams[task as usize]) else { return };
-            let State::RwLock { readers, writer, .. } = &mut self.servers[task as usize].state else { return };
-            if reader_is_next {
-                readers.push_back(self.now);
-            } else {
-                *writer = Some(self.now);
-            }
-            self.accept(&request);
-        }
-    }
-
-    /// A synchronizing task is busy from the first acceptance until the joined work ends.
-    fn open_synchronizing(&mut self, task: u32, entry: u32) {
-        self.shift_entry(entry, 1.0);
-        if let State::Synchronizing { closed, .. } = &self.servers[task as usize].state
-            && closed.is_empty()
-        {
-            let level = self.statistics.layout.task_level(self.network.tasks[task as usize].origin as usize);
-            self.statistics.shift(level, self.now, 1.0);
-        }
-    }
-
-    /// Takes the time of a phase of an instance, and begins the next.
-    pub(super) fn end_phase(&mut self, instance: u32, phase: usize) {
-        let this = &mut self.instances.items[instance as usize];
-        let time = self.now - this.since;
-        this.since = self.now;
-        let origin = self.network.entries[this.entry as usize].origin as usize;
-        self.statistics.tally_phase(origin, phase, time);
-    }
-
-    /// Phase 1 of an instance is over: the caller goes on, or the request is forwarded. Returns the caller that goes on.
-    pub(super) fn reply(&mut self, instance: u32) -> Option<u32> {
-        let network = self.network;
-        let this = &mut self.instances.items[instance as usize];
-        this.has_replied = true;
-        let Instance { entry, task, caller, is_open, is_async, sent, .. } = *this;
-        let spec = &network.entries[entry as usize];
-        if is_open {
-            let place = self.statistics.layout.open(spec.origin as usize);
-            self.statistics.tally(place, self.now - sent);
-        }
-        if is_async {
-            self.servers[task as usize].occupied -= 1;
-            self.statistics.shift(self.statistics.layout.population(), self.now, -1.0);
-        }
-        if caller == NONE {
-            return None;
-        }
-        self.instances.items[instance as usize].caller = NONE;
-        if !spec.forwardings.is_empty() {
-            let drawn = law::uniform(&mut self.streams[task as usize]);
-            let list = &network.forwardings[spec.forwardings.start as usize..spec.forwardings.end as usize];
-            if let Some(forwarding) = list.iter().find(|f| drawn < f.cumulative) {
-                let urgency = network.entries[forwarding.entry as usize].priority + network.tasks[task as usize].priority;
-                let (entry, origin) = (forwarding.entry, forwarding.origin);
-                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
-                return None;
-            }
-        }
-        self.strands.items[caller as usize].resume = Resume::Slice;
-        self.ready.push_back(caller);
-        Some(caller)
-    }
-
-    /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
-    pub(super) fn end_strand(&mut self, strand: u32) -> bool {
-        let this = self.strands.items[strand as usize];
-        self.release_frame(this.frame);
-        let instance = &mut self.instances.items[this.instance as usize];
-        instance.n_strands -= 1;
-        let is_last = instance.n_strands == 0;
-        if is_last && instance.is_customer {
-            self.end_instance(this.instance);
-            let task = self.instances.items[this.instance as usize].task;
-            let next = &mut self.strands.items[strand as usize];
-            next.resume = Resume::Cycle;
-            next.frame = NONE;
-            return self.think(strand, task);
-        }
-        self.strands.items[strand as usize].is_live = false;
-        self.strands.remove(strand);
-        if is_last {
-            self.end_instance(this.instance);
-        }
-        false
-    }
-
-    /// The work of an instance is over.
-    fn end_instance(&mut self, number: u32) {
-        let network = self.network;
-        let this = self.instances.items[number as usize];
-        let spec = &network.entries[this.entry as usize];
-        self.release_frame(this.root);
-        self.instances.items[number as usize].root = NONE;
-        if !spec.has_phases {
-            self.end_phase(number, if this.has_replied { 2 } else { 1 });
-            if !this.has_replied {
-                self.end_without_reply(number);
-            }
-        }
-        let task = &network.tasks[this.task as usize];
-        let completions = self.statistics.layout.completions(spec.origin as usize);
-        self.statistics.count(completions);
-        if task.kind == TaskKind::Synchronizing {
-            return self.end_synchronizing(number);
-        }
-        self.shift_busy(this.task, this.entry, -1.0);
-        if !matches!(task.kind, TaskKind::Semaphore { .. } | TaskKind::RwLock) {
-            self.count_cycle(this.task);
-        }
-        if this.is_customer {
-            return;
-        }
-        self.instances.remove(number);
-        self.end_service(this.task, spec);
-        if this.holds_lock {
-            self.give_back(this.task, spec.role);
-        }
-        self.serve_waiting(this.task);
-    }
-
-    /// The activities of an instance ended without a reply: right only where nobody waits for one.
-    fn end_without_reply(&mut self, number: u32) {
-        let Instance { entry, caller, .. } = self.instances.items[number as usize];
-        if caller != NONE {
-            let name = &self.network.origins.entries[self.network.entries[entry as usize].origin as usize].name;
-            let reason = format!("at time {} its activities ended without a reply to the caller", self.now);
-            self.failure = Some(unusable(format!("entry \"{name}\""), reason));
-        }
-        self.reply(number);
-    }
-
-    fn count_cycle(&mut self, task: u32) {
-        let place = self.statistics.layout.cycles(self.network.tasks[task as usize].origin as usize);
-        self.statistics.count(place);
-    }
-
     /// The service of a request to `entry` is over: frees what it took, or lets go the token that it gives back.
-    fn end_service(&mut self, task: u32, entry: &Entry) {
+    pub(in crate::solve::simulate) fn end_service(&mut self, task: u32, entry: &Entry) {
         match &mut self.servers[task as usize].state {
             State::Pool { busy, .. } => *busy -= 1,
             State::Customers | State::Synchronizing { .. } => {}
@@ -468,33 +309,8 @@ impl Run<'_> {
         }
     }
 
-    /// A request of `role` gives back a token or lock.
-    fn give_back(&mut self, task: u32, role: Role) {
-        let returned = match (&mut self.servers[task as usize].state, role) {
-            (State::Semaphore { free, lent, .. }, _) => {
-                *free += usize::from(!lent.is_empty());
-                lent.pop_front().map(|s| (Role::Wait, s))
-            }
-            (State::RwLock { readers, .. }, Role::ReadUnlock) => readers.pop_front().map(|s| (Role::ReadLock, s)),
-            (State::RwLock { writer, .. }, _) => writer.take().map(|s| (Role::WriteLock, s)),
-            _ => return,
-        };
-        let Some((role, since)) = returned else { return self.fail_unheld(task) };
-        self.count_cycle(task);
-        let entries = self.network.tasks[task as usize].entries.clone();
-        if let Some(taker) = entries.map(|e| &self.network.entries[e as usize]).find(|e| e.role == role) {
-            let place = self.statistics.layout.holding(taker.origin as usize);
-            self.statistics.tally(place, self.now - since);
-        }
-    }
-
-    fn fail_unheld(&mut self, task: u32) {
-        let element = format!("task \"{}\"", self.network.task_name(task));
-        self.failure = Some(unusable(element, format!("at time {} it is given back a lock that nobody holds", self.now)));
-    }
-
     /// Accepts every waiting request that can be.
-    fn serve_waiting(&mut self, task: u32) {
+    pub(in crate::solve::simulate) fn serve_waiting(&mut self, task: u32) {
         let network = self.network;
         match network.tasks[task as usize].kind {
             TaskKind::Fifo | TaskKind::Priority | TaskKind::Random => {
@@ -518,7 +334,7 @@ impl Run<'_> {
     }
 
     /// Accepts the requests waiting in a lock's queue of `role` while they can be.
-    fn serve_role(&mut self, task: u32, role: Role) {
+    pub(in crate::solve::simulate) fn serve_role(&mut self, task: u32, role: Role) {
         let network = self.network;
         loop {
             let server = &mut self.servers[task as usize];
@@ -531,17 +347,6 @@ impl Run<'_> {
                 }
                 return;
             }
-            self.accept(&request);
-        }
-    }
-
-    fn serve_synchronizing(&mut self, task: u32) {
-        let State::Synchronizing { is_busy, closed, queue } = &mut self.servers[task as usize].state else { return };
-        if *is_busy {
-            return;
-        }
-        if let Some(request) = queue.take_first(|r| !closed.contains(&r.entry)) {
-            *is_busy = true;
             self.accept(&request);
         }
     }
