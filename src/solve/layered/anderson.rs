@@ -35,13 +35,19 @@ pub(super) struct Anderson<S> {
     differences: VecDeque<(Vec<S>, Vec<S>)>,
     best: f64,
     cautious: usize,
+    step: f64,
     n_forgotten: usize,
 }
 
 impl<S: Scalar> Anderson<S> {
     /// An empty memory; the first `cautious` steps are short and plain.
     pub fn new(cautious: usize) -> Self {
-        Self { last: None, differences: VecDeque::new(), best: f64::INFINITY, cautious, n_forgotten: 0 }
+        Self { last: None, differences: VecDeque::new(), best: f64::INFINITY, cautious, step: CAUTIOUS_STEP, n_forgotten: 0 }
+    }
+
+    /// No acceleration at all: plain steps of this length.
+    pub fn plain(step: f64) -> Self {
+        Self { step, ..Self::new(usize::MAX) }
     }
 
     /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
@@ -63,7 +69,7 @@ impl<S: Scalar> Anderson<S> {
         self.last = Some((f.clone(), image.to_vec()));
         if self.cautious > 0 {
             self.cautious -= 1;
-            return x.iter().zip(&f).map(|(&x, &f)| x + f * CAUTIOUS_STEP).collect();
+            return x.iter().zip(&f).map(|(&x, &f)| x + f * self.step).collect();
         }
         let mut next = image.to_vec();
         let Some(gamma) = self.coefficients(&f, image) else { return next };

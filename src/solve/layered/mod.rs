@@ -52,6 +52,10 @@ const CAUTIOUS_STEPS: usize = 6;
 const CAUTIOUS_STEPS_WARM: usize = 1;
 /// The same, after an extrapolation that led nowhere.
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
+/// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
+const PATIENCE: usize = 300;
+/// How much shorter.
+const STEP_REDUCTION: f64 = 0.25;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 /// How far an extrapolated unknown may be from its image, as a factor.
@@ -160,8 +164,12 @@ impl<'a, S: Scalar> LayeredSolver<'a, S> {
         let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
         let mut point = Point::start(self.net, &self.layouts, settled, like);
         let mut acceleration = Anderson::new(if settled.is_some() || like.is_some() { CAUTIOUS_STEPS_WARM } else { CAUTIOUS_STEPS });
-        let mut converged = false;
-        for _ in 0..self.options.max_iterations {
+        let (mut converged, mut step) = (false, 1.0);
+        for sweep in 0..self.options.max_iterations {
+            if sweep > 0 && sweep % PATIENCE == 0 {
+                step *= STEP_REDUCTION;
+                acceleration = Anderson::plain(step);
+            }
             let image = self.sweep(&point, &populations, capacity);
             let change = point.distance(&image);
             self.record.sweeps += 1;

@@ -105,14 +105,29 @@ fn one_queue_is_close_to_machine_repair() {
     }
 }
 
-#[test]
-fn many_customers_reach_the_bottleneck_law() {
+/// Customers before ten threads before one server.
+fn pool_before_a_server(n: u32) -> Model {
     let tasks = [
-        customers("c", 400, 5.0, work("c", 0.0).calls_about("a", 1.0)),
+        customers("c", n, 5.0, work("c", 0.0).calls_about("a", 1.0)),
         server("t", [entry("a", [work("a", 0.2).calls_about("b", 1.0)])]).times(10.0),
         server("u", [serves("b", 0.5)]),
     ];
-    near(solved(&model([processor("t", ProcessorScheduling::Ps, 4)], tasks)).tasks["c"].throughput, 2.0, 1e-3);
+    model([processor("t", ProcessorScheduling::Ps, 4)], tasks)
+}
+
+#[test]
+fn customers_reach_the_bottleneck_law() {
+    near(solved(&pool_before_a_server(20)).tasks["c"].throughput, 2.0, 1e-3);
+}
+
+/// Far beyond saturation the fixed point may not settle to its last digits, and then says so; the law holds all the same.
+#[test]
+fn many_customers_reach_the_bottleneck_law() {
+    let model = pool_before_a_server(400);
+    let solution = layered(&model).unwrap();
+    laws(&model, &solution);
+    assert!(solution.converged || !solution.diagnostics.is_empty());
+    near(solution.tasks["c"].throughput, 2.0, 1e-3);
 }
 
 #[test]
