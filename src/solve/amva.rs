@@ -175,11 +175,11 @@ mod tests {
         *,
     };
 
-    /// Chandy & Neuse found the Linearizer's throughputs within 1 % of the exact ones, Schweitzer's within some per cent.
+    /// Chandy & Neuse found the Linearizer's throughputs within 1 % of the exact ones; Schweitzer's are worst for few customers.
     const LINEARIZER: f64 = 0.01;
-    const SCHWEITZER: f64 = 0.06;
-    /// Several servers by the Erlang formula at the load seen.
-    const MULTISERVER: f64 = 0.03;
+    const SCHWEITZER: f64 = 0.08;
+    /// Several servers by the Erlang formula at the load seen, which takes arrivals for Poisson: pessimistic where few customers share them.
+    const MULTISERVER: f64 = 0.06;
 
     fn network(populations: &[u32], stations: &[Station], demands: &[&[f64]]) -> Network<f64> {
         Network {
