@@ -22,6 +22,6 @@ doc:
 bench *ARGS:
     cargo bench {{ARGS}}
 
-# Record the PostgreSQL trials again (about 15 minutes on a quiet machine).
+# Record the PostgreSQL trials again (about 8 minutes on a quiet machine).
 record-pgbench:
     examples/pgbench/record.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records the trials of this example: a real PostgreSQL under a closed load of pgbench clients with a random think time.
 #
-#   examples/pgbench/record.sh [OUT.csv]        (about 15 minutes; nothing else should run on the machine)
+#   examples/pgbench/record.sh [OUT.csv]        (about 8 minutes; nothing else should run on the machine)
 #
 # Installs PostgreSQL from Debian's packages where it is missing (as root), starts one on a free loopback port in a
 # temporary folder, and for every number of clients runs the script commit.sql three times. On a machine with two
