@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::SolveError;
-use crate::model::{Bindings, CallKind, Entry, Number, Post, Pre, Scalar, Task};
+use crate::model::{Bindings, CallKind, CallOrder, Entry, Number, Post, Pre, Scalar, Task};
 
 /// The work of one phase of an entry.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(super) struct PhaseWork<S> {
     pub cvsq: S,
     /// Whether the numbers of calls are exact.
     pub deterministic: bool,
+    /// Mean number of activities with demand in one execution, each at least one slice; 1 for a phase.
+    pub pieces: S,
     pub calls: Vec<(CallKind, String, S)>,
 }
 
@@ -77,7 +79,7 @@ impl<'a, S: Scalar> Walk<'a, S> {
             *self.visits.entry((name, phase)).or_insert(S::from(0.0)) += weight;
             let replies = self.task.replies.iter().any(|r| r.entry == self.entry.name && r.activity == name);
             let next_phase = if replies { 1 } else { phase };
-            let Some(precedence) = self.task.precedences.iter().find(|p| before(&p.pre).iter().any(|n| n == name)) else { continue };
+            let Some(precedence) = self.task.precedences.iter().find(|p| p.pre.activities().iter().any(|n| n == name)) else { continue };
             if matches!(&precedence.pre, Pre::And { activities, .. } if activities.len() > 1) {
                 return Err(self.unsupported("an and-join"));
             }
@@ -102,47 +104,55 @@ impl<'a, S: Scalar> Walk<'a, S> {
         Ok(())
     }
 
-    /// Sums the activities of a phase; the variation of the slices is the demand-weighted mean.
     fn phase_work(&self, phase: usize) -> Result<Option<PhaseWork<S>>, SolveError> {
-        let zero = S::from(0.0);
-        let mut work = PhaseWork {
-            name: format!("{}_ph{}", self.entry.name, phase + 1),
-            demand: zero,
-            uses_processor: false,
-            think_time: zero,
-            cvsq: S::from(1.0),
-            deterministic: false,
-            calls: Vec::new(),
-        };
-        let (mut weighted, mut found) = (zero, false);
-        for activity in &self.task.activities {
-            let Some(&visits) = self.visits.get(&(activity.name.as_str(), phase)) else { continue };
-            found = true;
-            let demand = visits * self.number(&activity.host_demand)?;
-            work.demand += demand;
-            work.uses_processor |= !activity.host_demand.is(0.0);
-            weighted += demand * self.number(&activity.host_demand_cvsq)?;
-            work.think_time += visits * self.number(&activity.think_time)?;
-            for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
-                let mean = visits * self.number(&call.mean)?;
-                match work.calls.iter_mut().find(|(kind, dest, _)| *kind == call.kind && *dest == call.dest) {
-                    Some((_, _, sum)) => *sum += mean,
-                    None => work.calls.push((call.kind, call.dest.clone(), mean)),
-                }
-            }
-        }
-        if work.demand > 0.0 {
-            work.cvsq = weighted / work.demand;
-        }
-        Ok(found.then_some(work))
+        let visits: HashMap<&str, S> = self.visits.iter().filter(|((_, p), _)| *p == phase).map(|((name, _), &v)| (*name, v)).collect();
+        let name = format!("{}_ph{}", self.entry.name, phase + 1);
+        if visits.is_empty() { Ok(None) } else { summed(self.task, name, &visits, self.values).map(Some) }
     }
 }
 
-/// The activities on the left side of a precedence.
-fn before(pre: &Pre) -> &[String] {
-    match pre {
-        Pre::Single(name) => std::slice::from_ref(name),
-        Pre::And { activities, .. } => activities,
-        Pre::Or(names) => names,
+/// The activities of `task` that are executed so many times in the mean, as one piece of work; the variation of the slices is the
+/// demand-weighted mean.
+pub(super) fn summed<S: Scalar>(
+    task: &Task,
+    name: String,
+    visits: &HashMap<&str, S>,
+    values: &Bindings<S>,
+) -> Result<PhaseWork<S>, SolveError> {
+    let zero = S::from(0.0);
+    let mut work = PhaseWork {
+        name,
+        demand: zero,
+        uses_processor: false,
+        think_time: zero,
+        cvsq: S::from(1.0),
+        deterministic: false,
+        pieces: zero,
+        calls: Vec::new(),
+    };
+    let mut weighted = zero;
+    for activity in &task.activities {
+        let Some(&visits) = visits.get(activity.name.as_str()) else { continue };
+        let demand = visits * activity.host_demand.eval(values)?;
+        work.demand += demand;
+        if !activity.host_demand.is(0.0) {
+            work.uses_processor = true;
+            work.pieces += visits;
+        }
+        work.deterministic = activity.call_order == CallOrder::Deterministic;
+        weighted += demand * activity.host_demand_cvsq.eval(values)?;
+        work.think_time += visits * activity.think_time.eval(values)?;
+        for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
+            let mean = visits * call.mean.eval(values)?;
+            match work.calls.iter_mut().find(|(kind, dest, _)| *kind == call.kind && *dest == call.dest) {
+                Some((_, _, sum)) => *sum += mean,
+                None => work.calls.push((call.kind, call.dest.clone(), mean)),
+            }
+        }
     }
+    if work.demand > 0.0 {
+        work.cvsq = weighted / work.demand;
+    }
+    work.deterministic &= visits.len() == 1;
+    Ok(work)
 }

@@ -6,8 +6,9 @@
 //! x_{k+1} = T(x_k) - ΔG γ
 //! ```
 //!
-//! (Anderson 1965; Walker & Ni 2011.) Over dual numbers whose values have converged, the least squares is over the derivatives, whose
-//! iteration is linear, so one `γ` serves all of them.
+//! (Anderson 1965; Walker & Ni 2011.) The norm is over the leading unknowns, the waits; the others follow them. The few normal equations
+//! are solved by Cholesky's method with a ridge that stands for the rounding of the differences. Over dual numbers whose values
+//! have converged, the norm is over the derivatives, whose iteration is linear, so one `γ` serves all of them.
 
 use std::collections::VecDeque;
 
@@ -17,8 +18,8 @@ use crate::model::Scalar;
 
 /// Differences kept.
 const DEPTH: usize = 6;
-/// Singular values below this share of the largest are left out of the least squares.
-const RANK_TOLERANCE: f64 = 1e-9;
+/// Ridge on the normal equations, relative to their largest diagonal.
+const RIDGE: f64 = 1e-13;
 /// Growth of the residual over the best one at which the memory is dropped.
 const GROWTH_LIMIT: f64 = 4.0;
 /// Step after the memory was dropped.
@@ -31,6 +32,8 @@ const LAST_DOUBLING: usize = 6;
 
 /// The memory of an accelerated iteration.
 pub(super) struct Anderson<S> {
+    /// Leading unknowns over which the norm is.
+    n_leading: usize,
     last: Option<(Vec<S>, Vec<S>)>,
     differences: VecDeque<(Vec<S>, Vec<S>)>,
     best: f64,
@@ -41,13 +44,14 @@ pub(super) struct Anderson<S> {
 
 impl<S: Scalar> Anderson<S> {
     /// An empty memory; the first `cautious` steps are short and plain.
-    pub fn new(cautious: usize) -> Self {
-        Self { last: None, differences: VecDeque::new(), best: f64::INFINITY, cautious, step: CAUTIOUS_STEP, n_forgotten: 0 }
+    pub fn new(n_leading: usize, cautious: usize) -> Self {
+        let differences = VecDeque::with_capacity(DEPTH + 1);
+        Self { n_leading, last: None, differences, best: f64::INFINITY, cautious, step: CAUTIOUS_STEP, n_forgotten: 0 }
     }
 
     /// No acceleration at all: plain steps of this length.
     pub fn plain(step: f64) -> Self {
-        Self { step, ..Self::new(usize::MAX) }
+        Self { step, ..Self::new(0, usize::MAX) }
     }
 
     /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
@@ -58,25 +62,33 @@ impl<S: Scalar> Anderson<S> {
             self.best = residual;
         }
         self.best = self.best.min(residual);
-        if let Some((last_f, last_g)) = &self.last {
-            let df = f.iter().zip(last_f).map(|(&a, &b)| a - b).collect();
-            let dg = image.iter().zip(last_g).map(|(&a, &b)| a - b).collect();
-            self.differences.push_back((df, dg));
-            if self.differences.len() > DEPTH {
-                self.differences.pop_front();
-            }
-        }
-        self.last = Some((f.clone(), image.to_vec()));
+        self.remember(&f, image);
         if self.cautious > 0 {
             self.cautious -= 1;
-            return x.iter().zip(&f).map(|(&x, &f)| x + f * self.step).collect();
+            let next = x.iter().zip(&f).map(|(&x, &f)| x + f * self.step).collect();
+            self.last = Some((f, image.to_vec()));
+            return next;
         }
         let mut next = image.to_vec();
-        let Some(gamma) = self.coefficients(&f, image) else { return next };
-        for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
-            next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
+        if let Some(gamma) = self.coefficients(&f, image) {
+            for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
+                next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
+            }
         }
+        self.last = Some((f, image.to_vec()));
         next
+    }
+
+    fn remember(&mut self, f: &[S], image: &[S]) {
+        let Some((last_f, last_g)) = self.last.take() else { return };
+        let subtract = |now: &[S], mut before: Vec<S>| {
+            before.iter_mut().zip(now).for_each(|(b, &n)| *b = n - *b);
+            before
+        };
+        self.differences.push_back((subtract(f, last_f), subtract(image, last_g)));
+        if self.differences.len() > DEPTH {
+            self.differences.pop_front();
+        }
     }
 
     /// Drops the memory after an extrapolation that was not followed: what it would learn from the next step would be wrong.
@@ -88,40 +100,35 @@ impl<S: Scalar> Anderson<S> {
     }
 
     fn coefficients(&self, f: &[S], image: &[S]) -> Option<DVector<f64>> {
-        if self.differences.is_empty() {
+        let k = self.differences.len();
+        if k == 0 || self.n_leading == 0 {
             return None;
         }
-        let n_lanes = f.iter().map(|v| v.derivatives().len()).max().unwrap_or(0);
-        let lanes = if n_lanes == 0 { vec![None] } else { (0..n_lanes).map(Some).collect() };
-        let mut rows = Vec::new();
-        for lane in lanes {
-            let weights = weights(image, lane);
-            for (i, &w) in weights.iter().enumerate() {
-                if w > 0.0 {
-                    rows.push((i, lane, w));
+        let n_lanes = f[..self.n_leading].iter().map(|v| v.derivatives().len()).max().unwrap_or(0);
+        let (mut normal, mut right) = (DMatrix::zeros(k, k), DVector::zeros(k));
+        let mut row = vec![0.0; k];
+        for lane in if n_lanes == 0 { vec![None] } else { (0..n_lanes).map(Some).collect() } {
+            let weights = weights(&image[..self.n_leading], lane);
+            for (i, &w) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+                for (entry, (df, _)) in row.iter_mut().zip(&self.differences) {
+                    *entry = part(&df[i], lane) * w;
+                }
+                let target = part(&f[i], lane) * w;
+                for a in 0..k {
+                    right[a] += row[a] * target;
+                    for b in 0..=a {
+                        normal[(a, b)] += row[a] * row[b];
+                    }
                 }
             }
         }
-        if rows.is_empty() {
+        let largest = (0..k).map(|a| normal[(a, a)]).fold(0.0, f64::max);
+        if !(largest > 0.0 && largest.is_finite()) {
             return None;
         }
-        let matrix = DMatrix::from_fn(rows.len(), self.differences.len(), |r, c| {
-            let (i, lane, w) = rows[r];
-            part(&self.differences[c].0[i], lane) * w
-        });
-        let target = DVector::from_fn(rows.len(), |r, _| {
-            let (i, lane, w) = rows[r];
-            part(&f[i], lane) * w
-        });
-        if !matrix.iter().chain(target.iter()).all(|v| v.is_finite()) {
-            return None;
-        }
-        let svd = matrix.svd(true, true);
-        let largest = svd.singular_values.max();
-        if !largest.is_finite() || largest <= 0.0 {
-            return None;
-        }
-        svd.solve(&target, largest * RANK_TOLERANCE).ok().filter(|g| g.iter().all(|v| v.is_finite()))
+        (0..k).for_each(|a| normal[(a, a)] += RIDGE * largest);
+        let gamma = normal.cholesky()?.solve(&right);
+        gamma.iter().all(|v| v.is_finite()).then_some(gamma)
     }
 }
 

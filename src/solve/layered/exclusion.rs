@@ -8,105 +8,361 @@
 //! otherwise, i the later: K_ij = Σ_p P_ip K_pj + 1 - ΣP_i
 //! ```
 //!
+//! What a request's own thread does beside it, in other strands of a fork, is there whenever the request is: `O_ij` is the
+//! factor on the load of `j` for that, by the same recursion without the ones, and for two strands of one fork
+//!
+//! ```text
+//! O_vw = Ω_vw / (λ X_v X_w)
+//! ```
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `P_ip` | share of `i`'s flow that a waiting thread of node `p` sends; phase 2, open and asynchronous work have none |
 //! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many |
 //! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for |
+//! | `Ω`, `X` | overlap and durations of strands ([`super::graph`]); `λ` the rate of their entry |
 //!
-//! Nodes with the same parents have the same `K`, so it is kept by *kin*: one for the first phase of every entry, one for
-//! all later phases of a task, one for all nodes of a reference task (whose `f` is 1: the Linearizer counts customers).
+//! Nodes with the same parents have the same `K`, so it is kept by *kin* (`f` of a reference task is 1: the Linearizer counts
+//! customers). Only pairs of kin that meet at some station, and those from which theirs follow, are kept: a list in an order
+//! in which what a pair follows from comes before it.
 
-use super::{super::erlang::coexistence, compile::Net, flow::Flow};
+use std::collections::HashMap;
+
+use super::{
+    super::erlang::coexistence,
+    flow::Flow,
+    net::{Net, Work},
+};
 use crate::model::Scalar;
+
+/// The pair whose factor is one and that have no strands in common.
+pub(super) const FREE: u32 = 0;
+
+/// What a pair's factor follows from; fixed by the structure.
+#[derive(Clone, Debug)]
+struct Pair {
+    rule: Rule,
+    /// Terms `share · factor` of the sum, in [`Pairs::terms`].
+    from: u32,
+    to: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Free,
+    /// `f_t` alone.
+    Threads(usize),
+    /// The sum over parents of the entry.
+    Parents(usize),
+    /// The same, times `f_t`.
+    SameTask(usize, usize),
+    /// Nodes of one fork, in the list of overlaps: no other thread's, times `f_t`, and the own one's.
+    Strands(usize, usize),
+}
+
+/// The pairs that are needed and how each follows from others.
+#[derive(Clone, Debug)]
+pub(super) struct Pairs {
+    index: HashMap<(u32, u32), u32>,
+    pairs: Vec<Pair>,
+    /// Index into the shares, and the pair.
+    terms: Vec<(u32, u32)>,
+    /// By entry: parents' kin and the range of shares.
+    parents: Vec<Vec<(usize, u32)>>,
+    /// The share that each arc adds to.
+    share_of_arc: Vec<Option<u32>>,
+    n_shares: usize,
+    entry_of_share: Vec<usize>,
+    /// Position in the list of overlaps of two nodes.
+    strands: HashMap<(usize, usize), usize>,
+    forked: Vec<usize>,
+}
 
 /// Factors between kin, and shares of classes in kin.
 #[derive(Clone, Debug)]
 pub(super) struct Exclusion<S> {
-    n_kin: usize,
-    factors: Vec<S>,
+    /// `K`, by pair.
+    pub factors: Vec<S>,
+    /// `O`, by pair; empty where nothing forks.
+    pub siblings: Vec<S>,
     /// `ρ`, by kin and class.
-    pub class_shares: Vec<Vec<S>>,
+    pub class_shares: Vec<S>,
+    shares: Vec<S>,
+    totals: Vec<S>,
+    threads: Vec<S>,
+    overlaps: Vec<S>,
 }
 
-/// The kin of a node.
-pub(super) fn kin_of<S>(net: &Net<S>, node: usize) -> usize {
-    let node = &net.nodes[node];
-    if node.phase == 0 && net.tasks[node.task].class.is_none() { node.entry } else { net.entries.len() + node.task }
+impl Pairs {
+    /// The pairs of kin that meet at stations, and those from which theirs follow.
+    pub fn new<S: Scalar>(net: &Net<S>) -> Self {
+        let mut pairs = Self::parents_of(net);
+        pairs.find_strands(net);
+        let mut keys = pairs.closure(net);
+        keys.sort_unstable_by_key(|&(a, b)| (place(net, a), place(net, b)));
+        for key in keys {
+            pairs.add(net, key);
+        }
+        pairs
+    }
+
+    /// The pair of two kin.
+    pub fn of<S>(&self, net: &Net<S>, a: usize, b: usize) -> u32 {
+        self.index.get(&ordered(net, a, b)).copied().unwrap_or(FREE)
+    }
+
+    /// Whether any strands run side by side.
+    pub fn forks(&self) -> bool {
+        !self.forked.is_empty()
+    }
+
+    fn parents_of<S>(net: &Net<S>) -> Self {
+        let mut parents: Vec<Vec<(usize, u32)>> = vec![Vec::new(); net.entries.len()];
+        let mut share_of_arc = vec![None; net.arcs.len()];
+        let mut entry_of_share = Vec::new();
+        for (a, arc) in net.arcs.iter().enumerate() {
+            let (Some(target), Some(node)) = (arc.target, arc.source.held()) else { continue };
+            let kin = net.nodes[node].kin;
+            let share = match parents[target].iter().find(|(k, _)| *k == kin) {
+                Some(&(_, share)) => share,
+                None => {
+                    entry_of_share.push(target);
+                    let share = to_u32(entry_of_share.len() - 1);
+                    parents[target].push((kin, share));
+                    share
+                }
+            };
+            share_of_arc[a] = Some(share);
+        }
+        Self {
+            index: HashMap::new(),
+            pairs: vec![Pair { rule: Rule::Free, from: 0, to: 0 }],
+            terms: Vec::new(),
+            parents,
+            share_of_arc,
+            n_shares: entry_of_share.len(),
+            entry_of_share,
+            strands: HashMap::new(),
+            forked: Vec::new(),
+        }
+    }
+
+    fn find_strands<S: Scalar>(&mut self, net: &Net<S>) {
+        for (e, entry) in net.entries.iter().enumerate() {
+            let Work::Graph(graph) = &entry.work else { continue };
+            self.forked.push(e);
+            for overlap in graph.overlaps(&|_| super::completion::Moments { mean: S::from(1.0), variance: S::from(1.0) }) {
+                let next = self.strands.len();
+                self.strands.insert(overlap.nodes, next);
+            }
+        }
+    }
+
+    fn strand<S>(&self, net: &Net<S>, a: usize, b: usize) -> Option<usize> {
+        let (v, w) = (net.kins[a].strand?, net.kins[b].strand?);
+        self.strands.get(&(v, w)).or_else(|| self.strands.get(&(w, v))).copied()
+    }
+
+    /// All keys that are needed.
+    fn closure<S>(&self, net: &Net<S>) -> Vec<(usize, usize)> {
+        let mut open = Vec::new();
+        for station in &net.stations {
+            let mut kins: Vec<usize> = station.arcs.iter().filter_map(|&a| net.kin_of_arc(a)).collect();
+            // The first slice of a second phase meets what its first phase could have met.
+            kins.extend(station.arcs.iter().filter_map(|&a| net.arcs[a].source.held().map(|n| net.nodes[n].entry)));
+            kins.sort_unstable();
+            kins.dedup();
+            for (i, &a) in kins.iter().enumerate() {
+                open.extend(kins[i..].iter().map(|&b| ordered(net, a, b)));
+            }
+        }
+        let mut known: std::collections::HashSet<(usize, usize)> = open.iter().map(|&(a, b)| (a as usize, b as usize)).collect();
+        let mut open: Vec<(usize, usize)> = known.iter().copied().collect();
+        while let Some((later, other)) = open.pop() {
+            let Some(entry) = self.summed_entry(net, later, other) else { continue };
+            for &(parent, _) in &self.parents[entry] {
+                let (a, b) = ordered(net, parent, other);
+                let key = (a as usize, b as usize);
+                if known.insert(key) {
+                    open.push(key);
+                }
+            }
+        }
+        known.into_iter().collect()
+    }
+
+    /// The entry over whose parents the factor of a pair is summed.
+    fn summed_entry<S>(&self, net: &Net<S>, later: usize, other: usize) -> Option<usize> {
+        let (i, j) = (&net.kins[later], &net.kins[other]);
+        if i.task == j.task && (net.tasks[i.task].class.is_some() || i.entry.is_none() || j.entry.is_none()) {
+            return None;
+        }
+        i.entry
+    }
+
+    fn add<S>(&mut self, net: &Net<S>, (later, other): (usize, usize)) {
+        let (i, j) = (&net.kins[later], &net.kins[other]);
+        let customers = net.tasks[i.task].class.is_some();
+        let strand = self.strand(net, later, other);
+        let from = to_u32(self.terms.len());
+        let mut met = false;
+        if let Some(entry) = self.summed_entry(net, later, other) {
+            for &(parent, share) in &self.parents[entry] {
+                let pair = self.of(net, parent, other);
+                met |= pair != FREE;
+                self.terms.push((share, pair));
+            }
+        }
+        let finite = net.tasks[i.task].threads.is_finite() && !customers;
+        let rule = if let (Some(strand), true) = (strand, i.task == j.task) {
+            Rule::Strands(i.task, strand)
+        } else if i.task == j.task {
+            match self.summed_entry(net, later, other) {
+                Some(entry) if finite || met => Rule::SameTask(i.task, entry),
+                None if finite => Rule::Threads(i.task),
+                _ => Rule::Free,
+            }
+        } else {
+            match i.entry {
+                Some(entry) if met => Rule::Parents(entry),
+                _ => Rule::Free,
+            }
+        };
+        if rule == Rule::Free {
+            self.terms.truncate(from as usize);
+            return;
+        }
+        let to = to_u32(self.terms.len());
+        self.index.insert((to_u32(later), to_u32(other)), to_u32(self.pairs.len()));
+        self.pairs.push(Pair { rule, from, to });
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a model has fewer than 2³² arcs")]
+fn to_u32(i: usize) -> u32 {
+    i as u32
+}
+
+fn place<S>(net: &Net<S>, kin: usize) -> (usize, usize) {
+    (net.tasks[net.kins[kin].task].position, kin)
+}
+
+/// The later one first.
+fn ordered<S>(net: &Net<S>, a: usize, b: usize) -> (u32, u32) {
+    if place(net, a) >= place(net, b) { (to_u32(a), to_u32(b)) } else { (to_u32(b), to_u32(a)) }
 }
 
 impl<S: Scalar> Exclusion<S> {
-    /// `K` between two kin.
-    pub fn factor(&self, a: usize, b: usize) -> S {
-        self.factors[a * self.n_kin + b]
-    }
-
-    fn set(&mut self, a: usize, b: usize, value: S) {
-        self.factors[a * self.n_kin + b] = value;
-        self.factors[b * self.n_kin + a] = value;
-    }
-}
-
-/// Computes exclusion for a flow.
-pub(super) fn exclusion<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Exclusion<S> {
-    let n_kin = net.entries.len() + net.tasks.len();
-    let (zero, one) = (S::from(0.0), S::from(1.0));
-    let mut result = Exclusion { n_kin, factors: vec![one; n_kin * n_kin], class_shares: vec![vec![zero; net.classes.len()]; n_kin] };
-    let parents = parents(net, flow);
-    let mut done: Vec<usize> = Vec::with_capacity(n_kin);
-    for &task in &net.order {
-        let late = net.entries.len() + task;
-        let coexist = thread_factor(net, flow, task);
-        if let Some(class) = net.tasks[task].class {
-            result.class_shares[late][class] = one;
-            done.push(late);
-            continue;
+    pub fn new(net: &Net<S>, pairs: &Pairs) -> Self {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        Self {
+            factors: vec![one; pairs.pairs.len()],
+            siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
+            class_shares: vec![zero; net.kins.len() * net.classes.len()],
+            shares: vec![zero; pairs.n_shares],
+            totals: vec![zero; net.entries.len()],
+            threads: vec![one; net.tasks.len()],
+            overlaps: vec![zero; pairs.strands.len()],
         }
-        result.set(late, late, coexist);
-        for (position, &entry) in net.tasks[task].entries.iter().enumerate() {
-            let (list, total) = &parents[entry];
-            for &(parent, share) in list {
-                for c in 0..net.classes.len() {
-                    let add = share * result.class_shares[parent][c];
-                    result.class_shares[entry][c] += add;
+    }
+
+    /// Recomputes all for a flow.
+    pub fn update(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>) {
+        self.update_shares(pairs, flow);
+        self.update_classes(net, pairs);
+        for task in 0..net.tasks.len() {
+            self.threads[task] = thread_factor(net, flow, task);
+        }
+        if pairs.forks() {
+            self.update_overlaps(net, pairs, flow);
+        }
+        for (p, pair) in pairs.pairs.iter().enumerate().skip(1) {
+            let terms = &pairs.terms[pair.from as usize..pair.to as usize];
+            let one = S::from(1.0);
+            let sum = |s: &Self, entry: usize| {
+                terms.iter().fold(one - s.totals[entry], |sum, &(share, q)| sum + s.shares[share as usize] * s.factors[q as usize])
+            };
+            self.factors[p] = match pair.rule {
+                Rule::Free => one,
+                Rule::Threads(task) => self.threads[task],
+                Rule::Parents(entry) => sum(self, entry),
+                Rule::SameTask(task, entry) => self.threads[task] * sum(self, entry),
+                Rule::Strands(task, _) if terms.is_empty() => self.threads[task],
+                Rule::Strands(task, _) => {
+                    let entry = pairs.entry_of_share[terms[0].0 as usize];
+                    self.threads[task] * sum(self, entry)
+                }
+            };
+            if pairs.forks() {
+                let sum =
+                    |s: &Self| terms.iter().fold(S::from(0.0), |sum, &(share, q)| sum + s.shares[share as usize] * s.siblings[q as usize]);
+                self.siblings[p] = match pair.rule {
+                    Rule::Free | Rule::Threads(_) => S::from(0.0),
+                    Rule::Parents(_) => sum(self),
+                    Rule::SameTask(task, _) => self.threads[task] * sum(self),
+                    Rule::Strands(task, strand) => self.threads[task] * sum(self) + self.overlaps[strand],
+                };
+            }
+        }
+    }
+
+    fn update_shares(&mut self, pairs: &Pairs, flow: &Flow<S>) {
+        let zero = S::from(0.0);
+        self.shares.fill(zero);
+        self.totals.fill(zero);
+        for (a, share) in pairs.share_of_arc.iter().enumerate() {
+            let Some(share) = *share else { continue };
+            let entry = pairs.entry_of_share[share as usize];
+            let rate = flow.entry_rate[entry];
+            if rate > 0.0 {
+                let part = flow.arc_rate[a] / rate;
+                self.shares[share as usize] += part;
+                self.totals[entry] += part;
+            }
+        }
+    }
+
+    fn update_classes(&mut self, net: &Net<S>, pairs: &Pairs) {
+        let n_classes = net.classes.len();
+        self.class_shares.fill(S::from(0.0));
+        for (k, kin) in net.kins.iter().enumerate() {
+            if let Some(class) = net.tasks[kin.task].class {
+                self.class_shares[k * n_classes + class] = S::from(1.0);
+            }
+        }
+        for &task in &net.order {
+            if net.tasks[task].class.is_some() {
+                continue;
+            }
+            for &entry in &net.tasks[task].entries {
+                for &(parent, share) in &pairs.parents[entry] {
+                    for c in 0..n_classes {
+                        let add = self.shares[share as usize] * self.class_shares[parent * n_classes + c];
+                        self.class_shares[entry * n_classes + c] += add;
+                    }
+                }
+                if let Work::Graph(_) = net.entries[entry].work {
+                    for (k, _) in net.kins.iter().enumerate().filter(|(_, kin)| kin.entry == Some(entry) && kin.strand.is_some()) {
+                        for c in 0..n_classes {
+                            self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c];
+                        }
+                    }
                 }
             }
-            for &other in &done {
-                let value = list.iter().fold(one - *total, |sum, &(p, share)| sum + share * result.factor(p, other));
-                result.set(entry, other, value);
-            }
-            result.set(entry, late, coexist);
-            for &sibling in &net.tasks[task].entries[..=position] {
-                let (list, total) = &parents[sibling];
-                let value = list.iter().fold(one - *total, |sum, &(p, share)| sum + share * result.factor(entry, p));
-                result.set(entry, sibling, coexist * value);
-            }
-        }
-        done.extend(&net.tasks[task].entries);
-        done.push(late);
-    }
-    result
-}
-
-type Parents<S> = Vec<(Vec<(usize, S)>, S)>;
-
-/// By entry: parents' kin with shares, and the sum of the shares.
-fn parents<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Parents<S> {
-    let mut parents: Parents<S> = vec![(Vec::new(), S::from(0.0)); net.entries.len()];
-    for (a, arc) in net.arcs.iter().enumerate() {
-        let (Some(target), Some(node)) = (arc.target, arc.source.held()) else { continue };
-        if flow.entry_rate[target] > 0.0 {
-            let share = flow.arc_rate[a] / flow.entry_rate[target];
-            let kin = kin_of(net, node);
-            let (list, total) = &mut parents[target];
-            match list.iter_mut().find(|(k, _)| *k == kin) {
-                Some((_, s)) => *s += share,
-                None => list.push((kin, share)),
-            }
-            *total += share;
         }
     }
-    parents
+
+    fn update_overlaps(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>) {
+        for &e in &pairs.forked {
+            let Work::Graph(graph) = &net.entries[e].work else { continue };
+            let rate = flow.entry_rate[e];
+            for overlap in graph.overlaps(&|node| flow.moments(node)) {
+                if let Some(&strand) = pairs.strands.get(&overlap.nodes) {
+                    self.overlaps[strand] = if rate > 0.0 { overlap.density / rate } else { S::from(0.0) };
+                }
+            }
+        }
+    }
 }
 
 /// `f_t` of a task that is not a reference task.
@@ -118,12 +374,6 @@ fn thread_factor<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> S {
     if it.threads <= 1.0 {
         return S::from(0.0);
     }
-    let mut load = S::from(0.0);
-    for &entry in &it.entries {
-        for node in net.entries[entry].phases.into_iter().flatten() {
-            load += flow.entry_rate[entry] * flow.elapsed[node];
-        }
-    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of threads, checked when compiled")]
-    coexistence(it.threads as u32, load)
+    coexistence(it.threads as u32, flow.busy_threads(net, task))
 }

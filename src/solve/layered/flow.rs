@@ -1,7 +1,7 @@
 //! Elapsed times from the bottom up, flows from the top down (steps 1 and 2 of the sweep).
 //!
 //! ```text
-//! A_i = D_i/n_i + W_host                    one slice                 n_i = 1 + Y_i
+//! A_i = D_i/n_i + W_host                    one slice                 n_i = pieces + Y_i
 //! B_j = W_ij + S_j1 + Σ_legs p (W + S_1)    one blocking call, forwarded legs included
 //! S_i = Z_i + n_i A_i + Σ_j y_ij B_j        elapsed time of a node
 //! V_i = Z_i² + n_i Var A + Y Var B + Y (Y+1) (A + B̄)²                  (geometric number of calls)
@@ -9,9 +9,12 @@
 //! ```
 //!
 //! The last term of `V` is absent for deterministic calls. The variance of a wait that happens with probability `p` and is
-//! then exponential is `2 W²/p - W²`.
+//! then exponential is `2 W²/p - W²`. Where asynchronous sends lead back up, the flows are repeated until they settle.
 
-use super::compile::{Net, Node};
+use super::{
+    completion::Moments,
+    net::{Net, Node, Source, Work},
+};
 use crate::model::Scalar;
 
 /// Times and rates of nodes, entries and tasks for given waits.
@@ -21,6 +24,10 @@ pub(super) struct Flow<S> {
     pub elapsed: Vec<S>,
     /// Its variance `V_i`.
     pub variance: Vec<S>,
+    /// Elapsed time of an entry's phases.
+    pub phases: Vec<[S; 3]>,
+    /// Their variances.
+    pub phase_variances: Vec<[S; 3]>,
     /// Invocations of an entry a unit of time.
     pub entry_rate: Vec<S>,
     /// Requests over an arc a unit of time.
@@ -30,23 +37,21 @@ pub(super) struct Flow<S> {
 }
 
 /// What an arc's requests wait, and with what probability they wait at all.
-#[derive(Clone, Debug)]
-pub(super) struct Waits<S> {
-    pub wait: Vec<S>,
-    pub probability: Vec<S>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits<'a, S> {
+    pub wait: &'a [S],
+    /// By arc, the place of its probability.
+    pub row: &'a [usize],
+    pub probability: &'a [S],
 }
 
-impl<S: Scalar> Waits<S> {
-    pub fn none(n_arcs: usize) -> Self {
-        Self { wait: vec![S::from(0.0); n_arcs], probability: vec![S::from(0.0); n_arcs] }
-    }
-
+impl<S: Scalar> Waits<'_, S> {
     fn variance(&self, arc: usize) -> S {
         let wait = self.wait[arc];
         if wait <= 0.0 {
             return S::from(0.0);
         }
-        let p = self.probability[arc];
+        let p = self.probability[self.row[arc]];
         let p = if p < LEAST_WAIT_PROBABILITY {
             S::from(LEAST_WAIT_PROBABILITY)
         } else if p > 1.0 {
@@ -60,83 +65,172 @@ impl<S: Scalar> Waits<S> {
 
 /// A wait that happens less often than this adds nothing that matters to a variance.
 const LEAST_WAIT_PROBABILITY: f64 = 1e-3;
+/// Rounds of a circular flow, and the relative change at which it has settled.
+const MAX_ROUNDS: usize = 1000;
+const SETTLED: f64 = 1e-14;
 
-/// Computes the flow at `population` customers in each class.
-pub(super) fn flow<S: Scalar>(net: &Net<S>, waits: &Waits<S>, population: &[f64]) -> Flow<S> {
-    let zero = S::from(0.0);
-    let mut flow = Flow {
-        elapsed: vec![zero; net.nodes.len()],
-        variance: vec![zero; net.nodes.len()],
-        entry_rate: vec![zero; net.entries.len()],
-        arc_rate: vec![zero; net.arcs.len()],
-        class_rate: vec![zero; net.classes.len()],
-    };
-    for &task in net.order.iter().rev() {
-        for &entry in &net.tasks[task].entries {
-            for node in net.entries[entry].phases.into_iter().flatten() {
-                let (elapsed, variance) = node_times(net, waits, &flow, node);
-                flow.elapsed[node] = elapsed;
-                flow.variance[node] = variance;
+impl<S: Scalar> Flow<S> {
+    pub fn new(net: &Net<S>) -> Self {
+        let zero = S::from(0.0);
+        Self {
+            elapsed: vec![zero; net.nodes.len()],
+            variance: vec![zero; net.nodes.len()],
+            phases: vec![[zero; 3]; net.entries.len()],
+            phase_variances: vec![[zero; 3]; net.entries.len()],
+            entry_rate: vec![zero; net.entries.len()],
+            arc_rate: vec![zero; net.arcs.len()],
+            class_rate: vec![zero; net.classes.len()],
+        }
+    }
+
+    /// Computes all at `population` customers in each class.
+    pub fn update(&mut self, net: &Net<S>, waits: &Waits<'_, S>, population: &[f64]) {
+        for &task in net.order.iter().rev() {
+            for &entry in &net.tasks[task].entries {
+                self.entry_times(net, waits, entry);
+            }
+        }
+        if !net.circular {
+            self.rates(net, population);
+            return;
+        }
+        self.arc_rate.fill(S::from(0.0));
+        for _ in 0..MAX_ROUNDS {
+            let before = self.entry_rate.clone();
+            self.rates(net, population);
+            let settled = before.iter().zip(&self.entry_rate).all(|(&b, &a)| {
+                let d = a - b;
+                d.value().abs() <= SETTLED * a.value().abs()
+                    && d.derivatives().iter().zip(a.derivatives()).all(|(x, whole)| x.abs() <= SETTLED * (1.0 + whole.abs()))
+            });
+            if settled || self.entry_rate.iter().any(|r| !r.value().is_finite()) {
+                break;
             }
         }
     }
-    for entry in 0..net.entries.len() {
-        if let Some(rate) = net.entries[entry].open_rate {
-            flow.entry_rate[entry] += rate;
+
+    fn rates(&mut self, net: &Net<S>, population: &[f64]) {
+        self.entry_rate.fill(S::from(0.0));
+        for (a, arc) in net.arcs.iter().enumerate() {
+            let Some(target) = arc.target else { continue };
+            match arc.source {
+                Source::Open => {
+                    self.arc_rate[a] = arc.visits;
+                    self.entry_rate[target] += arc.visits;
+                }
+                // Sent in the last round by a task further down.
+                Source::Detached(node) if net.circular && self.leads_back(net, node, target) => {
+                    self.entry_rate[target] += self.arc_rate[a];
+                }
+                _ => {}
+            }
         }
-    }
-    for &task in &net.order {
-        if let Some(class) = net.tasks[task].class {
-            class_flow(net, &mut flow, task, class, population[class]);
-        }
-        for &entry in &net.tasks[task].entries {
-            for node in net.entries[entry].phases.into_iter().flatten() {
-                send_on(net, &mut flow, node);
+        for &task in &net.order {
+            if let Some(class) = net.tasks[task].class {
+                self.class_rates(net, task, class, population[class]);
+            }
+            for &entry in &net.tasks[task].entries {
+                match &net.entries[entry].work {
+                    Work::Phases(phases) => phases.iter().flatten().for_each(|&node| self.send_on(net, node)),
+                    Work::Graph(graph) => {
+                        for v in 0..graph.vertices.len() {
+                            graph.nodes_of(v).into_iter().for_each(|node| self.send_on(net, node));
+                        }
+                    }
+                }
             }
         }
     }
-    for (a, arc) in net.arcs.iter().enumerate() {
-        if arc.source.node().is_none() {
-            flow.arc_rate[a] = arc.visits;
+
+    #[expect(clippy::unused_self, reason = "reads beside its siblings")]
+    fn leads_back(&self, net: &Net<S>, node: usize, target: usize) -> bool {
+        net.tasks[net.nodes[node].task].position >= net.tasks[net.entries[target].task].position
+    }
+
+    fn class_rates(&mut self, net: &Net<S>, task: usize, class: usize, population: f64) {
+        let mut cycle = net.tasks[task].think_time;
+        for &entry in &net.tasks[task].entries {
+            let [first, second, third] = self.phases[entry];
+            cycle += (first + second + third) * net.entries[entry].visit_share;
+        }
+        let rate = if population > 0.0 && cycle > 0.0 { cycle.recip() * population } else { S::from(0.0) };
+        self.class_rate[class] = rate;
+        for &entry in &net.tasks[task].entries {
+            self.entry_rate[entry] = rate * net.entries[entry].visit_share;
         }
     }
-    flow
-}
 
-fn class_flow<S: Scalar>(net: &Net<S>, flow: &mut Flow<S>, task: usize, class: usize, population: f64) {
-    let mut cycle = net.tasks[task].think_time;
-    for &entry in &net.tasks[task].entries {
-        let time = net.entries[entry].phases.into_iter().flatten().fold(S::from(0.0), |sum, node| sum + flow.elapsed[node]);
-        cycle += time * net.entries[entry].visit_share;
+    fn send_on(&mut self, net: &Net<S>, node: usize) {
+        let it = &net.nodes[node];
+        let rate = self.entry_rate[it.entry] * it.weight;
+        for group in &it.calls {
+            self.send(net, group.arc, rate, true);
+            group.legs.iter().for_each(|&leg| self.send(net, leg, rate, true));
+        }
+        for &a in &it.sends {
+            let forward = !net.circular || net.arcs[a].target.is_some_and(|t| !self.leads_back(net, node, t));
+            self.send(net, a, rate, forward);
+        }
+        if let Some(a) = it.host_arc {
+            self.arc_rate[a] = rate * net.arcs[a].visits;
+        }
     }
-    let rate = if population > 0.0 && cycle > 0.0 { cycle.recip() * population } else { S::from(0.0) };
-    flow.class_rate[class] = rate;
-    for &entry in &net.tasks[task].entries {
-        flow.entry_rate[entry] = rate * net.entries[entry].visit_share;
-    }
-}
 
-fn send_on<S: Scalar>(net: &Net<S>, flow: &mut Flow<S>, node: usize) {
-    let rate = flow.entry_rate[net.nodes[node].entry];
-    let arcs = net.nodes[node].calls.iter().flat_map(|group| std::iter::once(&group.arc).chain(&group.legs)).chain(&net.nodes[node].sends);
-    for &a in arcs {
+    fn send(&mut self, net: &Net<S>, a: usize, rate: S, forward: bool) {
         let sent = rate * net.arcs[a].visits;
-        flow.arc_rate[a] = sent;
-        if let Some(target) = net.arcs[a].target {
-            flow.entry_rate[target] += sent;
+        self.arc_rate[a] = sent;
+        if let (Some(target), true) = (net.arcs[a].target, forward) {
+            self.entry_rate[target] += sent;
         }
     }
-    if let Some(a) = net.nodes[node].host_arc {
-        flow.arc_rate[a] = rate * net.arcs[a].visits;
+
+    fn entry_times(&mut self, net: &Net<S>, waits: &Waits<'_, S>, entry: usize) {
+        match &net.entries[entry].work {
+            Work::Phases(phases) => {
+                for (phase, node) in phases.iter().enumerate() {
+                    let Some(node) = *node else { continue };
+                    let Moments { mean, variance } = node_times(net, waits, self, node);
+                    (self.elapsed[node], self.variance[node]) = (mean, variance);
+                    (self.phases[entry][phase], self.phase_variances[entry][phase]) = (mean, variance);
+                }
+            }
+            Work::Graph(graph) => {
+                for v in 0..graph.vertices.len() {
+                    for node in graph.nodes_of(v) {
+                        let Moments { mean, variance } = node_times(net, waits, self, node);
+                        (self.elapsed[node], self.variance[node]) = (mean, variance);
+                    }
+                }
+                let times = graph.times(&|node| self.moments(node));
+                self.phases[entry] = [times.first.mean, times.late.mean, S::from(0.0)];
+                self.phase_variances[entry] = [times.first.variance, times.late.variance, S::from(0.0)];
+            }
+        }
+    }
+
+    /// Moments of a node's elapsed time.
+    pub fn moments(&self, node: usize) -> Moments<S> {
+        Moments { mean: self.elapsed[node], variance: self.variance[node] }
+    }
+
+    /// Time that a thread is held for one request to an entry.
+    pub fn held(&self, entry: usize) -> S {
+        let [first, second, third] = self.phases[entry];
+        first + second + third
+    }
+
+    /// Mean busy threads of a task.
+    pub fn busy_threads(&self, net: &Net<S>, task: usize) -> S {
+        net.tasks[task].entries.iter().fold(S::from(0.0), |sum, &e| sum + self.entry_rate[e] * self.held(e))
+    }
+
+    /// Elapsed time of phase 1 of the entry that `arc` calls.
+    pub fn first_phase(&self, net: &Net<S>, arc: usize) -> S {
+        net.arcs[arc].target.map_or(S::from(0.0), |e| self.phases[e][0])
     }
 }
 
-/// Elapsed time of phase 1 of the entry that `arc` calls.
-pub(super) fn first_phase<S: Scalar>(net: &Net<S>, elapsed: &[S], arc: usize) -> S {
-    net.arcs[arc].target.and_then(|e| net.entries[e].phases[0]).map_or(S::from(0.0), |node| elapsed[node])
-}
-
-fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<S>, flow: &Flow<S>, node: usize) -> (S, S) {
+fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, node: usize) -> Moments<S> {
     let it: &Node<S> = &net.nodes[node];
     let (mut slice, mut slice_variance) = (S::from(0.0), S::from(0.0));
     if let Some(host) = it.host_arc {
@@ -152,26 +246,25 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<S>, flow: &Flow<S>, node: u
         calls += visits * mean;
         second_moment += visits * (variance + mean * mean);
     }
-    let elapsed = it.think_time + it.slices * slice + calls;
+    let mean = it.think_time + it.slices * slice + calls;
     let mut variance = it.think_time * it.think_time + it.slices * slice_variance;
     if it.n_sync > 0.0 {
-        let mean = calls / it.n_sync;
-        let call_variance = second_moment / it.n_sync - mean * mean;
+        let call = calls / it.n_sync;
+        let call_variance = second_moment / it.n_sync - call * call;
         variance += it.n_sync * call_variance;
         if !it.deterministic {
-            let step = slice + mean;
+            let step = slice + call;
             variance += it.n_sync * (it.n_sync + 1.0) * step * step;
         }
     }
-    (elapsed, variance)
+    Moments { mean, variance }
 }
 
 /// Mean and variance of one blocking call over `arc`, with the forwarded `legs` that follow it.
-fn call_times<S: Scalar>(net: &Net<S>, waits: &Waits<S>, flow: &Flow<S>, arc: usize, legs: &[usize]) -> (S, S) {
+fn call_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, arc: usize, legs: &[usize]) -> (S, S) {
     let one = |a: usize| {
-        let served = net.arcs[a].target.and_then(|e| net.entries[e].phases[0]);
-        let mean = waits.wait[a] + first_phase(net, &flow.elapsed, a);
-        (mean, waits.variance(a) + served.map_or(S::from(0.0), |n| flow.variance[n]))
+        let served = net.arcs[a].target.map_or(S::from(0.0), |e| flow.phase_variances[e][0]);
+        (waits.wait[a] + flow.first_phase(net, a), waits.variance(a) + served)
     };
     let (mut mean, mut variance) = one(arc);
     for &leg in legs {

@@ -1,12 +1,13 @@
 //! From the solved fixed point to results, and the check that open arrivals can be served at all.
 
+use super::flow::Flow;
 use super::{
     super::{
         ResultCallKind, SolveError,
         results::{CallValues, EntryValues, Results},
     },
     Record, Stage,
-    compile::{Net, Source},
+    net::{Net, Source, Work},
 };
 use crate::model::Scalar;
 
@@ -14,7 +15,7 @@ use crate::model::Scalar;
 const SATURATION: f64 = 1.0 - 1e-9;
 
 /// Refuses a model whose open or asynchronous requests exceed what a task or processor can serve.
-pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &super::Flow<S>) -> Result<(), SolveError> {
+pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
     for (s, station) in net.stations.iter().enumerate() {
         let unlimited = station.arcs.iter().any(|&a| net.arcs[a].source.held().is_none());
         let driven = unlimited || s < net.n_processors && driven_from_outside(net, s);
@@ -40,11 +41,11 @@ fn driven_from_outside<S: Scalar>(net: &Net<S>, station: usize) -> bool {
 }
 
 /// Mean busy servers of a station.
-pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &super::Flow<S>, station: usize) -> f64 {
+pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, station: usize) -> f64 {
     net.stations[station].arcs.iter().fold(0.0, |sum, &a| {
         let rate = flow.arc_rate[a].value();
         let held: f64 = match (net.arcs[a].target, net.arcs[a].source.node()) {
-            (Some(entry), _) => net.entries[entry].phases.iter().flatten().map(|&n| flow.elapsed[n].value()).sum(),
+            (Some(entry), _) => flow.held(entry).value(),
             (None, Some(node)) => (net.nodes[node].demand / net.nodes[node].slices).value(),
             (None, None) => 0.0,
         };
@@ -61,12 +62,12 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
     let mut task_utilization = vec![zero; net.tasks.len()];
     for node in 0..net.nodes.len() {
         let it = &net.nodes[node];
-        let rate = flow.entry_rate[it.entry];
-        task_utilization[it.task] += rate * flow.elapsed[node];
+        let rate = flow.entry_rate[it.entry] * it.weight;
         processor_utilization[net.tasks[it.task].processor] += rate * it.demand;
     }
     for (e, entry) in net.entries.iter().enumerate() {
         task_throughput[entry.task] += flow.entry_rate[e];
+        task_utilization[entry.task] += flow.entry_rate[e] * flow.held(e);
     }
     let mut diagnostics = Vec::new();
     if !record.converged {
@@ -90,23 +91,25 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
 }
 
 fn entry_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>, e: usize) -> EntryValues<S> {
-    let zero = S::from(0.0);
     let entry = &net.entries[e];
-    let n_phases = entry.phases.iter().rposition(Option::is_some).map_or(1, |last| last + 1);
-    let (mut service_times, mut host_times) = (Vec::new(), Vec::new());
-    for phase in 0..n_phases {
-        let node = entry.phases[phase];
-        service_times.push(node.map_or(zero, |n| stage.flow.elapsed[n]));
-        host_times.push(node.map_or(zero, |n| {
-            let it = &net.nodes[n];
-            it.demand + it.host_arc.map_or(zero, |a| it.slices * stage.waits.wait[a])
-        }));
+    let service_times = stage.flow.phases[e][..entry.n_phases].to_vec();
+    let mut host_times = vec![S::from(0.0); entry.n_phases];
+    let nodes: Vec<usize> = match &entry.work {
+        Work::Phases(phases) => phases.iter().flatten().copied().collect(),
+        Work::Graph(graph) => (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v)).collect(),
+    };
+    for node in nodes {
+        let it = &net.nodes[node];
+        let queued = it.host_arc.map_or(S::from(0.0), |a| it.slices * stage.unknowns[a]);
+        if let Some(time) = host_times.get_mut(it.phase) {
+            *time += it.weight * (it.demand + queued);
+        }
     }
     let open = net.arcs.iter().position(|arc| arc.source == Source::Open && arc.target == Some(e));
     EntryValues {
         name: entry.name.clone(),
         throughput: stage.flow.entry_rate[e],
-        open_wait_time: open.map(|a| stage.waits.wait[a] + service_times[0]),
+        open_wait_time: open.map(|a| stage.unknowns[a] + service_times[0]),
         service_times,
         host_times,
     }
@@ -116,11 +119,11 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
     let mut calls: Vec<CallValues<S>> = Vec::new();
     for (a, arc) in net.arcs.iter().enumerate() {
         let (Some(to), Some(node)) = (arc.target, arc.source.node()) else { continue };
-        let (wait, rate) = (stage.waits.wait[a], stage.flow.arc_rate[a]);
+        let (wait, rate) = (stage.unknowns[a], stage.flow.arc_rate[a]);
         let Some(via) = arc.via else {
             let kind = if arc.source.held().is_some() { ResultCallKind::Sync } else { ResultCallKind::Async };
             let (from, phase) = (net.nodes[node].entry, net.nodes[node].phase);
-            calls.push(CallValues { from, to, phase, kind, mean: arc.visits, waiting: wait, rate });
+            calls.push(CallValues { from, to, phase, kind, mean: arc.visits * net.nodes[node].weight, waiting: wait, rate });
             continue;
         };
         // One entry's forwarding is spread over the arcs of all who call it: the mean over their requests.

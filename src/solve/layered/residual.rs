@@ -2,38 +2,27 @@
 //!
 //! In a closed model the thread that arrives was away for a gap `z`, so it sees a service `b` in progress only if that
 //! service began before the thread came back. For an exponential gap of mean `z` the expected rest, relative to that seen
-//! by Poisson arrivals, is
+//! by Poisson arrivals, `r = b (1 + c²)/2`, is
 //!
 //! ```text
-//! κ(z, b, c²) = 2 z (b - z (1 - B*(1/z))) / (b² (1 + c²)),   B*(x) = (1 + x b c²)^(-1/c²)
+//! κ = 2 z (b - z (1 - B*(1/z))) / (b² (1 + c²))  ≈  z / (z + r)
 //! ```
 //!
-//! with `B*` the transform of a gamma law (`e^(-x b)` for `c² → 0`). `κ → 1` for long gaps; for short ones the rest tends to
-//! the whole of a fresh service. It is used relative to its value for the mean exponential service, so that product-form
-//! networks are left as they are.
+//! with `B*` the transform of the service's law. The right side is exact for exponential service and for the rational law
+//! `B*(x) = (1 + a x b) / (1 + (1+a) x b)`, `a = (c² - 1)/2`, which has the mean and the variation asked for; it has the right
+//! limits: 1 for long gaps, `z/r` for short ones. It is used relative to its value for the mean exponential service `s̄`, so that
+//! product-form networks are left as they are:
+//!
+//! ```text
+//! rest = r κ(z, r) / κ(z, s̄) = r (z + s̄) / (z + r)
+//! ```
 
 use crate::model::Scalar;
 
-/// Beyond this ratio of gap to service, the first two terms of the series are exact to double precision's needs, and the
-/// closed form would cancel.
-const LONG_GAP: f64 = 1e4;
-/// Below this, a squared coefficient of variation counts as zero.
-const LEAST_CVSQ: f64 = 1e-6;
-
-/// `κ` for gap `z`, service `b` and squared coefficient of variation `cvsq`; 1 for an infinite gap or no service.
-pub(super) fn gap_factor<S: Scalar>(z: S, b: S, cvsq: S) -> S {
-    let one = S::from(1.0);
-    if !z.value().is_finite() || b <= 0.0 {
-        return one;
-    }
-    let ratio = b / z;
-    if ratio < LONG_GAP.recip() {
-        return one - ratio * (cvsq * 2.0 + 1.0) / 3.0;
-    }
-    // z (1 - B*(1/z)) / b and the rest in units of b.
-    let transform = if cvsq < LEAST_CVSQ { (-ratio).exp() } else { (-((ratio * cvsq).ln_1p() / cvsq)).exp() };
-    let away = (one - transform) / ratio;
-    (one - away) * 2.0 / ratio / (one + cvsq)
+/// The rest of a service of mean rest `rest` after a gap `z`, `mean` the mean service of the station.
+pub(super) fn rest_after_gap<S: Scalar>(z: S, rest: S, mean: S) -> S {
+    let sum = z + rest;
+    if sum > 0.0 { rest * (z + mean) / sum } else { rest }
 }
 
 #[cfg(test)]
@@ -41,20 +30,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponential_service_has_its_closed_form() {
-        for (z, b) in [(0.01, 1.0), (1.0, 1.0), (50.0, 1.0), (3.0, 0.2)] {
-            assert!((gap_factor(z, b, 1.0) - z / (z + b)).abs() < 1e-9, "{z} {b}");
+    fn exponential_service_of_the_mean_is_left_as_it_is() {
+        for z in [1e-9, 0.3, 50.0] {
+            assert!((rest_after_gap(z, 2.0, 2.0_f64) - 2.0).abs() < 1e-12, "{z}");
+        }
+    }
+
+    /// Constant service `b = 1`: `κ = 2 z (1 - z (1 - e^(-1/z)))`, relative to `z/(z+1)` for the exponential one.
+    #[test]
+    fn constant_service_is_near_its_closed_form() {
+        for z in [0.2_f64, 1.0, 5.0] {
+            let exact = z * (1.0 - z * (1.0 - (-1.0 / z).exp())) / (z / (z + 1.0));
+            let rest = rest_after_gap(z, 0.5, 1.0);
+            assert!((rest - exact).abs() < 0.12 * exact, "{z}: {rest} {exact}");
         }
     }
 
     #[test]
-    fn the_series_joins_the_closed_form() {
-        let (below, above) = (gap_factor(9999.0, 1.0, 3.0), gap_factor(10001.0, 1.0, 3.0));
-        assert!((below - above).abs() < 1e-6, "{below} {above}");
-    }
-
-    #[test]
-    fn constant_service_is_the_limit_of_small_variation() {
-        assert!((gap_factor(0.7, 1.0, 0.0) - gap_factor(0.7, 1.0, 1e-5)).abs() < 1e-4);
+    fn the_limits_are_those_of_the_law() {
+        assert!((rest_after_gap(1e12, 3.0, 1.0_f64) - 3.0).abs() < 1e-9);
+        assert!((rest_after_gap(1e-12, 3.0, 1.0_f64) - 1.0).abs() < 1e-9);
     }
 }

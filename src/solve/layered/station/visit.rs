@@ -1,15 +1,10 @@
-//! What a station's waits are made of: how long each request is served, how long its sender was away, and whom it can meet.
+//! What a station's waits are made of: how long each request is served, how long its sender was away.
 //!
 //! A thread of node `i` that visits a station `y` times an execution was away either for a short gap inside the execution,
 //! with probability `y/(1+y)` (for slices at the processor, `(n-1)/n`), or for a long one between executions, such that the
 //! mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
 
-use super::{
-    compile::Source,
-    exclusion::kin_of,
-    flow::first_phase,
-    station::{Layout, Sweep},
-};
+use super::{super::net::Source, Sweep, layout::Layout};
 use crate::model::Scalar;
 
 /// Weight of the excess variation of a task's service in its rest. Fitted, not derived: with weight 1 the effect is
@@ -21,15 +16,15 @@ const SHORTEST_GAP: f64 = 1e-6;
 /// One arc as its station sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit<S> {
-    pub arc: usize,
     pub rate: S,
     pub wait: S,
     /// Service until the reply.
     pub first: S,
     /// Service after it.
     pub late: S,
-    pub first_cvsq: S,
-    pub late_cvsq: S,
+    /// Mean rest of a service until the reply, and of one after it, as found by Poisson arrivals.
+    pub first_rest: S,
+    pub late_rest: S,
     pub gap: Gap<S>,
 }
 
@@ -38,34 +33,31 @@ pub(super) struct Visit<S> {
 pub(super) struct Gap<S> {
     pub short_share: S,
     pub short: S,
-    pub long: S,
+    /// None for arrivals that no number of threads bounds.
+    pub long: Option<S>,
 }
 
 /// The visit over arc `a`, its gaps not yet known.
-pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize) -> Visit<S> {
+pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit<S> {
     let net = sweep.net;
     let arc = &net.arcs[a];
     let (zero, one) = (S::from(0.0), S::from(1.0));
-    let gap = Gap { short_share: zero, short: zero, long: S::from(f64::INFINITY) };
-    let (rate, wait) = (sweep.flow.arc_rate[a], sweep.waits.wait[a]);
+    let gap = Gap { short_share: zero, short: zero, long: None };
+    let rate = sweep.flow.arc_rate[a];
     let Some(entry) = arc.target else {
         let Source::Held(node) = arc.source else { unreachable!("only a thread runs on a processor") };
         let it = &net.nodes[node];
         let first = it.demand / it.slices;
-        return Visit { arc: a, rate, wait, first, late: zero, first_cvsq: it.cvsq, late_cvsq: one, gap };
+        return Visit { rate, wait, first, late: zero, first_rest: first * (it.cvsq + 1.0) * 0.5, late_rest: zero, gap };
     };
-    let weighted = |mean: S, variance: S| {
-        if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * VARIATION_WEIGHT } else { one }
+    let rest = |mean: S, variance: S| {
+        let cvsq = if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * VARIATION_WEIGHT } else { one };
+        mean * (cvsq + 1.0) * 0.5
     };
-    let phases = net.entries[entry].phases;
-    let first = first_phase(net, &sweep.flow.elapsed, a);
-    let first_variance = phases[0].map_or(zero, |n| sweep.flow.variance[n]);
-    let (mut late, mut late_variance) = (zero, zero);
-    for node in phases[1..].iter().flatten() {
-        late += sweep.flow.elapsed[*node];
-        late_variance += sweep.flow.variance[*node];
-    }
-    Visit { arc: a, rate, wait, first, late, first_cvsq: weighted(first, first_variance), late_cvsq: weighted(late, late_variance), gap }
+    let ([first, second, third], [v1, v2, v3]) = (sweep.flow.phases[entry], sweep.flow.phase_variances[entry]);
+    let late = second + third;
+    let late_rest = if late > 0.0 { rest(late, v2 + v3) } else { zero };
+    Visit { rate, wait, first, late, first_rest: rest(first, v1), late_rest, gap }
 }
 
 /// Sets the gaps of all visits of a station.
@@ -75,18 +67,22 @@ pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits:
     for (group, &node) in layout.groups.iter().enumerate() {
         let (mut y, mut inside) = (zero, zero);
         let mut host = false;
-        for (v, _) in visits.iter().zip(&layout.group_of).filter(|(_, g)| **g == Some(group)) {
-            y += net.arcs[v.arc].visits;
-            inside += net.arcs[v.arc].visits * (v.wait + v.first);
-            host = net.arcs[v.arc].target.is_none();
+        for (i, v) in visits.iter().enumerate().filter(|(i, _)| layout.group_of[*i] == Some(group)) {
+            let arc = &net.arcs[layout.arcs[i]];
+            y += arc.visits;
+            inside += arc.visits * (v.wait + v.first);
+            host = arc.target.is_none();
         }
         let away = sweep.flow.elapsed[node] - inside;
         let away = if away > 0.0 { away } else { zero };
         let (share, gaps) = if host { ((y - 1.0) / y, y - 1.0) } else { (y / (y + 1.0), y + 1.0) };
+        let share = if share > 0.0 { share } else { zero };
         let short = if gaps > 0.0 { away / gaps } else { zero };
-        for (v, _) in visits.iter_mut().zip(&layout.group_of).filter(|(_, g)| **g == Some(group)) {
-            v.gap.short_share = share;
-            v.gap.short = short;
+        for (i, v) in visits.iter_mut().enumerate() {
+            if layout.group_of[i] == Some(group) {
+                v.gap.short_share = share;
+                v.gap.short = short;
+            }
         }
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
@@ -96,7 +92,7 @@ pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits:
 
 fn set_long_gap<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], pool: usize, task: usize) {
     let zero = S::from(0.0);
-    let threads = sweep.populations.cap(sweep.net, task);
+    let threads = sweep.populations.strands(sweep.net, task);
     let (mut rate, mut inside, mut short, mut short_time) = (zero, zero, zero, zero);
     let mut service = zero;
     for (v, _) in visits.iter().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
@@ -115,36 +111,7 @@ fn set_long_gap<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [
     let long_share = S::from(1.0) - short / rate;
     let long = if long_share > SHORTEST_GAP { (away - short_time / rate) / long_share } else { away };
     for (v, _) in visits.iter_mut().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
-        v.gap.long = floor(long);
+        v.gap.long = Some(floor(long));
         v.gap.short = floor(v.gap.short);
     }
-}
-
-/// `K` between the arcs of a station. The first slice of a second phase starts at the reply, so it meets what its first
-/// phase could have met.
-pub(super) fn keep_factors<S: Scalar>(sweep: &Sweep<'_, S>, visits: &[Visit<S>]) -> Vec<S> {
-    let net = sweep.net;
-    let one = S::from(1.0);
-    let kin: Vec<Option<usize>> = visits.iter().map(|v| net.arcs[v.arc].source.held().map(|node| kin_of(net, node))).collect();
-    let mut keep = Vec::with_capacity(visits.len() * visits.len());
-    for (a, v) in visits.iter().enumerate() {
-        let first_slice = net.arcs[v.arc].source.held().and_then(|node| {
-            let it = &net.nodes[node];
-            let late_slice = net.arcs[v.arc].target.is_none() && it.phase > 0 && net.tasks[it.task].class.is_none();
-            late_slice.then(|| (it.entry, it.slices.recip()))
-        });
-        for other in &kin {
-            keep.push(match (kin[a], *other) {
-                (Some(i), Some(j)) => {
-                    let k = sweep.exclusion.factor(i, j);
-                    match first_slice {
-                        Some((entry, weight)) => k * (one - weight) + sweep.exclusion.factor(entry, j) * weight,
-                        None => k,
-                    }
-                }
-                _ => one,
-            });
-        }
-    }
-    keep
 }

@@ -1,0 +1,87 @@
+//! The order of tasks, callers first, and the bounds on how many threads can be busy.
+
+use super::{
+    super::net::{Source, Work},
+    Compiler, SolveError, unsupported,
+};
+use crate::model::Scalar;
+
+impl<S: Scalar> Compiler<'_, S> {
+    /// Orders tasks so that callers come before callees; where that cannot be, senders of asynchronous requests may come later.
+    pub(super) fn order(&mut self) -> Result<(), SolveError> {
+        if let Some(order) = self.sorted(|source| source.node()) {
+            self.set_order(order);
+            return Ok(());
+        }
+        match self.sorted(Source::held) {
+            Some(order) => {
+                self.net.circular = true;
+                self.set_order(order);
+                Ok(())
+            }
+            None => Err(unsupported("a circle of blocking calls between tasks", format!("model \"{}\"", self.model.name))),
+        }
+    }
+
+    fn set_order(&mut self, order: Vec<usize>) {
+        for (position, &task) in order.iter().enumerate() {
+            self.net.tasks[task].position = position;
+        }
+        self.net.order = order;
+    }
+
+    /// Tasks in an order in which those that send over arcs of a `sender` come before the receivers; none if they form a circle.
+    fn sorted(&self, sender: impl Fn(Source) -> Option<usize>) -> Option<Vec<usize>> {
+        let n = self.net.tasks.len();
+        let mut callees = vec![Vec::new(); n];
+        let mut n_callers = vec![0usize; n];
+        for arc in &self.net.arcs {
+            if let (Some(node), Some(target)) = (sender(arc.source), arc.target) {
+                let (from, to) = (self.net.nodes[node].task, self.net.entries[target].task);
+                callees[from].push(to);
+                n_callers[to] += 1;
+            }
+        }
+        let mut order = Vec::with_capacity(n);
+        let mut ready: Vec<usize> = (0..n).rev().filter(|&t| n_callers[t] == 0).collect();
+        while let Some(task) = ready.pop() {
+            order.push(task);
+            for &callee in &callees[task] {
+                n_callers[callee] -= 1;
+                if n_callers[callee] == 0 {
+                    ready.push(callee);
+                }
+            }
+        }
+        (order.len() == n).then_some(order)
+    }
+
+    /// Bounds how many threads of a task can be busy by how many callers can wait for it.
+    pub(super) fn caps(&mut self) {
+        for position in 0..self.net.order.len() {
+            let task = self.net.order[position];
+            let Some(station) = self.net.tasks[task].station else { continue };
+            let mut callers: Vec<usize> = Vec::new();
+            let mut unlimited = self.net.tasks[task].entries.iter().any(|&e| self.goes_on_after_reply(e));
+            for &a in &self.net.stations[station].arcs {
+                match self.net.arcs[a].source {
+                    Source::Held(node) => callers.push(self.net.nodes[node].task),
+                    Source::Detached(_) | Source::Open => unlimited = true,
+                }
+            }
+            callers.sort_unstable();
+            callers.dedup();
+            let sum: f64 = callers.iter().map(|&t| self.net.tasks[t].cap * self.net.tasks[t].width).sum();
+            if !unlimited {
+                self.net.tasks[task].cap = self.net.tasks[task].threads.min(sum);
+            }
+        }
+    }
+
+    fn goes_on_after_reply(&self, entry: usize) -> bool {
+        match &self.net.entries[entry].work {
+            Work::Phases(phases) => phases[1..].iter().any(Option::is_some),
+            Work::Graph(graph) => graph.reply.is_some_and(|r| graph.ends.as_slice() != [r]),
+        }
+    }
+}

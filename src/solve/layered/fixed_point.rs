@@ -1,0 +1,243 @@
+//! The fixed point of one stage: the sweep repeated, accelerated, until nothing changes.
+//!
+//! The unknowns stand in one row: the waits of all arcs, then by station the chances to wait, `R`, `φ` and the excess wait
+//! ([`super::station`]). Where acceleration does not settle, plain and ever shorter steps take its place.
+
+use super::{
+    SolveOptions,
+    anderson::Anderson,
+    exclusion::{Exclusion, Pairs},
+    flow::{Flow, Waits},
+    linearizer::{Absence, Populations},
+    net::Net,
+    station::{Capacity, Layout, Scratch, Sweep, station_waits},
+};
+use crate::model::Scalar;
+
+/// Short plain steps before a fresh start is accelerated.
+const CAUTIOUS_STEPS: usize = 6;
+/// The same, from a point that is near already.
+const CAUTIOUS_STEPS_WARM: usize = 1;
+/// The same, after an extrapolation that led nowhere.
+const CAUTIOUS_STEPS_AGAIN: usize = 40;
+/// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
+const PATIENCE: usize = 300;
+/// How much shorter.
+const STEP_REDUCTION: f64 = 0.25;
+/// How far an extrapolated unknown may be from its image, as a factor.
+const TRUST_FACTOR: f64 = 2.0;
+/// Waits above this fraction of the longest one decide whether an extrapolation was held back.
+const CONSIDERABLE_WAIT: f64 = 1e-2;
+/// Waits below this fraction of their cycle count as zero in the test for convergence.
+const NEGLIGIBLE_WAIT: f64 = 1e-7;
+/// Derivatives need not be as exact as values: their relative change counts by this factor.
+const DERIVATIVE_WEIGHT: f64 = 0.1;
+
+/// How the fixed points went.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub sweeps: usize,
+    pub converged: bool,
+    pub residual: f64,
+}
+
+/// Where an iteration starts.
+pub(super) enum From<'a, S> {
+    /// No waits.
+    Nothing,
+    /// The solution of another stage.
+    Like(&'a [S]),
+    /// This stage's own solution in plain numbers.
+    Settled(&'a [f64]),
+}
+
+/// A solved stage.
+#[derive(Clone, Debug)]
+pub(super) struct Stage<S> {
+    pub unknowns: Vec<S>,
+    pub flow: Flow<S>,
+    pub class_shares: Vec<S>,
+}
+
+/// The sweep with the room that it needs.
+pub(super) struct Sweeper<'a, S> {
+    net: &'a Net<S>,
+    options: &'a SolveOptions,
+    pairs: Pairs,
+    layouts: Vec<Layout>,
+    n_unknowns: usize,
+    flow: Flow<S>,
+    exclusion: Exclusion<S>,
+    absence: Absence<S>,
+    scratch: Scratch<S>,
+    probability_of: Vec<usize>,
+    pub record: Record,
+}
+
+impl<'a, S: Scalar> Sweeper<'a, S> {
+    pub fn new(net: &'a Net<S>, options: &'a SolveOptions) -> Self {
+        let pairs = Pairs::new(net);
+        let mut layouts: Vec<Layout> = Vec::with_capacity(net.stations.len());
+        let mut offset = net.arcs.len();
+        let mut probability_of = vec![0; net.arcs.len()];
+        for station in 0..net.stations.len() {
+            let layout = Layout::new(net, &pairs, station, offset);
+            for (i, &a) in layout.arcs.iter().enumerate() {
+                probability_of[a] = offset + layout.row_of[i];
+            }
+            offset = layout.places().end;
+            layouts.push(layout);
+        }
+        Self {
+            net,
+            options,
+            n_unknowns: offset,
+            flow: Flow::new(net),
+            exclusion: Exclusion::new(net, &pairs),
+            absence: Absence::new(net),
+            scratch: Scratch::new(),
+            probability_of,
+            record: Record { sweeps: 0, converged: true, residual: 0.0 },
+            pairs,
+            layouts,
+        }
+    }
+
+    /// The fixed point at these customers, to a relative change of `tolerance`.
+    pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Stage<S> {
+        let mut x = self.start(from);
+        let n_waits = self.net.arcs.len();
+        let warm = !matches!(from, From::Nothing);
+        let mut acceleration = Anderson::new(n_waits, if warm { CAUTIOUS_STEPS_WARM } else { CAUTIOUS_STEPS });
+        let (mut converged, mut step) = (false, 1.0);
+        let mut image = x.clone();
+        for sweep in 0..self.options.max_iterations {
+            if sweep > 0 && sweep % PATIENCE == 0 {
+                step *= STEP_REDUCTION;
+                acceleration = Anderson::plain(step);
+            }
+            self.sweep(&x, populations, capacity, &mut image);
+            let change = self.distance(&x, &image);
+            self.record.sweeps += 1;
+            self.record.residual = change;
+            if !change.is_finite() {
+                x = self.start(&From::Nothing);
+                acceleration = Anderson::new(n_waits, CAUTIOUS_STEPS_AGAIN);
+                continue;
+            }
+            if change < tolerance {
+                converged = true;
+                x.copy_from_slice(&image);
+                break;
+            }
+            let next = acceleration.next(&x, &image, change);
+            if follow(&mut x, &next, &image, n_waits) == Held::Back {
+                acceleration.forget();
+            }
+        }
+        self.record.converged &= converged;
+        self.flow_at(&x, populations);
+        self.exclusion.update(self.net, &self.pairs, &self.flow);
+        Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() }
+    }
+
+    fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
+        let waits = Waits { wait: &x[..self.net.arcs.len()], row: &self.probability_of, probability: x };
+        self.flow.update(self.net, &waits, populations.customers);
+    }
+
+    fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
+        self.flow_at(x, populations);
+        self.exclusion.update(self.net, &self.pairs, &self.flow);
+        self.absence.update(self.net, &self.exclusion.class_shares, populations);
+        let sweep = Sweep {
+            net: self.net,
+            flow: &self.flow,
+            exclusion: &self.exclusion,
+            absence: &self.absence,
+            unknowns: x,
+            populations,
+            capacity,
+        };
+        for (s, layout) in self.layouts.iter().enumerate() {
+            station_waits(&sweep, s, layout, &mut self.scratch, next);
+        }
+    }
+
+    /// Largest change of an unknown: relative for waits, absolute for ratios; derivatives relative to the steepest of their kind.
+    fn distance(&self, x: &[S], image: &[S]) -> f64 {
+        let n_waits = self.net.arcs.len();
+        let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
+        let relative = |w: f64| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE);
+        let mut most = change(&x[..n_waits], &image[..n_waits], relative);
+        for layout in &self.layouts {
+            let places = layout.places();
+            let ratios = places.probability..places.excess;
+            most = most.max(change(&x[ratios.clone()], &image[ratios], |_| 1.0));
+            let excess = places.excess..places.end;
+            most = most.max(change(&x[excess.clone()], &image[excess], relative));
+        }
+        most
+    }
+
+    fn start(&self, from: &From<'_, S>) -> Vec<S> {
+        match from {
+            From::Like(x) => x.to_vec(),
+            From::Settled(x) => x.iter().map(|&v| S::from(v)).collect(),
+            From::Nothing => {
+                let mut x = vec![S::from(0.0); self.n_unknowns];
+                for layout in &self.layouts {
+                    let places = layout.places();
+                    x[places.removal..places.boost].fill(S::from(1.0));
+                }
+                x
+            }
+        }
+    }
+}
+
+/// Whether an extrapolation was held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Back,
+    Not,
+}
+
+/// Sets `x` to `next`, held near the `image` from which it was extrapolated.
+fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize) -> Held {
+    let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
+    let mut held = Held::Not;
+    for (i, ((unknown, &value), &near)) in x.iter_mut().zip(next).zip(image).enumerate() {
+        let (least, most) = (near / TRUST_FACTOR, near * TRUST_FACTOR);
+        let inside = value >= least && value <= most;
+        *unknown = if value < least {
+            least
+        } else if value > most {
+            most
+        } else {
+            value
+        };
+        if !inside && i < n_waits && near > CONSIDERABLE_WAIT * longest {
+            held = Held::Back;
+        }
+    }
+    held
+}
+
+/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the steepest one (or 1).
+fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
+    let steepest = new.iter().flat_map(|v| v.derivatives()).fold(0.0_f64, |m, d| m.max(d.abs()));
+    let mut most = 0.0_f64;
+    for (&old, &new) in old.iter().zip(new) {
+        let difference = new - old;
+        let value = difference.value().abs() / scale(new.value());
+        if value.is_nan() {
+            return f64::NAN;
+        }
+        most = most.max(value);
+        for d in difference.derivatives() {
+            most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest.max(f64::MIN_POSITIVE));
+        }
+    }
+    most
+}

@@ -1,0 +1,71 @@
+//! What must hold in every solution, whatever the approximation: checked on each, and said where it does not.
+//!
+//! ```text
+//! flow:         λ_j = Σ_i λ_i y_ij (+ open arrivals)              every entry
+//! Little:       N_c = X_c (Z_c + S_c)                              every class
+//! capacity:     Σ_j λ_j S_j ≤ m                                    every task;  Σ_i λ_i D_i ≤ m  every processor
+//! ```
+
+use super::{Stage, net::Net, net::Source};
+use crate::{model::Scalar, solve::results::Results};
+
+/// Relative violation that is said.
+const TOLERANCE: f64 = 1e-6;
+
+/// Adds a diagnostic for every law that `results` break, and takes back their convergence.
+pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Results<S>) {
+    if !results.converged {
+        return;
+    }
+    let mut broken = flow_balance(net, stage);
+    broken.extend(littles_law(net, stage));
+    broken.extend(capacity(net, results));
+    results.converged = broken.is_empty();
+    results.diagnostics.extend(broken);
+}
+
+fn flow_balance<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
+    let mut received: Vec<f64> = vec![0.0; net.entries.len()];
+    for arc in &net.arcs {
+        let Some(target) = arc.target else { continue };
+        received[target] += match arc.source {
+            Source::Open => arc.visits.value(),
+            Source::Held(n) | Source::Detached(n) => {
+                let node = &net.nodes[n];
+                (stage.flow.entry_rate[node.entry] * node.weight * arc.visits).value()
+            }
+        };
+    }
+    let mut broken = Vec::new();
+    for (e, entry) in net.entries.iter().enumerate().filter(|(_, entry)| net.tasks[entry.task].class.is_none()) {
+        let served = stage.flow.entry_rate[e].value();
+        if (served - received[e]).abs() > TOLERANCE * served.max(received[e]) {
+            broken.push(format!("flow balance is broken: entry \"{}\" serves {served} and receives {}", entry.name, received[e]));
+        }
+    }
+    broken
+}
+
+fn littles_law<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (c, &task) in net.classes.iter().enumerate() {
+        let it = &net.tasks[task];
+        let busy = stage.flow.busy_threads(net, task).value();
+        let customers = stage.flow.class_rate[c].value() * it.think_time.value() + busy;
+        if customers > 0.0 && (customers - it.threads).abs() > TOLERANCE * it.threads {
+            broken
+                .push(format!("Little's law is broken: task \"{}\" has {} customers, of whom {customers} are found", it.name, it.threads));
+        }
+    }
+    broken
+}
+
+fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>) -> Vec<String> {
+    let tasks = net.tasks.iter().zip(&results.task_utilization).map(|(t, u)| ("task", &t.name, t.threads, u.value()));
+    let processors = net.stations.iter().zip(&results.processor_utilization).map(|(p, u)| ("processor", &p.name, p.servers, u.value()));
+    tasks
+        .chain(processors)
+        .filter(|(_, _, servers, load)| *load > servers * (1.0 + TOLERANCE))
+        .map(|(kind, name, servers, load)| format!("capacity is exceeded: {kind} \"{name}\" has {servers} servers and a load of {load}"))
+        .collect()
+}

@@ -1,0 +1,204 @@
+//! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
+
+use super::graph::Graph;
+
+/// The compiled network.
+#[derive(Clone, Debug)]
+pub(super) struct Net<S> {
+    pub tasks: Vec<TaskNode<S>>,
+    pub entries: Vec<EntryNode<S>>,
+    pub nodes: Vec<Node<S>>,
+    pub arcs: Vec<Arc<S>>,
+    pub stations: Vec<Station>,
+    /// Jobs that nobody needs to tell apart when asking who can meet whom.
+    pub kins: Vec<Kin>,
+    /// Tasks, callers before callees.
+    pub order: Vec<usize>,
+    /// Reference tasks, by class index.
+    pub classes: Vec<usize>,
+    /// Number of processors; stations `0..n_processors` are theirs.
+    pub n_processors: usize,
+    /// Whether asynchronous sends lead back to tasks further up.
+    pub circular: bool,
+}
+
+/// A task of the network.
+#[derive(Clone, Debug)]
+pub(super) struct TaskNode<S> {
+    pub name: String,
+    /// Threads, or customers of a reference task; infinite for infinite servers.
+    pub threads: f64,
+    /// Largest number of its threads that can be busy, given its callers.
+    pub cap: f64,
+    /// Class index of a reference task.
+    pub class: Option<usize>,
+    pub think_time: S,
+    pub processor: usize,
+    /// Station of its request queue; none for a reference task.
+    pub station: Option<usize>,
+    pub entries: Vec<usize>,
+    /// Position in [`Net::order`].
+    pub position: usize,
+    /// Priority at the processor.
+    pub priority: f64,
+    /// Strands that one thread can have at once.
+    pub width: f64,
+}
+
+/// An entry of the network.
+#[derive(Clone, Debug)]
+pub(super) struct EntryNode<S> {
+    pub name: String,
+    pub task: usize,
+    pub work: Work<S>,
+    /// Share of a reference task's cycles that pick this entry.
+    pub visit_share: S,
+    pub open_rate: Option<S>,
+    /// Priority in its task's queue.
+    pub priority: f64,
+    /// Number of phases that have work.
+    pub n_phases: usize,
+}
+
+/// What an entry does.
+#[derive(Clone, Debug)]
+pub(super) enum Work<S> {
+    /// Nodes of phases 1 to 3, one after the other.
+    Phases([Option<usize>; 3]),
+    /// Nodes that run side by side.
+    Graph(Graph<S>),
+}
+
+/// A piece of work that one strand does without forking: a phase, or a part of an activity graph.
+#[derive(Clone, Debug)]
+pub(super) struct Node<S> {
+    pub entry: usize,
+    pub task: usize,
+    /// 0 for phase 1.
+    pub phase: usize,
+    pub kin: usize,
+    /// Mean executions in one of the entry.
+    pub weight: S,
+    /// Time on the processor for one execution, at the processor's speed.
+    pub demand: S,
+    /// Whether it visits its processor: a demand that is written as 0 does not, one of a parameter does, even at 0, so that
+    /// the solution and its derivatives are continuous there.
+    pub uses_processor: bool,
+    pub think_time: S,
+    pub cvsq: S,
+    pub deterministic: bool,
+    /// Host slices: one more than the mean number of calls.
+    pub slices: S,
+    /// Mean number of calls that block.
+    pub n_sync: S,
+    pub host_arc: Option<usize>,
+    /// Blocking calls, each with the legs that forwarding adds to it.
+    pub calls: Vec<CallGroup>,
+    /// Calls that do not block.
+    pub sends: Vec<usize>,
+}
+
+/// A blocking call: the arc to the called entry and the arcs of its forwarded legs.
+#[derive(Clone, Debug)]
+pub(super) struct CallGroup {
+    pub arc: usize,
+    pub legs: Vec<usize>,
+}
+
+/// Jobs with the same callers that exclude the same others: the first phase of an entry, the later phases of a task, or one
+/// node of an entry that forks.
+#[derive(Clone, Debug)]
+pub(super) struct Kin {
+    pub task: usize,
+    /// The entry whose callers wait meanwhile; none for later phases and for customers.
+    pub entry: Option<usize>,
+    /// The node, for one that has siblings.
+    pub strand: Option<usize>,
+}
+
+/// Where an arc's requests come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A node whose thread waits, or runs the slice.
+    Held(usize),
+    /// A node whose thread goes on.
+    Detached(usize),
+    /// Outside.
+    Open,
+}
+
+impl Source {
+    /// The sending node, if any.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Self::Held(i) | Self::Detached(i) => Some(i),
+            Self::Open => None,
+        }
+    }
+
+    /// The node whose thread is held meanwhile, if any.
+    pub fn held(self) -> Option<usize> {
+        match self {
+            Self::Held(i) => Some(i),
+            Self::Detached(_) | Self::Open => None,
+        }
+    }
+}
+
+/// A stream of requests from a node to a station.
+#[derive(Clone, Debug)]
+pub(super) struct Arc<S> {
+    pub source: Source,
+    pub station: usize,
+    /// The called entry; none for a visit to the processor.
+    pub target: Option<usize>,
+    /// Mean requests in one execution of the source node (or the open rate).
+    pub visits: S,
+    /// The entry that forwarded, for a forwarded leg.
+    pub via: Option<usize>,
+    /// Probability with which the leg follows the call it belongs to.
+    pub leg_probability: S,
+    /// Larger goes first, where the station looks at it.
+    pub priority: f64,
+    /// Share of the processor that its group is guaranteed, and the group, at a processor with groups.
+    pub group: Option<(usize, f64)>,
+}
+
+/// A queue: a processor's or a task's.
+#[derive(Clone, Debug)]
+pub(super) struct Station {
+    pub name: String,
+    pub servers: f64,
+    pub discipline: Discipline,
+    pub arcs: Vec<usize>,
+}
+
+/// How a station serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Discipline {
+    Delay,
+    Fcfs,
+    /// Processor sharing.
+    Sharing,
+    /// The most urgent waits least; a service in progress is finished.
+    HeadOfLine,
+    /// The most urgent interrupts the others.
+    Preemptive,
+    /// Groups share the processor by their guaranteed shares.
+    Groups,
+}
+
+impl<S> Net<S> {
+    /// The kin of the node whose thread an arc holds.
+    pub fn kin_of_arc(&self, arc: usize) -> Option<usize> {
+        self.arcs[arc].source.held().map(|node| self.nodes[node].kin)
+    }
+
+    /// The phases of an entry that does not fork.
+    pub fn phases(&self, entry: usize) -> [Option<usize>; 3] {
+        match self.entries[entry].work {
+            Work::Phases(phases) => phases,
+            Work::Graph(_) => [None; 3],
+        }
+    }
+}

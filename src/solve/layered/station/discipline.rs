@@ -1,0 +1,134 @@
+//! From what an arrival finds to what it waits, by discipline and number of servers.
+//!
+//! With priorities, what is found is counted by urgency, and the service of more urgent requests that come meanwhile
+//! stretches it. An arrival `x`'s own thread cannot come again meanwhile, so the stretch is that of the load which `x` itself would see:
+//!
+//! ```text
+//! head of line:  W_a = Σ_{x ≥ a} α_x W_x σ_x + Σ_x β_x σ_x             σ_x = 1/(1 - Σ_{y > a} û_xy)
+//! preemptive:    W_a = Σ_{x ≥ a} (α_x W_x + β_x) σ_x + s_a (σ_a - 1)
+//! ```
+//!
+//! With groups of guaranteed shares `f`, requests share their group's part, and other groups take theirs while they have work:
+//!
+//! ```text
+//! W_a = s_a [(1 + Σ_{x in g} (û + q̂)) Φ - 1]      Φ = 1 + Σ_{h ≠ g} (f_h / f_g) (1 - (1 - L_h/N_h)^N_h)
+//! ```
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `x ≥ a`, `y > a` | requests at least as urgent, more urgent |
+//! | `û_xy` | load of `y` in service as an arrival of `x` sees it, over the servers |
+//! | `L_h`, `N_h` | mean requests present of group `h`, and how many there can be |
+//!
+//! Sources: Cobham 1954; Bryant, Krzesinski, Lakshmi & Chandy 1984 (the MVA priority approximation); the shares follow from
+//! the fluid limit of generalized processor sharing (Parekh & Gallager 1993).
+
+use super::{super::net::Discipline, At, Scratch};
+use crate::model::Scalar;
+
+/// Load of more urgent requests beyond which the stretch is not believed.
+const MAX_URGENT_LOAD: f64 = 0.999;
+
+impl<S: Scalar> At<'_, S> {
+    /// Turns what is found into parts of the waits, and sets the chance to wait of each row.
+    pub(super) fn serve(&self, scratch: &mut Scratch<S>, probability: &mut [S]) {
+        let n = self.visits.len();
+        let urgent = matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1;
+        let stretch = if urgent { self.stretches(scratch) } else { Vec::new() };
+        for r in 0..self.layout.rows.len() {
+            let busy = scratch.load[r * n..(r + 1) * n].iter().fold(S::from(0.0), |sum, &l| sum + l);
+            probability[r] = self.scale_to_servers(r, busy, scratch);
+            if urgent {
+                self.by_urgency(r, &stretch, scratch);
+            }
+            if self.discipline == Discipline::Groups {
+                self.by_groups(r, scratch);
+            }
+            let extra = self.first_slice(r);
+            scratch.own[r] += extra;
+        }
+    }
+
+    /// `σ`, by level and row.
+    fn stretches(&self, scratch: &Scratch<S>) -> Vec<S> {
+        let n = self.visits.len();
+        let mut stretches = Vec::with_capacity(self.layout.levels.len() * self.layout.rows.len());
+        for &level in &self.layout.levels {
+            for r in 0..self.layout.rows.len() {
+                let mut load = S::from(0.0);
+                for x in 0..n {
+                    if self.layout.rows[self.layout.row_of[x]].priority > level {
+                        load += scratch.load[r * n + x] / self.servers;
+                    }
+                }
+                let load = if load > MAX_URGENT_LOAD { S::from(MAX_URGENT_LOAD) } else { load };
+                stretches.push((-load + 1.0).recip());
+            }
+        }
+        stretches
+    }
+
+    fn by_urgency(&self, r: usize, stretches: &[S], scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let n_rows = self.layout.rows.len();
+        let mine = self.layout.rows[r].priority;
+        let level = self.layout.levels.iter().position(|&l| l == mine).unwrap_or(0);
+        let stretch = &stretches[level * n_rows..(level + 1) * n_rows];
+        let preemptive = self.discipline == Discipline::Preemptive;
+        for x in 0..n {
+            let row = self.layout.row_of[x];
+            let at = r * n + x;
+            let as_urgent = self.layout.rows[row].priority >= mine;
+            let of_waiting = if as_urgent { stretch[row] } else { S::from(0.0) };
+            let in_service = if as_urgent || !preemptive { stretch[row] } else { S::from(0.0) };
+            scratch.alpha[at] *= of_waiting;
+            scratch.beta[at] *= in_service;
+            if self.layout.siblings {
+                scratch.alpha_own[at] *= of_waiting;
+                scratch.beta_own[at] *= in_service;
+            }
+        }
+        if preemptive {
+            let service = self.visits[self.layout.rows[r].arc].first;
+            scratch.own[r] += service * (stretch[r] - 1.0);
+        }
+    }
+
+    fn by_groups(&self, r: usize, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let net = self.sweep.net;
+        let group_at = |x: usize| net.arcs[self.layout.arcs[x]].group;
+        let me = &self.visits[self.layout.rows[r].arc];
+        let Some((mine, share)) = group_at(self.layout.rows[r].arc) else { return };
+        let mut others: Vec<(usize, f64, S, f64)> = Vec::new();
+        for x in 0..n {
+            let Some((group, its_share)) = group_at(x).filter(|(g, _)| *g != mine) else { continue };
+            let at = r * n + x;
+            // The parts hold the arrival's own service as a factor.
+            let present =
+                if me.first > 0.0 { (scratch.alpha[at] * self.visits[x].wait + scratch.beta[at]) / me.first } else { S::from(0.0) };
+            let pool = self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
+            match others.iter_mut().find(|(g, ..)| *g == group) {
+                Some((_, _, sum, count)) => {
+                    *sum += present;
+                    *count += pool;
+                }
+                None => others.push((group, its_share, present, pool)),
+            }
+            scratch.alpha[at] = S::from(0.0);
+            scratch.beta[at] = S::from(0.0);
+        }
+        let mut slowdown = S::from(1.0);
+        for (_, its_share, present, count) in others {
+            let count = if count.is_finite() && count >= 1.0 { count } else { 1.0 };
+            let idle = -(present / count) + 1.0;
+            let idle = if idle > 0.0 { idle.powf(count) } else { S::from(0.0) };
+            slowdown += (-idle + 1.0) * (its_share / share);
+        }
+        for at in r * n..(r + 1) * n {
+            scratch.alpha[at] *= slowdown;
+            scratch.beta[at] *= slowdown;
+        }
+        scratch.own[r] += me.first * (slowdown - 1.0);
+    }
+}

@@ -1,0 +1,153 @@
+//! What is fixed about a station: which arcs meet there, who sends them, and where its unknowns stand.
+
+use super::super::{
+    exclusion::{FREE, Pairs},
+    net::{Net, Work},
+};
+use crate::model::Scalar;
+
+/// Which arcs meet at a station, grouped by who sends them.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Layout {
+    pub arcs: Vec<usize>,
+    /// Distinct sending tasks whose threads are held.
+    pub pools: Vec<usize>,
+    /// Position in `pools` of each arc's sender.
+    pub pool_of: Vec<Option<usize>>,
+    /// Distinct held nodes.
+    pub groups: Vec<usize>,
+    /// Position in `groups` of each arc's node.
+    pub group_of: Vec<Option<usize>>,
+    /// The row of each group.
+    pub row_of_group: Vec<usize>,
+    /// Arrivals that find the same.
+    pub rows: Vec<Row>,
+    pub row_of: Vec<usize>,
+    /// Pairs of kin, `rows × arcs`.
+    pub pairs: Vec<u32>,
+    /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
+    pub late_pairs: Vec<u32>,
+    /// Distinct priorities, ascending.
+    pub levels: Vec<f64>,
+    /// Whether strands of one fork meet here.
+    pub siblings: bool,
+    /// Whether requests come that no waiting thread bounds.
+    pub open: bool,
+    /// Where the station's unknowns begin.
+    pub offset: usize,
+}
+
+/// Arrivals of one node (or of none) and one priority.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Row {
+    pub group: Option<usize>,
+    pub pool: Option<usize>,
+    pub kin: Option<usize>,
+    pub priority: f64,
+    /// The first arc of the row, by position.
+    pub arc: usize,
+    /// Whether the first slice starts at the reply of its entry, and so meets what the first phase could have met.
+    pub follows_reply: bool,
+}
+
+impl Layout {
+    pub fn new<S: Scalar>(net: &Net<S>, pairs: &Pairs, station: usize, offset: usize) -> Self {
+        let arcs = net.stations[station].arcs.clone();
+        let mut layout = Self {
+            pools: Vec::new(),
+            pool_of: Vec::new(),
+            groups: Vec::new(),
+            group_of: Vec::new(),
+            row_of_group: Vec::new(),
+            rows: Vec::new(),
+            row_of: Vec::new(),
+            pairs: Vec::new(),
+            late_pairs: Vec::new(),
+            levels: Vec::new(),
+            siblings: false,
+            open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
+            offset,
+            arcs,
+        };
+        layout.group_arcs(net);
+        layout.find_pairs(net, pairs);
+        let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();
+        levels.sort_by(f64::total_cmp);
+        levels.dedup();
+        layout.levels = levels;
+        layout.siblings = pairs.forks() && layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
+        layout
+    }
+
+    fn group_arcs<S>(&mut self, net: &Net<S>) {
+        let mut rows: std::collections::HashMap<(Option<usize>, u64), usize> = std::collections::HashMap::new();
+        let place = |list: &mut Vec<usize>, item: usize| {
+            list.iter().position(|&x| x == item).unwrap_or_else(|| {
+                list.push(item);
+                list.len() - 1
+            })
+        };
+        for (position, &a) in self.arcs.iter().enumerate() {
+            let held = net.arcs[a].source.held();
+            let pool = held.map(|node| place(&mut self.pools, net.nodes[node].task));
+            let group = held.map(|node| place(&mut self.groups, node));
+            let priority = net.arcs[a].priority;
+            let row = *rows.entry((held, priority.to_bits())).or_insert_with(|| {
+                let follows_reply = net.arcs[a].target.is_none()
+                    && held.is_some_and(|node| {
+                        let it = &net.nodes[node];
+                        it.phase > 0 && net.tasks[it.task].class.is_none() && matches!(net.entries[it.entry].work, Work::Phases(_))
+                    });
+                let kin = net.kin_of_arc(a);
+                self.rows.push(Row { group, pool, kin, priority, arc: position, follows_reply });
+                self.rows.len() - 1
+            });
+            if let Some(group) = group.filter(|&g| g == self.row_of_group.len()) {
+                debug_assert_eq!(group, self.row_of_group.len(), "groups are numbered as they come");
+                self.row_of_group.push(row);
+            }
+            self.pool_of.push(pool);
+            self.group_of.push(group);
+            self.row_of.push(row);
+        }
+    }
+
+    fn find_pairs<S>(&mut self, net: &Net<S>, pairs: &Pairs) {
+        let kins: Vec<Option<usize>> = self.arcs.iter().map(|&a| net.kin_of_arc(a)).collect();
+        let find = |row: Option<usize>, other: Option<usize>| match (row, other) {
+            (Some(i), Some(j)) => pairs.of(net, i, j),
+            _ => FREE,
+        };
+        for row in &self.rows {
+            self.pairs.extend(kins.iter().map(|&other| find(row.kin, other)));
+        }
+        if self.rows.iter().any(|r| r.follows_reply) {
+            for row in &self.rows {
+                let entry = self.group_of[row.arc].map(|g| net.nodes[self.groups[g]].entry);
+                self.late_pairs.extend(kins.iter().map(|&other| find(if row.follows_reply { entry } else { row.kin }, other)));
+            }
+        }
+    }
+
+    /// Where the station's unknowns stand in the row of all.
+    pub fn places(&self) -> Places {
+        let removal = self.offset + self.rows.len();
+        let boost = removal + self.groups.len() * self.rows.len();
+        let excess = boost + self.groups.len() * self.pools.len();
+        Places { probability: self.offset, removal, boost, excess, end: excess + 1 }
+    }
+}
+
+/// Where the unknowns of a station begin.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Places {
+    /// Chance to wait, by row.
+    pub probability: usize,
+    /// `R`, in [0, 1], `groups × rows`.
+    pub removal: usize,
+    /// `φ`, `groups × pools`.
+    pub boost: usize,
+    /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers.
+    pub excess: usize,
+    pub end: usize,
+}

@@ -1,0 +1,373 @@
+//! Waits at one station (step 4 of the sweep).
+//!
+//! One FCFS server; `a` the arrival, `b` an arc whose requests it may meet:
+//!
+//! ```text
+//! W_a = Σ_b R_ib (E_ab + O_ab) q_b h_b + Σ_b [E_ab u_b1 ρ_ab + O_ab u_b1 r_b + E_ab u_b2 r_b2]        E_ab = K_ab G_ab B_ib
+//! q_b = ℓ_b W_b,  u_b = ℓ_b s_b,  h_b = s_b1 + s_b2,  r_b = s_b1 (1 + c_b²)/2 + s_b2,  r_b2 = s_b2 (1 + c_b2²)/2
+//! ```
+//!
+//! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
+//! probability that all servers are busy. Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
+//! Priorities, groups with shares: [`discipline`].
+//!
+//! | symbol | here | is |
+//! |---|---|---|
+//! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands |
+//! | `G` | [`super::linearizer`] | population correction |
+//! | `R` | [`removal`] | those waiting, without whom the arrival's own thread made wait |
+//! | `B` | [`removal`] | `1/(1 - φ)`: how much faster the other pool circulates without that thread |
+//! | `ρ` | [`super::residual`] | rest of a service after a gap, relative to the mean exponential service |
+//! | `u_b2` | `late_load` | load in second phases: the own thread's share is replaced by the chance of overtaking it |
+//!
+//! No station serves more than it has servers for, which an approximation of the waits does not ensure by itself: where the
+//! load would exceed the servers, every arc waits `e` longer, the least delay for which `Σ ℓ h ≤ m`. It is the multiplier of
+//! that bound, zero elsewhere, and no part of the queue that others see.
+
+mod discipline;
+mod layout;
+mod removal;
+mod visit;
+
+pub(super) use self::layout::Layout;
+use self::{
+    layout::Places,
+    visit::{Visit, set_gaps, visit},
+};
+use super::{
+    super::erlang::erlang_c,
+    exclusion::Exclusion,
+    flow::Flow,
+    linearizer::{Absence, Populations},
+    net::{Discipline, Net},
+    residual::rest_after_gap,
+};
+use crate::model::Scalar;
+
+/// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
+const EXCESS_GAIN: f64 = 4.0;
+/// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
+const COIN: f64 = 0.5;
+/// With fewer sources than this many times the servers, `(û/m)^m` is the better chance of finding all servers busy.
+const FEW_SOURCES: f64 = 4.0;
+
+/// Whether loads may exceed the servers by the error of the approximation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Capacity {
+    /// They may; so are intermediate stages solved.
+    Free,
+    /// They may not.
+    Kept,
+}
+
+/// All that a station's waits depend on.
+pub(super) struct Sweep<'a, S> {
+    pub net: &'a Net<S>,
+    pub flow: &'a Flow<S>,
+    pub exclusion: &'a Exclusion<S>,
+    pub absence: &'a Absence<S>,
+    /// The unknowns of the last sweep; the waits come first, by arc.
+    pub unknowns: &'a [S],
+    pub populations: &'a Populations<'a, S>,
+    pub capacity: Capacity,
+}
+
+/// Room for the work at one station, kept from one to the next.
+#[derive(Debug)]
+pub(super) struct Scratch<S> {
+    visits: Vec<Visit<S>>,
+    /// `K`, `rows × arcs`.
+    keep: Vec<S>,
+    /// Where the waits come from: `W_row = Σ_x (α_x W_x + β_x) + own`.
+    alpha: Vec<S>,
+    beta: Vec<S>,
+    /// The parts of both that are the own thread's other strands.
+    alpha_own: Vec<S>,
+    beta_own: Vec<S>,
+    /// Second phases that the arrival's own thread left behind, and service to more urgent ones.
+    own: Vec<S>,
+    /// Load in service that a row sees of an arc.
+    load: Vec<S>,
+    /// Waits of the rows.
+    wait: Vec<S>,
+    small: Vec<S>,
+    matrix: Vec<S>,
+}
+
+impl<S> Scratch<S> {
+    pub fn new() -> Self {
+        Self {
+            visits: Vec::new(),
+            keep: Vec::new(),
+            alpha: Vec::new(),
+            beta: Vec::new(),
+            alpha_own: Vec::new(),
+            beta_own: Vec::new(),
+            own: Vec::new(),
+            load: Vec::new(),
+            wait: Vec::new(),
+            small: Vec::new(),
+            matrix: Vec::new(),
+        }
+    }
+}
+
+/// Solves one station for the arrivals that the last sweep's unknowns imply, into `next`.
+pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, scratch: &mut Scratch<S>, next: &mut [S]) {
+    let it = &sweep.net.stations[station];
+    let places = layout.places();
+    let sources =
+        if layout.open { f64::INFINITY } else { layout.pools.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>() };
+    let mut visits = std::mem::take(&mut scratch.visits);
+    visits.clear();
+    let excess = sweep.unknowns[places.excess];
+    visits.extend(layout.arcs.iter().map(|&a| {
+        let wait = sweep.unknowns[a];
+        visit(sweep, a, if wait > excess { wait - excess } else { S::from(0.0) })
+    }));
+    let late = visits.iter().any(|v| v.late > 0.0);
+    if it.servers.is_infinite() || sources <= it.servers && !late {
+        layout.arcs.iter().for_each(|&a| next[a] = S::from(0.0));
+        next[places.probability..places.end].copy_from_slice(&sweep.unknowns[places.probability..places.end]);
+        scratch.visits = visits;
+        return;
+    }
+    set_gaps(sweep, layout, &mut visits);
+    let (mut rate, mut load) = (S::from(0.0), S::from(0.0));
+    for v in &visits {
+        rate += v.rate;
+        load += v.rate * (v.first + v.late);
+    }
+    let mean_service = if rate > 0.0 { load / rate } else { S::from(0.0) };
+    let at = At { sweep, layout, places, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
+    at.run(load, scratch, next);
+    scratch.visits = visits;
+}
+
+/// A station in a sweep.
+struct At<'a, S> {
+    sweep: &'a Sweep<'a, S>,
+    layout: &'a Layout,
+    places: Places,
+    servers: f64,
+    discipline: Discipline,
+    visits: &'a [Visit<S>],
+    mean_service: S,
+    /// Sources that can be at the station together.
+    sources: f64,
+    /// Whether some service goes on after the reply.
+    late: bool,
+}
+
+impl<S: Scalar> At<'_, S> {
+    fn run(&self, load: S, scratch: &mut Scratch<S>, next: &mut [S]) {
+        let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
+        let zero = S::from(0.0);
+        self.keep_factors(&mut scratch.keep);
+        for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
+            part.clear();
+            part.resize(n_rows * n, zero);
+        }
+        for part in [&mut scratch.alpha_own, &mut scratch.beta_own] {
+            part.clear();
+            part.resize(if self.layout.siblings { n_rows * n } else { 0 }, zero);
+        }
+        scratch.own.clear();
+        scratch.own.resize(n_rows, zero);
+        for row in 0..n_rows {
+            self.decompose(row, scratch);
+        }
+        self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
+        scratch.wait.clear();
+        for row in 0..n_rows {
+            let terms = row * n..(row + 1) * n;
+            let wait = scratch.alpha[terms.clone()]
+                .iter()
+                .zip(&scratch.beta[terms])
+                .zip(self.visits)
+                .fold(scratch.own[row], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+            scratch.wait.push(wait);
+        }
+        self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
+        self.update_boost(scratch, &mut next[self.places.boost..self.places.excess]);
+        let excess = if self.sweep.capacity == Capacity::Kept { self.next_excess(load) } else { zero };
+        next[self.places.excess] = excess;
+        for (i, &a) in self.layout.arcs.iter().enumerate() {
+            next[a] = scratch.wait[self.layout.row_of[i]] + excess;
+        }
+    }
+
+    /// Raises `e` while the load exceeds the servers.
+    fn next_excess(&self, load: S) -> S {
+        let zero = S::from(0.0);
+        if !self.sources.is_finite() || load <= 0.0 {
+            return zero;
+        }
+        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * self.mean_service * EXCESS_GAIN;
+        if next > 0.0 { next } else { zero }
+    }
+
+    /// `K` between rows and arcs.
+    fn keep_factors(&self, keep: &mut Vec<S>) {
+        let factors = &self.sweep.exclusion.factors;
+        keep.clear();
+        keep.extend(self.layout.pairs.iter().map(|&p| factors[p as usize]));
+        if self.layout.late_pairs.is_empty() {
+            return;
+        }
+        let n = self.visits.len();
+        for (r, row) in self.layout.rows.iter().enumerate().filter(|(_, row)| row.follows_reply) {
+            let Some(group) = row.group else { continue };
+            let weight = self.sweep.net.nodes[self.layout.groups[group]].slices.recip();
+            for x in r * n..(r + 1) * n {
+                let instead = factors[self.layout.late_pairs[x] as usize];
+                keep[x] = keep[x] + (instead - keep[x]) * weight;
+            }
+        }
+    }
+
+    /// Fills the row: what its arrivals find waiting and in service, at one server and in order of arrival.
+    fn decompose(&self, r: usize, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let row = &self.layout.rows[r];
+        let shares = self.class_shares(row.kin);
+        let me = &self.visits[row.arc];
+        let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
+        for x in 0..n {
+            let it = &self.visits[x];
+            let at = r * n + x;
+            let keep = scratch.keep[at];
+            let sibling = if self.layout.siblings { self.sweep.exclusion.siblings[self.layout.pairs[at] as usize] } else { S::from(0.0) };
+            if keep == 0.0 && sibling == 0.0 && it.late <= 0.0 {
+                continue;
+            }
+            let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
+            let keep = keep * self.boost(row.group, x);
+            let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
+            let first = keep * seen.first * it.rate * it.first;
+            let held = it.first + it.late;
+            if self.layout.siblings {
+                let work = if sharing { me.first } else { held };
+                let rest = if sharing { me.first } else { it.first_rest + it.late };
+                scratch.alpha_own[at] = sibling * removal * work;
+                scratch.beta_own[at] = sibling * it.rate * it.first * rest;
+                scratch.load[at] = sibling * it.rate * it.first;
+            }
+            if sharing {
+                let late = keep * seen.late * it.rate * it.late;
+                scratch.alpha[at] = keep * seen.waiting * removal * me.first;
+                scratch.beta[at] = (first + late) * me.first;
+                scratch.load[at] += first + late;
+            } else {
+                scratch.alpha[at] = keep * seen.waiting * removal * held;
+                scratch.beta[at] = first * (self.rest(me, it) + it.late);
+                scratch.load[at] += first;
+                if it.late > 0.0 {
+                    let (late, overtaken) = self.late_load(row.pool, me, x, seen.late);
+                    scratch.beta[at] += late * it.late_rest;
+                    scratch.own[r] += overtaken * it.late_rest;
+                    scratch.load[at] += late + overtaken;
+                }
+            }
+            if self.layout.siblings {
+                scratch.alpha[at] += scratch.alpha_own[at];
+                scratch.beta[at] += scratch.beta_own[at];
+            }
+        }
+    }
+
+    /// Shares of the classes in the requests of a kin; none for requests from outside.
+    fn class_shares(&self, kin: Option<usize>) -> &[S] {
+        let n = self.sweep.net.classes.len();
+        kin.map_or(&[], |k| &self.sweep.exclusion.class_shares[k * n..(k + 1) * n])
+    }
+
+    /// From one server to `m`: those waiting leave `m` times faster, and what is in service matters only when all are busy.
+    fn scale_to_servers(&self, r: usize, busy: S, scratch: &mut Scratch<S>) -> S {
+        let one = S::from(1.0);
+        if self.servers <= 1.0 {
+            return if busy > 1.0 { one } else { busy };
+        }
+        let all_busy = self.all_busy(busy);
+        let share = if busy > 0.0 { all_busy / busy / self.servers } else { S::from(0.0) };
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        scratch.alpha[terms.clone()].iter_mut().for_each(|x| *x /= self.servers);
+        scratch.beta[terms.clone()].iter_mut().for_each(|x| *x *= share);
+        if self.layout.siblings {
+            scratch.alpha_own[terms.clone()].iter_mut().for_each(|x| *x /= self.servers);
+            scratch.beta_own[terms].iter_mut().for_each(|x| *x *= share);
+        }
+        scratch.own[r] *= share;
+        all_busy
+    }
+
+    /// `Π`: chance that an arrival finds all servers busy, at the load it sees.
+    fn all_busy(&self, busy: S) -> S {
+        let m = self.servers;
+        if self.sources - 1.0 < m && !self.late {
+            return S::from(0.0);
+        }
+        if self.sources < FEW_SOURCES * m {
+            return if busy >= m { S::from(1.0) } else { (busy / m).powf(m) };
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
+        erlang_c(m as u32, busy)
+    }
+
+    /// The rest of a first phase in progress.
+    fn rest(&self, me: &Visit<S>, it: &Visit<S>) -> S {
+        let Some(long) = me.gap.long else { return it.first_rest };
+        let after = |z: S| rest_after_gap(z, it.first_rest, self.mean_service);
+        let rest = after(long);
+        if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }
+    }
+
+    /// Second-phase load of arc `x` that a row's arrivals see: that of other threads, and the own thread's, overtaken.
+    fn late_load(&self, pool: Option<usize>, me: &Visit<S>, x: usize, seen: S) -> (S, S) {
+        let it = &self.visits[x];
+        let zero = S::from(0.0);
+        let load = it.rate * it.late;
+        let (Some(mine), Some(theirs)) = (pool, self.layout.pool_of[x]) else { return (load * seen, zero) };
+        if mine != theirs {
+            return (load * seen, zero);
+        }
+        let threads = self.sweep.populations.strands(self.sweep.net, self.layout.pools[mine]);
+        let Some(long) = me.gap.long else { return (load * seen, zero) };
+        let others = load * (1.0 - threads.recip()).max(0.0);
+        let pool_rate = self.pool_rate(mine);
+        if pool_rate <= 0.0 {
+            return (others, zero);
+        }
+        let within = |z: S| it.late / (it.late + z);
+        let share = me.gap.short_share;
+        let overtaking = share * within(me.gap.short) + (S::from(1.0) - share) * within(long);
+        (others, it.rate / pool_rate * overtaking)
+    }
+
+    fn pool_rate(&self, pool: usize) -> S {
+        self.visits.iter().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)).fold(S::from(0.0), |sum, (v, _)| sum + v.rate)
+    }
+
+    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.
+    fn first_slice(&self, r: usize) -> S {
+        let net = self.sweep.net;
+        let zero = S::from(0.0);
+        let arc = &net.arcs[self.layout.arcs[self.layout.rows[r].arc]];
+        let (None, Some(node)) = (arc.target, arc.source.held()) else { return zero };
+        if self.servers > 1.0 {
+            return zero;
+        }
+        let it = &net.nodes[node];
+        let mut extra = zero;
+        for group in &it.calls {
+            let Some(callee) = net.arcs[group.arc].target else { continue };
+            let Some(late) = net.phases(callee)[1] else { continue };
+            if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
+                let slice = net.nodes[late].demand / net.nodes[late].slices;
+                extra += net.arcs[group.arc].visits / it.slices * slice * COIN;
+            }
+        }
+        extra
+    }
+}
