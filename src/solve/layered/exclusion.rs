@@ -18,7 +18,7 @@
 //! | symbol | is |
 //! |---|---|
 //! | `P_ip` | share of `i`'s flow that a waiting thread of node `p` sends; phase 2, open and asynchronous work have none |
-//! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many |
+//! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many, and for no more callers than threads |
 //! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for |
 //! | `Ω`, `X` | overlap and durations of strands ([`super::graph`]); `λ` the rate of their entry |
 //!
@@ -31,6 +31,7 @@ use std::collections::HashMap;
 use super::{
     super::erlang::coexistence,
     flow::Flow,
+    linearizer::Populations,
     net::{Net, Work},
 };
 use crate::model::Scalar;
@@ -76,6 +77,9 @@ pub(super) struct Pairs {
     /// Position in the list of overlaps of two nodes.
     strands: HashMap<(usize, usize), usize>,
     forked: Vec<usize>,
+    /// By task, those whose threads wait for it, and whether requests come that none bounds.
+    callers: Vec<Vec<usize>>,
+    unbounded: Vec<bool>,
 }
 
 /// Factors between kin, and shares of classes in kin.
@@ -120,6 +124,23 @@ impl Pairs {
         let mut parents: Vec<Vec<(usize, u32)>> = vec![Vec::new(); net.entries.len()];
         let mut share_of_arc = vec![None; net.arcs.len()];
         let mut entry_of_share = Vec::new();
+        let mut callers: Vec<Vec<usize>> = vec![Vec::new(); net.tasks.len()];
+        let mut unbounded = vec![false; net.tasks.len()];
+        for arc in &net.arcs {
+            let Some(task) = arc.target.map(|e| net.entries[e].task) else { continue };
+            match arc.source.held() {
+                Some(node) => callers[task].push(net.nodes[node].task),
+                None => unbounded[task] = true,
+            }
+        }
+        // Threads that go on after the reply are busy beyond what their callers account for.
+        for task in 0..net.tasks.len() {
+            unbounded[task] |= net.tasks[task].entries.iter().any(|&e| net.goes_on_after_reply(e));
+        }
+        callers.iter_mut().for_each(|list| {
+            list.sort_unstable();
+            list.dedup();
+        });
         for (a, arc) in net.arcs.iter().enumerate() {
             let (Some(target), Some(node)) = (arc.target, arc.source.held()) else { continue };
             let kin = net.nodes[node].kin;
@@ -144,6 +165,8 @@ impl Pairs {
             entry_of_share,
             strands: HashMap::new(),
             forked: Vec::new(),
+            callers,
+            unbounded,
         }
     }
 
@@ -267,11 +290,11 @@ impl<S: Scalar> Exclusion<S> {
     }
 
     /// Recomputes all for a flow.
-    pub fn update(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>) {
+    pub fn update(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>) {
         self.update_shares(pairs, flow);
         self.update_classes(net, pairs);
         for task in 0..net.tasks.len() {
-            self.threads[task] = thread_factor(net, flow, task);
+            self.threads[task] = thread_factor(net, pairs, flow, populations, task);
         }
         if pairs.forks() {
             self.update_overlaps(net, pairs, flow);
@@ -366,13 +389,17 @@ impl<S: Scalar> Exclusion<S> {
 }
 
 /// `f_t` of a task that is not a reference task.
-fn thread_factor<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> S {
+fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>, task: usize) -> S {
     let it = &net.tasks[task];
     if it.threads.is_infinite() || it.class.is_some() {
         return S::from(1.0);
     }
     if it.threads <= 1.0 {
         return S::from(0.0);
+    }
+    let sources: f64 = pairs.callers[task].iter().map(|&t| populations.strands(net, t)).sum();
+    if sources <= it.threads && !pairs.unbounded[task] {
+        return S::from(1.0);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of threads, checked when compiled")]
     coexistence(it.threads as u32, flow.busy_threads(net, task))

@@ -10,7 +10,7 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
-    station::{Capacity, Layout, Scratch, Sweep, station_waits},
+    station::{Capacity, Layout, Left, Scratch, Sweep, pool_factors, station_waits},
 };
 use crate::model::Scalar;
 
@@ -71,6 +71,11 @@ pub(super) struct Sweeper<'a, S> {
     absence: Absence<S>,
     scratch: Scratch<S>,
     probability_of: Vec<usize>,
+    /// Stations that the threads of a task visit.
+    visited: Vec<Vec<usize>>,
+    /// What one thread less leaves: by station and pool, and where a station's begin.
+    left: Vec<Left<S>>,
+    first_left: Vec<usize>,
     pub record: Record,
 }
 
@@ -80,12 +85,18 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let mut layouts: Vec<Layout> = Vec::with_capacity(net.stations.len());
         let mut offset = net.arcs.len();
         let mut probability_of = vec![0; net.arcs.len()];
+        let mut visited = vec![Vec::new(); net.tasks.len()];
+        let mut first_left = Vec::with_capacity(net.stations.len());
+        let mut n_left = 0;
         for station in 0..net.stations.len() {
             let layout = Layout::new(net, &pairs, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
             }
             offset = layout.places().end;
+            layout.pools.iter().for_each(|&task| visited[task].push(station));
+            first_left.push(n_left);
+            n_left += layout.pools.len();
             layouts.push(layout);
         }
         Self {
@@ -97,6 +108,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             absence: Absence::new(net),
             scratch: Scratch::new(),
             probability_of,
+            visited,
+            left: vec![Left { threads: f64::INFINITY, waiting: S::from(1.0), first: S::from(1.0), late: S::from(1.0) }; n_left],
+            first_left,
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
             pairs,
             layouts,
@@ -137,7 +151,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
         self.record.converged &= converged;
         self.flow_at(&x, populations);
-        self.exclusion.update(self.net, &self.pairs, &self.flow);
+        self.exclusion.update(self.net, &self.pairs, &self.flow, populations);
         Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() }
     }
 
@@ -148,20 +162,26 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
 
     fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
         self.flow_at(x, populations);
-        self.exclusion.update(self.net, &self.pairs, &self.flow);
+        self.exclusion.update(self.net, &self.pairs, &self.flow, populations);
         self.absence.update(self.net, &self.exclusion.class_shares, populations);
+        let mut left = std::mem::take(&mut self.left);
         let sweep = Sweep {
             net: self.net,
             flow: &self.flow,
             exclusion: &self.exclusion,
             absence: &self.absence,
             unknowns: x,
+            visited: &self.visited,
+            left: &[],
             populations,
             capacity,
         };
+        pool_factors(&sweep, &self.layouts, &self.first_left, &mut left);
+        let sweep = Sweep { left: &left, ..sweep };
         for (s, layout) in self.layouts.iter().enumerate() {
-            station_waits(&sweep, s, layout, &mut self.scratch, next);
+            station_waits(&sweep, s, layout, self.first_left[s], &mut self.scratch, next);
         }
+        self.left = left;
     }
 
     /// Largest change of an unknown: relative for waits, absolute for ratios; derivatives relative to the steepest of their kind.
@@ -169,6 +189,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let n_waits = self.net.arcs.len();
         let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
         let relative = |w: f64| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE);
+        if image.iter().any(|v| v.value().is_nan()) {
+            return f64::NAN;
+        }
         let mut most = change(&x[..n_waits], &image[..n_waits], relative);
         for layout in &self.layouts {
             let places = layout.places();
@@ -231,9 +254,6 @@ fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
     for (&old, &new) in old.iter().zip(new) {
         let difference = new - old;
         let value = difference.value().abs() / scale(new.value());
-        if value.is_nan() {
-            return f64::NAN;
-        }
         most = most.max(value);
         for d in difference.derivatives() {
             most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest.max(f64::MIN_POSITIVE));

@@ -201,7 +201,8 @@ impl<S: Scalar> Graph<S> {
         }
     }
 
-    /// Settles what follows from the vertices alone: the ends and the concurrent pairs.
+    /// Settles what follows from the vertices alone: the ends and the concurrent pairs. What runs on beside the followers of a join
+    /// that did not wait for it is short, and not counted as meeting them.
     pub fn finish(&mut self) {
         let n = self.vertices.len();
         let mut followed = vec![false; n];
@@ -217,20 +218,8 @@ impl<S: Scalar> Graph<S> {
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
         self.concurrent = (0..n)
             .flat_map(|v| (v + 1..n).map(move |w| (v, w)))
-            .filter(|&(v, w)| !self.precedes(v, w) || self.outlives_join(v, w))
+            .filter(|&(v, w)| !self.precedes(v, w))
             .collect();
-    }
-
-    /// Whether `v` may still run while `w` does, though it leads to it: through a join that does not wait for all.
-    fn outlives_join(&self, v: usize, w: usize) -> bool {
-        match &self.vertices[w].start {
-            Start::First => false,
-            Start::After(p) => self.outlives_join(v, *p),
-            Start::Join { before, needed, .. } => {
-                let ways: Vec<usize> = before.iter().copied().filter(|&p| p == v || self.precedes(v, p)).collect();
-                !ways.is_empty() && *needed < before.len() || ways.iter().any(|&p| p != v && self.outlives_join(v, p))
-            }
-        }
     }
 
     /// Whether `vertex` only starts once the entry has replied.

@@ -97,10 +97,11 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let net = self.net;
         let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
         let mut changes = Changes::none(net.arcs.len(), net.classes.len());
-        let rough = self.tolerance.max(INTERMEDIATE_TOLERANCE);
+        let rough = self.tolerance.max(knob(1));
         let mut at_full = self.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { self.tolerance } else { rough });
         let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
-        for round in 1..ROUNDS {
+        let rounds = knob(0) as usize;
+        for round in 1..rounds {
             if net.classes.is_empty() {
                 break;
             }
@@ -114,7 +115,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
                 at_less[c] = Some(stage);
             }
             changes = next;
-            let tolerance = if round + 1 == ROUNDS { self.tolerance } else { rough };
+            let tolerance = if round + 1 == rounds { self.tolerance } else { rough };
             at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance);
         }
         if exceeds_capacity(net, &at_full) {
@@ -163,4 +164,18 @@ fn presence<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Presence<S> {
         present.late.push(rate * (second + third));
     }
     present
+}
+
+pub(super) fn knob(i: usize) -> f64 {
+    static K: std::sync::OnceLock<Vec<f64>> = std::sync::OnceLock::new();
+    let k = K.get_or_init(|| {
+        let mut d = vec![3.0, 1e-7, 2.0, 0.35, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        if let Ok(s) = std::env::var("LF_KNOBS") {
+            for (i, v) in s.split(',').enumerate() {
+                if let Ok(v) = v.parse() { d[i] = v; }
+            }
+        }
+        d
+    });
+    k[i]
 }

@@ -201,4 +201,12 @@ impl<S> Net<S> {
             Work::Graph(_) => [None; 3],
         }
     }
+
+    /// Whether a thread works on for a request after it replied.
+    pub fn goes_on_after_reply(&self, entry: usize) -> bool {
+        match &self.entries[entry].work {
+            Work::Phases(phases) => phases[1..].iter().any(Option::is_some),
+            Work::Graph(graph) => graph.reply.is_some_and(|r| graph.ends.as_slice() != [r]),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The order of tasks, callers first, and the bounds on how many threads can be busy.
 
 use super::{
-    super::net::{Source, Work},
+    super::net::Source,
     Compiler, SolveError, unsupported,
 };
 use crate::model::Scalar;
@@ -62,7 +62,7 @@ impl<S: Scalar> Compiler<'_, S> {
             let task = self.net.order[position];
             let Some(station) = self.net.tasks[task].station else { continue };
             let mut callers: Vec<usize> = Vec::new();
-            let mut unlimited = self.net.tasks[task].entries.iter().any(|&e| self.goes_on_after_reply(e));
+            let mut unlimited = self.net.tasks[task].entries.iter().any(|&e| self.net.goes_on_after_reply(e));
             for &a in &self.net.stations[station].arcs {
                 match self.net.arcs[a].source {
                     Source::Held(node) => callers.push(self.net.nodes[node].task),
@@ -75,13 +75,6 @@ impl<S: Scalar> Compiler<'_, S> {
             if !unlimited {
                 self.net.tasks[task].cap = self.net.tasks[task].threads.min(sum);
             }
-        }
-    }
-
-    fn goes_on_after_reply(&self, entry: usize) -> bool {
-        match &self.net.entries[entry].work {
-            Work::Phases(phases) => phases[1..].iter().any(Option::is_some),
-            Work::Graph(graph) => graph.reply.is_some_and(|r| graph.ends.as_slice() != [r]),
         }
     }
 }

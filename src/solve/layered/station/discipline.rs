@@ -8,6 +8,13 @@
 //! preemptive:    W_a = Σ_{x ≥ a} (α_x W_x + β_x) σ_x + s_a (σ_a - 1)
 //! ```
 //!
+//! Under preemption a thread leaves only when nothing more urgent is there; how much of it is there again when the thread comes
+//! back after a gap `z` follows from the time `τ` in which presence relaxes:
+//!
+//! ```text
+//! present = z / (z + τ) of the mean          τ = (W + s)(1 - share of its time that the other thread spends there)
+//! ```
+//!
 //! With groups of guaranteed shares `f`, requests share their group's part, and other groups take theirs while they have work:
 //!
 //! ```text
@@ -23,7 +30,7 @@
 //! Sources: Cobham 1954; Bryant, Krzesinski, Lakshmi & Chandy 1984 (the MVA priority approximation); the shares follow from
 //! the fluid limit of generalized processor sharing (Parekh & Gallager 1993).
 
-use super::{super::net::Discipline, At, Scratch};
+use super::{super::net::Discipline, At, Scratch, visit::Visit};
 use crate::model::Scalar;
 
 /// Load of more urgent requests beyond which the stretch is not believed.
@@ -68,6 +75,19 @@ impl<S: Scalar> At<'_, S> {
         stretches
     }
 
+    /// Share of the mean presence of a more urgent arc `x` that has come back when an interrupted thread does.
+    pub(super) fn regained(&self, me: &Visit<S>, it: &Visit<S>, x: usize) -> S {
+        let one = S::from(1.0);
+        let Some(long) = me.gap.long else { return one };
+        let threads = self.layout.pool_of[x].map_or(f64::INFINITY, |p| self.sweep.populations.strands(self.sweep.net, self.layout.pools[p]));
+        let stay = it.wait + it.first;
+        let share = if threads > 0.0 { it.rate * stay / threads } else { S::from(0.0) };
+        let share = if share > 1.0 { one } else { share };
+        let relaxes = stay * (-share + 1.0);
+        let after = |z: S| z / (z + relaxes);
+        if relaxes <= 0.0 || it.rate <= 0.0 { one } else { me.gap.short_share * after(me.gap.short) + (-me.gap.short_share + 1.0) * after(long) }
+    }
+
     fn by_urgency(&self, r: usize, stretches: &[S], scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let n_rows = self.layout.rows.len();
@@ -79,8 +99,13 @@ impl<S: Scalar> At<'_, S> {
             let row = self.layout.row_of[x];
             let at = r * n + x;
             let as_urgent = self.layout.rows[row].priority >= mine;
-            let of_waiting = if as_urgent { stretch[row] } else { S::from(0.0) };
-            let in_service = if as_urgent || !preemptive { stretch[row] } else { S::from(0.0) };
+            let stretch = if preemptive && self.layout.rows[row].priority > mine {
+                stretch[row] * self.regained(&self.visits[self.layout.rows[r].arc], &self.visits[x], x)
+            } else {
+                stretch[row]
+            };
+            let of_waiting = if as_urgent { stretch } else { S::from(0.0) };
+            let in_service = if as_urgent || !preemptive { stretch } else { S::from(0.0) };
             scratch.alpha[at] *= of_waiting;
             scratch.beta[at] *= in_service;
             if self.layout.siblings {

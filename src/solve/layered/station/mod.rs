@@ -26,10 +26,16 @@
 
 mod discipline;
 mod layout;
+mod overtaking;
+mod pool;
 mod removal;
+mod second_phase;
 mod visit;
 
-pub(super) use self::layout::Layout;
+pub(super) use self::{
+    layout::Layout,
+    pool::{Left, pool_factors},
+};
 use self::{
     layout::Places,
     visit::{Visit, set_gaps, visit},
@@ -68,8 +74,27 @@ pub(super) struct Sweep<'a, S> {
     pub absence: &'a Absence<S>,
     /// The unknowns of the last sweep; the waits come first, by arc.
     pub unknowns: &'a [S],
+    /// Stations that the threads of a task visit.
+    pub visited: &'a [Vec<usize>],
+    /// What one thread less leaves, by station and pool.
+    pub left: &'a [Left<S>],
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
+}
+
+impl<S: Scalar> Sweep<'_, S> {
+    /// Service of a request over an arc: until the reply, and in all.
+    fn service(&self, arc: usize) -> (S, S) {
+        let it = &self.net.arcs[arc];
+        match (it.target, it.source.node()) {
+            (Some(entry), _) => (self.flow.phases[entry][0], self.flow.held(entry)),
+            (None, Some(node)) => {
+                let slice = self.net.nodes[node].demand / self.net.nodes[node].slices;
+                (slice, slice)
+            }
+            (None, None) => (S::from(0.0), S::from(0.0)),
+        }
+    }
 }
 
 /// Room for the work at one station, kept from one to the next.
@@ -113,7 +138,7 @@ impl<S> Scratch<S> {
 }
 
 /// Solves one station for the arrivals that the last sweep's unknowns imply, into `next`.
-pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, scratch: &mut Scratch<S>, next: &mut [S]) {
+pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, place: usize, scratch: &mut Scratch<S>, next: &mut [S]) {
     let it = &sweep.net.stations[station];
     let places = layout.places();
     let sources =
@@ -133,13 +158,15 @@ pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, lay
         return;
     }
     set_gaps(sweep, layout, &mut visits);
-    let (mut rate, mut load) = (S::from(0.0), S::from(0.0));
+    let (mut rate, mut load, mut first) = (S::from(0.0), S::from(0.0), S::from(0.0));
     for v in &visits {
         rate += v.rate;
         load += v.rate * (v.first + v.late);
+        first += v.rate * v.first;
     }
-    let mean_service = if rate > 0.0 { load / rate } else { S::from(0.0) };
-    let at = At { sweep, layout, places, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
+    let mean_service = if rate > 0.0 { first / rate } else { S::from(0.0) };
+    let left = &sweep.left[place..place + layout.pools.len()];
+    let at = At { sweep, layout, places, left, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
     at.run(load, scratch, next);
     scratch.visits = visits;
 }
@@ -149,9 +176,11 @@ struct At<'a, S> {
     sweep: &'a Sweep<'a, S>,
     layout: &'a Layout,
     places: Places,
+    left: &'a [Left<S>],
     servers: f64,
     discipline: Discipline,
     visits: &'a [Visit<S>],
+    /// Mean first phase.
     mean_service: S,
     /// Sources that can be at the station together.
     sources: f64,
@@ -242,9 +271,10 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
-            let keep = keep * self.boost(row.group, x);
+            let (of_waiting, of_first) = self.own_pool(row, x, keep);
+            let waiting = of_waiting * seen.waiting * it.rate;
             let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
-            let first = keep * seen.first * it.rate * it.first;
+            let first = of_first * seen.first * it.rate * it.first;
             let held = it.first + it.late;
             if self.layout.siblings {
                 let work = if sharing { me.first } else { held };
@@ -255,15 +285,15 @@ impl<S: Scalar> At<'_, S> {
             }
             if sharing {
                 let late = keep * seen.late * it.rate * it.late;
-                scratch.alpha[at] = keep * seen.waiting * removal * me.first;
+                scratch.alpha[at] = waiting * me.first;
                 scratch.beta[at] = (first + late) * me.first;
                 scratch.load[at] += first + late;
             } else {
-                scratch.alpha[at] = keep * seen.waiting * removal * held;
+                scratch.alpha[at] = waiting * held;
                 scratch.beta[at] = first * (self.rest(me, it) + it.late);
                 scratch.load[at] += first;
                 if it.late > 0.0 {
-                    let (late, overtaken) = self.late_load(row.pool, me, x, seen.late);
+                    let (late, overtaken) = self.late_load(row, x, seen.late);
                     scratch.beta[at] += late * it.late_rest;
                     scratch.own[r] += overtaken * it.late_rest;
                     scratch.load[at] += late + overtaken;
@@ -274,6 +304,19 @@ impl<S: Scalar> At<'_, S> {
                 scratch.beta[at] += scratch.beta_own[at];
             }
         }
+    }
+
+    /// Factors on those waiting and in service over arc `x`: exclusion, and what the own thread's absence changes.
+    fn own_pool(&self, row: &layout::Row, x: usize, keep: S) -> (S, S) {
+        if row.pool.is_some() && row.pool == self.layout.pool_of[x] {
+            let left = &self.left[self.layout.pool_of[x].unwrap_or(0)];
+            if left.threads.is_finite() {
+                let (waiting, first) = left.factors(keep);
+                return (keep * waiting, keep * first);
+            }
+        }
+        let keep = keep * self.boost(row.group, x);
+        (keep * self.removal_ratio(row.group, self.layout.row_of[x]), keep)
     }
 
     /// Shares of the classes in the requests of a kin; none for requests from outside.
@@ -321,32 +364,6 @@ impl<S: Scalar> At<'_, S> {
         let after = |z: S| rest_after_gap(z, it.first_rest, self.mean_service);
         let rest = after(long);
         if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }
-    }
-
-    /// Second-phase load of arc `x` that a row's arrivals see: that of other threads, and the own thread's, overtaken.
-    fn late_load(&self, pool: Option<usize>, me: &Visit<S>, x: usize, seen: S) -> (S, S) {
-        let it = &self.visits[x];
-        let zero = S::from(0.0);
-        let load = it.rate * it.late;
-        let (Some(mine), Some(theirs)) = (pool, self.layout.pool_of[x]) else { return (load * seen, zero) };
-        if mine != theirs {
-            return (load * seen, zero);
-        }
-        let threads = self.sweep.populations.strands(self.sweep.net, self.layout.pools[mine]);
-        let Some(long) = me.gap.long else { return (load * seen, zero) };
-        let others = load * (1.0 - threads.recip()).max(0.0);
-        let pool_rate = self.pool_rate(mine);
-        if pool_rate <= 0.0 {
-            return (others, zero);
-        }
-        let within = |z: S| it.late / (it.late + z);
-        let share = me.gap.short_share;
-        let overtaking = share * within(me.gap.short) + (S::from(1.0) - share) * within(long);
-        (others, it.rate / pool_rate * overtaking)
-    }
-
-    fn pool_rate(&self, pool: usize) -> S {
-        self.visits.iter().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)).fold(S::from(0.0), |sum, (v, _)| sum + v.rate)
     }
 
     /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.

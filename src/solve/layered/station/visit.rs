@@ -9,7 +9,7 @@ use crate::model::Scalar;
 
 /// Weight of the excess variation of a task's service in its rest. Fitted, not derived: with weight 1 the effect is
 /// overestimated, since a slow service also slows the tasks that feed the queue.
-const VARIATION_WEIGHT: f64 = 0.35;
+const VARIATION_WEIGHT: f64 = 0.25;
 /// Gaps shorter than this fraction of the mean service count as this long.
 const SHORTEST_GAP: f64 = 1e-6;
 
