@@ -11,12 +11,11 @@ use super::{
     refused,
     rewards::{Layout, Row, add_levels},
     state::{Doing, State},
-    unusable,
 };
 use crate::solve::SolveError;
 
 /// Most runs of the choices of one event.
-const RUNS_LIMIT: usize = 500_000;
+const RUNS_LIMIT: usize = 20_000;
 
 /// Probability that the runs too improbable to be followed may leave out together.
 const LOSS_LIMIT: f64 = 1e-12;
@@ -154,8 +153,7 @@ impl Explorer<'_> {
                 return Ok(());
             }
         }
-        // Whatever is left at the start is reached from what was found, or is a start that leads to the same recurrent states.
-        Ok(())
+        Err(refused("so many choices that take no time", "the model".into()))
     }
 
     /// The transitions and rewards of a state.
@@ -202,8 +200,7 @@ impl Explorer<'_> {
         if total > 1.0 - LOSS_LIMIT {
             return Ok(());
         }
-        let reason = "too much can happen at one instant: expected a demand or a think time in every cycle of calls";
-        Err(unusable("model", reason))
+        Err(refused("so many choices that take no time", "the model".into()))
     }
 }
 

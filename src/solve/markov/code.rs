@@ -209,8 +209,14 @@ impl Encoder<'_> {
 
 /// The state that `bytes` stand for, written by [`encode`].
 pub(super) fn decode(network: &Network, bytes: &[u8]) -> State {
-    let mut decoder =
-        Decoder { network, bytes, at: 0, state: State::empty(network), jobs: vec![Vec::new(); network.processors.len()], requests: Vec::new() };
+    let mut decoder = Decoder {
+        network,
+        bytes,
+        at: 0,
+        state: State::empty(network),
+        jobs: vec![Vec::new(); network.processors.len()],
+        requests: Vec::new(),
+    };
     decoder.requests.resize(network.tasks.len(), Vec::new());
     decoder.all();
     decoder.state

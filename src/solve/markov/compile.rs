@@ -18,7 +18,7 @@ const COUNT_LIMIT: f64 = 1e6;
 /// A quantum below this part of a processor's mean slice is taken as true sharing.
 const NEGLIGIBLE_QUANTUM: f64 = 0.01;
 
-/// Compiles `model`.
+/// Compiles `model`, of which every element has one copy.
 pub(super) fn compile(model: &Model, values: &Bindings) -> Result<Network, SolveError> {
     let mut compiler = Compiler::new(model, values)?;
     for t in 0..model.tasks.len() {
@@ -35,7 +35,7 @@ pub(super) fn compile(model: &Model, values: &Bindings) -> Result<Network, Solve
 }
 
 /// Numbers of a model under its parameters' values.
-pub(super) struct Numbers<'a>(&'a Bindings);
+pub(super) struct Numbers<'a>(pub(super) &'a Bindings);
 
 impl Numbers<'_> {
     /// A finite number ≥ 0.
@@ -113,7 +113,8 @@ impl<'a> Compiler<'a> {
         for task in &model.tasks {
             compiler.task_priorities.push(compiler.numbers.finite(&task.priority, &task_element(task), "priority")?);
             for entry in &task.entries {
-                let priority = entry.priority.as_ref().map(|p| compiler.numbers.finite(p, &format!("entry \"{}\"", entry.name), "priority"));
+                let priority =
+                    entry.priority.as_ref().map(|p| compiler.numbers.finite(p, &format!("entry \"{}\"", entry.name), "priority"));
                 compiler.entry_priorities.push(priority.transpose()?.unwrap_or(0.0));
             }
         }
@@ -126,9 +127,6 @@ impl<'a> Compiler<'a> {
             if speed <= 0.0 {
                 return Err(unusable(element, "its speed factor is 0, expected more than 0"));
             }
-            if compiler.numbers.whole(&processor.replication, &element, "replication", 1.0)? > 1 {
-                return Err(refused("replication", element));
-            }
             compiler.speeds.push(speed);
         }
         Ok(compiler)
@@ -140,9 +138,6 @@ impl<'a> Compiler<'a> {
         let element = task_element(task);
         if task.entries.is_empty() {
             return Err(unusable(element, "it has no entries"));
-        }
-        if self.numbers.whole(&task.replication, &element, "replication", 1.0)? > 1 {
-            return Err(refused("replication", element));
         }
         let p = self.model.processors.iter().position(|p| p.name == task.processor);
         let p = p.ok_or_else(|| unusable(&element, format!("its processor \"{}\" does not exist", task.processor)))?;

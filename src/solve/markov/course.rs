@@ -14,7 +14,10 @@ use super::{
     state::{Doing, Frame, State},
     unusable,
 };
-use crate::{model::CallOrder, solve::{ResultCallKind, SolveError}};
+use crate::{
+    model::CallOrder,
+    solve::{ResultCallKind, SolveError},
+};
 
 /// Most steps in one course, beyond which the model is taken to go in circles without time passing.
 const STEPS_LIMIT: usize = 20_000;

@@ -76,8 +76,8 @@ impl Reader<'_> {
         }
         for reply in &self.task.replies {
             let entry = self.task.entries.iter().position(|e| e.name == reply.entry);
-            let entry =
-                entry.ok_or_else(|| unusable(self.element(), format!("it replies to \"{}\", which is not one of its entries", reply.entry)))?;
+            let entry = entry
+                .ok_or_else(|| unusable(self.element(), format!("it replies to \"{}\", which is not one of its entries", reply.entry)))?;
             graph.replies[self.place(self.activity(&reply.activity)?)].push(self.first_entry + index(entry));
         }
         self.walk(&mut graph)?;

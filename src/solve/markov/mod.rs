@@ -26,9 +26,10 @@
 //! | processors | infinite, fcfs, lcfs, rand, hol, pri (preemptive-resume, in the stage it was in), ps and rr with negligible quantum |
 //! | tasks | customers with exponential think time, fcfs, hol, rand, inf, any number of threads; bounded queues for what nobody waits for |
 //! | calls | synchronous, asynchronous, forwarded; stochastic and deterministic numbers; three phases |
+//! | replication | every copy is in the chain, results are per copy |
 //! | graphs | sequence, or-fork, and-fork, and-join, quorum, loop, replies |
 //!
-//! Refused by name: times of other laws, quanta and fair shares, locks, joins of several entries, replication, open and asynchronous
+//! Refused by name: times of other laws, quanta and fair shares, locks, joins of several entries, open and asynchronous
 //! requests at queues without bound, and more states than [`MarkovOptions::max_states`].
 //!
 //! Source: the semantics as in [`super::simulate`]; chains and their solution, Stewart, Introduction to the Numerical Solution of
@@ -43,6 +44,7 @@ mod draws;
 mod graph;
 mod network;
 mod recurrent;
+mod replicate;
 mod report;
 mod rewards;
 mod state;
@@ -85,15 +87,21 @@ impl Default for MarkovOptions {
 /// (its time is the mean time of a shortest way there).
 pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -> Result<Solution, SolveError> {
     let values = model.bindings(values).map_err(|e| unusable("parameters", e.to_string()))?;
-    let network = compile::compile(model, &values)?;
+    let copies = replicate::lay_out(model, &values)?;
+    let network = compile::compile(&copies.all, &values)?;
     let chain = Chain::explore(&network, options.max_states)?;
-    let class = recurrent_class(model, &network, &chain)?;
+    let class = recurrent_class(&copies.all, &network, &chain)?;
     let steady = steady::steady_state(&restricted(&chain, &class), options.tolerance, options.max_sweeps);
     let mut means = vec![0.0; rewards::Layout::new(&network).width];
     for (&state, probability) in class.iter().zip(&steady.probabilities) {
         chain.rewards.row(state).for_each(|(place, reward)| means[place] += probability * reward);
     }
-    let mut solution = report::solution(model, &network, &means);
+    let mut solution = if copies.has_several() {
+        let single = compile::compile(&copies.single, &values)?;
+        report::solution(model, &single, &copies.per_copy(&network, &single, &means))
+    } else {
+        report::solution(model, &network, &means)
+    };
     solution.solver = "markov".into();
     solution.converged = steady.residual <= options.tolerance;
     solution.iterations = steady.sweeps;

@@ -39,6 +39,21 @@ impl Layout {
         self.entries + ENTRY * entry as usize + place
     }
 
+    /// All places of an entry.
+    pub(super) fn of_entry(&self, entry: u32) -> std::ops::Range<usize> {
+        self.entry(entry, 0)..self.entry(entry, ENTRY)
+    }
+
+    /// All places of an activity.
+    pub(super) fn of_activity(&self, activity: u32) -> std::ops::Range<usize> {
+        self.in_activity(activity)..self.in_activity(activity) + ACTIVITY
+    }
+
+    /// All places of a route.
+    pub(super) fn of_route(&self, route: u32) -> std::ops::Range<usize> {
+        self.waiting(route)..self.waiting(route) + ROUTE
+    }
+
     /// Instances of an entry.
     pub(super) fn busy(&self, entry: u32) -> usize {
         self.entry(entry, 0)

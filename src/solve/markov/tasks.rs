@@ -73,8 +73,7 @@ impl Course<'_> {
         let server = &mut self.state.servers[number];
         if request.caller == NONE {
             if server.occupied >= task.places {
-                let place =
-                    if request.route == NONE { self.layout.open_lost(request.entry) } else { self.layout.lost(request.route) };
+                let place = if request.route == NONE { self.layout.open_lost(request.entry) } else { self.layout.lost(request.route) };
                 return self.counts.push(place);
             }
             server.occupied += 1;
