@@ -51,8 +51,7 @@ pub(super) fn lay_out(model: &Model, values: &Bindings) -> Result<Copies, SolveE
         (task.fan_out, task.fan_in) = (Vec::new(), Vec::new());
     }
     let copies = |number: &Number, kind: &str, name: &str| numbers.whole(number, &format!("{kind} \"{name}\""), "replication", 1.0);
-    let processors =
-        model.processors.iter().map(|p| copies(&p.replication, "processor", &p.name)).collect::<Result<Vec<_>, _>>()?;
+    let processors = model.processors.iter().map(|p| copies(&p.replication, "processor", &p.name)).collect::<Result<Vec<_>, _>>()?;
     let tasks = model.tasks.iter().map(|t| copies(&t.replication, "task", &t.name)).collect::<Result<Vec<_>, _>>()?;
     if processors.iter().chain(&tasks).map(|&n| n as usize).sum::<usize>() > COPIES_LIMIT {
         return Err(unusable("model", format!("with all copies it has more than {COPIES_LIMIT} processors and tasks")));

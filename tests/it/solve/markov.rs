@@ -340,7 +340,8 @@ fn v15_layers() {
 
 #[test]
 fn v16_copies_are_wired_and_results_are_per_copy() {
-    for (clients, out, servers, fan_in, x) in [(2.0, 2.0, 4.0, 1.0, 0.82397), (4.0, 1.0, 2.0, 2.0, 0.86256), (3.0, 2.0, 2.0, 3.0, 0.52294)] {
+    for (clients, out, servers, fan_in, x) in [(2.0, 2.0, 4.0, 1.0, 0.82397), (4.0, 1.0, 2.0, 2.0, 0.86256), (3.0, 2.0, 2.0, 3.0, 0.52294)]
+    {
         let fans = |task: &str, value: f64| vec![Fan { task: task.into(), value: value.into() }];
         let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0));
         let client = Task { replication: clients.into(), fan_out: fans("s", out), ..client };
