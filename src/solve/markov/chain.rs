@@ -94,6 +94,12 @@ impl Chain {
         self.states.get_index(number).map_or_else(|| State::empty(network), |code| decode(network, code))
     }
 
+    /// The bytes of a state.
+    #[cfg(test)]
+    pub(super) fn code(&self, number: usize) -> Option<&[u8]> {
+        self.states.get_index(number).map(|code| &**code)
+    }
+
     /// Mean time of the way by which a state was found.
     pub(super) fn time_to(&self, mut number: usize) -> f64 {
         let mut time = 0.0;

@@ -9,7 +9,7 @@
 
 use super::{
     compile::index,
-    network::{Discipline, NONE, Network, QueueOrder},
+    network::{Discipline, Lock, NONE, Network, QueueOrder, Task},
     state::{Doing, Frame, Instance, Request, Server, State, Strand},
 };
 use crate::model::CallOrder;
@@ -56,6 +56,10 @@ pub(super) fn encode(network: &Network, state: &State) -> Box<[u8]> {
         if task.is_reference {
             put(&mut out, server.thinking);
         }
+        if task.lock != Lock::None {
+            put(&mut out, server.held);
+            out.push(u8::from(server.is_written));
+        }
     }
     let mut roots = Vec::new();
     for (i, instance) in state.instances.iter().enumerate() {
@@ -68,7 +72,7 @@ pub(super) fn encode(network: &Network, state: &State) -> Box<[u8]> {
     for (t, server) in state.servers.iter().enumerate() {
         for (i, request) in server.queue.iter().enumerate().filter(|(_, r)| r.caller == NONE) {
             let mut part = vec![REQUEST];
-            encoder.request(&mut part, request, label(network.tasks[t].order, i));
+            encoder.request(&mut part, request, label(network, &network.tasks[t], &server.queue, i));
             roots.push(part);
         }
     }
@@ -76,8 +80,14 @@ pub(super) fn encode(network: &Network, state: &State) -> Box<[u8]> {
     out.into_boxed_slice()
 }
 
-fn label(order: QueueOrder, place: usize) -> u32 {
-    if order == QueueOrder::Random { 0 } else { index(place) }
+/// The place of a request among those that it has an order with.
+fn label(network: &Network, task: &Task, queue: &[Request], place: usize) -> u32 {
+    let role = |r: &Request| network.entries[r.entry as usize].role;
+    match task.order {
+        QueueOrder::Random => 0,
+        _ if task.lock == Lock::Semaphore => index(queue[..place].iter().filter(|r| role(r) == role(&queue[place])).count()),
+        _ => index(place),
+    }
 }
 
 /// Where strands are: by strand, its place at the processor, the instance that serves it, or its request.
@@ -111,7 +121,7 @@ impl Places {
         }
         for (task, server) in network.tasks.iter().zip(&state.servers) {
             for (i, request) in server.queue.iter().enumerate().filter(|(_, r)| r.caller != NONE) {
-                places.queued[request.caller as usize] = Some((*request, label(task.order, i)));
+                places.queued[request.caller as usize] = Some((*request, label(network, task, &server.queue, i)));
             }
         }
         places
@@ -136,7 +146,7 @@ impl Encoder<'_> {
     fn instance(&self, out: &mut Vec<u8>, number: usize) {
         let instance = &self.state.instances[number];
         put(out, instance.entry);
-        let flags = [instance.is_customer, instance.is_open, instance.is_async, instance.has_replied];
+        let flags = [instance.is_customer, instance.is_open, instance.is_async, instance.has_replied, instance.holds_lock];
         out.push(flags.iter().fold(0, |bits, &flag| 2 * bits + u8::from(flag)));
         if !self.network.entries[instance.entry as usize].has_phases {
             self.arrivals(out, instance.entry, instance.root);
@@ -260,6 +270,10 @@ impl Decoder<'_> {
             if task.is_reference {
                 self.state.servers[t].thinking = self.number();
             }
+            if task.lock != Lock::None {
+                self.state.servers[t].held = self.number();
+                self.state.servers[t].is_written = self.byte() == 1;
+            }
         }
         for _ in 0..self.number() {
             match self.byte() {
@@ -300,13 +314,16 @@ impl Decoder<'_> {
         let entry = self.number();
         let bits = self.byte();
         let flag = |place: u8| bits >> place & 1 == 1;
+        let outer = self.state.strands.get(caller as usize).map(|s| self.state.instances[s.instance as usize].depth);
         let instance = Instance {
             entry,
             caller,
-            is_customer: flag(3),
-            is_open: flag(2),
-            is_async: flag(1),
-            has_replied: flag(0),
+            depth: outer.map_or(0, |depth| depth + 1),
+            is_customer: flag(4),
+            is_open: flag(3),
+            is_async: flag(2),
+            has_replied: flag(1),
+            holds_lock: flag(0),
             n_strands: 0,
             root: NONE,
         };
@@ -379,5 +396,38 @@ impl Decoder<'_> {
         let this = &mut self.state.strands[number as usize];
         this.doing = doing;
         this.stage = stage;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Bindings, lqn_text},
+        solve::markov::{chain::Chain, compile::compile},
+    };
+
+    /// Two classes, pools, second phases, forwarding, priorities, a fork with a quorum in a loop, losses.
+    const MODEL: &str = r#"G "all" -1
+P 0 p Pd i p P1 p p P2 h m 2 p P3 s 0 -1
+T 0 t Ca r ca -1 Pd 2 z 1 m 2 t Cb r cb -1 Pd 1 m 1
+    t Se h ea eb -1 P1 3 t Po n fa -1 P1 1 m 2 t Gr n ga -1 P2 t As n ha -1 P3 q 2 -1
+E 0 s ca 0.1 -1 y ca ea 1.5 -1 s cb 0.2 -1 y cb eb 1 -1 y cb ga 1 -1 f cb 1 -1
+    s ea 0.1 0.2 -1 y ea fa 1 1 -1 s eb 0.3 -1 F eb fa 0.5 -1 s fa 0.2 -1 c fa 3 -1 z fa ha 0.5 -1 A ga aa s ha 0.1 0.1 -1 -1
+A Gr s aa 0.1 s bb 0.1 s cc 0.2 s dd 0.1 s ee 0.1 s ff 0.3
+: aa -> 1.5 * bb, ff; bb -> cc & dd; cc & dd (1) -> ee; ff[ga] -1
+"#;
+
+    #[test]
+    fn states_are_read_as_they_are_written() {
+        let model = lqn_text::parse(MODEL).unwrap();
+        let network = compile(&model, &Bindings::new()).unwrap();
+        let chain = Chain::explore(&network, 200_000).unwrap();
+        assert!(chain.len() > 1000, "{}", chain.len());
+        for number in 0..chain.len() {
+            let state = chain.state(&network, number);
+            assert_eq!(encode(&network, &state), encode(&network, &decode(&network, &encode(&network, &state))));
+            assert_eq!(chain.code(number), Some(&*encode(&network, &state)));
+        }
     }
 }

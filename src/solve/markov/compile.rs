@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{
     graph,
-    network::{Activity, Discipline, Entry, Law, Network, Next, Processor, QueueOrder, Route, Task},
+    network::{Activity, Discipline, Entry, Law, Lock, Network, Next, Processor, QueueOrder, Role, Route, Task},
     refused, unusable,
 };
 use crate::{
-    model::{self, Bindings, CallKind, CallOrder, Model, Number, ProcessorScheduling, TaskScheduling},
+    model::{self, Bindings, CallKind, CallOrder, Model, Number, ProcessorScheduling, RwLockRole, SemaphoreRole, TaskScheduling},
     solve::{ResultCallKind, SolveError},
 };
 
@@ -96,6 +96,18 @@ fn task_element(task: &model::Task) -> String {
     format!("task \"{}\"", task.name)
 }
 
+fn role(entry: &model::Entry) -> Role {
+    match (entry.semaphore, entry.rwlock) {
+        (Some(SemaphoreRole::Wait), _) => Role::Wait,
+        (Some(SemaphoreRole::Signal), _) => Role::Signal,
+        (None, Some(RwLockRole::RLock)) => Role::ReadLock,
+        (None, Some(RwLockRole::RUnlock)) => Role::ReadUnlock,
+        (None, Some(RwLockRole::WLock)) => Role::WriteLock,
+        (None, Some(RwLockRole::WUnlock)) => Role::WriteUnlock,
+        (None, None) => Role::Plain,
+    }
+}
+
 impl<'a> Compiler<'a> {
     fn new(model: &'a Model, values: &'a Bindings) -> Result<Self, SolveError> {
         let names = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str());
@@ -144,9 +156,10 @@ impl<'a> Compiler<'a> {
         let threads = self.numbers.count(&task.multiplicity, &element, "multiplicity")?;
         let order = self.order(task)?;
         let is_reference = task.scheduling.is_reference();
-        if is_reference && threads == usize::MAX {
-            return Err(unusable(element, "its multiplicity is infinite, which a reference task cannot have"));
+        if (is_reference || task.scheduling.is_lock()) && threads == usize::MAX {
+            return Err(unusable(element, "its multiplicity is infinite, which a reference task or a lock cannot have"));
         }
+        let (lock, lent) = self.lock(task, threads)?;
         let places = match self.numbers.whole(&task.queue_length, &element, "queue length", 0.0)? {
             0 => u32::MAX,
             places => places,
@@ -157,6 +170,8 @@ impl<'a> Compiler<'a> {
             processor: index(p),
             is_reference,
             order,
+            lock,
+            lent,
             threads: if task.scheduling == TaskScheduling::Inf { usize::MAX } else { threads },
             rank: index(self.ranks.iter().position(|r| r.total_cmp(&self.task_priorities[t]).is_eq()).unwrap_or_default()),
             places,
@@ -169,6 +184,7 @@ impl<'a> Compiler<'a> {
             let n_phases = entry.phases.iter().map(|p| usize::from(p.phase)).max().unwrap_or(1).max(1);
             self.network.entries.push(Entry {
                 task: index(t),
+                role: role(entry),
                 first: None,
                 has_phases: entry.start_activity.is_none(),
                 n_phases: if entry.start_activity.is_some() { 2 } else { n_phases },
@@ -182,6 +198,7 @@ impl<'a> Compiler<'a> {
         let element = task_element(task);
         match task.scheduling {
             TaskScheduling::Ref | TaskScheduling::Fcfs | TaskScheduling::Inf => Ok(QueueOrder::Fifo),
+            TaskScheduling::Semaphore | TaskScheduling::RwLock => Ok(QueueOrder::Fifo),
             TaskScheduling::Hol | TaskScheduling::Pri => Ok(QueueOrder::Priority),
             TaskScheduling::Rand => Ok(QueueOrder::Random),
             TaskScheduling::Poll => {
@@ -189,8 +206,23 @@ impl<'a> Compiler<'a> {
                 Ok(QueueOrder::Fifo)
             }
             TaskScheduling::Burst | TaskScheduling::Uniform => Err(refused("customers whose think time is not exponential", element)),
-            TaskScheduling::Semaphore => Err(refused("a semaphore", element)),
-            TaskScheduling::RwLock => Err(refused("a read-write lock", element)),
+        }
+    }
+
+    /// What a task lends, and how much of it is lent at the start.
+    fn lock(&self, task: &model::Task, threads: usize) -> Result<(Lock, u32), SolveError> {
+        match task.scheduling {
+            TaskScheduling::RwLock => Ok((Lock::ReadWrite, 0)),
+            TaskScheduling::Semaphore => {
+                let element = task_element(task);
+                let free = task.initial_tokens.as_ref().map(|n| self.numbers.whole(n, &element, "initial number of tokens", 0.0));
+                let free = free.transpose()?.map_or(threads, |n| n as usize);
+                if free > threads {
+                    return Err(unusable(element, format!("it starts with {free} of its {threads} tokens")));
+                }
+                Ok((Lock::Semaphore, index(threads - free)))
+            }
+            _ => Ok((Lock::None, 0)),
         }
     }
 

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use super::{
     draws::Draws,
     network::{NONE, Network, Next},
+    refused,
     rewards::Layout,
     state::{Doing, Frame, State},
     unusable,
@@ -21,6 +22,9 @@ use crate::{
 
 /// Most steps in one course, beyond which the model is taken to go in circles without time passing.
 const STEPS_LIMIT: usize = 20_000;
+
+/// Most loops inside of one another.
+const TURNS_LIMIT: usize = 100;
 
 /// What can happen in a state after some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -347,6 +351,7 @@ impl<'a> Course<'a> {
         let chosen = self.draws.choose(&probabilities);
         if let Some(&(_, body)) = spec.bodies.get(chosen) {
             let this = self.state.strands[strand as usize];
+            self.check_turns(this.frame);
             let frame = Frame { turns: number, instance: this.instance, parent: this.frame, is_over: false };
             self.state.strands[strand as usize].frame = self.state.add_frame(self.network, frame);
             self.enter(strand, body);
@@ -357,6 +362,18 @@ impl<'a> Course<'a> {
             None => return self.end_branch(strand),
         }
         true
+    }
+
+    /// Checks that the loops which a strand is inside of are not too many.
+    fn check_turns(&mut self, mut frame: u32) {
+        let mut depth = 0;
+        while let Some(outer) = self.state.frames.get(frame as usize) {
+            frame = outer.parent;
+            depth += 1;
+        }
+        if depth > TURNS_LIMIT {
+            self.fail(refused("so deep a nesting of loops", format!("more than {TURNS_LIMIT} levels")));
+        }
     }
 
     /// A branch without successor ends: after a loop body the loop goes on, anything else ends its strand.

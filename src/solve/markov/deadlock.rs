@@ -2,7 +2,7 @@
 
 use super::{
     chain::Chain,
-    network::{NONE, Network},
+    network::{Lock, NONE, Network},
     state::{Doing, State},
 };
 use crate::{model::Model, solve::SolveError};
@@ -10,10 +10,10 @@ use crate::{model::Model, solve::SolveError};
 /// The error of a chain that can come to state `number`, where some strands wait for ever; `None` where all go on.
 ///
 /// A strand goes on when it thinks or is at a processor, or waits for an instance or in a queue of a task that has a strand
-/// which goes on.
-pub(super) fn deadlock(model: &Model, network: &Network, chain: &Chain, number: usize) -> Option<SolveError> {
+/// which goes on. What waits for a lock counts as going on, unless nothing at all can happen (`is_dead`): who will come is not known.
+pub(super) fn deadlock(model: &Model, network: &Network, chain: &Chain, number: usize, is_dead: bool) -> Option<SolveError> {
     let state = chain.state(network, number);
-    let goes_on = going_on(network, &state);
+    let goes_on = if is_dead { vec![false; state.strands.len()] } else { going_on(network, &state) };
     let mut waits: Vec<String> = Vec::new();
     for request in state.servers.iter().flat_map(|s| &s.queue) {
         if request.caller == NONE || goes_on[request.caller as usize] {
@@ -39,7 +39,7 @@ fn entry_names<'a>(model: &'a Model, network: &Network, entry: u32) -> (&'a str,
 
 fn going_on(network: &Network, state: &State) -> Vec<bool> {
     let mut goes_on: Vec<bool> = state.strands.iter().map(|s| s.doing != Doing::Blocked).collect();
-    let mut tasks = vec![false; network.tasks.len()];
+    let mut tasks: Vec<bool> = network.tasks.iter().map(|t| t.lock != Lock::None).collect();
     loop {
         let before = goes_on.iter().filter(|g| **g).count();
         for (s, strand) in state.strands.iter().enumerate() {

@@ -24,12 +24,12 @@
 //! |---|---|
 //! | squared coefficient of variation `c` of slices | 1: exponential; > 1: two branches of balanced means; `1/k`: Erlang of `k` stages |
 //! | processors | infinite, fcfs, lcfs, rand, hol, pri (preemptive-resume, in the stage it was in), ps and rr with negligible quantum |
-//! | tasks | customers with exponential think time, fcfs, hol, rand, inf, any number of threads; bounded queues for what nobody waits for |
+//! | tasks | customers with exponential think time, fcfs, hol, rand, inf, any number of threads; bounded queues for what nobody waits for; semaphores, read-write locks |
 //! | calls | synchronous, asynchronous, forwarded; stochastic and deterministic numbers; three phases |
 //! | replication | every copy is in the chain, results are per copy |
 //! | graphs | sequence, or-fork, and-fork, and-join, quorum, loop, replies |
 //!
-//! Refused by name: times of other laws, quanta and fair shares, locks, joins of several entries, open and asynchronous
+//! Refused by name: times of other laws, quanta and fair shares, joins of several entries, open and asynchronous
 //! requests at queues without bound, and more states than [`MarkovOptions::max_states`].
 //!
 //! Source: the semantics as in [`super::simulate`]; chains and their solution, Stewart, Introduction to the Numerical Solution of
@@ -44,6 +44,7 @@ mod direct;
 mod draws;
 mod graph;
 mod krylov;
+mod locks;
 mod network;
 mod recurrent;
 mod replicate;
@@ -116,9 +117,10 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
 /// The states of the only recurrent class, in which nobody waits for ever.
 fn recurrent_class(model: &Model, network: &Network, chain: &Chain) -> Result<Vec<usize>, SolveError> {
     let mut classes = recurrent::recurrent_classes(&chain.rates);
-    let firsts = classes.iter().filter_map(|c| c.first());
-    if let Some(error) = firsts.filter_map(|&s| deadlock::deadlock(model, network, chain, s)).next() {
-        return Err(error);
+    for &state in classes.iter().filter_map(|c| c.first()) {
+        if let Some(error) = deadlock::deadlock(model, network, chain, state, chain.dead.contains(&state)) {
+            return Err(error);
+        }
     }
     if let Some(&dead) = chain.dead.first() {
         return Err(unusable("model", format!("after {:.6} time units nothing can happen any more", chain.time_to(dead))));

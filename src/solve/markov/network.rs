@@ -65,13 +65,46 @@ pub(super) enum QueueOrder {
     Random,
 }
 
+/// Whether a task lends something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// Threads that serve.
+    None,
+    /// Tokens.
+    Semaphore,
+    /// Read and write locks.
+    ReadWrite,
+}
+
+/// Role of an entry in a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// No lock.
+    Plain,
+    /// Takes a token.
+    Wait,
+    /// Gives a token back.
+    Signal,
+    /// Takes a read lock.
+    ReadLock,
+    /// Gives a read lock back.
+    ReadUnlock,
+    /// Takes the write lock.
+    WriteLock,
+    /// Gives the write lock back.
+    WriteUnlock,
+}
+
 /// A task.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) processor: u32,
     pub(super) is_reference: bool,
     pub(super) order: QueueOrder,
-    /// Threads or customers; `usize::MAX` for no bound.
+    pub(super) lock: Lock,
+    /// Tokens lent at the start.
+    pub(super) lent: u32,
+    /// Threads, customers, tokens or readers; `usize::MAX` for no bound.
     pub(super) threads: usize,
     /// Rank at the processor; 0 is most urgent.
     pub(super) rank: u32,
@@ -89,6 +122,7 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) task: u32,
+    pub(super) role: Role,
     /// The first phase or activity.
     pub(super) first: Option<u32>,
     /// Whether the work is phases.
@@ -192,6 +226,13 @@ const STAGES_LIMIT: f64 = 200.0;
 
 /// Rounding allowed in the shape of an Erlang law.
 const ROUNDING: f64 = 1e-9;
+
+impl Network {
+    /// The entry of a lock by which what is held was taken.
+    pub(super) fn taker(&self, task: usize, role: Role) -> Option<u32> {
+        self.tasks[task].entries.clone().find(|&e| self.entries[e as usize].role == role)
+    }
+}
 
 impl Law {
     /// The law of slices with mean `mean` > 0 and squared coefficient of variation `cvsq` ≥ 0, where it is of phase type.

@@ -6,7 +6,11 @@
 
 use indexmap::IndexMap;
 
-use super::{compile::index, network::Network, rewards::Layout};
+use super::{
+    compile::index,
+    network::{Lock, Network, Role},
+    rewards::Layout,
+};
 use crate::{
     model::Model,
     solve::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult},
@@ -54,11 +58,16 @@ impl Report<'_> {
             entries.map(|e| self.means[place(&self.layout, e)]).sum()
         };
         let result = |t: usize| TaskResult {
-            throughput: sum(self.network.tasks[t].entries.clone(), Layout::completions),
+            throughput: sum(self.network.tasks[t].entries.clone(), self.cycles(t)),
             utilization: sum(self.network.tasks[t].entries.clone(), Layout::busy),
             ..TaskResult::default()
         };
         self.model.tasks.iter().enumerate().map(|(t, task)| (task.name.clone(), result(t))).collect()
+    }
+
+    /// What is counted as a task's cycles: of a lock, what it gets back.
+    fn cycles(&self, t: usize) -> fn(&Layout, u32) -> usize {
+        if self.network.tasks[t].lock == Lock::None { Layout::completions } else { Layout::gives }
     }
 
     fn entry(&self, e: u32) -> EntryResult {
@@ -77,6 +86,9 @@ impl Report<'_> {
         if self.network.sources.iter().any(|s| s.0 == e) {
             result.open_wait_time = Some(self.ratio(layout.open(e), layout.open_replies(e)));
             result.loss_probability = Some(self.ratio(layout.open_lost(e), layout.open_offered(e)));
+        }
+        if matches!(spec.role, Role::Wait | Role::ReadLock | Role::WriteLock) {
+            result.holding_time = Some(self.ratio(layout.held(e), layout.gives(e)));
         }
         result
     }

@@ -4,13 +4,13 @@
 //! with the states' probabilities they sum to the mean level and the mean rate.
 
 use super::{
-    network::{Discipline, NONE, Network},
+    network::{Discipline, Lock, NONE, Network, Role},
     state::{Doing, State},
 };
 
 /// Places of an entry: busy, completions, levels and ends of three phases, and level, replies, offers and losses of open
-/// arrivals.
-const ENTRY: usize = 12;
+/// arrivals, level and returns of what is held of a lock.
+const ENTRY: usize = 14;
 /// Places of an activity: level, ends.
 const ACTIVITY: usize = 2;
 /// Places of a route: waiting, accepted, offered, lost.
@@ -94,6 +94,16 @@ impl Layout {
         self.entry(entry, 11)
     }
 
+    /// What is held that was taken by an entry of a lock.
+    pub(super) fn held(&self, entry: u32) -> usize {
+        self.entry(entry, 12)
+    }
+
+    /// Returns of what was taken by an entry of a lock.
+    pub(super) fn gives(&self, entry: u32) -> usize {
+        self.entry(entry, 13)
+    }
+
     /// Strands in an activity of a graph.
     pub(super) fn in_activity(&self, activity: u32) -> usize {
         self.activities + ACTIVITY * activity as usize
@@ -172,6 +182,14 @@ pub(super) fn add_levels(network: &Network, layout: &Layout, state: &State, row:
         match network.activities[strand.activity as usize].phase {
             0 => row.add(layout.in_activity(strand.activity), 1.0),
             phase => row.add(layout.in_phase(state.instances[strand.instance as usize].entry, usize::from(phase)), 1.0),
+        }
+    }
+    for (t, server) in state.servers.iter().enumerate().filter(|(t, _)| network.tasks[*t].lock != Lock::None) {
+        let shared = if network.tasks[t].lock == Lock::Semaphore { Role::Wait } else { Role::ReadLock };
+        for (role, n) in [(shared, f64::from(server.held)), (Role::WriteLock, f64::from(u8::from(server.is_written)))] {
+            if let Some(entry) = network.taker(t, role) {
+                row.add(layout.held(entry), n);
+            }
         }
     }
     for request in state.servers.iter().flat_map(|s| &s.queue) {

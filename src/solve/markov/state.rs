@@ -52,11 +52,15 @@ pub(super) struct Instance {
     pub(super) entry: u32,
     /// The strand that waits for the reply.
     pub(super) caller: u32,
+    /// Instances that wait for its reply, directly or not.
+    pub(super) depth: u32,
     pub(super) is_customer: bool,
     pub(super) is_open: bool,
     /// Whether it takes one of the places for asynchronous requests.
     pub(super) is_async: bool,
     pub(super) has_replied: bool,
+    /// Whether it gives a lock back when its service is over.
+    pub(super) holds_lock: bool,
     /// Strands at work; 0 when it is over.
     pub(super) n_strands: u32,
     /// Where joins outside of loops count; [`NONE`] before the first arrival.
@@ -101,6 +105,10 @@ pub(super) struct Server {
     pub(super) queue: Vec<Request>,
     /// Asynchronous requests queued or in phase 1.
     pub(super) occupied: u32,
+    /// Tokens or read locks that are held.
+    pub(super) held: u32,
+    /// Whether the write lock is held.
+    pub(super) is_written: bool,
     /// Customers that think.
     pub(super) thinking: u32,
 }
@@ -122,7 +130,7 @@ impl State {
     pub(super) fn empty(network: &Network) -> Self {
         Self {
             stations: vec![Station::default(); network.processors.len()],
-            servers: vec![Server::default(); network.tasks.len()],
+            servers: network.tasks.iter().map(|t| Server { held: t.lent, ..Server::default() }).collect(),
             ..Self::default()
         }
     }

@@ -2,10 +2,14 @@
 
 use super::{
     course::Course,
-    network::{Discipline, NONE, QueueOrder},
+    network::{Discipline, Lock, NONE, QueueOrder, Role},
+    refused,
     state::{Doing, Instance, Request, State},
     unusable,
 };
+
+/// Most instances that wait for one another in a row.
+const DEPTH_LIMIT: u32 = 200;
 
 impl Course<'_> {
     /// A customer begins to cycle.
@@ -13,10 +17,12 @@ impl Course<'_> {
         let instance = Instance {
             entry: self.network.tasks[task].entries.start,
             caller: NONE,
+            depth: 0,
             is_customer: true,
             is_open: false,
             is_async: false,
             has_replied: false,
+            holds_lock: false,
             n_strands: 1,
             root: NONE,
         };
@@ -78,6 +84,9 @@ impl Course<'_> {
             }
             server.occupied += 1;
         }
+        if task.lock != Lock::None {
+            return self.deliver_to_lock(number, request);
+        }
         if server.busy < task.threads {
             server.busy += 1;
             return self.accept(&request);
@@ -91,23 +100,39 @@ impl Course<'_> {
     }
 
     /// The service of a request begins, by a thread that is counted busy.
-    fn accept(&mut self, request: &Request) {
+    pub(super) fn accept(&mut self, request: &Request) {
         if request.route != NONE {
             self.counts.push(self.layout.accepted(request.route));
+        }
+        let depth = match self.state.strands.get(request.caller as usize) {
+            Some(caller) => self.state.instances[caller.instance as usize].depth + 1,
+            None => 0,
+        };
+        if depth > DEPTH_LIMIT {
+            self.fail(refused("so deep a nesting of calls", format!("more than {DEPTH_LIMIT} levels")));
         }
         let instance = Instance {
             entry: request.entry,
             caller: request.caller,
+            depth,
             is_customer: false,
             is_open: request.route == NONE,
             is_async: request.caller == NONE,
             has_replied: false,
+            holds_lock: false,
             n_strands: 1,
             root: NONE,
         };
         let instance = State::add(&mut self.state.instances, instance);
         let strand = self.state.add_strand(instance, NONE, Doing::Begin);
+        let entry = &self.network.entries[request.entry as usize];
+        if entry.role == Role::ReadUnlock {
+            self.unlock_reader(entry.task as usize, request.entry);
+        }
         self.ready.push_back(strand);
+        if entry.role == Role::WriteUnlock {
+            self.unlock_writer(entry.task as usize, instance);
+        }
     }
 
     /// Counts the end of a phase of an instance.
@@ -188,7 +213,9 @@ impl Course<'_> {
             }
         }
         self.counts.push(self.layout.completions(this.entry));
-        if !this.is_customer {
+        if self.network.tasks[spec.task as usize].lock != Lock::None {
+            self.end_lock_service(spec.task as usize, this.entry, this.holds_lock);
+        } else if !this.is_customer {
             self.serve_waiting(spec.task as usize);
         }
     }

@@ -7,12 +7,12 @@ use layerfit::{
 
 use super::{
     build::*,
-    markov::solved,
+    markov::{read_write_lock, semaphore, solved},
     simulate::{check, run},
 };
 
-/// Model time of a run: half-widths of about one per cent.
-const TIME: f64 = 12_000.0;
+/// Model time of a run: half-widths of one or two per cent.
+const TIME: f64 = 6_000.0;
 
 /// Compares every throughput, utilization, service time and wait that the simulation knows well enough.
 #[track_caller]
@@ -162,4 +162,11 @@ fn activity_graphs() {
     let parts = [work("a", 0.1), work("p", 0.1), work("b", 0.3), work("c", 0.2), work("d", 0.1), work("g", 0.2)];
     let forked_in_loop = [repeats("a", &[(1.5, "p")], "g"), forks("p", &["b", "c"]), joins(&["b", "c"], 1, "d")];
     agree(&graph(1, server().graph(parts, forked_in_loop).replies("e", "g")));
+}
+
+#[test]
+fn locks() {
+    agree(&semaphore(2.0, 2.0, [0.2, 0.3]));
+    agree(&read_write_lock(1.0, 0.1));
+    agree(&read_write_lock(2.0, 0.2));
 }

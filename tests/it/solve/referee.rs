@@ -3,15 +3,18 @@
 use std::fmt::Write;
 
 use layerfit::{
-    model::{Activity, Bindings, Entry, Model, Processor, ProcessorScheduling, Task, TaskScheduling},
+    model::{Activity, Bindings, Entry, Fan, Model, Processor, ProcessorScheduling, Task, TaskScheduling},
     solve::{SolveError, SolveOptions, Solver, solve},
 };
 
-use super::{build::*, markov::solved};
+use super::{
+    build::*,
+    markov::{read_write_lock, semaphore, solved},
+};
 
 /// What is asked of the layered solver on the models of a kind.
 enum Expected {
-    /// Mean and worst error of the tasks' throughputs, per cent.
+    /// Mean and worst error of the tasks' throughputs and of the response times of open arrivals, per cent.
     Within(f64, f64),
     /// It refuses them all.
     Refused,
@@ -21,23 +24,26 @@ use Expected::{Refused, Within};
 /// Each kind with its models and the layered solver's errors as measured, rounded up. A failure prints the measured table.
 fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
     vec![
-        ("synchronous calls", synchronous(), Within(0.0, 0.0)),
-        ("deterministic calls", deterministic(), Within(0.0, 0.0)),
-        ("two classes", two_classes(), Within(0.0, 0.0)),
-        ("unequal demands at a queue", unequal(), Within(0.0, 0.0)),
-        ("variation of demand", variation(), Within(0.0, 0.0)),
-        ("interlock", interlock(), Within(0.0, 0.0)),
-        ("thread pools", pools(), Within(0.0, 0.0)),
-        ("second phases", second_phases(), Within(0.0, 0.0)),
-        ("second phases on one processor", second_phases_on_one_processor(), Within(0.0, 0.0)),
-        ("forwarding", forwarding(), Within(0.0, 0.0)),
+        ("synchronous calls", synchronous(), Within(0.6, 1.3)),
+        ("deterministic calls", deterministic(), Within(2.3, 3.3)),
+        ("two classes", two_classes(), Within(0.6, 1.0)),
+        ("unequal demands at a queue", unequal(), Within(2.2, 7.3)),
+        ("variation of demand", variation(), Within(1.2, 1.7)),
+        ("interlock", interlock(), Within(4.2, 7.2)),
+        ("thread pools", pools(), Within(3.2, 8.3)),
+        ("second phases", second_phases(), Within(4.4, 8.2)),
+        ("second phases on one processor", second_phases_on_one_processor(), Within(2.1, 4.1)),
+        ("forwarding", forwarding(), Within(0.1, 0.1)),
         ("asynchronous requests", asynchronous(), Within(0.0, 0.0)),
         ("open arrivals", open_arrivals(), Within(0.0, 0.0)),
-        ("processor sharing", sharing(), Within(0.0, 0.0)),
-        ("choice and repetition", branches(), Within(0.0, 0.0)),
-        ("priorities at processors", processor_priorities(), Refused),
-        ("priorities at tasks", task_priorities(), Refused),
-        ("and-fork and join", parallel(), Refused),
+        ("processor sharing", sharing(), Within(2.0, 3.1)),
+        ("choice and repetition", branches(), Within(1.7, 3.7)),
+        ("priorities at processors", processor_priorities(), Within(3.4, 12.9)),
+        ("priorities at tasks", task_priorities(), Within(2.5, 6.2)),
+        ("and-fork and join", parallel(), Within(2.6, 6.4)),
+        ("quorum join", quorums(), Refused),
+        ("replication", replication(), Refused),
+        ("locks", locks(), Refused),
     ]
 }
 
@@ -236,6 +242,31 @@ fn parallel() -> Vec<Model> {
     vec![graph(1, task(1.0)), graph(3, task(1.0).on("delay")), graph(3, task(2.0))]
 }
 
+fn quorums() -> Vec<Model> {
+    let task = |threads: f64| {
+        let first = [forks("a", &["b", "c"]), joins(&["b", "c"], 1, "d")];
+        server("s", [starts("e", "a")]).graph(activities(), first).replies("e", "d").times(threads)
+    };
+    vec![graph(1, task(1.0)), graph(3, task(2.0))]
+}
+
+fn replication() -> Vec<Model> {
+    let of = |(clients, out, servers, fan_in): (f64, f64, f64, f64)| {
+        let fans = |task: &str, value: f64| vec![Fan { task: task.into(), value: value.into() }];
+        let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0));
+        let client = Task { replication: clients.into(), fan_out: fans("s", out), ..client };
+        let task = Task { replication: servers.into(), fan_in: fans("c", fan_in), ..server("s", [serves("e", 0.5)]) };
+        let mut model = model([], [client, task]);
+        model.processors.iter_mut().filter(|p| p.name == "s").for_each(|p| p.replication = servers.into());
+        model
+    };
+    [(1.0, 2.0, 2.0, 1.0), (2.0, 1.0, 1.0, 2.0), (2.0, 2.0, 2.0, 2.0)].map(of).into()
+}
+
+fn locks() -> Vec<Model> {
+    vec![semaphore(1.0, 1.0, [0.2, 0.3]), semaphore(2.0, 2.0, [0.1, 0.1]), read_write_lock(2.0, 0.1)]
+}
+
 fn processor_priorities() -> Vec<Model> {
     let of = |(discipline, n, m): (ProcessorScheduling, u32, u32)| {
         let class = |name: &str, n, think, demand, priority| {
@@ -257,14 +288,23 @@ fn task_priorities() -> Vec<Model> {
     [(3, 3, 0.5), (1, 3, 0.7)].map(of).into()
 }
 
-/// Relative errors of the layered solver's throughputs; `None` where it refuses the model.
+/// Part of the requests that a bound may lose without being seen in the errors.
+const LOSS: f64 = 1e-5;
+
+/// Relative errors of the layered solver; `None` where it refuses the model. The bounds that the chain needs are not for it.
 fn errors(model: &Model) -> Option<Vec<f64>> {
     let exact = solved(model);
+    let lost = exact.entries.values().filter_map(|e| e.loss_probability).chain(exact.calls.iter().filter_map(|c| c.loss_probability));
+    assert!(lost.fold(0.0, f64::max) < LOSS, "a queue is too short");
+    let mut unbounded = model.clone();
+    unbounded.tasks.iter_mut().for_each(|t| t.queue_length = 0.0.into());
     let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
-    match solve(model, &Bindings::new(), &options) {
+    match solve(&unbounded, &Bindings::new(), &options) {
         Ok(solution) => {
             assert!(solution.converged, "{:?}", solution.diagnostics);
-            Some(exact.tasks.iter().map(|(name, task)| (solution.tasks[name].throughput / task.throughput - 1.0).abs()).collect())
+            let throughputs = exact.tasks.iter().map(|(name, task)| solution.tasks[name].throughput / task.throughput);
+            let responses = exact.entries.iter().filter_map(|(name, e)| Some(solution.entries[name].open_wait_time? / e.open_wait_time?));
+            Some(throughputs.chain(responses).map(|ratio| (ratio - 1.0).abs()).collect())
         }
         Err(SolveError::Unsupported { .. }) => None,
         Err(error) => panic!("{error}"),
@@ -273,7 +313,7 @@ fn errors(model: &Model) -> Option<Vec<f64>> {
 
 #[test]
 fn layered_errors_are_as_stated() {
-    let (mut measured, mut wrong) = (String::from("kind, models, mean and worst error of throughput in per cent\n"), Vec::new());
+    let (mut measured, mut wrong) = (String::from("kind, models, mean and worst error in per cent\n"), Vec::new());
     for (kind, models, expected) in table() {
         let found: Vec<Option<Vec<f64>>> = models.iter().map(errors).collect();
         let all: Vec<f64> = found.iter().flatten().flatten().copied().collect();
