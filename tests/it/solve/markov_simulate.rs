@@ -11,8 +11,8 @@ use super::{
     simulate::{check, run},
 };
 
-/// Model time of a run: half-widths of one or two per cent.
-const TIME: f64 = 6_000.0;
+/// Model time of a run: half-widths of about one per cent.
+const TIME: f64 = 12_000.0;
 
 /// Compares every throughput, utilization, service time and wait that the simulation knows well enough.
 #[track_caller]

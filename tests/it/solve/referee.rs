@@ -34,14 +34,14 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("second phases", second_phases(), Within(4.4, 8.2)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(2.1, 4.1)),
         ("forwarding", forwarding(), Within(0.1, 0.1)),
-        ("asynchronous requests", asynchronous(), Within(0.0, 0.0)),
-        ("open arrivals", open_arrivals(), Within(0.0, 0.0)),
-        ("processor sharing", sharing(), Within(2.0, 3.1)),
+        ("asynchronous requests", asynchronous(), Within(0.1, 0.2)),
+        ("open arrivals", open_arrivals(), Within(2.6, 11.6)),
+        ("processor sharing", sharing(), Within(2.0, 3.2)),
         ("choice and repetition", branches(), Within(1.7, 3.7)),
         ("priorities at processors", processor_priorities(), Within(3.4, 12.9)),
         ("priorities at tasks", task_priorities(), Within(2.5, 6.2)),
         ("and-fork and join", parallel(), Within(2.6, 6.4)),
-        ("quorum join", quorums(), Refused),
+        ("quorum join", quorums(), Within(4.3, 7.3)),
         ("replication", replication(), Refused),
         ("locks", locks(), Refused),
     ]
@@ -302,7 +302,11 @@ fn errors(model: &Model) -> Option<Vec<f64>> {
     match solve(&unbounded, &Bindings::new(), &options) {
         Ok(solution) => {
             assert!(solution.converged, "{:?}", solution.diagnostics);
-            let throughputs = exact.tasks.iter().map(|(name, task)| solution.tasks[name].throughput / task.throughput);
+            let throughputs = exact
+                .tasks
+                .iter()
+                .filter(|(_, task)| task.throughput > 0.0)
+                .map(|(name, task)| solution.tasks[name].throughput / task.throughput);
             let responses = exact.entries.iter().filter_map(|(name, e)| Some(solution.entries[name].open_wait_time? / e.open_wait_time?));
             Some(throughputs.chain(responses).map(|ratio| (ratio - 1.0).abs()).collect())
         }
@@ -318,7 +322,8 @@ fn layered_errors_are_as_stated() {
         let found: Vec<Option<Vec<f64>>> = models.iter().map(errors).collect();
         let all: Vec<f64> = found.iter().flatten().flatten().copied().collect();
         #[expect(clippy::cast_precision_loss, reason = "a small count")]
-        let (mean, worst) = (100.0 * all.iter().sum::<f64>() / all.len().max(1) as f64, 100.0 * all.iter().fold(0.0_f64, |a, &b| a.max(b)));
+        let (mean, worst) =
+            (100.0 * all.iter().fold(0.0, |a, b| a + b) / all.len().max(1) as f64, 100.0 * all.iter().fold(0.0_f64, |a, &b| a.max(b)));
         let refused = found.iter().filter(|f| f.is_none()).count();
         let _ = writeln!(measured, "{kind:<32} {:>2} {mean:6.2} {worst:6.2}  {refused} refused", models.len());
         let as_stated = match expected {
