@@ -173,7 +173,8 @@ mod tests {
         #[expect(clippy::cast_precision_loss, reason = "a small count")]
         let rate = |i: usize| 10.0_f64.powf(((i * 7919) % 13) as f64 / 4.0 - 1.5);
         for i in 0..n {
-            rates.push([((i + 1) % n, rate(i)), ((i + n - 3) % n, rate(i + 5)), ((i * 31 + 7) % n, 0.01 * rate(i + 2))]);
+            let links = [((i + 1) % n, rate(i)), ((i + n - 3) % n, rate(i + 5)), ((i * 31 + 7) % n, 0.01 * rate(i + 2))];
+            rates.push(links.into_iter().filter(|link| link.0 != i));
         }
         rates
     }
