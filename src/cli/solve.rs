@@ -38,6 +38,8 @@ enum SolverName {
     Layered,
     /// Discrete-event simulation.
     Simulate,
+    /// The Markov chain of the model, exactly; small models only.
+    Markov,
 }
 
 impl From<SolverName> for Solver {
@@ -47,6 +49,7 @@ impl From<SolverName> for Solver {
             SolverName::Exact => Self::Exact,
             SolverName::Layered => Self::Layered,
             SolverName::Simulate => Self::Simulate,
+            SolverName::Markov => Self::Markov,
         }
     }
 }

@@ -222,8 +222,9 @@ impl<S: Scalar> Plan<S> {
                 rate[e] += means.throughputs[c] * v;
             }
         }
-        let split: Vec<Split<S>> = (0..owner.len()).map(|e| self.split(means, owner[e], e)).collect();
-        let calls = self.call_values(means, &split);
+        let classes: Vec<usize> = (0..self.visits.len()).collect();
+        let split: Vec<Split<S>> = (0..owner.len()).map(|e| self.split(means, owner[e], e, &classes)).collect();
+        let calls = self.call_values(means, &owner);
         let mut entries: Vec<EntryValues<S>> = Vec::new();
         for (e, entry) in model.tasks.iter().flat_map(|t| &t.entries).enumerate() {
             let throughput = match self.references.iter().position(|&t| t == owner[e]) {
@@ -231,8 +232,9 @@ impl<S: Scalar> Plan<S> {
                 None => rate[e],
             };
             let mut service = split[e].service;
-            for call in calls.iter().filter(|c| c.from == e) {
-                service += call.mean * (call.waiting + split[call.to].service);
+            for call in self.calls.iter().filter(|c| c.from == e) {
+                let time = self.split(means, owner[call.to], call.to, &[call.class]);
+                service += call.mean * (time.waiting + time.service);
             }
             entries.push(EntryValues {
                 name: entry.name.clone(),
@@ -266,15 +268,16 @@ impl<S: Scalar> Plan<S> {
         }
     }
 
-    /// Splits the time at an entry's station into waiting for the task and service by it, which waits for the processor.
-    fn split(&self, means: &MeanValues<S>, task: usize, e: usize) -> Split<S> {
+    /// Splits the time of some classes at an entry's station into waiting for the task and service by it, which waits for the
+    /// processor.
+    fn split(&self, means: &MeanValues<S>, task: usize, e: usize, classes: &[usize]) -> Split<S> {
         let zero = S::from(0.0);
         let demand = self.demand[e];
         let Some(station) = self.station_of[task] else { return Split { waiting: zero, service: demand } };
         let (mut time, mut offered) = (zero, zero);
-        for (c, visits) in self.visits.iter().enumerate() {
+        for &c in classes {
             if self.network.demands[c][station] > 0.0 {
-                let weight = means.throughputs[c] * visits[e];
+                let weight = means.throughputs[c] * self.visits[c][e];
                 time += weight * means.residence_times[c][station] / self.network.demands[c][station];
                 offered += weight;
             }
@@ -283,14 +286,14 @@ impl<S: Scalar> Plan<S> {
         if self.waits_for_thread[task] { Split { waiting, service: demand } } else { Split { waiting: zero, service: demand + waiting } }
     }
 
-    fn call_values(&self, means: &MeanValues<S>, split: &[Split<S>]) -> Vec<CallValues<S>> {
+    fn call_values(&self, means: &MeanValues<S>, owner: &[usize]) -> Vec<CallValues<S>> {
         let value = |call: &PlannedCall<S>| CallValues {
             from: call.from,
             to: call.to,
             phase: 0,
             kind: ResultCallKind::Sync,
             mean: call.mean,
-            waiting: split[call.to].waiting,
+            waiting: self.split(means, owner[call.to], call.to, &[call.class]).waiting,
             rate: means.throughputs[call.class] * call.mean,
         };
         self.calls.iter().map(value).collect()

@@ -7,6 +7,7 @@ pub mod amva;
 pub mod erlang;
 mod exact;
 mod layered;
+pub mod markov;
 pub mod measure;
 pub mod mva;
 mod results;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 use num_dual::DualSVec64;
 
+pub use markov::{MarkovOptions, solve_markov};
 pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
@@ -36,6 +38,8 @@ pub enum Solver {
     Layered,
     /// Discrete-event simulation.
     Simulate,
+    /// The Markov chain of the model, exactly; small models only.
+    Markov,
 }
 
 /// How to solve.
@@ -144,6 +148,9 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
     if options.solver == Solver::Simulate {
         return simulated();
     }
+    if options.solver == Solver::Markov {
+        return solve_markov(model, values, &MarkovOptions::default());
+    }
     let bound = bind(model, values)?;
     let planned = match plan(model, &bound, options)? {
         Planned::Exact(results) => return Ok(results.solution(model)),
@@ -224,6 +231,9 @@ fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Plann
         },
         Solver::Simulate => {
             Err(SolveError::Unsupported { solver: "simulate", construct: "derivatives", element: "measures of a simulation".into() })
+        }
+        Solver::Markov => {
+            Err(SolveError::Unsupported { solver: "markov", construct: "derivatives", element: "measures of a Markov chain".into() })
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::model::CallKind;
 pub struct Solution {
     /// The model's name.
     pub model: String,
-    /// The algorithm that was used: `exact`, `layered`, `simulate`.
+    /// The algorithm that was used: `exact`, `layered`, `simulate`, `markov`.
     pub solver: String,
     /// Whether the fixed point was reached.
     pub converged: bool,

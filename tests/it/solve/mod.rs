@@ -1,7 +1,11 @@
-//! Solvers: the analytic ones against theory and one another, the simulator against the language's vectors.
+//! Solvers: the analytic ones against theory and one another, the simulator and the Markov chain against the language's vectors
+//! and each other, the layered approximation against the exact answer.
 
 mod build;
 mod layered;
+mod markov;
+mod markov_simulate;
+mod referee;
 mod sensitivities;
 mod simulate;
 mod simulate_vectors;

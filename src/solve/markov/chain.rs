@@ -1,0 +1,235 @@
+//! The chain: states found breadth-first from the start, their transition rates, and their rewards.
+
+use indexmap::IndexSet;
+
+use super::{
+    code::{decode, encode},
+    compile::index,
+    course::{Course, Event},
+    draws::Draws,
+    network::Network,
+    refused,
+    rewards::{Layout, Row, add_levels},
+    state::{Doing, State},
+};
+use crate::solve::SolveError;
+
+/// Most runs of the choices of one event.
+const RUNS_LIMIT: usize = 20_000;
+
+/// Probability that the runs too improbable to be followed may leave out together.
+const LOSS_LIMIT: f64 = 1e-12;
+
+/// Rows of sparse numbers, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Where each row ends.
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Columns and values of a row.
+    pub(super) fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
+        self.columns[range.clone()].iter().zip(&self.values[range]).map(|(&c, &v)| (c as usize, v))
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, row: impl IntoIterator<Item = (usize, f64)>) {
+        for (column, value) in row {
+            self.columns.push(index(column));
+            self.values.push(value);
+        }
+        self.ends.push(self.columns.len());
+    }
+}
+
+/// A Markov chain in continuous time.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    states: IndexSet<Box<[u8]>>,
+    /// Rates to other states.
+    pub(super) rates: Rows,
+    /// Rewards a unit of time.
+    pub(super) rewards: Rows,
+    /// States in which nothing can happen.
+    pub(super) dead: Vec<usize>,
+    /// The state that each was found from.
+    parents: Vec<usize>,
+}
+
+impl Chain {
+    /// The chain of `network`.
+    ///
+    /// # Errors
+    /// [`SolveError::Unsupported`] where there are more than `limit` states, [`SolveError::Unusable`] for a model that goes in
+    /// circles without time passing or in which a reply is missing.
+    pub(super) fn explore(network: &Network, limit: usize) -> Result<Self, SolveError> {
+        let mut explorer = Explorer { network, limit, chain: Self::default(), layout: Layout::new(network), next: Vec::new() };
+        explorer.start()?;
+        let mut row = Row::new(explorer.layout.width);
+        let mut at = 0;
+        while let Some(code) = explorer.chain.states.get_index(at) {
+            let state = decode(network, code);
+            explorer.expand(at, &state, &mut row)?;
+            at += 1;
+        }
+        Ok(explorer.chain)
+    }
+
+    /// Number of states.
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// A state by its number.
+    pub(super) fn state(&self, network: &Network, number: usize) -> State {
+        self.states.get_index(number).map_or_else(|| State::empty(network), |code| decode(network, code))
+    }
+
+    /// The bytes of a state.
+    #[cfg(test)]
+    pub(super) fn code(&self, number: usize) -> Option<&[u8]> {
+        self.states.get_index(number).map(|code| &**code)
+    }
+
+    /// Mean time of the way by which a state was found.
+    pub(super) fn time_to(&self, mut number: usize) -> f64 {
+        let mut time = 0.0;
+        while number != self.parents[number] {
+            number = self.parents[number];
+            time += 1.0 / self.rates.row(number).map(|r| r.1).sum::<f64>();
+        }
+        time
+    }
+}
+
+struct Explorer<'a> {
+    network: &'a Network,
+    limit: usize,
+    chain: Chain,
+    layout: Layout,
+    /// States after the event at hand, with rates.
+    next: Vec<(usize, f64)>,
+}
+
+impl Explorer<'_> {
+    /// The number of a state, new or not.
+    fn number(&mut self, state: &State, parent: Option<usize>) -> Result<usize, SolveError> {
+        let (number, is_new) = self.chain.states.insert_full(encode(self.network, state));
+        if is_new {
+            self.chain.parents.push(parent.unwrap_or(number));
+        }
+        if number < self.limit {
+            return Ok(number);
+        }
+        Err(refused("so large a state space", format!("the model, which has more than {} states", self.limit)))
+    }
+
+    /// The states at the start: all customers think, or begin where they do not.
+    fn start(&mut self) -> Result<(), SolveError> {
+        let mut draws = Draws::new();
+        for _ in 0..RUNS_LIMIT {
+            let mut course = Course::new(self.network, State::empty(self.network), &mut draws);
+            for (t, task) in self.network.tasks.iter().enumerate().filter(|t| t.1.is_reference) {
+                if task.threads > self.limit {
+                    return Err(refused("so many customers", format!("{} of them", task.threads)));
+                }
+                for _ in 0..task.threads {
+                    if task.think > 0.0 {
+                        course.state.servers[t].thinking += 1;
+                    } else {
+                        let strand = course.new_customer(t);
+                        course.ready.push_back(strand);
+                    }
+                }
+            }
+            if course.settle()? {
+                let state = course.state;
+                self.number(&state, None)?;
+            }
+            if !draws.next_run() {
+                return Ok(());
+            }
+        }
+        Err(refused("so many choices that take no time", "the model".into()))
+    }
+
+    /// The transitions and rewards of a state.
+    fn expand(&mut self, number: usize, state: &State, row: &mut Row) -> Result<(), SolveError> {
+        add_levels(self.network, &self.layout, state, row);
+        let events = events(self.network, state);
+        if events.is_empty() {
+            self.chain.dead.push(number);
+        }
+        self.next.clear();
+        for (event, rate) in events {
+            self.event(number, state, event, rate, row)?;
+        }
+        self.next.sort_unstable_by_key(|n| n.0);
+        self.next.dedup_by(|later, first| {
+            let same = later.0 == first.0;
+            first.1 += if same { later.1 } else { 0.0 };
+            same
+        });
+        let next = std::mem::take(&mut self.next);
+        self.chain.rates.push(next.iter().copied().filter(|n| n.0 != number));
+        self.next = next;
+        self.chain.rewards.push(row.take());
+        Ok(())
+    }
+
+    fn event(&mut self, number: usize, state: &State, event: Event, rate: f64, row: &mut Row) -> Result<(), SolveError> {
+        let mut draws = Draws::new();
+        let mut total = 0.0;
+        for _ in 0..RUNS_LIMIT {
+            let mut course = Course::new(self.network, state.clone(), &mut draws);
+            if course.after(event)? {
+                let (state, counts) = (course.state, course.counts);
+                let flow = rate * draws.probability;
+                total += draws.probability;
+                counts.into_iter().for_each(|place| row.add(place, flow));
+                let to = self.number(&state, Some(number))?;
+                self.next.push((to, flow));
+            }
+            if !draws.next_run() {
+                break;
+            }
+        }
+        if total > 1.0 - LOSS_LIMIT {
+            return Ok(());
+        }
+        Err(refused("so many choices that take no time", "the model".into()))
+    }
+}
+
+/// What can happen in a state, with rates.
+fn events(network: &Network, state: &State) -> Vec<(Event, f64)> {
+    let mut events: Vec<(Event, f64)> = network.sources.iter().map(|&(entry, rate)| (Event::Arrival(entry), rate)).collect();
+    for (t, task) in network.tasks.iter().enumerate().filter(|t| t.1.is_reference) {
+        let thinking = state.servers[t].thinking;
+        if thinking > 0 {
+            events.push((Event::Customer(t), f64::from(thinking) / task.think));
+        }
+    }
+    for (s, strand) in state.strands.iter().enumerate().filter(|s| s.1.doing == Doing::Thinking) {
+        events.push((Event::Thought(index(s)), 1.0 / network.activities[strand.activity as usize].think));
+    }
+    for (spec, station) in network.processors.iter().zip(&state.stations) {
+        let speed = station.speed(spec.discipline, spec.servers);
+        for &s in &station.running {
+            let strand = &state.strands[s as usize];
+            if let Some(law) = &network.activities[strand.activity as usize].slice {
+                events.push((Event::Stage(s), speed * law.stages[strand.stage as usize].rate));
+            }
+        }
+    }
+    events
+}

@@ -1,0 +1,338 @@
+//! The layered approximation beside the exact answer, on small models of each kind.
+
+use std::fmt::Write;
+
+use layerfit::{
+    model::{Activity, Bindings, Entry, Fan, Model, Processor, ProcessorScheduling, Task, TaskScheduling},
+    solve::{SolveError, SolveOptions, Solver, solve},
+};
+
+use super::{
+    build::*,
+    markov::{read_write_lock, semaphore, solved},
+};
+
+/// What is asked of the layered solver on the models of a kind.
+enum Expected {
+    /// Mean and worst error of the tasks' throughputs and of the response times of open arrivals, per cent.
+    Within(f64, f64),
+    /// It refuses them all.
+    Refused,
+}
+use Expected::{Refused, Within};
+
+/// Each kind with its models and the layered solver's errors as measured, rounded up. A failure prints the measured table.
+fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
+    vec![
+        ("synchronous calls", synchronous(), Within(0.6, 1.3)),
+        ("deterministic calls", deterministic(), Within(2.3, 3.3)),
+        ("two classes", two_classes(), Within(0.6, 1.0)),
+        ("unequal demands at a queue", unequal(), Within(2.2, 7.3)),
+        ("variation of demand", variation(), Within(1.2, 1.7)),
+        ("interlock", interlock(), Within(4.2, 7.2)),
+        ("thread pools", pools(), Within(3.2, 8.3)),
+        ("second phases", second_phases(), Within(4.4, 8.2)),
+        ("second phases on one processor", second_phases_on_one_processor(), Within(2.1, 4.1)),
+        ("forwarding", forwarding(), Within(0.1, 0.1)),
+        ("asynchronous requests", asynchronous(), Within(0.1, 0.2)),
+        ("open arrivals", open_arrivals(), Within(2.6, 11.6)),
+        ("processor sharing", sharing(), Within(2.0, 3.2)),
+        ("choice and repetition", branches(), Within(1.7, 3.7)),
+        ("priorities at processors", processor_priorities(), Within(3.4, 12.9)),
+        ("priorities at tasks", task_priorities(), Within(2.5, 6.2)),
+        ("and-fork and join", parallel(), Within(2.6, 6.4)),
+        ("quorum join", quorums(), Within(4.3, 7.3)),
+        ("replication", replication(), Refused),
+        ("locks", locks(), Refused),
+    ]
+}
+
+fn pool_processor(name: &str, servers: u32) -> Processor {
+    processor(name, ProcessorScheduling::Fcfs, servers)
+}
+
+/// Customers, a task of some threads that calls, and one that is called.
+fn three_layers(n: u32, think: f64, first: Activity, second: Activity, threads: u32, last: Entry) -> Model {
+    let middle = server("s", [entry("e", [second])]).times(f64::from(threads));
+    model([pool_processor("s", threads)], [customers("c", n, think, first), middle, server("t", [last])])
+}
+
+fn synchronous() -> Vec<Model> {
+    let of = |(n, think, y, s, z, t): (u32, f64, f64, f64, f64, f64)| {
+        three_layers(n, think, work("c", 0.1).calls_about("e", y), work("e", s).calls_about("f", z), 1, serves("f", t))
+    };
+    [(2, 1.0, 1.0, 0.3, 1.0, 0.4), (4, 2.0, 1.0, 0.2, 2.0, 0.2), (3, 0.5, 2.0, 0.1, 1.0, 0.3), (6, 4.0, 1.0, 0.3, 1.5, 0.3)].map(of).into()
+}
+
+fn deterministic() -> Vec<Model> {
+    let of = |(n, think, y, s, z, t): (u32, f64, u32, f64, u32, f64)| {
+        three_layers(n, think, work("c", 0.1).calls("e", y), work("e", s).calls("f", z), 1, serves("f", t))
+    };
+    [(2, 1.0, 1, 0.3, 1, 0.4), (4, 2.0, 1, 0.2, 2, 0.2), (3, 0.5, 2, 0.1, 1, 0.3)].map(of).into()
+}
+
+fn two_classes() -> Vec<Model> {
+    let of = |(n, m, share, t): (u32, u32, f64, f64)| {
+        let tasks = [
+            customers("a", n, 1.0, work("a", 0.1).calls_about("e", 1.0).calls_about("f", share)),
+            customers("b", m, 2.0, work("b", 0.1).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", 0.3).calls_about("f", 1.0)])]),
+            server("t", [serves("f", t)]),
+        ];
+        model([], tasks)
+    };
+    [(2, 1, 0.0, 0.5), (2, 2, 1.0, 0.3), (3, 2, 0.5, 0.2)].map(of).into()
+}
+
+fn unequal() -> Vec<Model> {
+    let of = |(n, think, first, m, other, second): (u32, f64, f64, u32, f64, f64)| {
+        let tasks = [
+            customers("a", n, think, work("a", 0.0).calls("e", 1)),
+            customers("b", m, other, work("b", 0.0).calls("f", 1)),
+            server("s", [serves("e", first), serves("f", second)]),
+        ];
+        model([], tasks)
+    };
+    [(1, 0.2, 1.0, 1, 2.0, 2.0), (1, 2.0, 1.0, 1, 3.0, 3.0), (2, 1.0, 0.1, 1, 2.0, 2.0), (3, 3.0, 0.2, 2, 4.0, 1.0)].map(of).into()
+}
+
+fn variation() -> Vec<Model> {
+    let of = |(n, think, demand, cvsq): (u32, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.1).calls_about("e", 1.0).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", demand).cvsq(cvsq)])]),
+            server("t", [serves("f", 0.3)]),
+        ];
+        model([], tasks)
+    };
+    [(3, 1.0, 0.5, 0.25), (4, 2.0, 0.5, 0.5), (3, 1.0, 0.5, 3.0), (5, 3.0, 0.6, 5.0)].map(of).into()
+}
+
+fn interlock() -> Vec<Model> {
+    let of = |(n, think, threads, t, direct): (u32, f64, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls_about("top", 1.0)),
+            server("x", [entry("top", [work("top", 0.1).calls_about("a", 1.0).calls_about("b", 1.0).calls_about("f", direct)])])
+                .times(threads),
+            server("y", [entry("a", [work("a", 0.2).calls_about("f", 1.0)])]),
+            server("z", [entry("b", [work("b", 0.1).calls_about("f", 2.0)])]),
+            server("t", [serves("f", t)]),
+        ];
+        model([], tasks)
+    };
+    [(2, 0.5, 1.0, 0.2, 0.0), (4, 2.0, 2.0, 0.3, 0.5), (3, 1.0, 3.0, 0.2, 1.0), (4, 1.0, f64::INFINITY, 0.2, 0.0)].map(of).into()
+}
+
+fn pools() -> Vec<Model> {
+    let of = |(n, think, s, z, t, threads): (u32, f64, f64, f64, f64, u32)| {
+        three_layers(n, think, work("c", 0.1).calls_about("e", 1.0), work("e", s).calls_about("f", z), threads, serves("f", t))
+    };
+    let mut models: Vec<Model> =
+        [(4, 1.0, 0.3, 1.0, 0.5, 2), (6, 1.0, 0.1, 2.0, 0.3, 3), (6, 2.0, 0.8, 1.0, 0.3, 3), (8, 4.0, 0.5, 1.0, 0.4, 2)].map(of).into();
+    let tasks = [customers("c", 4, 1.0, work("c", 0.0).calls_about("e", 1.0)), server("s", [serves("e", 0.5)]).times(2.0)];
+    models.push(model([], tasks));
+    models
+}
+
+fn second_phases() -> Vec<Model> {
+    let of = |(n, think, first, second, calls): (u32, f64, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.1).calls_about("e", calls)),
+            server("s", [entry("e", [work("e1", first), work("e2", second).calls_about("f", 0.5)])]),
+            server("t", [serves("f", 0.2)]),
+        ];
+        model([], tasks)
+    };
+    [(1, 0.0, 0.5, 0.5, 1.0), (2, 1.0, 0.3, 0.3, 1.0), (4, 3.0, 0.1, 0.6, 1.0), (3, 1.0, 0.2, 0.2, 2.0)].map(of).into()
+}
+
+fn second_phases_on_one_processor() -> Vec<Model> {
+    let of = |(n, think, second, threads): (u32, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)),
+            server("s", [entry("e", [work("e", 0.2).calls_about("f", 1.0)])]).on("one").times(threads),
+            server("t", [entry("f", [work("f1", 0.2), work("f2", second)])]).on("one"),
+        ];
+        model([], tasks)
+    };
+    [(2, 1.0, 0.3, 1.0), (3, 2.0, 0.2, 2.0), (4, 3.0, 0.4, 2.0)].map(of).into()
+}
+
+fn forwarding() -> Vec<Model> {
+    let of = |(n, think, probability, first, second): (u32, f64, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.1).calls_about("e", 1.0)),
+            server("s", [forwards(serves("e", first), "f", probability)]),
+            server("t", [serves("f", second)]),
+        ];
+        model([], tasks)
+    };
+    [(2, 1.0, 1.0, 0.3, 0.5), (2, 1.0, 0.6, 0.5, 0.8), (4, 2.0, 0.5, 0.4, 0.4), (5, 4.0, 0.9, 0.2, 0.6)].map(of).into()
+}
+
+/// Queues that hold so many requests that next to none is lost.
+fn roomy(task: Task) -> Task {
+    Task { queue_length: 60.0.into(), ..task }
+}
+
+fn asynchronous() -> Vec<Model> {
+    let of = |(n, think, demand, below): (u32, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.2).calls_about("e", 1.0)),
+            server("s", [entry("e", [work("e", 0.3).sends("f", 1)])]),
+            roomy(server("t", [entry("f", [work("f", demand).calls_about("g", below)])])),
+            server("u", [serves("g", 0.2)]),
+        ];
+        model([], tasks)
+    };
+    [(1, 1.0, 0.5, 0.0), (2, 2.0, 0.5, 0.5), (2, 3.0, 0.6, 1.0)].map(of).into()
+}
+
+fn open_arrivals() -> Vec<Model> {
+    let of = |(rate, n, demand, second): (f64, u32, f64, f64)| {
+        let tasks = [
+            roomy(server("o", [open(entry("o", [work("o", demand).calls_about("f", 1.0)]), rate)])),
+            customers("c", n, 2.0, work("c", 0.0).calls_about("f", 1.0)),
+            server("t", [entry("f", [work("f1", 0.3), work("f2", second)])]),
+        ];
+        model([], tasks)
+    };
+    [(0.5, 1, 0.4, 0.0), (0.8, 2, 0.3, 0.0), (0.4, 2, 0.5, 0.3)].map(of).into()
+}
+
+fn sharing() -> Vec<Model> {
+    let of = |(n, m, first, second, servers): (u32, u32, f64, f64, u32)| {
+        let tasks = [
+            customers("a", n, 1.0, work("a", 0.0).calls_about("e", 1.0)),
+            customers("b", m, 2.0, work("b", 0.0).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", first).calls_about("g", 1.0)])]).times(2.0).on("ps"),
+            server("t", [serves("f", second)]).times(2.0).on("ps"),
+            server("u", [serves("g", 0.1)]),
+        ];
+        model([processor("ps", ProcessorScheduling::Ps, servers)], tasks)
+    };
+    [(2, 2, 0.3, 0.3, 1), (3, 1, 0.2, 1.0, 1), (3, 3, 0.5, 0.8, 2)].map(of).into()
+}
+
+fn graph(n: u32, task: Task) -> Model {
+    let tasks = [customers("c", n, 1.0, work("c", 0.1).calls_about("e", 1.0)), task, server("t", [serves("f", 0.2)])];
+    model([], tasks)
+}
+
+fn activities() -> [Activity; 4] {
+    [work("a", 0.1), work("b", 0.3).calls_about("f", 1.0), work("c", 0.2), work("d", 0.1)]
+}
+
+fn branches() -> Vec<Model> {
+    let task = || server("s", [starts("e", "a")]);
+    let chosen = [chooses("a", &[(0.3, "b"), (0.7, "c")]), merges(&["b", "c"], "d")];
+    let repeated = [repeats("a", &[(1.5, "b"), (0.5, "c")], "d")];
+    vec![
+        graph(3, task().graph(activities(), chosen.clone()).replies("e", "d")),
+        graph(3, task().graph(activities(), chosen).replies("e", "d").times(2.0)),
+        graph(3, task().graph(activities(), repeated).replies("e", "d")),
+    ]
+}
+
+fn parallel() -> Vec<Model> {
+    let task = |threads: f64| {
+        let all = [forks("a", &["b", "c"]), joins(&["b", "c"], 0, "d")];
+        server("s", [starts("e", "a")]).graph(activities(), all).replies("e", "d").times(threads)
+    };
+    vec![graph(1, task(1.0)), graph(3, task(1.0).on("delay")), graph(3, task(2.0))]
+}
+
+fn quorums() -> Vec<Model> {
+    let task = |threads: f64| {
+        let first = [forks("a", &["b", "c"]), joins(&["b", "c"], 1, "d")];
+        server("s", [starts("e", "a")]).graph(activities(), first).replies("e", "d").times(threads)
+    };
+    vec![graph(1, task(1.0)), graph(3, task(2.0))]
+}
+
+fn replication() -> Vec<Model> {
+    let of = |(clients, out, servers, fan_in): (f64, f64, f64, f64)| {
+        let fans = |task: &str, value: f64| vec![Fan { task: task.into(), value: value.into() }];
+        let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0));
+        let client = Task { replication: clients.into(), fan_out: fans("s", out), ..client };
+        let task = Task { replication: servers.into(), fan_in: fans("c", fan_in), ..server("s", [serves("e", 0.5)]) };
+        let mut model = model([], [client, task]);
+        model.processors.iter_mut().filter(|p| p.name == "s").for_each(|p| p.replication = servers.into());
+        model
+    };
+    [(1.0, 2.0, 2.0, 1.0), (2.0, 1.0, 1.0, 2.0), (2.0, 2.0, 2.0, 2.0)].map(of).into()
+}
+
+fn locks() -> Vec<Model> {
+    vec![semaphore(1.0, 1.0, [0.2, 0.3]), semaphore(2.0, 2.0, [0.1, 0.1]), read_write_lock(2.0, 0.1)]
+}
+
+fn processor_priorities() -> Vec<Model> {
+    let of = |(discipline, n, m): (ProcessorScheduling, u32, u32)| {
+        let class = |name: &str, n, think, demand, priority| {
+            let e = format!("{name}e");
+            let task = server(&format!("{name}s"), [serves(&e, demand)]).scheduled(TaskScheduling::Inf).on("cpu").priority(priority);
+            [customers(name, n, think, work(name, 0.0).calls_about(&e, 1.0)), task]
+        };
+        let tasks = class("high", n, 2.0, 0.5, 2.0).into_iter().chain(class("low", m, 1.0, 0.5, 1.0));
+        model([processor("cpu", discipline, 1)], tasks)
+    };
+    [(ProcessorScheduling::Pri, 1, 2), (ProcessorScheduling::Pri, 3, 2), (ProcessorScheduling::Hol, 2, 2)].map(of).into()
+}
+
+fn task_priorities() -> Vec<Model> {
+    let of = |(n, m, demand): (u32, u32, f64)| {
+        let client = |name: &str, n, priority| customers(name, n, 2.0, work(name, 0.0).calls_about("e", 1.0)).priority(priority);
+        model([], [client("a", n, 5.0), client("b", m, 1.0), server("s", [serves("e", demand)]).scheduled(TaskScheduling::Hol)])
+    };
+    [(3, 3, 0.5), (1, 3, 0.7)].map(of).into()
+}
+
+/// Part of the requests that a bound may lose without being seen in the errors.
+const LOSS: f64 = 1e-5;
+
+/// Relative errors of the layered solver; `None` where it refuses the model. The bounds that the chain needs are not for it.
+fn errors(model: &Model) -> Option<Vec<f64>> {
+    let exact = solved(model);
+    let lost = exact.entries.values().filter_map(|e| e.loss_probability).chain(exact.calls.iter().filter_map(|c| c.loss_probability));
+    assert!(lost.fold(0.0, f64::max) < LOSS, "a queue is too short");
+    let mut unbounded = model.clone();
+    unbounded.tasks.iter_mut().for_each(|t| t.queue_length = 0.0.into());
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    match solve(&unbounded, &Bindings::new(), &options) {
+        Ok(solution) => {
+            assert!(solution.converged, "{:?}", solution.diagnostics);
+            let throughputs = exact
+                .tasks
+                .iter()
+                .filter(|(_, task)| task.throughput > 0.0)
+                .map(|(name, task)| solution.tasks[name].throughput / task.throughput);
+            let responses = exact.entries.iter().filter_map(|(name, e)| Some(solution.entries[name].open_wait_time? / e.open_wait_time?));
+            Some(throughputs.chain(responses).map(|ratio| (ratio - 1.0).abs()).collect())
+        }
+        Err(SolveError::Unsupported { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn layered_errors_are_as_stated() {
+    let (mut measured, mut wrong) = (String::from("kind, models, mean and worst error in per cent\n"), Vec::new());
+    for (kind, models, expected) in table() {
+        let found: Vec<Option<Vec<f64>>> = models.iter().map(errors).collect();
+        let all: Vec<f64> = found.iter().flatten().flatten().copied().collect();
+        #[expect(clippy::cast_precision_loss, reason = "a small count")]
+        let (mean, worst) =
+            (100.0 * all.iter().fold(0.0, |a, b| a + b) / all.len().max(1) as f64, 100.0 * all.iter().fold(0.0_f64, |a, &b| a.max(b)));
+        let refused = found.iter().filter(|f| f.is_none()).count();
+        let _ = writeln!(measured, "{kind:<32} {:>2} {mean:6.2} {worst:6.2}  {refused} refused", models.len());
+        let as_stated = match expected {
+            Within(most, worst_of_all) => refused == 0 && mean <= most && worst <= worst_of_all,
+            Refused => refused == models.len(),
+        };
+        if !as_stated {
+            wrong.push(kind);
+        }
+    }
+    assert!(wrong.is_empty(), "not as stated: {wrong:?}\n{measured}");
+}
