@@ -144,7 +144,9 @@ impl Node {
 
     /// The `result-*` element of the element `name` of this `kind`.
     fn result(&self, kind: &str, name: &str) -> &Self {
-        let found = self.find(&|n| n.name == kind && n.attribute(if kind.ends_with("call") { "dest" } else { "name" }) == Some(name));
+        let found = self.find(&|n| {
+            n.name == kind && n.attribute(if kind.ends_with("call") || kind == "forwarding" { "dest" } else { "name" }) == Some(name)
+        });
         let found = found.unwrap_or_else(|| panic!("no {kind} {name}"));
         found.children.iter().find(|c| c.name.starts_with("result-")).unwrap_or_else(|| panic!("{kind} {name} has no result"))
     }
@@ -190,7 +192,7 @@ fn simulate_quickly(model: &Model) -> Solution {
 fn every_feature_is_valid_and_solved_to_the_same_numbers_after_a_round_trip() {
     for (name, text) in MODELS {
         let model = read(name, text);
-        let errors: Vec<_> = model.validate().into_iter().filter(|d| d.severity() == Severity::Error).collect();
+        let errors: Vec<_> = model.validate().into_iter().filter(|d| d.kind.severity() == Severity::Error).collect();
         assert_eq!(errors, [], "{name}");
         let solution = solve_quickly(&model);
         let from_xml = format::parse(&format::write(&model)).unwrap();
@@ -231,8 +233,8 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 
 #[test]
 fn one_customer_waits_for_nobody() {
-    let text = "P 0 p D i p S f R 2 p U f -1 T 0 t c r c -1 D z 2 t s n s v -1 S t u n u -1 U -1
-                E 0 s c 0.1 -1 y c s 3 -1 y c v 1 -1 s s 0.2 -1 y s u 0.5 -1 s v 0.4 -1 F v u 0.25 -1 s u 0.6 -1 -1";
+    let text = "P 0 p DD i p SS f R 2 p UU f -1 T 0 t cc r cc -1 DD z 2 t ss n ss vv -1 SS t uu n uu -1 UU -1
+                E 0 s cc 0.1 -1 y cc ss 3 -1 y cc vv 1 -1 s ss 0.2 -1 y ss uu 0.5 -1 s vv 0.4 -1 F vv uu 0.25 -1 s uu 0.6 -1 -1";
     let model = read("one customer", text);
     let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
     let solution = solve(&model, &Bindings::new(), &options).unwrap();
@@ -241,20 +243,20 @@ fn one_customer_waits_for_nobody() {
     let (s, v) = (0.1 + 0.5 * 0.6, 0.2);
     let cycle = 0.1 + 3.0 * s + v + 0.25 * 0.6;
     let rate = 1.0 / (2.0 + cycle);
-    let task = root.result("task", "s");
+    let task = root.result("task", "ss");
     assert_near(task.number("throughput"), 4.0 * rate, "throughput of s");
     assert_near(task.number("phase1-utilization"), rate * (3.0 * s + v), "phase1-utilization of s");
     assert_near(task.number("utilization"), rate * (3.0 * s + v), "utilization of s");
     assert_near(task.number("proc-utilization"), rate * (3.0 * 0.1 + 0.2), "proc-utilization of s");
-    assert_near(root.result("processor", "S").number("utilization"), rate * 0.5, "utilization of S");
-    assert_near(root.result("entry", "s").number("proc-utilization"), rate * 0.3, "proc-utilization of s");
-    for (phase, time) in [("c_ph1", cycle), ("s_ph1", s), ("v_ph1", v), ("u_ph1", 0.6)] {
+    assert_near(root.result("processor", "SS").number("utilization"), rate * 0.5, "utilization of S");
+    assert_near(root.result("entry", "ss").number("proc-utilization"), rate * 0.3, "proc-utilization of s");
+    for (phase, time) in [("cc_ph1", cycle), ("ss_ph1", s), ("vv_ph1", v), ("uu_ph1", 0.6)] {
         let result = root.result("activity", phase);
         assert_near(result.number("service-time"), time, phase);
         assert_near(result.number("proc-waiting"), 0.0, phase);
     }
-    assert_near(root.result("activity", "c_ph1").number("utilization"), rate * cycle, "utilization of c");
-    assert_near(root.result("forwarding", "u").number("waiting"), 0.0, "forwarding");
+    assert_near(root.result("activity", "cc_ph1").number("utilization"), rate * cycle, "utilization of c");
+    assert_near(root.result("forwarding", "uu").number("waiting"), 0.0, "forwarding");
     let general = root.find(&|n| n.name == "result-general").unwrap();
     assert_eq!((general.attribute("valid"), general.attribute("elapsed-time")), (Some("YES"), None));
 }
@@ -262,14 +264,14 @@ fn one_customer_waits_for_nobody() {
 #[test]
 fn waits_at_a_processor_are_found_by_subtraction() {
     // A closed machine-repair model: the exact wait at the one processor of infinitely many threads.
-    let text = "P 0 p D i p S f -1 T 0 t c r c -1 D z 4 m 3 t s i s -1 S -1 E 0 s c 0 -1 y c s 1 -1 s s 1 -1 -1";
+    let text = "P 0 p DD i p SS f -1 T 0 t cc r cc -1 DD z 4 m 3 t ss i ss -1 SS -1 E 0 s cc 0 -1 y cc ss 1 -1 s ss 1 -1 -1";
     let model = read("machine repair", text);
     let solution = solve(&model, &Bindings::new(), &SolveOptions::default()).unwrap();
     assert_eq!(solution.solver, "exact");
     let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
     // p0 = 1 / (1 + 3/4 + 6/16 + 6/64), X = 1 - p0, R = N / X - Z; of R, 1 is service.
     let rate = 1.0 - 1.0 / (1.0 + 0.75 + 0.375 + 0.093_75);
-    let result = root.result("activity", "s_ph1");
+    let result = root.result("activity", "ss_ph1");
     assert_near(result.number("service-time"), 3.0 / rate - 4.0, "service time");
     assert_near(result.number("proc-waiting"), 3.0 / rate - 5.0, "proc-waiting");
 }
@@ -280,9 +282,9 @@ fn a_simulation_has_half_widths_at_both_levels() {
     let model = read(name, text);
     let solution = simulate_quickly(&model);
     let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
-    let task = root.result("task", "s");
+    let task = root.result("task", "ss");
     let level = |level: &str| task.children.iter().find(|c| c.name == level).unwrap();
-    assert_eq!(level("result-conf-95").number("throughput"), solution.tasks["s"].throughput_half_width.unwrap());
+    assert_eq!(level("result-conf-95").number("throughput"), solution.tasks["ss"].throughput_half_width.unwrap());
     let ratio = level("result-conf-99").number("throughput") / level("result-conf-95").number("throughput");
     assert!((1.29..1.45).contains(&ratio), "{ratio}");
     let holding = solution.entries["take"].holding_time.unwrap();
@@ -296,9 +298,9 @@ fn asynchronous_waits_count_to_the_end_of_the_first_phase() {
     let model = read(name, text);
     let solution = solve_quickly(&model);
     let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
-    let call = solution.calls.iter().find(|c| c.to == "u").unwrap();
-    let expected = call.waiting + solution.entries["u"].service_times[0];
-    assert_near(root.result("asynch-call", "u").number("waiting"), expected, "waiting");
+    let call = solution.calls.iter().find(|c| c.to == "uu").unwrap();
+    let expected = call.waiting + solution.entries["uu"].service_times[0];
+    assert_near(root.result("asynch-call", "uu").number("waiting"), expected, "waiting");
 }
 
 #[test]

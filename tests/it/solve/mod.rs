@@ -7,6 +7,7 @@ mod features;
 mod laws;
 mod layered;
 mod lqnx;
+mod peers;
 mod sensitivities;
 mod simulate;
 mod simulate_vectors;
