@@ -42,7 +42,7 @@ def main():
         times.append(time.perf_counter() - start)
     print(f"pfqn_mva: {1000 * min(times):.1f} ms")
     print("throughputs:", *(f"{x:.15g}" for x in numpy.ravel(result[0])))
-    print("queue at the last station:", *(f"{x:.15g}" for x in result[1][-1]))
+    print("queue at the last station:", *(f"{x:.15g}" for x in result[2][-1]))
 
 
 main()

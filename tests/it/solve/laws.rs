@@ -11,7 +11,8 @@ fn literal(number: &Number) -> f64 {
     number.literal().expect("a model bound to values")
 }
 
-/// What is wrong with `solution` of a `model` of phases, beyond the relative `tolerance`.
+/// What is wrong with `solution` of `model`, beyond the relative `tolerance`. Activities of graphs belong to the entry whose name
+/// theirs begins with, and each of them is executed once.
 pub fn violations(model: &Model, solution: &Solution, tolerance: f64) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |what: String, left: f64, right: f64| {
@@ -41,7 +42,9 @@ pub fn violations(model: &Model, solution: &Solution, tolerance: f64) -> Vec<Str
                 let rate = entry.open_arrival_rate.as_ref().map_or(0.0, literal) + arriving.get(entry.name.as_str()).unwrap_or(&0.0);
                 check(format!("flow into entry {}", entry.name), r.throughput, rate);
             }
-            let demand: f64 = entry.phases.iter().map(|p| literal(&p.activity.host_demand)).sum();
+            let activities = task.activities.iter().filter(|a| a.name.starts_with(&format!("{}_", entry.name)));
+            let work = entry.phases.iter().map(|p| &p.activity).chain(activities);
+            let demand: f64 = work.map(|a| literal(&a.host_demand)).sum();
             *busy.entry(&task.processor).or_default() += r.throughput * demand / speed;
         }
     }

@@ -18,7 +18,7 @@ fn exact_mva_agrees_with_line() {
     for (found, expected) in solution.throughputs.iter().zip([1.823_643_461_473_15, 1.758_965_956_605_09, 1.698_752_506_840_88]) {
         near(*found, expected);
     }
-    for (class, expected) in [10.967_056_018_638_6, 11.370_316_705_049_4, 11.773_345_392_845_6].into_iter().enumerate() {
+    for (class, expected) in [3.423_556_226_029_98, 3.495_074_711_836_85, 3.561_707_279_091_66].into_iter().enumerate() {
         near(solution.queue_lengths[class][7], expected);
     }
 }
