@@ -71,7 +71,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));
     let start = Instant::now();
     let solution = solve(&model, &values, &options).map_err(at_fault)?;
-    let elapsed = Some(start.elapsed());
+    let elapsed_s = Some(start.elapsed().as_secs_f64());
     for diagnostic in &solution.diagnostics {
         eprintln!("note: {diagnostic}");
     }
@@ -79,7 +79,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         SolutionFormat::Text => text(&solution),
         SolutionFormat::Json => format!("{}\n", serde_json::to_string_pretty(&solution).map_err(|e| Failure::internal(&e))?),
         SolutionFormat::Lqnx => {
-            let options = lqnx::LqnxOptions { elapsed, ..lqnx::LqnxOptions::default() };
+            let options = lqnx::LqnxOptions { elapsed_s, ..lqnx::LqnxOptions::default() };
             lqnx::write(&model, &values, &solution, &options).map_err(at_fault)?
         }
     });

@@ -25,8 +25,6 @@ mod elements;
 mod graph;
 mod interval;
 
-use std::time::Duration;
-
 use self::{elements::Elements, interval::Intervals};
 use super::{Solution, SolveError};
 use crate::model::{Bindings, Model, lqnx};
@@ -36,13 +34,13 @@ use crate::model::{Bindings, Model, lqnx};
 pub struct LqnxOptions {
     /// Confidence of the solution's half-widths, in (0, 1).
     pub confidence: f64,
-    /// Wall-clock time that the solution took.
-    pub elapsed: Option<Duration>,
+    /// Wall-clock time that the solution took, in seconds.
+    pub elapsed_s: Option<f64>,
 }
 
 impl Default for LqnxOptions {
     fn default() -> Self {
-        Self { confidence: 0.95, elapsed: None }
+        Self { confidence: 0.95, elapsed_s: None }
     }
 }
 
@@ -69,15 +67,17 @@ fn general(solution: &Solution, options: &LqnxOptions) -> Vec<(&'static str, Str
         ("conv-val", if residual.is_finite() { format!("{residual:e}") } else { "INF".to_owned() }),
         ("iterations", solution.iterations.to_string()),
     ];
-    general.extend(options.elapsed.map(|elapsed| ("elapsed-time", time_of_day(elapsed))));
+    general.extend(options.elapsed_s.map(|elapsed_s| ("elapsed-time", time_of_day(elapsed_s))));
     general
 }
 
 /// `hh:mm:ss.mmm`, at most a day.
-fn time_of_day(elapsed: Duration) -> String {
-    let milliseconds = elapsed.as_millis().min(24 * 3_600_000 - 1);
-    let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);
-    format!("{:02}:{:02}:{:02}.{milliseconds:03}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+fn time_of_day(elapsed_s: f64) -> String {
+    /// Just before midnight.
+    const LAST_MS: f64 = 86_399_999.0;
+    let elapsed_ms = (1e3 * elapsed_s).round().clamp(0.0, LAST_MS);
+    let (hours, minutes) = ((elapsed_ms / 3.6e6).floor(), (elapsed_ms / 6e4).floor() % 60.0);
+    format!("{hours:02}:{minutes:02}:{:06.3}", elapsed_ms % 6e4 / 1e3)
 }
 
 #[cfg(test)]
@@ -86,8 +86,9 @@ mod tests {
 
     #[test]
     fn times_are_of_the_day() {
-        assert_eq!(time_of_day(Duration::from_millis(1)), "00:00:00.001");
-        assert_eq!(time_of_day(Duration::from_millis(3_723_456)), "01:02:03.456");
-        assert_eq!(time_of_day(Duration::from_secs(1_000_000)), "23:59:59.999");
+        assert_eq!(time_of_day(0.001), "00:00:00.001");
+        assert_eq!(time_of_day(3723.456), "01:02:03.456");
+        assert_eq!(time_of_day(59.9996), "00:01:00.000");
+        assert_eq!(time_of_day(1e6), "23:59:59.999");
     }
 }
