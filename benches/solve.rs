@@ -2,6 +2,7 @@
 //! as the exact recursion has lattice points × classes × stations, or a thousand for each call of a layered model.
 //!
 //! `cargo bench --bench solve`; with `LARGEST=100` only models up to that many tasks.
+#![expect(clippy::print_stdout, reason = "benchmarks print")]
 
 use std::{
     hint::black_box,
@@ -20,6 +21,7 @@ use layerfit::{
 };
 
 #[path = "../tests/it/solve/draw.rs"]
+#[expect(dead_code, reason = "the tests draw more kinds of models")]
 mod draw;
 
 use draw::{Kind, draw};
