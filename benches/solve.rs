@@ -1,19 +1,39 @@
-//! Times of the analytic solvers, beside a physical baseline in the same run: as many fused multiply-adds over an array in
-//! cache as the exact recursion has lattice points × classes × stations.
+//! Times of the analytic solvers, each beside a baseline in the same run: fused multiply-adds over an array in cache, as many
+//! as the exact recursion has lattice points × classes × stations, or a thousand for each call of a layered model.
 //!
-//! `cargo bench --bench solve`
+//! `cargo bench --bench solve`; with `LARGEST=100` only models up to that many tasks.
+#![expect(clippy::print_stdout, reason = "benchmarks print")]
 
-use std::hint::black_box;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use layerfit::{
-    model::{Activity, Bindings, Call, CallKind, Entry, Model, Number, Phase, Processor, ProcessorScheduling, Task, TaskScheduling},
+    model::{Bindings, Model, Number},
     solve::{
         SolveOptions, Solver,
+        amva::{Approximation, solve_approximate},
         mva::{Class, Network, Station, solve_exact},
         sensitivities, solve,
     },
 };
+
+#[path = "../tests/it/solve/draw.rs"]
+#[expect(dead_code, reason = "the tests draw more kinds of models")]
+mod draw;
+
+use draw::{Kind, draw};
+
+/// Sizes of the drawn models, in tasks beside the customers.
+const SIZES: [usize; 6] = [8, 20, 50, 100, 250, 1000];
+/// Seeds of the drawn models of each size.
+const SEEDS: [u64; 3] = [11, 12, 13];
+/// Longest solve that is repeated to be measured better.
+const LONGEST_REPEATED: Duration = Duration::from_millis(500);
+/// Multiply-adds that stand for a call in the baseline of the layered solver: what a thousand sweeps need at least.
+const SWEEPS: usize = 1000;
 
 /// `populations` customers in each of the classes, at `n_stations` single servers.
 fn network(populations: &[u32], n_stations: usize) -> Network<f64> {
@@ -24,85 +44,92 @@ fn network(populations: &[u32], n_stations: usize) -> Network<f64> {
     }
 }
 
+/// `n` multiply-adds.
+fn baseline(n: usize, values: &mut [f64]) -> f64 {
+    for i in 0..n {
+        let at = i % values.len();
+        values[at] = values[at].mul_add(0.999, 0.001);
+    }
+    values[0]
+}
+
+/// The exact recursion; its steps are the populations of the lattice. `tests/peers/line_mva.py` times the same network.
 fn exact(c: &mut Criterion) {
     let mut group = c.benchmark_group("exact MVA, three classes of 20, eight stations");
     let network = network(&[20, 20, 20], 8);
+    let steps = 21 * 21 * 21 - 1;
+    group.throughput(Throughput::Elements(steps));
     group.bench_function("recursion", |b| b.iter(|| solve_exact(black_box(&network))));
-    let steps = 21 * 21 * 21 * 3 * 8;
     let mut values = vec![1.0_f64; 4096];
-    group.bench_function("baseline: multiply-adds", |b| {
-        b.iter(|| {
-            for i in 0..steps {
-                values[i % 4096] = values[i % 4096].mul_add(0.999, 0.001);
-            }
-            black_box(values[0])
-        });
-    });
+    group.bench_function("baseline: multiply-adds", |b| b.iter(|| black_box(baseline(steps as usize * 3 * 8, &mut values))));
+    for approximation in [Approximation::Schweitzer, Approximation::Linearizer] {
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(format!("{approximation:?}"), |b| b.iter(|| solve_approximate(black_box(&network), approximation)));
+    }
     group.finish();
 }
 
-fn call(dest: String, mean: f64) -> Call {
-    Call { kind: CallKind::Sync, dest, mean: Number::Value(mean) }
-}
-
-/// Layers of tasks of two entries, each calling two entries of the layer below.
-fn layered_model(n_layers: usize, width: usize) -> Model {
-    let mut model = Model::default();
-    let mut delay = Processor::new("delay");
-    delay.scheduling = ProcessorScheduling::Inf;
-    model.processors.push(delay);
-    let entry = |layer: usize, task: usize, e: usize| format!("e{layer}_{task}_{e}");
-    let mut users = Task::new("users", "delay");
-    users.scheduling = TaskScheduling::Ref;
-    users.multiplicity = Number::Value(30.0);
-    users.think_time = Number::Value(10.0);
-    let mut work = Activity::new("use", 0.0);
-    work.calls = (0..width).map(|t| call(entry(0, t, 0), 1.0)).collect();
-    let mut use_entry = Entry::new("users");
-    use_entry.phases.push(Phase { phase: 1, activity: work });
-    users.entries.push(use_entry);
-    model.tasks.push(users);
-    for layer in 0..n_layers {
-        for t in 0..width {
-            let name = format!("t{layer}_{t}");
-            model.processors.push(Processor::new(&name));
-            let mut task = Task::new(&name, &name);
-            task.multiplicity = Number::Value(1.0 + (t % 3) as f64);
-            for e in 0..2 {
-                let mut work = Activity::new(format!("w{e}"), 0.02 + 0.005 * ((layer + t + e) % 4) as f64);
-                if layer + 1 < n_layers {
-                    work.calls = (0..2).map(|k| call(entry(layer + 1, (t + k) % width, (e + k) % 2), 0.7)).collect();
-                }
-                let mut it = Entry::new(entry(layer, t, e));
-                it.phases.push(Phase { phase: 1, activity: work });
-                task.entries.push(it);
-            }
-            model.tasks.push(task);
-        }
-    }
-    model
+fn n_calls(model: &Model) -> usize {
+    let entries = model.tasks.iter().flat_map(|t| &t.entries);
+    entries.flat_map(|e| &e.phases).map(|p| 1 + p.activity.calls.len()).sum()
 }
 
 fn layered(c: &mut Criterion) {
     let mut group = c.benchmark_group("layered solver by number of tasks");
-    group.sample_size(10);
+    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    let largest = std::env::var("LARGEST").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
     let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
-    for (n_layers, width) in [(2, 4), (4, 5), (5, 10)] {
-        let model = layered_model(n_layers, width);
-        group.bench_with_input(BenchmarkId::new("solve", n_layers * width), &model, |b, model| {
-            b.iter(|| solve(model, &Bindings::new(), &options));
-        });
+    let mut values = vec![1.0_f64; 4096];
+    'sizes: for n_tasks in SIZES.into_iter().filter(|n| *n <= largest) {
+        for seed in SEEDS {
+            let model = draw(Kind::Multi, n_tasks, seed);
+            let start = Instant::now();
+            let solved = solve(&model, &Bindings::new(), &options);
+            let took = start.elapsed();
+            let (calls, baseline_took) = (n_calls(&model), {
+                let start = Instant::now();
+                black_box(baseline(n_calls(&model) * SWEEPS, &mut values));
+                start.elapsed()
+            });
+            let how = solved.map_or_else(|e| e.to_string(), |s| format!("{} sweeps, converged: {}", s.iterations, s.converged));
+            let ratio = took.as_secs_f64() / baseline_took.as_secs_f64();
+            println!(
+                "{n_tasks} tasks, seed {seed}, {calls} calls: once {took:.3?}, {ratio:.2} times the baseline's {baseline_took:.3?}; {how}"
+            );
+            if took > LONGEST_REPEATED {
+                if took > 40 * LONGEST_REPEATED {
+                    println!("larger models are left out");
+                    break 'sizes;
+                }
+                continue;
+            }
+            group.bench_with_input(BenchmarkId::new(format!("{n_tasks} tasks"), seed), &model, |b, model| {
+                b.iter(|| solve(model, &Bindings::new(), &options));
+            });
+        }
     }
-    let mut model = layered_model(4, 5);
-    let names: Vec<String> = (0..4).map(|i| format!("d{i}")).collect();
-    for (i, name) in names.iter().enumerate() {
-        model.tasks[1 + i].entries[0].phases[0].activity.host_demand = Number::Parameter(name.clone());
-    }
-    let values: Bindings = names.iter().map(|n| (n.clone(), 0.03)).collect();
-    let measures = ["throughput(users)".parse().expect("a measure")];
-    group.bench_function("solve with four sensitivities, 20", |b| b.iter(|| sensitivities(&model, &values, &names, &measures, &options)));
     group.finish();
 }
 
-criterion_group!(benches, exact, layered);
+fn derivatives(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sensitivities, 20 tasks");
+    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    let mut model = draw(Kind::Multi, 20, SEEDS[0]);
+    let names: Vec<String> = (0..8).map(|i| format!("d{i}")).collect();
+    let mut values = Bindings::new();
+    for (task, name) in model.tasks.iter_mut().skip(2).zip(&names) {
+        let demand = &mut task.entries[0].phases[0].activity.host_demand;
+        values.set(name.clone(), demand.literal().expect("drawn models have no parameters"));
+        *demand = Number::Parameter(name.clone());
+    }
+    group.bench_function("no parameter: a plain solve", |b| b.iter(|| solve(&model, &values, &options)));
+    let measures = ["throughput(c0)".parse().expect("a measure")];
+    for n in [1, 4, 8] {
+        group.bench_function(format!("{n} parameters"), |b| b.iter(|| sensitivities(&model, &values, &names[..n], &measures, &options)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, exact, layered, derivatives);
 criterion_main!(benches);

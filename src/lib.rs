@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod cli;
+mod error_chain;
 pub mod fit;
 pub mod jobs;
 pub mod model;

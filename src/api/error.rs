@@ -19,6 +19,7 @@ use utoipa::{
     openapi::{self, RefOr},
 };
 
+pub(super) use crate::error_chain::chain;
 use crate::store::StoreError;
 
 /// Media type of every error.
@@ -176,18 +177,6 @@ impl Problem {
 /// A problem document without the request's id, left in a response for the middleware that knows the id.
 #[derive(Clone)]
 pub(super) struct Unsigned(pub(super) Problem);
-
-/// The words of an error and its causes.
-pub(super) fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
-}
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {

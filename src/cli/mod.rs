@@ -19,6 +19,8 @@ use std::{error::Error, fmt, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::error_chain::chain;
+
 /// Traces to layered queueing models, measurements to fitted parameters, predictions with confidence bands.
 #[derive(Debug, Parser)]
 #[command(name = "layerfit", version, about, propagate_version = true)]
@@ -98,18 +100,6 @@ impl fmt::Display for Failure {
             Self::Internal(message) => write!(f, "internal error: {message}"),
         }
     }
-}
-
-/// An error with its sources, `a: b: c`.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 /// Runs the command line of this process.

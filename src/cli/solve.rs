@@ -1,11 +1,11 @@
 //! `layerfit solve`: a model's measures by the asked or the best solver.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{fmt::Write, path::PathBuf, time::Instant};
 
 use clap::ValueEnum;
 
-use super::{Failure, OutputFormat, input, write_stdout};
-use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, solve};
+use super::{Failure, input, write_stdout};
+use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve};
 
 /// Arguments of `layerfit solve`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,19 @@ pub(super) struct Args {
     seed: u64,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
+    format: SolutionFormat,
+}
+
+/// How a solution is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SolutionFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+    /// The model with its results, as the LQN tools write it.
+    Lqnx,
 }
 
 /// The algorithms, as the command line names them.
@@ -59,13 +71,20 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
     let values = input::bindings(&args.set)?;
     let options = SolveOptions { solver: args.solver.into(), seed: args.seed, ..SolveOptions::default() };
-    let solution = solve(&model, &values, &options).map_err(|e| Failure::input_text(format!("{}: {e}", args.model.display())))?;
+    let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));
+    let start = Instant::now();
+    let solution = solve(&model, &values, &options).map_err(at_fault)?;
+    let elapsed_s = Some(start.elapsed().as_secs_f64());
     for diagnostic in &solution.diagnostics {
         eprintln!("note: {diagnostic}");
     }
     write_stdout(&match args.format {
-        OutputFormat::Text => text(&solution),
-        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&solution).map_err(|e| Failure::internal(&e))?),
+        SolutionFormat::Text => text(&solution),
+        SolutionFormat::Json => format!("{}\n", serde_json::to_string_pretty(&solution).map_err(|e| Failure::internal(&e))?),
+        SolutionFormat::Lqnx => {
+            let options = lqnx::LqnxOptions { elapsed_s, ..lqnx::LqnxOptions::default() };
+            lqnx::write(&model, &values, &solution, &options).map_err(at_fault)?
+        }
     });
     Ok(())
 }

@@ -91,12 +91,5 @@ fn extract(trace: TraceId, format: &str, options: &ExtractOptions, gzip: &[u8]) 
 
 /// The failure with its chain of causes in words.
 pub(super) fn failed(code: &str, error: &dyn std::error::Error) -> Ending {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        message.push_str(": ");
-        message.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    Ending::Failed(Failure { code: code.to_owned(), message })
+    Ending::Failed(Failure { code: code.to_owned(), message: crate::error_chain::chain(error) })
 }

@@ -13,10 +13,12 @@
 //! | `json` | the project's own JSON, read and written |
 //! | `validate` | what makes a model unusable, named element by element |
 //! | `observation`, `spex`, `order` | what a file holds beside the model, kept for the round trip |
+//! | `bound` | a model with values in the place of its `$names` |
 //! | `setting` | one number of a model, named in text, given another value |
 //! | [`Measure`] | the text by which a result is asked for: `throughput(User)` |
 
 mod activity;
+mod bound;
 mod expression;
 pub mod format;
 pub mod json;

@@ -7,6 +7,7 @@ pub mod amva;
 pub mod erlang;
 mod exact;
 mod layered;
+pub mod lqnx;
 pub mod markov;
 pub mod measure;
 pub mod mva;

@@ -1,5 +1,9 @@
 //! Keyset pages: a list is walked by the id of the last item seen, so that pages stay right while items are added.
 
+use sqlx::{Encode, FromRow, Sqlite, Type, sqlite::SqliteRow};
+
+use super::{Store, StoreError, SystemId};
+
 /// Which part of a list is wanted: at most `limit` items whose id is greater than `after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest<Id> {
@@ -30,5 +34,25 @@ impl<Id> PageRequest<Id> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         Page { items: rows, has_more }
+    }
+}
+
+impl Store {
+    /// The page of the rows that `sql` finds: those of the system `?1`, after the id `?2`, at most `?3` of them.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub(super) async fn page_of_system<Row, Id>(
+        &self,
+        sql: &'static str,
+        system: SystemId,
+        page: PageRequest<Id>,
+    ) -> Result<Page<Row>, StoreError>
+    where
+        Row: for<'r> FromRow<'r, SqliteRow> + Send + Unpin,
+        Id: for<'q> Encode<'q, Sqlite> + Type<Sqlite> + Copy + Send + 'static,
+    {
+        let rows = sqlx::query_as(sql).bind(system).bind(page.after).bind(page.fetch_limit()).fetch_all(self.read()).await?;
+        Ok(page.page(rows))
     }
 }

@@ -58,15 +58,8 @@ impl Store {
     /// # Errors
     /// What the database says.
     pub async fn list_structures(&self, system: SystemId, page: PageRequest<StructureId>) -> Result<Page<StructureHeader>, StoreError> {
-        let rows = sqlx::query_as(
-            "SELECT id, system_id, trace_id, created_at_ms FROM structures
-             WHERE system_id = ?1 AND (?2 IS NULL OR id > ?2) ORDER BY id LIMIT ?3",
-        )
-        .bind(system)
-        .bind(page.after)
-        .bind(page.fetch_limit())
-        .fetch_all(self.read())
-        .await?;
-        Ok(page.page(rows))
+        let sql = "SELECT id, system_id, trace_id, created_at_ms FROM structures
+             WHERE system_id = ?1 AND (?2 IS NULL OR id > ?2) ORDER BY id LIMIT ?3";
+        self.page_of_system(sql, system, page).await
     }
 }

@@ -14,10 +14,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fit", &["solve", "model"]),
     ("predict", &["fit", "solve", "model"]),
     ("store", &["model", "trace", "structure", "solve", "fit", "predict"]),
-    ("jobs", &["store", "model", "trace", "structure", "solve", "fit", "predict"]),
-    ("api", &["jobs", "store", "config", "model", "trace", "structure", "solve", "fit", "predict"]),
+    ("jobs", &["error_chain", "store", "model", "trace", "structure", "solve", "fit", "predict"]),
+    ("api", &["error_chain", "jobs", "store", "config", "model", "trace", "structure", "solve", "fit", "predict"]),
     ("web", &["api", "predict"]),
-    ("cli", &["api", "jobs", "store", "config", "model", "trace", "structure", "solve", "fit", "predict", "web"]),
+    ("cli", &["error_chain", "api", "jobs", "store", "config", "model", "trace", "structure", "solve", "fit", "predict", "web"]),
 ];
 
 /// Words that may stand only in the named folders.

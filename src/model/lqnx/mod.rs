@@ -7,13 +7,19 @@
 //!
 //! Written files name every element in the schema's order and leave defaults out, and read back as the model that was
 //! written, if that is valid and in file order ([`Model::in_file_order`]).
+//!
+//! Results of a solution may stand in the file as the LQN tools write them ([`write_with_results`]): a `result-*` element of
+//! every element of the model, in the place and with the attributes of the schema.
 
 mod document;
 mod element;
 mod read;
 mod read_task;
+mod results;
 mod write;
 mod write_task;
+
+pub use results::{ResultElement, ResultElements};
 
 use super::{Model, format::ParseError};
 
@@ -30,5 +36,12 @@ pub fn parse(text: &str) -> Result<Model, ParseError> {
 
 /// Writes a model, its tasks inside their processors.
 pub fn write(model: &Model) -> String {
-    write::write_model(model)
+    write::write_model(model, None)
+}
+
+/// Writes a model as [`write()`] does, with the results of its elements.
+///
+/// A file holds results of one solution: the LQN tools read it as such if `model` is bound to values ([`Model::bound_to`]).
+pub fn write_with_results(model: &Model, results: &ResultElements) -> String {
+    write::write_model(model, Some(results))
 }

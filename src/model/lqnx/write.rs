@@ -5,15 +5,15 @@ use std::{
     fmt::{self, Write as _},
 };
 
-use super::write_task::write_task;
+use super::{results::ResultElements, write_task::write_task};
 use crate::model::{
     Group, Histogram, HistogramRequest, Model, Number, Observation, Observed, Processor, ProcessorScheduling, Task, order::TasksByPlace,
 };
 
 /// Writes a whole document.
-pub(super) fn write_model(model: &Model) -> String {
+pub(super) fn write_model(model: &Model, results: Option<&ResultElements>) -> String {
     let ordered = model.clone().in_file_order();
-    let mut out = Writer::new(&ordered);
+    let mut out = Writer::new(&ordered, results);
     out.text.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     out.open("lqn-model").attribute("name", &ordered.name).optional("description", &ordered.description);
     out.attribute("xmlns:xsi", "http://www.w3.org/2001/XMLSchema-instance").attribute("xsi:noNamespaceSchemaLocation", "lqn.xsd");
@@ -87,6 +87,7 @@ fn scheduling(scheduling: ProcessorScheduling) -> &'static str {
 /// Elements with indentation, and what is to be observed by element.
 pub(super) struct Writer<'a> {
     pub(super) text: String,
+    results: Option<&'a ResultElements>,
     depth: usize,
     /// Whether the last tag still takes attributes.
     in_tag: bool,
@@ -95,12 +96,12 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(model: &'a Model) -> Self {
+    fn new(model: &'a Model, results: Option<&'a ResultElements>) -> Self {
         let mut observations: HashMap<_, Vec<_>> = HashMap::new();
         model.observations.iter().for_each(|o| observations.entry(&o.of).or_default().push(o));
         let mut histograms: HashMap<_, Vec<_>> = HashMap::new();
         model.histograms.iter().for_each(|h| histograms.entry(&h.of).or_default().push(h));
-        Self { text: String::new(), depth: 0, in_tag: false, observations, histograms }
+        Self { text: String::new(), results, depth: 0, in_tag: false, observations, histograms }
     }
 
     /// Starts an element; attributes may follow.
@@ -162,8 +163,11 @@ impl<'a> Writer<'a> {
         let _ = writeln!(self.text, "</{name}>");
     }
 
-    /// What is to be observed of an element.
+    /// What is to be observed of an element, and what its results are.
     pub(super) fn observations(&mut self, of: &Observed) {
+        if let Some(results) = self.results {
+            results.write(of, self);
+        }
         for observation in self.observations.get(of).cloned().unwrap_or_default() {
             self.open("result-observe").attribute(&observation.measure, format_args!("${}", observation.variable));
             if let Some(half_width) = &observation.half_width {

@@ -15,13 +15,13 @@ pub(super) fn write_task(out: &mut Writer<'_>, task: &Task) {
     out.number("multiplicity", &task.multiplicity, 1.0).number("replication", &task.replication, 1.0);
     let of = Observed::Task(task.name.clone());
     out.observations(&of);
+    out.histograms(&of);
     for fan in &task.fan_out {
         out.open("fan-out").attribute("dest", &fan.task).attribute("value", &fan.value).close("fan-out");
     }
     for fan in &task.fan_in {
         out.open("fan-in").attribute("source", &fan.task).attribute("value", &fan.value).close("fan-in");
     }
-    out.histograms(&of);
     task.entries.iter().for_each(|e| write_entry(out, e));
     if !(task.activities.is_empty() && task.precedences.is_empty() && task.replies.is_empty()) {
         write_graph(out, task);
@@ -81,8 +81,8 @@ fn write_phases(out: &mut Writer<'_>, entry: &Entry) {
     for phase in &entry.phases {
         out.open("activity").attribute("name", &phase.activity.name).attribute("phase", phase.phase);
         write_numbers(out, &phase.activity);
-        out.observations(&Observed::Phase { entry: entry.name.clone(), phase: phase.phase });
         phase.activity.histogram.iter().for_each(|h| out.histogram(h, None));
+        out.observations(&Observed::Phase { entry: entry.name.clone(), phase: phase.phase });
         write_calls(out, &phase.activity, &|dest| Observed::PhaseCall { entry: entry.name.clone(), phase: phase.phase, dest });
         out.close("activity");
     }
@@ -120,9 +120,9 @@ fn write_graph(out: &mut Writer<'_>, task: &Task) {
             out.attribute("bound-to-entry", &entry.name);
         }
         write_numbers(out, activity);
-        out.observations(&of);
         activity.histogram.iter().for_each(|h| out.histogram(h, None));
         out.histograms(&of);
+        out.observations(&of);
         write_calls(out, activity, &|dest| Observed::ActivityCall { task: task.name.clone(), activity: activity.name.clone(), dest });
         out.close("activity");
     }

@@ -2,9 +2,15 @@
 //! and each other, the layered approximation against the exact answer.
 
 mod build;
+mod draw;
+mod drawn;
+mod features;
+mod laws;
 mod layered;
+mod lqnx;
 mod markov;
 mod markov_simulate;
+mod peers;
 mod referee;
 mod sensitivities;
 mod simulate;
