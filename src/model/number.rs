@@ -3,7 +3,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use num_dual::{DualNum, DualSVec64};
+use num_dual::{Dual64, DualNum, DualSVec64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The scalar over which models are solved: `f64`, or a dual number that carries derivatives beside the value.
@@ -22,6 +22,16 @@ impl Scalar for f64 {
 
     fn derivatives(&self) -> &[f64] {
         &[]
+    }
+}
+
+impl Scalar for Dual64 {
+    fn value(&self) -> f64 {
+        self.re
+    }
+
+    fn derivatives(&self) -> &[f64] {
+        std::slice::from_ref(&self.eps)
     }
 }
 

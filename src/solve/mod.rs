@@ -18,7 +18,7 @@ mod solution;
 use std::collections::BTreeSet;
 
 use nalgebra::DMatrix;
-use num_dual::DualSVec64;
+use num_dual::Dual64;
 
 pub use markov::{MarkovOptions, solve_markov};
 pub use simulate::{SimulateOptions, simulate};
@@ -134,9 +134,6 @@ pub struct Sensitivities {
     pub solution: Solution,
 }
 
-/// Parameters whose derivatives are carried in one pass over dual numbers.
-const LANES: usize = 4;
-
 /// Solves `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
 /// # Errors
@@ -194,17 +191,14 @@ pub fn sensitivities(
             (solved.results, Some(solved.trace))
         }
     };
-    for lanes in real.chunks(LANES) {
-        let duals = seed(model, values, wrt, lanes)?;
+    for &j in &real {
+        let duals = seed(model, values, &wrt[j])?;
         let results = match &trace {
             None => exact_again(model, &duals)?,
             Some(trace) => layered::solve(model, &duals, options, Some(trace))?.results,
         };
         for (i, m) in measures.iter().enumerate() {
-            let value = measure::evaluate(model, &results, m)?;
-            for (lane, &j) in lanes.iter().enumerate() {
-                jacobian[(i, j)] = value.derivatives().get(lane).copied().unwrap_or(0.0);
-            }
+            jacobian[(i, j)] = measure::evaluate(model, &results, m)?.eps;
         }
     }
     for &j in &integer {
@@ -246,14 +240,11 @@ fn exact_again<S: Scalar>(model: &Model, bound: &Bindings<S>) -> Result<Results<
     }
 }
 
-/// All parameters of the model as dual numbers, those of `lanes` with a unit derivative each.
-fn seed(model: &Model, values: &Bindings, wrt: &[String], lanes: &[usize]) -> Result<Bindings<DualSVec64<LANES>>, SolveError> {
-    let mut overrides: Bindings<DualSVec64<LANES>> = values.iter().map(|(name, v)| (name, DualSVec64::from_re(v))).collect();
-    let plain = bind(model, values)?;
-    for (lane, &j) in lanes.iter().enumerate() {
-        let value = plain.get(&wrt[j]).ok_or_else(|| UnboundParameter { name: wrt[j].clone() })?;
-        overrides.set(wrt[j].clone(), DualSVec64::from_re(value).derivative(lane));
-    }
+/// All parameters of the model as dual numbers, `name` with a unit derivative.
+fn seed(model: &Model, values: &Bindings, name: &str) -> Result<Bindings<Dual64>, SolveError> {
+    let mut overrides: Bindings<Dual64> = values.iter().map(|(name, v)| (name, Dual64::from_re(v))).collect();
+    let value = bind(model, values)?.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
+    overrides.set(name, Dual64::from_re(value).derivative());
     bind(model, &overrides)
 }
 

@@ -47,8 +47,8 @@ pub(super) enum From<'a, S> {
     Nothing,
     /// The solution of another stage.
     Like(&'a [S]),
-    /// This stage's own solution in plain numbers.
-    Settled(&'a [f64]),
+    /// This stage's own solution in plain numbers; derivatives start from those of another stage.
+    Settled(&'a [f64], Option<&'a [S]>),
 }
 
 /// A solved stage.
@@ -121,8 +121,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Stage<S> {
         let mut x = self.start(from);
         let n_waits = self.net.arcs.len();
-        let warm = !matches!(from, From::Nothing);
-        let mut acceleration = Anderson::new(n_waits, if warm { CAUTIOUS_STEPS_WARM } else { CAUTIOUS_STEPS });
+        let cautious = match from {
+            From::Nothing => CAUTIOUS_STEPS,
+            From::Like(_) => CAUTIOUS_STEPS_WARM,
+            From::Settled(..) => 0,
+        };
+        let mut acceleration = Anderson::new(n_waits, cautious);
         let (mut converged, mut step) = (false, 1.0);
         let mut image = x.clone();
         for sweep in 0..self.options.max_iterations {
@@ -206,7 +210,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     fn start(&self, from: &From<'_, S>) -> Vec<S> {
         match from {
             From::Like(x) => x.to_vec(),
-            From::Settled(x) => x.iter().map(|&v| S::from(v)).collect(),
+            From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
+            From::Settled(x, Some(like)) => x.iter().zip(*like).map(|(&v, &other)| other - other.value() + v).collect(),
             From::Nothing => {
                 let mut x = vec![S::from(0.0); self.n_unknowns];
                 for layout in &self.layouts {

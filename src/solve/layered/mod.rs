@@ -30,7 +30,6 @@ mod fixed_point;
 mod flow;
 mod graph;
 mod invariants;
-mod linear;
 mod linearizer;
 mod net;
 mod outcome;
@@ -47,8 +46,8 @@ use self::{
 use super::{SolveError, SolveOptions, results::Results};
 use crate::model::{Bindings, Model, Scalar};
 
-/// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes nothing that is measurable.
-const ROUNDS: usize = 3;
+/// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes the mean error by less than 0.1 per cent.
+const ROUNDS: usize = 2;
 /// Relative change of the waits to which all stages but the last are solved, unless less is asked of the last.
 const INTERMEDIATE_TOLERANCE: f64 = 1e-7;
 /// Load over capacity that rounding explains.
@@ -97,11 +96,10 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let net = self.net;
         let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
         let mut changes = Changes::none(net.arcs.len(), net.classes.len());
-        let rough = self.tolerance.max(knob(1));
+        let rough = self.tolerance.max(INTERMEDIATE_TOLERANCE);
         let mut at_full = self.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { self.tolerance } else { rough });
         let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
-        let rounds = knob(0) as usize;
-        for round in 1..rounds {
+        for round in 1..ROUNDS {
             if net.classes.is_empty() {
                 break;
             }
@@ -115,7 +113,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
                 at_less[c] = Some(stage);
             }
             changes = next;
-            let tolerance = if round + 1 == rounds { self.tolerance } else { rough };
+            let tolerance = if round + 1 == ROUNDS { self.tolerance } else { rough };
             at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance);
         }
         if exceeds_capacity(net, &at_full) {
@@ -129,7 +127,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
         let populations = Populations { customers, changes, caps: &caps };
         let from = match (self.warm.and_then(|w| w.stages.get(self.trace.stages.len())), like) {
-            (Some(settled), _) => From::Settled(settled),
+            (Some(settled), like) => From::Settled(settled, like.map(|stage| stage.unknowns.as_slice())),
             (None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None) => From::Nothing,
         };
@@ -164,18 +162,4 @@ fn presence<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Presence<S> {
         present.late.push(rate * (second + third));
     }
     present
-}
-
-pub(super) fn knob(i: usize) -> f64 {
-    static K: std::sync::OnceLock<Vec<f64>> = std::sync::OnceLock::new();
-    let k = K.get_or_init(|| {
-        let mut d = vec![3.0, 1e-7, 2.0, 0.35, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        if let Ok(s) = std::env::var("LF_KNOBS") {
-            for (i, v) in s.split(',').enumerate() {
-                if let Ok(v) = v.parse() { d[i] = v; }
-            }
-        }
-        d
-    });
-    k[i]
 }

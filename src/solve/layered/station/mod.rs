@@ -117,6 +117,7 @@ pub(super) struct Scratch<S> {
     wait: Vec<S>,
     small: Vec<S>,
     matrix: Vec<S>,
+    without: Vec<S>,
 }
 
 impl<S> Scratch<S> {
@@ -133,6 +134,7 @@ impl<S> Scratch<S> {
             wait: Vec::new(),
             small: Vec::new(),
             matrix: Vec::new(),
+            without: Vec::new(),
         }
     }
 }
@@ -262,8 +264,7 @@ impl<S: Scalar> At<'_, S> {
         let shares = self.class_shares(row.kin);
         let me = &self.visits[row.arc];
         let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
-        for x in 0..n {
-            let it = &self.visits[x];
+        for (x, it) in self.visits.iter().enumerate() {
             let at = r * n + x;
             let keep = scratch.keep[at];
             let sibling = if self.layout.siblings { self.sweep.exclusion.siblings[self.layout.pairs[at] as usize] } else { S::from(0.0) };

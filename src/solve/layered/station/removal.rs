@@ -10,14 +10,12 @@
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
 //! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
 
-use super::{super::linear::solve_fixed_point, At, Scratch};
+use super::{At, Scratch};
 use crate::model::Scalar;
 
 /// Bound on `φ`, beyond which the boost is not believed.
 const MAX_BOOST_SHARE: f64 = 0.9;
-/// Removal systems up to this size are solved directly.
-const LARGEST_DIRECT_SYSTEM: usize = 12;
-/// Gauss-Seidel passes over a larger one in a sweep; its state is kept, so that the passes go on where they stopped.
+/// Gauss-Seidel passes over the system of `w` in a sweep; `R` is kept, so that they go on where they stopped.
 const REMOVAL_PASSES: usize = 2;
 
 impl<S: Scalar> At<'_, S> {
@@ -35,50 +33,25 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn update_removal(&self, scratch: &mut Scratch<S>, removal: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let (zero, one) = (S::from(0.0), S::from(1.0));
-        let Scratch { keep, alpha, beta, alpha_own, beta_own, own, wait, small, matrix, .. } = scratch;
         for (group, &row) in self.layout.row_of_group.iter().enumerate() {
-            let keep = &keep[row * n..(row + 1) * n];
             let ratio = &mut removal[group * n_rows..(group + 1) * n_rows];
-            if keep.iter().all(|k| *k == 1.0) && !self.layout.siblings {
+            if scratch.keep[row * n..(row + 1) * n].iter().all(|k| *k == 1.0) && !self.layout.siblings {
                 ratio.fill(one);
                 continue;
             }
-            small.clear();
-            matrix.clear();
-            matrix.resize(n_rows * n_rows, zero);
-            for b in 0..n_rows {
-                let mut constant = own[b];
-                for x in 0..n {
-                    let at = b * n + x;
-                    let (mut a, mut c) = (keep[x] * alpha[at], keep[x] * beta[at]);
-                    if self.layout.siblings {
-                        // Own strands stay, except the arrival's own.
-                        let stays = if self.layout.group_of[x] == Some(group) { zero } else { one };
-                        a += alpha_own[at] * (stays - keep[x]);
-                        c += beta_own[at] * (stays - keep[x]);
-                    }
-                    matrix[b * n_rows + self.layout.row_of[x]] += a;
-                    constant += c;
-                }
-                small.push(constant);
-            }
-            let direct =
-                if n_rows <= LARGEST_DIRECT_SYSTEM { solve_fixed_point(n_rows, |b, x| matrix[b * n_rows + x], small) } else { None };
-            let without = |b: usize| direct.as_ref().map(|w| w[b]);
-            let mut w: Vec<S> = Vec::new();
-            if direct.is_none() {
-                let old = &self.sweep.unknowns[self.places.removal + group * n_rows..];
-                w.extend(wait.iter().zip(old).map(|(&w, &r)| w * r));
-                for _ in 0..REMOVAL_PASSES {
-                    for b in 0..n_rows {
-                        w[b] = matrix[b * n_rows..(b + 1) * n_rows].iter().zip(&w).fold(small[b], |sum, (&m, &w)| sum + m * w);
-                    }
+            self.system_without(group, row, scratch);
+            let Scratch { wait, small, matrix, without, .. } = &mut *scratch;
+            let old = &self.sweep.unknowns[self.places.removal + group * n_rows..];
+            without.clear();
+            without.extend(wait.iter().zip(old).map(|(&w, &r)| w * r));
+            for _ in 0..REMOVAL_PASSES {
+                for (b, (row, &constant)) in matrix.chunks_exact(n_rows).zip(small.iter()).enumerate() {
+                    without[b] = row.iter().zip(without.iter()).fold(constant, |sum, (&m, &w)| sum + m * w);
                 }
             }
-            for b in 0..n_rows {
-                let w = without(b).unwrap_or_else(|| w[b]);
-                let r = if wait[b] > 0.0 { w / wait[b] } else { one };
-                ratio[b] = if r > 1.0 {
+            for ((ratio, &w), &wait) in ratio.iter_mut().zip(without.iter()).zip(wait.iter()) {
+                let r = if wait > 0.0 { w / wait } else { one };
+                *ratio = if r > 1.0 {
                     one
                 } else if r < 0.0 {
                     zero
@@ -86,6 +59,35 @@ impl<S: Scalar> At<'_, S> {
                     r
                 };
             }
+        }
+    }
+
+    /// Sets `matrix` and `small` to the coefficients and constants of the system of `w` without the thread of `group`.
+    fn system_without(&self, group: usize, row: usize, scratch: &mut Scratch<S>) {
+        let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let Scratch { keep, alpha, beta, alpha_own, beta_own, own, small, matrix, .. } = scratch;
+        let keep = &keep[row * n..(row + 1) * n];
+        small.clear();
+        matrix.clear();
+        matrix.resize(n_rows * n_rows, zero);
+        for (b, &own) in own.iter().enumerate() {
+            let terms = b * n..(b + 1) * n;
+            let coefficients = &mut matrix[b * n_rows..(b + 1) * n_rows];
+            let mut constant = own;
+            for (((&k, &a), &c), &row) in keep.iter().zip(&alpha[terms.clone()]).zip(&beta[terms.clone()]).zip(&self.layout.row_of) {
+                coefficients[row] += k * a;
+                constant += k * c;
+            }
+            if self.layout.siblings {
+                // Own strands stay, except the arrival's own.
+                for (x, at) in terms.enumerate() {
+                    let stays = if self.layout.group_of[x] == Some(group) { zero } else { one };
+                    coefficients[self.layout.row_of[x]] += alpha_own[at] * (stays - keep[x]);
+                    constant += beta_own[at] * (stays - keep[x]);
+                }
+            }
+            small.push(constant);
         }
     }
 
