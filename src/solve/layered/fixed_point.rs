@@ -22,6 +22,8 @@ const CAUTIOUS_STEPS_WARM: usize = 1;
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
 /// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
 const PATIENCE: usize = 300;
+/// A change that is enough from then on: rounding, or a bound that is met and left again, allows no less.
+const STAGNATION: f64 = 1e-7;
 /// How much shorter.
 const STEP_REDUCTION: f64 = 0.25;
 /// How far an extrapolated unknown may be from its image, as a factor.
@@ -143,7 +145,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
                 acceleration = Anderson::new(n_waits, CAUTIOUS_STEPS_AGAIN);
                 continue;
             }
-            if change < tolerance {
+            let enough = if sweep < PATIENCE { tolerance } else { tolerance.max(STAGNATION) };
+            if change < enough {
                 converged = true;
                 x.copy_from_slice(&image);
                 break;
@@ -196,13 +199,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if image.iter().any(|v| v.value().is_nan()) {
             return f64::NAN;
         }
-        let mut most = change(&x[..n_waits], &image[..n_waits], relative);
+        let steepest = |values: &[S]| values.iter().flat_map(|v| v.derivatives()).fold(f64::MIN_POSITIVE, |m, d| m.max(d.abs()));
+        let (of_waits, of_ratios) = (steepest(&image[..n_waits]), steepest(&image[n_waits..]));
+        let mut most = change(&x[..n_waits], &image[..n_waits], of_waits, relative);
         for layout in &self.layouts {
             let places = layout.places();
             let ratios = places.probability..places.excess;
-            most = most.max(change(&x[ratios.clone()], &image[ratios], |_| 1.0));
+            most = most.max(change(&x[ratios.clone()], &image[ratios], of_ratios, |_| 1.0));
             let excess = places.excess..places.end;
-            most = most.max(change(&x[excess.clone()], &image[excess], relative));
+            most = most.max(change(&x[excess.clone()], &image[excess], of_waits, relative));
         }
         most
     }
@@ -252,16 +257,14 @@ fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize) -> He
     held
 }
 
-/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the steepest one (or 1).
-fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
-    let steepest = new.iter().flat_map(|v| v.derivatives()).fold(0.0_f64, |m, d| m.max(d.abs()));
+/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the `steepest` one.
+fn change<S: Scalar>(old: &[S], new: &[S], steepest: f64, scale: impl Fn(f64) -> f64) -> f64 {
     let mut most = 0.0_f64;
     for (&old, &new) in old.iter().zip(new) {
         let difference = new - old;
-        let value = difference.value().abs() / scale(new.value());
-        most = most.max(value);
+        most = most.max(difference.value().abs() / scale(new.value()));
         for d in difference.derivatives() {
-            most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest.max(f64::MIN_POSITIVE));
+            most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest);
         }
     }
     most

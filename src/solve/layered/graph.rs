@@ -154,7 +154,7 @@ impl<S: Scalar> Graph<S> {
         if rest.is_empty() {
             return self.end_after(timeline, first, None);
         }
-        let dominator = rest.iter().fold(Some(first), |d, &v| d.and_then(|d| self.common_dominator(d, v)));
+        let dominator = rest.iter().try_fold(first, |d, &v| self.common_dominator(d, v));
         let laws: Vec<Moments<S>> = vertices.iter().map(|&v| self.end_after(timeline, v, dominator)).collect();
         let last = kth_completion(laws.len(), &laws);
         dominator.map_or(last, |d| self.end_after(timeline, d, None) + last)
@@ -216,10 +216,7 @@ impl<S: Scalar> Graph<S> {
             }
         }
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
-        self.concurrent = (0..n)
-            .flat_map(|v| (v + 1..n).map(move |w| (v, w)))
-            .filter(|&(v, w)| !self.precedes(v, w))
-            .collect();
+        self.concurrent = (0..n).flat_map(|v| (v + 1..n).map(move |w| (v, w))).filter(|&(v, w)| !self.precedes(v, w)).collect();
     }
 
     /// Whether `vertex` only starts once the entry has replied.

@@ -48,8 +48,8 @@ use crate::model::{Bindings, Model, Scalar};
 
 /// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes the mean error by less than 0.1 per cent.
 const ROUNDS: usize = 2;
-/// Relative change of the waits to which all stages but the last are solved, unless less is asked of the last.
-const INTERMEDIATE_TOLERANCE: f64 = 1e-7;
+/// How much less exactly all stages but the last are solved.
+const INTERMEDIATE_SLACK: f64 = 100.0;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 
@@ -96,7 +96,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let net = self.net;
         let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
         let mut changes = Changes::none(net.arcs.len(), net.classes.len());
-        let rough = self.tolerance.max(INTERMEDIATE_TOLERANCE);
+        let rough = self.tolerance * INTERMEDIATE_SLACK;
         let mut at_full = self.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { self.tolerance } else { rough });
         let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
         for round in 1..ROUNDS {

@@ -197,29 +197,26 @@ fn asynchronous_requests_do_not_block() {
     near(solution.tasks["s"].utilization, 0.75, EXACT);
 }
 
+/// A task that is sent requests at a queue of one place.
+fn bounded_queue() -> layerfit::model::Model {
+    let client = customers("c", 2, 1.0, work("c", 0.0).sends("e", 1));
+    let mut task = server("t", [serves("e", 1.0)]);
+    task.queue_length = 1.0.into();
+    model([], [client, task])
+}
+
 #[test]
 fn what_is_not_taken_is_refused_by_name() {
-    let fork = {
-        let mut task = server("t", [starts("e", "a")]);
-        task.activities = ["a", "b", "c", "d"].map(|n| work(n, 0.1)).to_vec();
-        task.precedences = vec![forks("a", &["b", "c"]), joins(&["b", "c"], 0, "d")];
-        task
-    };
-    let refused = |processors: Vec<layerfit::model::Processor>, task| {
-        let client = customers("c", 2, 1.0, work("c", 0.0).calls("e", 1));
-        layered(&model(processors, [client, task])).unwrap_err().to_string()
-    };
-    assert!(refused(vec![], fork).contains("and-fork"));
-    let preemptive = vec![processor("t", ProcessorScheduling::Pri, 1)];
-    assert!(refused(preemptive, server("t", [serves("e", 1.0)])).contains("preemptive priority"));
+    assert!(layered(&bounded_queue()).unwrap_err().to_string().contains("a queue of bounded length"));
+    let mut copies = model([], [customers("c", 2, 1.0, work("c", 0.0).calls("e", 1)), server("t", [serves("e", 1.0)])]);
+    copies.tasks[1].replication = 2.0.into();
+    assert!(layered(&copies).unwrap_err().to_string().contains("replication"));
 }
 
 /// What no analytic method takes is simulated, and the solution says so.
 #[test]
 fn auto_simulates_what_the_analytic_solvers_refuse() {
-    let client = customers("c", 2, 1.0, work("c", 0.0).calls("e", 1));
-    let model = model([processor("t", ProcessorScheduling::Pri, 1)], [client, server("t", [serves("e", 1.0)])]);
-    let solution = solve(&model, &Bindings::new(), &SolveOptions::default()).unwrap();
+    let solution = solve(&bounded_queue(), &Bindings::new(), &SolveOptions::default()).unwrap();
     assert_eq!(solution.solver, "simulate");
-    assert!(solution.diagnostics.iter().any(|d| d.contains("preemptive priority")), "{:?}", solution.diagnostics);
+    assert!(solution.diagnostics.iter().any(|d| d.contains("a queue of bounded length")), "{:?}", solution.diagnostics);
 }

@@ -66,6 +66,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.forwarding_of_entries()?;
         self.works()?;
         self.open_arrivals();
+        self.refuse_bounded_queues()?;
         self.order()?;
         self.caps();
         Ok(self.net)
@@ -250,6 +251,17 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         Ok(())
     }
 
+    /// Requests that no thread waits for are lost at a full queue, which no equation here counts.
+    fn refuse_bounded_queues(&self) -> Result<(), SolveError> {
+        for (task, it) in self.model.tasks.iter().zip(&self.net.tasks) {
+            let unbounded = |&a: &usize| self.net.arcs[a].source.held().is_none();
+            if !task.queue_length.is(0.0) && it.station.is_some_and(|s| self.net.stations[s].arcs.iter().any(|a| unbounded(a))) {
+                return Err(unsupported("a queue of bounded length", format!("task \"{}\"", task.name)));
+            }
+        }
+        Ok(())
+    }
+
     fn phase(&mut self, entry: usize, phase: usize, activity: &Activity) -> Result<(), SolveError> {
         let what = |quantity: &str| format!("{quantity} of phase {} of entry \"{}\"", phase + 1, self.net.entries[entry].name);
         let mut calls = Vec::new();
@@ -336,9 +348,6 @@ fn refuse_unsupported(task: &Task) -> Result<(), SolveError> {
         TaskScheduling::Semaphore => return Err(unsupported("a semaphore task", element())),
         TaskScheduling::RwLock => return Err(unsupported("a read-write-lock task", element())),
         _ => {}
-    }
-    if !task.queue_length.is(0.0) {
-        return Err(unsupported("a queue of bounded length", element()));
     }
     if !task.fan_in.is_empty() || !task.fan_out.is_empty() {
         return Err(unsupported("replication", element()));

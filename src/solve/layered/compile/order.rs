@@ -1,9 +1,6 @@
 //! The order of tasks, callers first, and the bounds on how many threads can be busy.
 
-use super::{
-    super::net::Source,
-    Compiler, SolveError, unsupported,
-};
+use super::{super::net::Source, Compiler, SolveError, unsupported};
 use crate::model::Scalar;
 
 impl<S: Scalar> Compiler<'_, S> {

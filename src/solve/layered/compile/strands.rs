@@ -224,7 +224,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let all = before.len() as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the number of branches")]
         let needed = if needed >= 1.0 && needed <= all { needed as usize } else { before.len() };
-        let dominator = before[1..].iter().fold(Some(before[0]), |d, &v| d.and_then(|d| graph.common_dominator(d, v)));
+        let dominator = before[1..].iter().try_fold(before[0], |d, &v| graph.common_dominator(d, v));
         let dominator = dominator.ok_or_else(|| unsupported("a join of branches that no common fork starts", element()))?;
         Ok(Start::Join { before, needed, dominator })
     }

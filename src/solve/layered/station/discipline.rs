@@ -79,13 +79,18 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn regained(&self, me: &Visit<S>, it: &Visit<S>, x: usize) -> S {
         let one = S::from(1.0);
         let Some(long) = me.gap.long else { return one };
-        let threads = self.layout.pool_of[x].map_or(f64::INFINITY, |p| self.sweep.populations.strands(self.sweep.net, self.layout.pools[p]));
+        let threads =
+            self.layout.pool_of[x].map_or(f64::INFINITY, |p| self.sweep.populations.strands(self.sweep.net, self.layout.pools[p]));
         let stay = it.wait + it.first;
         let share = if threads > 0.0 { it.rate * stay / threads } else { S::from(0.0) };
         let share = if share > 1.0 { one } else { share };
         let relaxes = stay * (-share + 1.0);
         let after = |z: S| z / (z + relaxes);
-        if relaxes <= 0.0 || it.rate <= 0.0 { one } else { me.gap.short_share * after(me.gap.short) + (-me.gap.short_share + 1.0) * after(long) }
+        if relaxes <= 0.0 || it.rate <= 0.0 {
+            one
+        } else {
+            me.gap.short_share * after(me.gap.short) + (-me.gap.short_share + 1.0) * after(long)
+        }
     }
 
     fn by_urgency(&self, r: usize, stretches: &[S], scratch: &mut Scratch<S>) {

@@ -140,7 +140,14 @@ impl<S> Scratch<S> {
 }
 
 /// Solves one station for the arrivals that the last sweep's unknowns imply, into `next`.
-pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, layout: &Layout, place: usize, scratch: &mut Scratch<S>, next: &mut [S]) {
+pub(super) fn station_waits<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    station: usize,
+    layout: &Layout,
+    place: usize,
+    scratch: &mut Scratch<S>,
+    next: &mut [S],
+) {
     let it = &sweep.net.stations[station];
     let places = layout.places();
     let sources =
@@ -168,7 +175,8 @@ pub(super) fn station_waits<S: Scalar>(sweep: &Sweep<'_, S>, station: usize, lay
     }
     let mean_service = if rate > 0.0 { first / rate } else { S::from(0.0) };
     let left = &sweep.left[place..place + layout.pools.len()];
-    let at = At { sweep, layout, places, left, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
+    let at =
+        At { sweep, layout, places, left, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
     at.run(load, scratch, next);
     scratch.visits = visits;
 }
@@ -295,8 +303,9 @@ impl<S: Scalar> At<'_, S> {
                 scratch.load[at] += first;
                 if it.late > 0.0 {
                     let (late, overtaken) = self.late_load(row, x, seen.late);
-                    scratch.beta[at] += late * it.late_rest;
-                    scratch.own[r] += overtaken * it.late_rest;
+                    let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
+                    scratch.beta[at] += late * late_rest;
+                    scratch.own[r] += overtaken * late_rest;
                     scratch.load[at] += late + overtaken;
                 }
             }
@@ -361,7 +370,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// The rest of a first phase in progress.
     fn rest(&self, me: &Visit<S>, it: &Visit<S>) -> S {
-        let Some(long) = me.gap.long else { return it.first_rest };
+        let Some(long) = me.gap.long else { return it.full_first_rest };
         let after = |z: S| rest_after_gap(z, it.first_rest, self.mean_service);
         let rest = after(long);
         if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }

@@ -81,7 +81,14 @@ pub(in super::super) fn pool_factors<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &
     }
 }
 
-fn stops<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], first_place: &[usize], task: usize, threads: f64, executions: S) -> Vec<Stop<S>> {
+fn stops<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    layouts: &[Layout],
+    first_place: &[usize],
+    task: usize,
+    threads: f64,
+    executions: S,
+) -> Vec<Stop<S>> {
     let zero = S::from(0.0);
     let mut stops = Vec::new();
     for &station in &sweep.visited[task] {

@@ -22,9 +22,12 @@ pub(super) struct Visit<S> {
     pub first: S,
     /// Service after it.
     pub late: S,
-    /// Mean rest of a service until the reply, and of one after it, as found by Poisson arrivals.
+    /// Mean rest of a service until the reply, and of one after it, as found by threads that come back.
     pub first_rest: S,
     pub late_rest: S,
+    /// The same, as found by Poisson arrivals: `s (1 + c²)/2`.
+    pub full_first_rest: S,
+    pub full_late_rest: S,
     pub gap: Gap<S>,
 }
 
@@ -48,16 +51,36 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
         let Source::Held(node) = arc.source else { unreachable!("only a thread runs on a processor") };
         let it = &net.nodes[node];
         let first = it.demand / it.slices;
-        return Visit { rate, wait, first, late: zero, first_rest: first * (it.cvsq + 1.0) * 0.5, late_rest: zero, gap };
+        let rest = first * (it.cvsq + 1.0) * 0.5;
+        return Visit {
+            rate,
+            wait,
+            first,
+            late: zero,
+            first_rest: rest,
+            late_rest: zero,
+            full_first_rest: rest,
+            full_late_rest: zero,
+            gap,
+        };
     };
-    let rest = |mean: S, variance: S| {
-        let cvsq = if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * VARIATION_WEIGHT } else { one };
+    let rest = |mean: S, variance: S, weight: f64| {
+        let cvsq = if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * weight } else { one };
         mean * (cvsq + 1.0) * 0.5
     };
     let ([first, second, third], [v1, v2, v3]) = (sweep.flow.phases[entry], sweep.flow.phase_variances[entry]);
     let late = second + third;
-    let late_rest = if late > 0.0 { rest(late, v2 + v3) } else { zero };
-    Visit { rate, wait, first, late, first_rest: rest(first, v1), late_rest, gap }
+    Visit {
+        rate,
+        wait,
+        first,
+        late,
+        first_rest: rest(first, v1, VARIATION_WEIGHT),
+        late_rest: rest(late, v2 + v3, VARIATION_WEIGHT),
+        full_first_rest: rest(first, v1, 1.0),
+        full_late_rest: rest(late, v2 + v3, 1.0),
+        gap,
+    }
 }
 
 /// Sets the gaps of all visits of a station.
