@@ -52,6 +52,7 @@ impl Run<'_> {
     }
 
     /// A customer has thought and picks an entry.
+    #[inline]
     pub(in crate::solve::simulate) fn begin_cycle(&mut self, strand: u32) -> bool {
         let network = self.network;
         let instance = self.strands.items[strand as usize].instance;

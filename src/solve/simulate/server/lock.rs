@@ -1,6 +1,6 @@
 //! Semaphores and read-write locks: who gets what is given back.
 
-use super::{Request, State};
+use super::{Order, Request, State};
 use crate::solve::simulate::{bind::unusable, network::Role, queue::Queue, run::Run};
 
 impl Run<'_> {
@@ -31,7 +31,7 @@ impl Run<'_> {
             } else {
                 *writer = Some(self.now);
             }
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 
