@@ -342,8 +342,9 @@ impl<'n> Run<'n> {
         self.steps += 1;
         if self.steps > STEPS_LIMIT {
             self.fail_circling();
+            return true;
         }
-        self.failure.is_some()
+        false
     }
 
     #[cold]
@@ -401,7 +402,8 @@ impl<'n> Run<'n> {
     #[inline]
     pub(super) fn new_strand(&mut self, instance: u32, frame: u32, resume: Resume) -> u32 {
         let task = self.instances.items[instance as usize].task;
-        let strand = Strand { instance, activity: NONE, resume, frame, started: self.now, call: 0, left: 0, turn: Turn::AtOnce, is_live: true };
+        let strand =
+            Strand { instance, activity: NONE, resume, frame, started: self.now, call: 0, left: 0, turn: Turn::AtOnce, is_live: true };
         let place = self.strands.insert(strand);
         if place as usize >= self.jobs.len() {
             self.jobs.push(Job::default());

@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 
 use super::{
     law,
-    network::Next,
+    network::{Next, Watched},
     run::{Frame, NONE, Resume, Run, Turn},
 };
 use crate::model::CallOrder;
@@ -230,6 +230,7 @@ impl Run<'_> {
         }
         let place = self.statistics.layout.activity(activity.origin as usize);
         self.statistics.tally(place, self.now - started);
+        self.statistics.watch(Watched::Activity { activity: activity.origin as usize }, self.now - started);
         for &entry in &activity.replies {
             if let Some(to) = self.expecting(instance, entry) {
                 if to == instance {

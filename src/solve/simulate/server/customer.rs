@@ -69,6 +69,7 @@ impl Run<'_> {
         this.entry = entry;
         this.has_replied = false;
         this.since = self.now;
+        this.sent = self.now;
         this.n_strands = 1;
         self.strands.items[strand as usize].resume = Resume::Begin;
         self.shift_entry(entry, 1.0);

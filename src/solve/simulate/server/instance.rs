@@ -25,8 +25,12 @@ impl Run<'_> {
         let network = self.network;
         let this = &mut self.instances.items[instance as usize];
         this.has_replied = true;
-        let Instance { entry, task, caller, is_open, is_async, sent, .. } = *this;
+        let Instance { entry, task, caller, is_customer, is_open, is_async, sent, .. } = *this;
+        if is_customer {
+            return None;
+        }
         let spec = &network.entries[entry as usize];
+        self.statistics.tally_response(spec.origin as usize, self.now - sent);
         if is_open {
             let place = self.statistics.layout.open(spec.origin as usize);
             self.statistics.tally(place, self.now - sent);
@@ -106,6 +110,7 @@ impl Run<'_> {
         }
         self.shift_entry(this.entry, -1.0);
         if this.is_customer {
+            self.statistics.tally_response(spec.origin as usize, self.now - this.sent);
             return;
         }
         self.instances.remove(number);

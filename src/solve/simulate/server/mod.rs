@@ -257,9 +257,15 @@ impl Run<'_> {
         let place = if request.is_open { layout.open_lost(entry.origin as usize) } else { layout.lost(request.origin as usize) };
         self.statistics.count(place + 1);
         let server = &mut self.servers[entry.task as usize];
-        if server.occupied >= self.network.tasks[entry.task as usize].places {
-            self.statistics.count(place);
-            return true;
+        let task = &self.network.tasks[entry.task as usize];
+        if task.places != u32::MAX {
+            let total = layout.task_lost(task.origin as usize);
+            self.statistics.count(total + 1);
+            if server.occupied >= task.places {
+                self.statistics.count(place);
+                self.statistics.count(total);
+                return true;
+            }
         }
         server.occupied += 1;
         self.statistics.shift(layout.population(), self.now, 1.0);
