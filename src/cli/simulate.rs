@@ -109,7 +109,8 @@ fn row(number: usize, trial: &[f64], measured: &Measured) -> Vec<String> {
     row.extend(trial.iter().map(f64::to_string));
     for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
         row.push(value.to_string());
-        row.push(std_error.map_or_else(String::new, |e| e.to_string()));
+        // A measure that never varied has no standard error that a fit could weigh it by.
+        row.push(std_error.filter(|e| *e > 0.0).map_or_else(String::new, |e| e.to_string()));
     }
     row.push(measured.solution.measured_time.map_or_else(String::new, |t| t.to_string()));
     row
