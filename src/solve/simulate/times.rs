@@ -33,7 +33,6 @@ pub(super) fn lower_end(bucket: usize) -> f64 {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "at most 2^19")]
 fn bucket_of(time: f64) -> usize {
     (time.max(0.0).to_bits() >> SHIFT) as usize
 }
