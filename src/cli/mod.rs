@@ -13,7 +13,9 @@ mod openapi;
 mod predict;
 mod serve;
 mod simulate;
+mod simulation;
 mod solve;
+mod solve_times;
 
 use std::{error::Error, fmt, process::ExitCode};
 

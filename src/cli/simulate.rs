@@ -1,11 +1,20 @@
 //! `layerfit simulate`: measured data from a model, as trials.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    num::NonZero,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use super::{Failure, input, write_stdout};
 use crate::{
     model::{Bindings, Measure, Model},
-    solve::{SimulateOptions, SolveError, simulate},
+    solve::{
+        SimulateOptions, SolveError,
+        simulate::{self, Measured},
+    },
 };
 
 /// Most trials of one command.
@@ -28,6 +37,12 @@ pub(super) struct Args {
     /// Seed of the random numbers; trial i uses seed + i.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Independent replications of each trial; each runs for --time.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replications: usize,
+    /// Trials that run at the same time; 0 for as many as there are cores. Does not change the result.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
     /// File to write; standard output without it.
     #[arg(long, value_name = "TRIALS.csv")]
     out: Option<PathBuf>,
@@ -63,32 +78,70 @@ fn simulate_trials(
     let mut table = csv::Writer::from_writer(Vec::new());
     let failed = |e: &dyn std::error::Error| Failure::internal(e);
     table.write_record(header(ranges, measures)).map_err(|e| failed(&e))?;
-    for (number, trial) in trials.iter().enumerate() {
+    let options = |number: usize| SimulateOptions {
+        seed: args.seed.wrapping_add(number as u64),
+        run_time: Some(args.time),
+        precision: None,
+        max_events: u64::MAX,
+        replications: args.replications,
+        workers: 1,
+        ..SimulateOptions::default()
+    };
+    options(0).check().map_err(|e| Failure::input(&e))?;
+    let one = |number: usize| {
         let mut values = fixed.clone();
-        ranges.iter().zip(trial).for_each(|((name, _), &value)| values.set(name.clone(), value));
-        let options = SimulateOptions {
-            seed: args.seed.wrapping_add(number as u64),
-            run_time: Some(args.time),
-            precision: None,
-            max_events: u64::MAX,
-            replications: 1,
-            ..SimulateOptions::default()
-        };
-        let measured = simulate::measure(model, &values, &options, measures).map_err(|e| failure(&e, number + 1, trials.len()))?;
+        ranges.iter().zip(&trials[number]).for_each(|((name, _), &value)| values.set(name.clone(), value));
+        simulate::measure(model, &values, &options(number), measures)
+    };
+    for (number, (trial, measured)) in trials.iter().zip(in_parallel(trials.len(), args.threads, one)).enumerate() {
+        let measured = measured.map_err(|e| failure(&e, number + 1, trials.len()))?;
         if !measured.solution.converged {
             measured.solution.diagnostics.iter().for_each(|note| eprintln!("warning: trial {}: {note}", number + 1));
         }
-        let mut row = vec![(number + 1).to_string()];
-        row.extend(trial.iter().map(f64::to_string));
-        for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
-            row.push(value.to_string());
-            row.push(std_error.map_or_else(String::new, |e| e.to_string()));
-        }
-        row.push(measured.solution.measured_time.map_or_else(String::new, |t| t.to_string()));
-        table.write_record(&row).map_err(|e| failed(&e))?;
+        table.write_record(row(number + 1, trial, &measured)).map_err(|e| failed(&e))?;
     }
     let bytes = table.into_inner().map_err(|e| failed(&e))?;
     String::from_utf8(bytes).map_err(|e| failed(&e))
+}
+
+fn row(number: usize, trial: &[f64], measured: &Measured) -> Vec<String> {
+    let mut row = vec![number.to_string()];
+    row.extend(trial.iter().map(f64::to_string));
+    for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
+        row.push(value.to_string());
+        // A measure that never varied has no standard error that a fit could weigh it by.
+        row.push(std_error.filter(|e| *e > 0.0).map_or_else(String::new, |e| e.to_string()));
+    }
+    row.push(measured.solution.measured_time.map_or_else(String::new, |t| t.to_string()));
+    row
+}
+
+/// Results of `one` for 0 to `n - 1`, in that order, from several threads. After an error no further ones are begun, so that
+/// the results may end with the first error.
+fn in_parallel<T: Send, E: Send>(n: usize, threads: usize, one: impl Fn(usize) -> Result<T, E> + Sync) -> Vec<Result<T, E>> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = if threads == 0 { cores } else { threads }.clamp(1, n.max(1));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut results = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= n {
+                return results;
+            }
+            let result = one(number);
+            if result.is_err() {
+                next.store(n, Ordering::Relaxed);
+            }
+            results.push((number, result));
+        }
+    };
+    let mut results = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().filter_map(|w| w.join().ok()).flatten().collect::<Vec<_>>()
+    });
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn failure(error: &SolveError, number: usize, of: usize) -> Failure {
@@ -177,6 +230,16 @@ fn default_measures(model: &Model) -> Vec<Measure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_come_in_order_whatever_the_threads() {
+        for threads in [0, 1, 3, 50] {
+            let results = in_parallel(20, threads, |i| Ok::<_, ()>(i * i));
+            assert_eq!(results, (0..20).map(|i| Ok(i * i)).collect::<Vec<_>>());
+        }
+        let results = in_parallel(20, 1, |i| if i == 3 { Err(i) } else { Ok(i) });
+        assert_eq!(results, [Ok(0), Ok(1), Ok(2), Err(3)]);
+    }
 
     #[test]
     fn ranges_are_values() {

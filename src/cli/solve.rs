@@ -4,7 +4,7 @@ use std::{fmt::Write, path::PathBuf, time::Instant};
 
 use clap::ValueEnum;
 
-use super::{Failure, input, write_stdout};
+use super::{Failure, input, simulation::SimulationArgs, solve_times, write_stdout};
 use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve};
 
 /// Arguments of `layerfit solve`.
@@ -21,6 +21,8 @@ pub(super) struct Args {
     /// Seed of the simulator.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    simulation: SimulationArgs,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: SolutionFormat,
@@ -70,7 +72,8 @@ impl From<SolverName> for Solver {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
     let values = input::bindings(&args.set)?;
-    let options = SolveOptions { solver: args.solver.into(), seed: args.seed, ..SolveOptions::default() };
+    let options =
+        SolveOptions { solver: args.solver.into(), seed: args.seed, simulation: args.simulation.options()?, ..SolveOptions::default() };
     let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));
     let start = Instant::now();
     let solution = solve(&model, &values, &options).map_err(at_fault)?;
@@ -90,7 +93,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// A value, with its half-width where a simulation gives one.
-fn number(value: f64, half_width: Option<f64>) -> String {
+pub(super) fn number(value: f64, half_width: Option<f64>) -> String {
     let rounded = |v: f64| if v != 0.0 && (v.abs() < 1e-3 || v.abs() >= 1e6) { format!("{v:.4e}") } else { format!("{v:.5}") };
     match half_width {
         None => rounded(value),
@@ -99,7 +102,7 @@ fn number(value: f64, half_width: Option<f64>) -> String {
 }
 
 /// Lines of equal columns, two spaces apart.
-fn table(out: &mut String, rows: &[Vec<String>]) {
+pub(super) fn table(out: &mut String, rows: &[Vec<String>]) {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
@@ -158,5 +161,6 @@ fn text(solution: &Solution) -> String {
         }));
         table(&mut out, &rows);
     }
+    solve_times::append(&mut out, solution);
     out
 }

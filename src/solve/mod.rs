@@ -4,6 +4,7 @@
 
 mod activities;
 pub mod amva;
+mod distribution;
 pub mod erlang;
 mod exact;
 mod layered;
@@ -20,6 +21,7 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 use num_dual::Dual64;
 
+pub use distribution::*;
 pub use markov::{MarkovOptions, solve_markov};
 pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
@@ -54,11 +56,13 @@ pub struct SolveOptions {
     pub max_iterations: usize,
     /// Seed of the simulator.
     pub seed: u64,
+    /// How to simulate, save for the seed.
+    pub simulation: SimulateOptions,
 }
 
 impl Default for SolveOptions {
     fn default() -> Self {
-        Self { solver: Solver::Auto, tolerance: 1e-9, max_iterations: 2000, seed: 1 }
+        Self { solver: Solver::Auto, tolerance: 1e-9, max_iterations: 2000, seed: 1, simulation: SimulateOptions::default() }
     }
 }
 
@@ -123,6 +127,11 @@ pub enum SolveError {
     },
 }
 
+/// How to simulate.
+fn simulation_of(options: &SolveOptions) -> SimulateOptions {
+    SimulateOptions { seed: options.seed, ..options.simulation.clone() }
+}
+
 /// Values of measures and their derivatives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensitivities {
@@ -139,10 +148,7 @@ pub struct Sensitivities {
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
 pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
-    let simulated = || {
-        let options = SimulateOptions { seed: options.seed, ..SimulateOptions::default() };
-        simulate(model, values, &options)
-    };
+    let simulated = || simulate(model, values, &simulation_of(options));
     if options.solver == Solver::Simulate {
         return simulated();
     }
@@ -168,7 +174,8 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
 /// Solves `model` and returns the asked measures with their derivatives with respect to the parameters `wrt`.
 ///
 /// Derivatives are exact (dual numbers through the recursion, or through the converged fixed point), except with respect to
-/// parameters that are a multiplicity: those are differences over ±1.
+/// parameters that are a multiplicity: those are differences over ±1. Of a simulation, also where [`Solver::Auto`] falls back to
+/// it, they are differences between runs with the same random numbers ([`simulate::sensitivities`]).
 ///
 /// # Errors
 /// As [`solve`], and [`SolveError::UnknownMeasure`].
@@ -179,6 +186,10 @@ pub fn sensitivities(
     measures: &[Measure],
     options: &SolveOptions,
 ) -> Result<Sensitivities, SolveError> {
+    let simulated = || simulate::sensitivities(model, values, wrt, measures, &simulation_of(options));
+    if options.solver == Solver::Simulate {
+        return simulated();
+    }
     let bound = bind(model, values)?;
     let planned = plan(model, &bound, options)?;
     let mut jacobian = DMatrix::zeros(measures.len(), wrt.len());
@@ -187,7 +198,10 @@ pub fn sensitivities(
     let (results, trace) = match planned {
         Planned::Exact(results) => (results, None),
         Planned::Layered => {
-            let solved = layered::solve(model, &bound, options, None)?;
+            let solved = match layered::solve(model, &bound, options, None) {
+                Err(SolveError::Unsupported { .. }) if options.solver == Solver::Auto => return simulated(),
+                solved => solved?,
+            };
             (solved.results, Some(solved.trace))
         }
     };

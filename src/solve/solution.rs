@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::{AskedTimes, Distribution};
 use crate::model::CallKind;
 
 /// The solution of a model.
@@ -58,6 +59,18 @@ pub struct TaskResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization_half_width: Option<f64>,
+    /// Fraction of asynchronous requests and open arrivals that were lost at the task's full queue, where it is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_probability: Option<f64>,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_probability_half_width: Option<f64>,
+    /// Requests that were lost at the task's full queue in the time measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_requests: Option<u64>,
+    /// Times that tokens were held, where the model asks for their histogram.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_times: Vec<AskedTimes>,
 }
 
 /// Results of an entry.
@@ -96,6 +109,13 @@ pub struct EntryResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holding_time_half_width: Option<f64>,
+    /// From the sending of a request (an open arrival) to the end of phase 1, or the whole cycle of a customer without its
+    /// think time; from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_time: Option<Distribution>,
+    /// Service times by phase, where the model asks for their histogram or a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_times: Vec<AskedTimes>,
 }
 
 /// Results of an activity of a task's graph.
@@ -111,6 +131,9 @@ pub struct ActivityResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_half_width: Option<f64>,
+    /// Service times, where the model asks for their histogram or a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_times: Vec<AskedTimes>,
 }
 
 /// How a call is made, in results.

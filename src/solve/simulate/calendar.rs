@@ -98,6 +98,7 @@ impl Calendar {
         self.place[pending.timer as usize] = number;
     }
 
+    #[inline]
     fn rise(&mut self, mut place: usize, pending: Pending) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
@@ -111,6 +112,7 @@ impl Calendar {
         self.put(place, pending);
     }
 
+    #[inline]
     fn sink(&mut self, mut place: usize, pending: Pending) {
         loop {
             let first = place * ARITY + 1;

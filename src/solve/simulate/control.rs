@@ -9,11 +9,13 @@ use std::{num::NonZero, thread};
 use super::{
     SimulateOptions,
     bind::unusable,
+    distribution::Blocks,
     estimate::{Batches, Per, Rows},
     network::Network,
     report,
     run::Run,
     statistics::Layout,
+    times::{self, MOST_BLOCKS, Times},
 };
 use crate::solve::{Solution, SolveError};
 
@@ -22,6 +24,9 @@ const MOST_ROWS: usize = 256;
 
 /// Rows at which precision is looked at first, and then each time rows were put together and half as many were added.
 const FEWEST_ROWS: usize = MOST_ROWS / 2;
+
+/// Rows of a block of times.
+const BLOCK_ROWS: usize = MOST_ROWS / MOST_BLOCKS;
 
 /// Events of the run that finds how much model time a row should cover.
 const TRIAL_EVENTS: u64 = 8192;
@@ -33,6 +38,7 @@ const TRIAL_ROWS: f64 = 64.0;
 struct Replication<'n> {
     run: Run<'n>,
     rows: Rows,
+    blocks: Vec<Times>,
     /// Time at which the rows end.
     end: f64,
     events_left: u64,
@@ -51,10 +57,26 @@ impl Replication<'_> {
             if self.events_left > 0 && self.error.is_none() {
                 self.end = end;
                 self.run.statistics.cut(end, &mut self.rows.values);
+                if self.rows.count().is_multiple_of(BLOCK_ROWS) {
+                    self.blocks.push(self.run.statistics.times.cut());
+                }
             }
         }
         if self.error.is_none() {
             self.error = self.run.partial_deadlock();
+        }
+    }
+
+    /// Puts every two rows, and every two blocks, together.
+    fn halve(&mut self) {
+        self.rows.halve();
+        times::halve(&mut self.blocks);
+    }
+
+    /// Ends a block that the run was too short for.
+    fn finish(&mut self) {
+        if !self.rows.count().is_multiple_of(BLOCK_ROWS) {
+            self.blocks.push(self.run.statistics.times.cut());
         }
     }
 }
@@ -65,6 +87,8 @@ pub(super) struct Simulation<'n> {
     layout: Layout,
     options: SimulateOptions,
     outcome: Outcome,
+    /// Blocks of times, warm-up removed.
+    blocks: Vec<Times>,
     /// What it measured.
     pub(super) batches: Batches,
 }
@@ -72,7 +96,10 @@ pub(super) struct Simulation<'n> {
 impl Simulation<'_> {
     /// Its results.
     pub(super) fn solution(&self) -> Solution {
+        let blocks = self.blocks.iter().collect();
         let mut solution = report::solution(self.network, &self.layout, &self.batches);
+        let blocks = Blocks::new(blocks, self.options.confidence);
+        report::distributions(&mut solution, self.network, (&self.layout, &self.batches), &blocks, &self.options.quantiles);
         describe(&mut solution, self.network, &self.batches, &self.outcome, &self.options);
         solution
     }
@@ -85,7 +112,7 @@ impl Simulation<'_> {
 
 /// Simulates `network` as `options` ask.
 pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> Result<Simulation<'n>, SolveError> {
-    check(options)?;
+    options.check()?;
     let length = match options.run_time {
         #[expect(clippy::cast_precision_loss, reason = "a small constant")]
         Some(time) => time / MOST_ROWS as f64,
@@ -98,30 +125,15 @@ pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> R
         let run = Run::new(network, options.seed, number as u32);
         let rows = Rows { length, width: layout.width(), values: Vec::new() };
         let events_left = (options.max_events / options.replications as u64).max(1);
-        replications.push(Replication { run, rows, end: 0.0, events_left, error: None });
+        replications.push(Replication { run, rows, blocks: Vec::new(), end: 0.0, events_left, error: None });
     }
     let (batches, outcome) = rounds(network, &layout, &mut replications, options)?;
-    Ok(Simulation { network, layout, options: options.clone(), outcome, batches })
-}
-
-fn check(options: &SimulateOptions) -> Result<(), SolveError> {
-    let element = "simulation options";
-    let positive = |value: Option<f64>, what: &str| match value {
-        Some(v) if !(v.is_finite() && v > 0.0) => Err(unusable(element, format!("{what} is {v}, expected more than 0"))),
-        _ => Ok(()),
-    };
-    positive(options.run_time, "the run time")?;
-    positive(options.precision, "the precision")?;
-    if !(options.confidence > 0.0 && options.confidence < 1.0) {
-        return Err(unusable(element, format!("the confidence is {}, expected a number between 0 and 1", options.confidence)));
+    let mut blocks = Vec::new();
+    for (replication, &warm_up) in replications.iter_mut().zip(&batches.warm_up_rows) {
+        replication.finish();
+        blocks.extend(std::mem::take(&mut replication.blocks).into_iter().skip(warm_up.div_ceil(BLOCK_ROWS)));
     }
-    if options.replications == 0 || options.replications > 10_000 {
-        return Err(unusable(element, format!("there are {} replications, expected 1 to 10000", options.replications)));
-    }
-    if options.run_time.is_none() && options.precision.is_none() && options.max_events == u64::MAX {
-        return Err(unusable(element, "neither a run time nor a precision nor a number of events ends the simulation"));
-    }
-    Ok(())
+    Ok(Simulation { network, layout, options: options.clone(), outcome, blocks, batches })
 }
 
 /// Model time of a row, from a short run.
@@ -166,7 +178,7 @@ fn rounds(
             return Ok((batches, Outcome { residual, is_reached }));
         }
         if target == MOST_ROWS {
-            replications.iter_mut().for_each(|r| r.rows.halve());
+            replications.iter_mut().for_each(Replication::halve);
             target = FEWEST_ROWS;
         }
         target += FEWEST_ROWS / 2;
@@ -211,6 +223,14 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
     ));
     if batches.is_transient {
         notes.push("the run did not settle: it is too short for its warm-up, or there is no steady state".into());
+    }
+    for (name, task) in &solution.tasks {
+        if let (Some(lost @ 1..), Some(part)) = (task.lost_requests, task.loss_probability) {
+            notes.push(format!(
+                "task \"{name}\" lost {lost} requests, {:.3} % of the asynchronous and open ones, at its full queue",
+                100.0 * part
+            ));
+        }
     }
     if let (Some(precision), false) = (options.precision, outcome.is_reached) {
         notes

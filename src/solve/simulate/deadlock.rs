@@ -1,8 +1,11 @@
 //! What waits for what, when nothing moves any more or requests pile up.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
-use super::run::{NONE, Resume, Run};
+use super::{
+    network::Role,
+    run::{NONE, Resume, Run},
+};
 use crate::solve::SolveError;
 
 /// Most waits that a message names.
@@ -43,21 +46,32 @@ impl Run<'_> {
     /// The error of a run in which some strands wait for one another for ever while others go on, if there are any.
     ///
     /// A strand is alive when it thinks, is at a processor, or waits for an instance or in a queue of a task that has a
-    /// strand alive. What waits for a lock or at a join of several entries counts as alive: who will come is not known.
+    /// strand alive. What waits for a lock, or at or for a join of several entries, is alive as long as there is a strand alive
+    /// (or a stream of open arrivals) whose task can, by calls of any depth, give the lock back or reach the join.
     pub(super) fn partial_deadlock(&self) -> Option<SolveError> {
         let n = self.strands.items.len();
         let mut alive: Vec<bool> = self.strands.items.iter().map(|s| s.is_live && s.resume != Resume::Blocked).collect();
-        for instance in self.parked.iter().flatten() {
-            self.revive(self.instances.items[*instance as usize].caller, &mut alive);
+        let mut task_alive = vec![false; self.network.tasks.len()];
+        let openers = self.openers();
+        for source in &self.network.sources {
+            let task = self.network.entries[source.entry as usize].task as usize;
+            openers[task].iter().for_each(|&t| task_alive[t as usize] = true);
         }
-        let mut task_alive: Vec<bool> = self.network.tasks.iter().map(|t| t.kind.is_open_ended()).collect();
         loop {
             let mut changed = false;
+            for instance in self.parked.iter().flatten().map(|&i| self.instances.items[i as usize]) {
+                if task_alive[instance.task as usize] {
+                    changed |= self.revive(instance.caller, &mut alive);
+                }
+            }
             for s in 0..n {
                 let strand = self.strands.items[s];
                 if strand.is_live && alive[s] {
                     let task = self.instances.items[strand.instance as usize].task;
                     changed |= !std::mem::replace(&mut task_alive[task as usize], true);
+                    for &opened in &openers[task as usize] {
+                        changed |= !std::mem::replace(&mut task_alive[opened as usize], true);
+                    }
                     let mut instance = strand.instance;
                     while let Some(joined) = self.instances.items.get(instance as usize) {
                         changed |= self.revive(joined.caller, &mut alive);
@@ -76,6 +90,45 @@ impl Run<'_> {
         }
         let stuck: Vec<bool> = (0..n).map(|s| self.strands.items[s].is_live && !alive[s]).collect();
         stuck.contains(&true).then(|| SolveError::Deadlock { time: self.now, waits: self.waits(&stuck) })
+    }
+
+    /// For each task the locks that it can give back, and the tasks with joins of several entries that it can reach, by calls
+    /// of any depth.
+    fn openers(&self) -> Vec<Vec<u32>> {
+        let network = self.network;
+        let n = network.tasks.len();
+        let mut opens: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); n];
+        let mut calls: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); n];
+        let mut reach = |from: u32, entry: u32| {
+            let to = network.entries[entry as usize].task;
+            calls[from as usize].insert(to);
+            let is_taking = matches!(network.entries[entry as usize].role, Role::Wait | Role::ReadLock | Role::WriteLock);
+            if network.tasks[to as usize].kind.is_open_ended() && !is_taking {
+                opens[from as usize].insert(to);
+            }
+        };
+        for activity in &network.activities {
+            network.calls[activity.calls.start as usize..activity.calls.end as usize].iter().for_each(|c| reach(activity.task, c.entry));
+        }
+        for entry in &network.entries {
+            let forwardings = &network.forwardings[entry.forwardings.start as usize..entry.forwardings.end as usize];
+            forwardings.iter().for_each(|f| reach(entry.task, f.entry));
+        }
+        for source in &network.sources {
+            reach(network.entries[source.entry as usize].task, source.entry);
+        }
+        loop {
+            let mut changed = false;
+            for task in 0..n {
+                let found: Vec<u32> = calls[task].iter().flat_map(|&to| opens[to as usize].iter().copied()).collect();
+                let before = opens[task].len();
+                opens[task].extend(found);
+                changed |= opens[task].len() > before;
+            }
+            if !changed {
+                return opens.into_iter().map(|set| set.into_iter().collect()).collect();
+            }
+        }
     }
 
     fn revive(&self, strand: u32, alive: &mut [bool]) -> bool {

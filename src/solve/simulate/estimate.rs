@@ -123,7 +123,7 @@ pub(super) enum Per {
 }
 
 /// Batches of all replications, warm-up removed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Batches {
     batches: Vec<(f64, Vec<f64>)>,
     quantile: f64,
@@ -131,6 +131,8 @@ pub(super) struct Batches {
     pub(super) time: f64,
     /// Time removed as warm-up, over all replications.
     pub(super) warm_up: f64,
+    /// Rows removed from each replication.
+    pub(super) warm_up_rows: Vec<usize>,
     /// Whether the warm-up sought was the longest possible in most replications.
     pub(super) is_transient: bool,
 }
@@ -141,12 +143,13 @@ impl Batches {
         let cycles: Vec<usize> = references.iter().map(|&t| layout.cycles(t)).collect();
         let levels: Vec<usize> = (0..n_tasks).map(|t| layout.task_level(t)).chain([layout.population()]).collect();
         let each = BATCHES.div_ceil(replications.len().max(1)).max(BATCHES_EACH);
-        let mut this = Self { batches: Vec::new(), quantile: f64::NAN, time: 0.0, warm_up: 0.0, is_transient: false };
+        let mut this = Self { quantile: f64::NAN, ..Self::default() };
         let mut transient = 0;
         for rows in replications {
             let warm_up = rows.warm_up(&cycles, &levels);
             transient += usize::from(warm_up > 0 && 2 * warm_up + 1 >= rows.count());
             this.gather(rows, warm_up, each);
+            this.warm_up_rows.push(warm_up);
         }
         this.is_transient = 2 * transient > replications.len();
         #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
@@ -182,7 +185,7 @@ impl Batches {
     pub(super) fn without(&self, b: usize) -> Self {
         let mut batches = self.batches.clone();
         batches.remove(b);
-        Self { batches, ..*self }
+        Self { batches, warm_up_rows: self.warm_up_rows.clone(), ..*self }
     }
 
     /// The sum at `place` over all batches.
@@ -252,7 +255,7 @@ mod tests {
         let covered = (0..400).filter(|_| {
             let batches = (0..20).map(|_| (1.0, vec![(0..10).map(|_| uniform(&mut numbers)).sum::<f64>(), 10.0])).collect();
             let quantile = 2.093; // t of 19 degrees of freedom at 95 %
-            let batches = Batches { batches, quantile, time: 20.0, warm_up: 0.0, is_transient: false };
+            let batches = Batches { batches, quantile, time: 20.0, ..Batches::default() };
             let estimate = batches.estimate(0, Per::Place(1), 1.0);
             (estimate.mean - 0.5).abs() <= estimate.half_width.unwrap()
         });

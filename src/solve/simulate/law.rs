@@ -11,18 +11,19 @@
 //! | bursty customers | Pareto of index `k = 1 + sqrt(1 + 1/c)` from `m (k-1) / k` |
 //! | uniform customers | uniform on `[0, 2m]` |
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, Gamma};
 
-/// A stream of random numbers: independent of every other stream of the same seed, and the same on every machine.
-pub(super) type Stream = ChaCha8Rng;
+/// A stream of random numbers, the same on every machine.
+pub(super) type Stream = Xoshiro256PlusPlus;
 
-/// Stream `number` of replication `replication` under `seed`.
+/// Stream `number` of replication `replication` under `seed`: begins at a place in the generator's cycle of `2^256` drawn from
+/// a ChaCha stream of its own, so that no two streams overlap in practice.
 pub(super) fn stream(seed: u64, replication: u32, number: u32) -> Stream {
-    let mut stream = ChaCha8Rng::seed_from_u64(seed);
-    stream.set_stream((u64::from(replication) << 32) | u64::from(number));
-    stream
+    let mut places = ChaCha8Rng::seed_from_u64(seed);
+    places.set_stream((u64::from(replication) << 32) | u64::from(number));
+    Stream::from_rng(&mut places)
 }
 
 /// A uniform number in `[0, 1)`.

@@ -21,7 +21,8 @@
 //!
 //! # What is estimated
 //!
-//! Means over time and over requests after the warm-up, with half-widths from batch means (`estimate`). Replications are
+//! Means over time and over requests after the warm-up, with half-widths from batch means (`estimate`); distributions of
+//! response times and of what the model asks for (`times`, `distribution`). Replications are
 //! independent runs with streams of their own; the result depends on the seed and the number of replications and not on
 //! how many of them run at the same time.
 //!
@@ -34,6 +35,8 @@ mod calendar;
 mod compile;
 mod control;
 mod deadlock;
+mod differences;
+mod distribution;
 mod estimate;
 mod fair;
 mod graph;
@@ -47,7 +50,11 @@ mod server;
 mod sharing;
 mod statistics;
 mod strand;
+mod times;
 
+pub use differences::sensitivities;
+
+use self::bind::unusable;
 use super::{Solution, SolveError};
 use crate::model::{Bindings, Measure, Model};
 
@@ -69,11 +76,51 @@ pub struct SimulateOptions {
     pub replications: usize,
     /// Replications that run at the same time; 0 for as many as the machine has cores. Does not change the result.
     pub workers: usize,
+    /// Probabilities of the quantiles of response times, in (0, 1).
+    pub quantiles: Vec<f64>,
 }
 
 impl Default for SimulateOptions {
     fn default() -> Self {
-        Self { seed: 1, confidence: 0.95, run_time: None, precision: Some(0.003), max_events: 40_000_000, replications: 4, workers: 0 }
+        Self {
+            seed: 1,
+            confidence: 0.95,
+            run_time: None,
+            precision: Some(0.003),
+            max_events: 40_000_000,
+            replications: 4,
+            workers: 0,
+            quantiles: vec![0.5, 0.9, 0.95, 0.99],
+        }
+    }
+}
+
+impl SimulateOptions {
+    /// Whether the options can be used.
+    ///
+    /// # Errors
+    /// [`SolveError::Unusable`] saying which cannot.
+    pub fn check(&self) -> Result<(), SolveError> {
+        let element = "simulation options";
+        let positive = |value: Option<f64>, what: &str| match value {
+            Some(v) if !(v.is_finite() && v > 0.0) => Err(unusable(element, format!("{what} is {v}, expected more than 0"))),
+            _ => Ok(()),
+        };
+        positive(self.run_time, "the run time")?;
+        positive(self.precision, "the precision")?;
+        if let Some(p) = self.quantiles.iter().find(|p| !(**p > 0.0 && **p < 1.0)) {
+            return Err(unusable(element, format!("a quantile of probability {p} is asked for, expected a number between 0 and 1")));
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return Err(unusable(element, format!("the confidence is {}, expected a number between 0 and 1", self.confidence)));
+        }
+        if self.replications == 0 || self.replications > 10_000 {
+            return Err(unusable(element, format!("there are {} replications, expected 1 to 10000", self.replications)));
+        }
+        if self.run_time.is_none() && self.precision.is_none() && self.max_events == u64::MAX {
+            return Err(unusable(element, "neither a run time nor a precision nor a number of events ends the simulation"));
+        }
+        Ok(())
     }
 }
 

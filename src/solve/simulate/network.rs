@@ -57,6 +57,28 @@ pub(super) struct Origins {
     pub(super) activities: Vec<(usize, String)>,
     /// Calls and forwardings.
     pub(super) calls: Vec<OriginCall>,
+    /// Histograms and limits that the model asks for.
+    pub(super) watches: Vec<Watch>,
+}
+
+/// Of what the model asks for a histogram or a limit, by origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watched {
+    /// Service times of a phase.
+    Phase { entry: usize, phase: u8 },
+    /// Service times of an activity of a graph.
+    Activity { activity: usize },
+    /// Times that the tokens of a semaphore are held.
+    Holding { task: usize },
+}
+
+/// A histogram of equal bins between two ends, or a limit: no bins, and both ends the limit.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Watch {
+    pub(super) of: Watched,
+    pub(super) begin: f64,
+    pub(super) end: f64,
+    pub(super) bins: u32,
 }
 
 /// A task of the model.

@@ -110,6 +110,7 @@ impl Station {
     }
 
     /// A strand's `work` arrives.
+    #[inline]
     pub(super) fn arrive(&mut self, floor: &mut Floor<'_>, strand: u32, work: f64) {
         self.orders += 1;
         let job = &mut floor.jobs[strand as usize];
@@ -179,6 +180,7 @@ impl Station {
     }
 
     /// The timer of a strand in service fired.
+    #[inline]
     pub(super) fn expire(&mut self, floor: &mut Floor<'_>, strand: u32) -> Expiry {
         let job = &mut floor.jobs[strand as usize];
         match &mut self.waiting {
@@ -224,6 +226,7 @@ impl Station {
     }
 
     /// The strand whose job is done goes on with `work` more on the same server.
+    #[inline]
     pub(super) fn extend(&mut self, floor: &mut Floor<'_>, strand: u32, work: f64) {
         let now = floor.now;
         let job = &mut floor.jobs[strand as usize];
@@ -240,6 +243,7 @@ impl Station {
     }
 
     /// The strand whose job is done leaves its server to the next.
+    #[inline]
     pub(super) fn release(&mut self, floor: &mut Floor<'_>) {
         match &mut self.waiting {
             Waiting::Sharing(sharing) => {
@@ -254,12 +258,14 @@ impl Station {
         }
     }
 
+    #[inline]
     fn vacate(&mut self, floor: &mut Floor<'_>) {
         self.busy -= 1;
         floor.statistics.shift(self.level, floor.now, -1.0);
     }
 
     /// Gives a free server to the next in the queue.
+    #[inline]
     fn next(&mut self, floor: &mut Floor<'_>) {
         let next = match &mut self.waiting {
             Waiting::Queue(queue) | Waiting::Preemptive(queue) | Waiting::RoundRobin(queue, _) => queue.pop(&mut self.stream),

@@ -3,11 +3,15 @@
 use indexmap::IndexMap;
 
 use super::{
+    distribution::Blocks,
     estimate::{Batches, Estimate, Per},
-    network::{Network, OriginEntry},
+    network::{Network, OriginEntry, Watch, Watched},
     statistics::Layout,
 };
-use crate::solve::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
+use crate::solve::{
+    ActivityResult, AskedTimes, Bin, CallResult, Distribution, EntryResult, Exceedance, ProcessorResult, ResultCallKind, Solution,
+    TaskResult,
+};
 
 /// The results by element.
 pub(super) fn solution(network: &Network, layout: &Layout, batches: &Batches) -> Solution {
@@ -20,6 +24,60 @@ pub(super) fn solution(network: &Network, layout: &Layout, batches: &Batches) ->
         calls: report.calls(),
         ..Solution::default()
     }
+}
+
+/// Adds distributions of times to the results.
+pub(super) fn distributions(
+    solution: &mut Solution,
+    network: &Network,
+    (layout, batches): (&Layout, &Batches),
+    blocks: &Blocks<'_>,
+    quantiles: &[f64],
+) {
+    let report = Report { network, layout, batches };
+    for (e, entry) in network.origins.entries.iter().enumerate() {
+        if let Some(result) = solution.entries.get_mut(&entry.name) {
+            result.response_time = report.response(e, blocks, quantiles);
+        }
+    }
+    for (w, watch) in network.origins.watches.iter().enumerate() {
+        let asked = asked(w, watch, blocks);
+        let origins = &network.origins;
+        let list = match watch.of {
+            Watched::Phase { entry, .. } => solution.entries.get_mut(&origins.entries[entry].name).map(|r| &mut r.asked_times),
+            Watched::Activity { activity } => {
+                let (task, name) = &origins.activities[activity];
+                let results = solution.activities.get_mut(&origins.tasks[*task].name);
+                results.and_then(|r| r.get_mut(name)).map(|r| &mut r.asked_times)
+            }
+            Watched::Holding { task } => solution.tasks.get_mut(&origins.tasks[task].name).map(|r| &mut r.asked_times),
+        };
+        if let Some(list) = list {
+            list.push(asked);
+        }
+    }
+}
+
+/// What watch number `w` counted.
+fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> AskedTimes {
+    let phase = match watch.of {
+        Watched::Phase { phase, .. } => Some(phase),
+        Watched::Activity { .. } | Watched::Holding { .. } => None,
+    };
+    if watch.bins == 0 {
+        let (probability, probability_half_width) = blocks.watched(w, 1);
+        let exceeds = Some(Exceedance { limit: watch.end, probability, probability_half_width });
+        return AskedTimes { phase, exceeds, histogram: Vec::new() };
+    }
+    let width = (watch.end - watch.begin) / f64::from(watch.bins);
+    let edge = |i: u32| if i == watch.bins { watch.end } else { watch.begin + width * f64::from(i) };
+    let ends = (0..=watch.bins).map(|i| Some(edge(i))).chain([None]);
+    let begins = [0.0].into_iter().chain((0..=watch.bins).map(edge));
+    let bin = |(i, (begin, end)): (usize, (f64, Option<f64>))| {
+        let (probability, probability_half_width) = blocks.watched(w, i);
+        Bin { begin, end, probability, probability_half_width }
+    };
+    AskedTimes { phase, exceeds: None, histogram: begins.zip(ends).enumerate().map(bin).collect() }
 }
 
 struct Report<'a> {
@@ -56,12 +114,22 @@ impl Report<'_> {
         for (t, task) in self.network.origins.tasks.iter().enumerate() {
             let cycles = self.rate(self.layout.cycles(t), task.copies);
             let busy = self.rate(self.layout.task_level(t), task.copies);
-            let result = TaskResult {
+            let mut result = TaskResult {
                 throughput: cycles.mean,
                 throughput_half_width: cycles.half_width,
                 utilization: busy.mean,
                 utilization_half_width: busy.half_width,
+                ..TaskResult::default()
             };
+            let offered = self.batches.total(self.layout.task_lost(t) + 1);
+            if offered > 0.0 {
+                let lost = self.mean(self.layout.task_lost(t));
+                result.loss_probability = Some(lost.mean);
+                result.loss_probability_half_width = lost.half_width;
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+                let count = self.batches.total(self.layout.task_lost(t)) as u64;
+                result.lost_requests = Some(count);
+            }
             results.insert(task.name.clone(), result);
         }
         results
@@ -114,6 +182,26 @@ impl Report<'_> {
         result.service_time_variances = Some(variances);
     }
 
+    /// Distribution of the response times of entry `e`; `None` where there were none.
+    fn response(&self, e: usize, blocks: &Blocks<'_>, quantiles: &[f64]) -> Option<Distribution> {
+        let times = blocks.response(e);
+        let count = times.count();
+        if count == 0 {
+            return None;
+        }
+        let place = self.layout.response(e);
+        let mean = self.batches.estimate(place, Per::Place(place + 2), 1.0);
+        let square = self.batches.estimate(place + 1, Per::Place(place + 2), 1.0).mean;
+        Some(Distribution {
+            count,
+            mean: mean.mean,
+            mean_half_width: mean.half_width,
+            std_deviation: (square - mean.mean * mean.mean).max(0.0).sqrt(),
+            quantiles: times.quantiles(quantiles),
+            histogram: times.histogram(),
+        })
+    }
+
     fn activities(&self) -> IndexMap<String, IndexMap<String, ActivityResult>> {
         let mut results: IndexMap<String, IndexMap<String, ActivityResult>> = IndexMap::new();
         for (a, (t, name)) in self.network.origins.activities.iter().enumerate() {
@@ -125,6 +213,7 @@ impl Report<'_> {
                 service_time_half_width: time.half_width,
                 throughput: rate.mean,
                 throughput_half_width: rate.half_width,
+                ..ActivityResult::default()
             };
             results.entry(task.name.clone()).or_default().insert(name.clone(), result);
         }

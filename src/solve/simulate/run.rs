@@ -6,8 +6,17 @@
 //!
 //! At each event the strand concerned, and every strand that it wakes at the same instant, is run until it waits: for a
 //! processor, for a reply, for its own think time, or at a join.
+//!
+//! What is ready at one instant and goes to a processor next does so in the order in which it became ready. All else at that
+//! instant happens in random order: what callers without demand do with their replies, requests that pools pass to their
+//! threads, a single thread that takes the next waiting request, and strands between two phases or activities, which give
+//! way before they queue again at their processor. Where a reply goes to a caller on the same processor, a fair coin
+//! decides whether the strand gives way or keeps its server for its next phase. None of this matters to utilizations and
+//! throughputs; it does to the waits of second phases and forwarded requests. The LQN tools' simulator was found to do so.
 
 use std::collections::VecDeque;
+
+use rand::RngExt;
 
 use super::{
     calendar::Calendar,
@@ -24,6 +33,9 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Stream numbers of open arrivals start here.
 const FIRST_SOURCE_STREAM: u32 = 1 << 28;
+
+/// Stream number of the order of what happens at one instant.
+const TIES_STREAM: u32 = 1 << 30;
 
 /// Most steps at one instant, beyond which the model is taken to go in circles without time passing.
 const STEPS_LIMIT: u64 = 20_000_000;
@@ -48,8 +60,23 @@ pub(super) enum Resume {
     Service,
     /// Waiting for a reply.
     Blocked,
+    /// Between two activities, giving way before it queues for the next.
+    Yielded,
+    /// A thread of a pool, to which the pool is about to pass a request.
+    Dispatched,
     /// The activity has ended and replied; what follows it.
     Continue,
+}
+
+/// How a strand goes from one activity to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It queues at once.
+    AtOnce,
+    /// It gives way to what else happens at the same instant, and then queues.
+    Yield,
+    /// It keeps its server.
+    Keep,
 }
 
 /// A thread of control.
@@ -65,6 +92,8 @@ pub(super) struct Strand {
     /// Next call, and how many of it are left, of a deterministic activity.
     pub(super) call: u32,
     pub(super) left: u32,
+    /// How it begins its next activity.
+    pub(super) turn: Turn,
     pub(super) is_live: bool,
 }
 
@@ -158,11 +187,17 @@ pub(super) struct Run<'n> {
     pub(super) parked: Vec<Vec<u32>>,
     /// Strands to be run at this instant.
     pub(super) ready: VecDeque<u32>,
+    /// Strands to be run, in random order, when none is ready.
+    pub(super) later: Vec<u32>,
+    /// Random numbers for that order.
+    ties: Stream,
+    /// The strand that is run, where its slice has ended and it still has its server.
+    pub(super) holder: u32,
+    /// Whether `holder` goes on with its server, or has given way with it.
+    pub(super) keeps_server: bool,
     pub(super) servers: Vec<Server>,
     /// Random numbers of each task.
     pub(super) streams: Vec<Stream>,
-    /// Strands to be run after the one at hand and what it makes ready.
-    pub(super) behind: Vec<u32>,
     /// Events so far.
     pub(super) events: u64,
     /// Branches of the fork at hand.
@@ -199,8 +234,11 @@ impl<'n> Run<'n> {
             arrivals: Vec::new(),
             parked: vec![Vec::new(); network.joins.len()],
             ready: VecDeque::new(),
+            later: Vec::new(),
+            ties: law::stream(seed, replication, TIES_STREAM),
+            holder: NONE,
+            keeps_server: false,
             servers: network.tasks.iter().map(Server::new).collect(),
-            behind: Vec::new(),
             streams: (0..number(network.tasks.len())).map(|t| law::stream(seed, replication, t)).collect(),
             events: 0,
             branches: Vec::new(),
@@ -244,11 +282,16 @@ impl<'n> Run<'n> {
     }
 
     /// Runs every strand that is ready at this instant.
+    #[inline]
     fn settle(&mut self) -> Result<(), SolveError> {
-        self.ready.extend(self.behind.drain(..));
-        while let Some(strand) = self.ready.pop_front() {
-            self.run(strand);
-            self.ready.extend(self.behind.drain(..));
+        loop {
+            if let Some(strand) = self.ready.pop_front() {
+                self.run(strand);
+            } else if let Some(strand) = self.next_later() {
+                self.run_yielded(strand);
+            } else {
+                break;
+            }
         }
         match self.failure.take() {
             Some(failure) => Err(*failure),
@@ -256,6 +299,15 @@ impl<'n> Run<'n> {
         }
     }
 
+    #[inline]
+    fn next_later(&mut self) -> Option<u32> {
+        match self.later.len() {
+            0 | 1 => self.later.pop(),
+            n => Some(self.later.swap_remove(self.ties.random_range(0..n))),
+        }
+    }
+
+    #[inline]
     fn event(&mut self) {
         let Some((time, timer)) = self.calendar.pop() else { return };
         if time > self.now {
@@ -273,6 +325,7 @@ impl<'n> Run<'n> {
         }
     }
 
+    #[inline]
     fn strand_timer(&mut self, strand: u32) {
         if self.strands.items[strand as usize].resume != Resume::Service {
             return self.run(strand);
@@ -289,13 +342,15 @@ impl<'n> Run<'n> {
         self.steps += 1;
         if self.steps > STEPS_LIMIT {
             self.fail_circling();
+            return true;
         }
-        self.failure.is_some()
+        false
     }
 
     #[cold]
     fn fail_circling(&mut self) {
         self.ready.clear();
+        self.later.clear();
         let reason = format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
         self.fail(SolveError::Unusable { element: "model".into(), reason });
     }
@@ -344,9 +399,11 @@ impl<'n> Run<'n> {
     }
 
     /// A new strand for `instance`, inside of `frame`.
+    #[inline]
     pub(super) fn new_strand(&mut self, instance: u32, frame: u32, resume: Resume) -> u32 {
         let task = self.instances.items[instance as usize].task;
-        let strand = Strand { instance, activity: NONE, resume, frame, started: self.now, call: 0, left: 0, is_live: true };
+        let strand =
+            Strand { instance, activity: NONE, resume, frame, started: self.now, call: 0, left: 0, turn: Turn::AtOnce, is_live: true };
         let place = self.strands.insert(strand);
         if place as usize >= self.jobs.len() {
             self.jobs.push(Job::default());

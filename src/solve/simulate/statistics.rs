@@ -5,66 +5,77 @@
 //! | integral of the busy servers, threads | processor, task, entry | 1 each |
 //! | integral of the asynchronous and open requests in the model | model | 1 |
 //! | cycles | task | 1 |
-//! | completions; phases; open response; holding; offered, lost | entry | 16 |
+//! | completions; phases; open response; holding; offered, lost; response | entry | 19 |
 //! | sum and number of service times | activity | 2 |
 //! | sum and number of waits; offered, lost | call | 4 |
+//! | offered, lost at a bounded queue | task | 2 |
 
-use super::network::Origins;
+use super::{
+    network::{Origins, Watch, Watched},
+    times::Times,
+};
 
 /// Numbers of an entry in a row.
-const ENTRY: usize = 16;
+const ENTRY: usize = 19;
 /// Numbers of a call in a row.
 const CALL: usize = 4;
 
 /// Where in a row what is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layout {
-    processors: usize,
-    tasks: usize,
-    entries: usize,
-    activities: usize,
-    calls: usize,
+    first_task: usize,
+    first_entry_level: usize,
+    population: usize,
+    first_cycles: usize,
+    first_entry: usize,
+    first_activity: usize,
+    first_call: usize,
+    first_lost: usize,
+    width: usize,
 }
 
 impl Layout {
     /// The layout for these elements.
     pub(super) fn new(origins: &Origins) -> Self {
-        Self {
-            processors: origins.processors.len(),
-            tasks: origins.tasks.len(),
-            entries: origins.entries.len(),
-            activities: origins.activities.len(),
-            calls: origins.calls.len(),
-        }
+        let first_task = origins.processors.len();
+        let first_entry_level = first_task + origins.tasks.len();
+        let population = first_entry_level + origins.entries.len();
+        let first_cycles = population + 1;
+        let first_entry = first_cycles + origins.tasks.len();
+        let first_activity = first_entry + ENTRY * origins.entries.len();
+        let first_call = first_activity + 2 * origins.activities.len();
+        let first_lost = first_call + CALL * origins.calls.len();
+        let width = first_lost + 2 * origins.tasks.len();
+        Self { first_task, first_entry_level, population, first_cycles, first_entry, first_activity, first_call, first_lost, width }
     }
 
     /// Integral of the busy threads of a task.
     pub(super) fn task_level(&self, task: usize) -> usize {
-        self.processors + task
+        self.first_task + task
     }
 
     /// Integral of the busy threads of an entry.
     pub(super) fn entry_level(&self, entry: usize) -> usize {
-        self.processors + self.tasks + entry
+        self.first_entry_level + entry
     }
 
     /// Integral of the asynchronous and open requests in the model.
     pub(super) fn population(&self) -> usize {
-        self.processors + self.tasks + self.entries
+        self.population
     }
 
     fn n_levels(&self) -> usize {
-        self.population() + 1
+        self.first_cycles
     }
 
     /// Cycles of a task.
     pub(super) fn cycles(&self, task: usize) -> usize {
-        self.n_levels() + task
+        self.first_cycles + task
     }
 
     /// Completions of an entry.
     pub(super) fn completions(&self, entry: usize) -> usize {
-        self.n_levels() + self.tasks + entry * ENTRY
+        self.first_entry + entry * ENTRY
     }
 
     /// Sum, sum of squares and number of the times of a phase, 1 to 3.
@@ -87,14 +98,19 @@ impl Layout {
         self.completions(entry) + 14
     }
 
+    /// Sum, sum of squares and number of the response times.
+    pub(super) fn response(&self, entry: usize) -> usize {
+        self.completions(entry) + 16
+    }
+
     /// Sum and number of the service times of an activity.
     pub(super) fn activity(&self, activity: usize) -> usize {
-        self.completions(self.entries) + 2 * activity
+        self.first_activity + 2 * activity
     }
 
     /// Sum and number of the waits of a call.
     pub(super) fn waiting(&self, call: usize) -> usize {
-        self.activity(self.activities) + CALL * call
+        self.first_call + CALL * call
     }
 
     /// Requests lost of a call, and all of them.
@@ -102,9 +118,14 @@ impl Layout {
         self.waiting(call) + 2
     }
 
+    /// Asynchronous requests and open arrivals lost at a bounded queue of a task, and all of them.
+    pub(super) fn task_lost(&self, task: usize) -> usize {
+        self.first_lost + 2 * task
+    }
+
     /// Numbers in a row.
     pub(super) fn width(&self) -> usize {
-        self.waiting(self.calls)
+        self.width
     }
 }
 
@@ -122,6 +143,9 @@ pub(super) struct Statistics {
     pub(super) layout: Layout,
     row: Vec<f64>,
     levels: Vec<Level>,
+    /// The present block of times.
+    pub(super) times: Times,
+    watches: Vec<Watch>,
     /// Places that are added, at the end of a row, to other places.
     sums: Vec<(usize, usize)>,
 }
@@ -136,7 +160,14 @@ impl Statistics {
             sums.extend(task.sums_levels.then(|| (layout.entry_level(e), layout.task_level(entry.task))));
             sums.extend(task.sums_cycles.then(|| (layout.completions(e), layout.cycles(entry.task))));
         }
-        Self { layout, row: vec![0.0; layout.width()], levels: vec![Level::default(); layout.n_levels()], sums }
+        Self {
+            layout,
+            row: vec![0.0; layout.width()],
+            levels: vec![Level::default(); layout.n_levels()],
+            times: Times::new(origins.entries.len(), &origins.watches),
+            watches: origins.watches.clone(),
+            sums,
+        }
     }
 
     /// Changes the number that is integrated at `level` by `change`.
@@ -168,6 +199,26 @@ impl Statistics {
         self.row[place] += time;
         self.row[place + 1] += time * time;
         self.row[place + 2] += 1.0;
+        #[expect(clippy::cast_possible_truncation, reason = "1 to 3")]
+        self.watch(Watched::Phase { entry, phase: phase as u8 }, time);
+    }
+
+    /// Counts a time in what the model asks for, if it does.
+    #[inline]
+    pub(super) fn watch(&mut self, of: Watched, time: f64) {
+        if !self.watches.is_empty() {
+            self.times.watch(&self.watches, of, time);
+        }
+    }
+
+    /// Adds a response time to the sums and the distribution of its entry.
+    #[inline]
+    pub(super) fn tally_response(&mut self, entry: usize, time: f64) {
+        let place = self.layout.response(entry);
+        self.row[place] += time;
+        self.row[place + 1] += time * time;
+        self.row[place + 2] += 1.0;
+        self.times.responses[entry].add(time);
     }
 
     /// The number that is integrated as [`Layout::population`].

@@ -9,8 +9,8 @@ use rand::seq::SliceRandom;
 
 use super::{
     law,
-    network::Next,
-    run::{Frame, NONE, Resume, Run},
+    network::{Next, Watched},
+    run::{Frame, NONE, Resume, Run, Turn},
 };
 use crate::model::CallOrder;
 
@@ -32,7 +32,7 @@ impl Run<'_> {
                     let activity = self.strands.items[strand as usize].activity;
                     self.follow(strand, &network.activities[activity as usize].next)
                 }
-                Resume::Service | Resume::Blocked => false,
+                Resume::Service | Resume::Blocked | Resume::Yielded | Resume::Dispatched => false,
             };
             if !goes_on {
                 return;
@@ -53,6 +53,7 @@ impl Run<'_> {
     }
 
     /// The work of an instance begins.
+    #[inline]
     fn begin(&mut self, strand: u32) -> bool {
         let instance = self.strands.items[strand as usize].instance;
         let network = self.network;
@@ -65,7 +66,7 @@ impl Run<'_> {
         self.enter(strand, first);
         if entry.has_phases && network.activities[first as usize].phase > 1 {
             self.end_phase(instance, 1);
-            return !self.reply_and_yield(strand, instance);
+            self.reply(instance);
         }
         true
     }
@@ -83,11 +84,46 @@ impl Run<'_> {
             this.left = network.calls.get(this.call as usize).map_or(0, |c| c.count);
         }
         if activity.think > 0.0 {
+            this.turn = Turn::AtOnce;
             let delay = law::exponential(&mut self.streams[activity.task as usize], activity.think);
             self.wake_after(strand, delay);
             return false;
         }
+        if this.turn == Turn::Yield && self.holder == strand {
+            this.turn = Turn::AtOnce;
+            this.resume = Resume::Yielded;
+            self.keeps_server = true;
+            self.later.push(strand);
+            return false;
+        }
         true
+    }
+
+    /// Runs a strand that has given way. Its server, if it still has one, goes to the most urgent, itself included.
+    pub(super) fn run_yielded(&mut self, strand: u32) {
+        match self.strands.items[strand as usize].resume {
+            Resume::Yielded => {}
+            Resume::Dispatched => {
+                self.set(strand, Resume::Begin);
+                self.later.push(strand);
+                return;
+            }
+            _ => return self.run(strand),
+        }
+        self.set(strand, Resume::Slice);
+        self.run_with_server(strand, self.processor_of(strand));
+    }
+
+    /// Runs a strand that has a server of `processor`, and takes the server away unless it still needs it.
+    #[inline]
+    fn run_with_server(&mut self, strand: u32, processor: u32) {
+        self.holder = strand;
+        self.keeps_server = false;
+        self.run(strand);
+        self.holder = NONE;
+        if !self.keeps_server {
+            self.at_processor(processor, |station, floor| station.release(floor));
+        }
     }
 
     #[inline]
@@ -102,11 +138,18 @@ impl Run<'_> {
         this.resume = Resume::Service;
         let work = activity.slice.draw(&mut self.streams[activity.task as usize]);
         let processor = network.tasks[activity.task as usize].processor;
+        if this.turn == Turn::Keep && self.holder == strand {
+            this.turn = Turn::AtOnce;
+            self.keeps_server = true;
+            self.at_processor(processor, |station, floor| station.extend(floor, strand, work));
+            return false;
+        }
         self.at_processor(processor, |station, floor| station.arrive(floor, strand, work));
         false
     }
 
     /// The service of a slice ended on `processor`, whose server the strand still has.
+    #[inline]
     pub(super) fn end_slice(&mut self, strand: u32, processor: u32) {
         let network = self.network;
         match self.next_call(strand) {
@@ -123,16 +166,14 @@ impl Run<'_> {
                 self.send(strand, call);
             }
             None => {
-                // The strand comes before those who wait: what it has next at this processor competes with them.
-                if self.end_activity(strand) {
-                    self.run(strand);
-                }
-                self.at_processor(processor, |station, floor| station.release(floor));
+                self.end_activity(strand);
+                self.run_with_server(strand, processor);
             }
         }
     }
 
     /// A slice without demand ended: the next call.
+    #[inline]
     fn call(&mut self, strand: u32) -> bool {
         match self.next_call(strand) {
             Some(call) => {
@@ -141,7 +182,10 @@ impl Run<'_> {
                 self.send(strand, call);
                 !is_sync
             }
-            None => self.end_activity(strand),
+            None => {
+                self.end_activity(strand);
+                true
+            }
         }
     }
 
@@ -168,32 +212,33 @@ impl Run<'_> {
         activity.calls.clone().find(|&c| drawn < network.calls[c as usize].cumulative)
     }
 
-    /// The activity ends: its time is taken and replies are sent. Whether the strand goes on at once.
-    fn end_activity(&mut self, strand: u32) -> bool {
+    /// The activity ends: its time is taken and replies are sent.
+    #[inline]
+    fn end_activity(&mut self, strand: u32) {
         let network = self.network;
         let this = &mut self.strands.items[strand as usize];
         this.resume = Resume::Continue;
+        this.turn = Turn::Yield;
         let (instance, started) = (this.instance, this.started);
         let activity = &network.activities[this.activity as usize];
         if activity.phase > 0 {
             self.end_phase(instance, usize::from(activity.phase));
-            return activity.phase > 1 || !self.reply_and_yield(strand, instance);
+            if activity.phase == 1 {
+                self.reply_from(strand, instance);
+            }
+            return;
         }
         let place = self.statistics.layout.activity(activity.origin as usize);
         self.statistics.tally(place, self.now - started);
-        let mut first = true;
+        self.statistics.watch(Watched::Activity { activity: activity.origin as usize }, self.now - started);
         for &entry in &activity.replies {
             if let Some(to) = self.expecting(instance, entry) {
                 if to == instance {
                     self.end_phase(instance, 1);
                 }
-                first &= !self.reply_behind(strand, to);
+                self.reply_from(strand, to);
             }
         }
-        if !first {
-            self.ready.push_back(strand);
-        }
-        first
     }
 
     /// The instance, this or one joined with it, that is to reply for `entry`.
@@ -209,27 +254,22 @@ impl Run<'_> {
         None
     }
 
-    /// Replies for `instance`. Where the caller runs on the same processor, a fair coin decides who goes on first: true
-    /// where the strand is to go on behind the caller.
-    fn reply_behind(&mut self, strand: u32, instance: u32) -> bool {
-        let Some(caller) = self.reply(instance) else { return false };
+    /// Replies for `instance`. Where the caller runs on the same processor, a fair coin decides whether the strand keeps its
+    /// server for what it does next.
+    #[inline]
+    fn reply_from(&mut self, strand: u32, instance: u32) {
+        let Some(caller) = self.reply(instance) else { return };
         if self.processor_of(caller) != self.processor_of(strand) {
-            return false;
+            return;
         }
         let task = self.instances.items[instance as usize].task;
-        law::uniform(&mut self.streams[task as usize]) < 0.5
-    }
-
-    /// As [`Run::reply_behind`], and puts the strand behind there.
-    fn reply_and_yield(&mut self, strand: u32, instance: u32) -> bool {
-        let behind = self.reply_behind(strand, instance);
-        if behind {
-            self.ready.push_back(strand);
+        if law::uniform(&mut self.streams[task as usize]) < 0.5 {
+            self.strands.items[strand as usize].turn = Turn::Keep;
         }
-        behind
     }
 
     /// What follows the activity. Whether the strand goes on at once.
+    #[inline]
     pub(super) fn follow(&mut self, strand: u32, next: &Next) -> bool {
         match next {
             Next::Activity(activity) => self.enter(strand, *activity),
@@ -274,6 +314,7 @@ impl Run<'_> {
         self.branches.clear();
         self.branches.extend_from_slice(&network.forks[fork as usize].branches);
         self.branches.shuffle(&mut self.streams[task]);
+        self.strands.items[strand as usize].turn = Turn::AtOnce;
         for i in 0..self.branches.len() {
             let branch = self.branches[i];
             if i == 0 {
@@ -311,6 +352,7 @@ impl Run<'_> {
     }
 
     /// A branch without successor ends: after a loop body the loop goes on, anything else ends its strand.
+    #[inline]
     fn end_branch(&mut self, strand: u32) -> bool {
         let frame = self.strands.items[strand as usize].frame;
         let Some(&Frame { turns, parent, .. }) = self.frames.items.get(frame as usize) else {
@@ -343,10 +385,12 @@ impl Run<'_> {
         if *arrivals != join.needed {
             return self.end_strand(strand);
         }
+        self.strands.items[strand as usize].turn = Turn::AtOnce;
         self.follow(strand, &join.next)
     }
 
     /// One strand or frame less is inside of `frame`.
+    #[inline]
     pub(super) fn release_frame(&mut self, mut frame: u32) {
         while frame != NONE {
             let this = &mut self.frames.items[frame as usize];

@@ -14,4 +14,5 @@ mod peers;
 mod referee;
 mod sensitivities;
 mod simulate;
+mod simulate_times;
 mod simulate_vectors;

@@ -183,7 +183,7 @@ fn same_seed_same_result_whatever_the_workers() {
 fn measures_come_with_standard_errors() {
     let model = model([], [customers("c", 4, 3.0, work("c", 0.0).calls("e", 1)), server("s", [serves("e", 1.0)])]);
     let measures: Vec<Measure> = ["throughput(c)", "response_time(c)"].iter().map(|m| m.parse().unwrap()).collect();
-    let measured = simulate::measure(&model, &Bindings::new(), &short(10_000.0), &measures).unwrap();
+    let measured = simulate::measure(&model, &Bindings::new(), &short(60_000.0), &measures).unwrap();
     let (x, error) = (measured.values[0], measured.std_errors[0].unwrap());
     // t of 29 degrees of freedom is 2.045; the jackknife of a mean is its standard error.
     near(2.045 * error, measured.solution.tasks["c"].throughput_half_width.unwrap(), 0.01);

@@ -5,6 +5,7 @@
 //! full mean number of calls.
 
 mod processor;
+mod watch;
 mod work;
 
 use std::collections::HashMap;
@@ -43,6 +44,7 @@ pub(super) fn compile(model: &Model, binder: &Binder) -> Result<Network, SolveEr
     for (p, processor) in model.processors.iter().enumerate() {
         compiler.processor(p, processor)?;
     }
+    compiler.watches()?;
     if compiler.network.sources.is_empty() && !compiler.network.tasks.iter().any(|t| t.kind == TaskKind::Reference) {
         return Err(unusable("model", "it has no load: expected a reference task or open arrivals"));
     }

@@ -52,6 +52,7 @@ impl Run<'_> {
     }
 
     /// A customer has thought and picks an entry.
+    #[inline]
     pub(in crate::solve::simulate) fn begin_cycle(&mut self, strand: u32) -> bool {
         let network = self.network;
         let instance = self.strands.items[strand as usize].instance;
@@ -68,6 +69,7 @@ impl Run<'_> {
         this.entry = entry;
         this.has_replied = false;
         this.since = self.now;
+        this.sent = self.now;
         this.n_strands = 1;
         self.strands.items[strand as usize].resume = Resume::Begin;
         self.shift_entry(entry, 1.0);

@@ -2,10 +2,10 @@
 
 use super::Request;
 use crate::solve::simulate::{
-    bind::{Count, unusable},
+    bind::unusable,
     law,
     network::TaskKind,
-    run::{Instance, NONE, Resume, Run},
+    run::{Instance, NONE, Resume, Run, Turn},
 };
 
 impl Run<'_> {
@@ -20,12 +20,17 @@ impl Run<'_> {
     }
 
     /// Phase 1 of an instance is over: the caller goes on, or the request is forwarded. Returns the caller that goes on.
+    #[inline]
     pub(in crate::solve::simulate) fn reply(&mut self, instance: u32) -> Option<u32> {
         let network = self.network;
         let this = &mut self.instances.items[instance as usize];
         this.has_replied = true;
-        let Instance { entry, task, caller, is_open, is_async, sent, .. } = *this;
+        let Instance { entry, task, caller, is_customer, is_open, is_async, sent, .. } = *this;
+        if is_customer {
+            return None;
+        }
         let spec = &network.entries[entry as usize];
+        self.statistics.tally_response(spec.origin as usize, self.now - sent);
         if is_open {
             let place = self.statistics.layout.open(spec.origin as usize);
             self.statistics.tally(place, self.now - sent);
@@ -44,29 +49,22 @@ impl Run<'_> {
             if let Some(forwarding) = list.iter().find(|f| drawn < f.cumulative) {
                 let urgency = network.entries[forwarding.entry as usize].priority + network.tasks[task as usize].priority;
                 let (entry, origin) = (forwarding.entry, forwarding.origin);
-                self.forward(task, Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
+                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
                 return None;
             }
         }
         self.strands.items[caller as usize].resume = Resume::Slice;
-        self.ready.push_back(caller);
+        let activity = self.strands.items[caller as usize].activity;
+        if network.activities[activity as usize].has_demand {
+            self.ready.push_back(caller);
+        } else {
+            self.later.push(caller);
+        }
         Some(caller)
     }
 
-    /// Task `from` passes a request on. Where a thread of several on the same processor accepts it at once, a fair coin
-    /// decides whether that comes first, or what the forwarder's own thread does next.
-    fn forward(&mut self, from: u32, request: Request) {
-        let network = self.network;
-        let n_ready = self.ready.len();
-        let to = &network.tasks[network.entries[request.entry as usize].task as usize];
-        self.deliver(request);
-        let contends = to.threads != Count::Finite(1) && to.processor == network.tasks[from as usize].processor;
-        if contends && self.ready.len() > n_ready && law::uniform(&mut self.streams[from as usize]) < 0.5 {
-            self.behind.extend(self.ready.pop_back());
-        }
-    }
-
     /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
+    #[inline]
     pub(in crate::solve::simulate) fn end_strand(&mut self, strand: u32) -> bool {
         let this = self.strands.items[strand as usize];
         self.release_frame(this.frame);
@@ -79,6 +77,7 @@ impl Run<'_> {
             let next = &mut self.strands.items[strand as usize];
             next.resume = Resume::Cycle;
             next.frame = NONE;
+            next.turn = Turn::AtOnce;
             return self.think(strand, task);
         }
         self.strands.items[strand as usize].is_live = false;
@@ -90,6 +89,7 @@ impl Run<'_> {
     }
 
     /// The work of an instance is over.
+    #[inline]
     pub(in crate::solve::simulate) fn end_instance(&mut self, number: u32) {
         let network = self.network;
         let this = self.instances.items[number as usize];
@@ -110,6 +110,7 @@ impl Run<'_> {
         }
         self.shift_entry(this.entry, -1.0);
         if this.is_customer {
+            self.statistics.tally_response(spec.origin as usize, self.now - this.sent);
             return;
         }
         self.instances.remove(number);

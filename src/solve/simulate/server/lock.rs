@@ -1,7 +1,12 @@
 //! Semaphores and read-write locks: who gets what is given back.
 
-use super::{Request, State};
-use crate::solve::simulate::{bind::unusable, network::Role, queue::Queue, run::Run};
+use super::{Order, Request, State};
+use crate::solve::simulate::{
+    bind::unusable,
+    network::{Role, Watched},
+    queue::Queue,
+    run::Run,
+};
 
 impl Run<'_> {
     /// A writer's unlock lets the readers in at once, where no writer waits.
@@ -31,7 +36,7 @@ impl Run<'_> {
             } else {
                 *writer = Some(self.now);
             }
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 
@@ -52,6 +57,8 @@ impl Run<'_> {
         if let Some(taker) = entries.map(|e| &self.network.entries[e as usize]).find(|e| e.role == role) {
             let place = self.statistics.layout.holding(taker.origin as usize);
             self.statistics.tally(place, self.now - since);
+            let task = self.network.tasks[task as usize].origin as usize;
+            self.statistics.watch(Watched::Holding { task }, self.now - since);
         }
     }
 

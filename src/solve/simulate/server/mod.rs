@@ -76,6 +76,17 @@ enum State {
     },
 }
 
+/// When, at the instant of its acceptance, a request begins to be served: the order of [`super::run`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::solve::simulate) enum Order {
+    /// With what is ready.
+    Ready,
+    /// With what happens in random order.
+    Later,
+    /// The same, once the pool has passed it on to a thread.
+    Dispatched,
+}
+
 /// Requests that give a lock back, served one at a time.
 #[derive(Debug)]
 struct Unlocks {
@@ -226,7 +237,8 @@ impl Run<'_> {
         }
         let server = &mut self.servers[entry.task as usize];
         if server.admit(request.entry, entry, self.now) {
-            return self.accept(&request);
+            let is_pool = matches!(server.state, State::Pool { limit, .. } if limit > 1);
+            return self.accept(&request, if is_pool { Order::Dispatched } else { Order::Ready });
         }
         if matches!(&server.state, State::Semaphore { lent, .. } if entry.role == Role::Signal && lent.is_empty()) {
             return self.fail_unheld(entry.task);
@@ -239,14 +251,21 @@ impl Run<'_> {
     }
 
     /// Counts an asynchronous or open request, and whether it found no place.
+    #[inline]
     pub(in crate::solve::simulate) fn is_lost(&mut self, request: &Request, entry: &Entry) -> bool {
         let layout = self.statistics.layout;
         let place = if request.is_open { layout.open_lost(entry.origin as usize) } else { layout.lost(request.origin as usize) };
         self.statistics.count(place + 1);
         let server = &mut self.servers[entry.task as usize];
-        if server.occupied >= self.network.tasks[entry.task as usize].places {
-            self.statistics.count(place);
-            return true;
+        let task = &self.network.tasks[entry.task as usize];
+        if task.places != u32::MAX {
+            let total = layout.task_lost(task.origin as usize);
+            self.statistics.count(total + 1);
+            if server.occupied >= task.places {
+                self.statistics.count(place);
+                self.statistics.count(total);
+                return true;
+            }
         }
         server.occupied += 1;
         self.statistics.shift(layout.population(), self.now, 1.0);
@@ -254,7 +273,8 @@ impl Run<'_> {
     }
 
     /// The service of a request begins.
-    pub(in crate::solve::simulate) fn accept(&mut self, request: &Request) {
+    #[inline]
+    pub(in crate::solve::simulate) fn accept(&mut self, request: &Request, order: Order) {
         let task = self.network.entries[request.entry as usize].task;
         if !request.is_open {
             let place = self.statistics.layout.waiting(request.origin as usize);
@@ -280,19 +300,24 @@ impl Run<'_> {
             root: NONE,
             partner: NONE,
         });
-        let strand = self.new_strand(instance, NONE, Resume::Begin);
+        let resume = if order == Order::Dispatched { Resume::Dispatched } else { Resume::Begin };
+        let strand = self.new_strand(instance, NONE, resume);
         let role = self.network.entries[request.entry as usize].role;
         if role == Role::ReadUnlock {
             self.give_back(task, role);
             self.serve_after_reader(task);
         }
-        self.ready.push_back(strand);
+        match order {
+            Order::Ready => self.ready.push_back(strand),
+            Order::Later | Order::Dispatched => self.later.push(strand),
+        }
         if role == Role::WriteUnlock {
             self.accept_write_unlock(instance, task);
         }
     }
 
     /// The service of a request to `entry` is over: frees what it took, or lets go the token that it gives back.
+    #[inline]
     pub(in crate::solve::simulate) fn end_service(&mut self, task: u32, entry: &Entry) {
         match &mut self.servers[task as usize].state {
             State::Pool { busy, .. } => *busy -= 1,
@@ -310,6 +335,7 @@ impl Run<'_> {
     }
 
     /// Accepts every waiting request that can be.
+    #[inline]
     pub(in crate::solve::simulate) fn serve_waiting(&mut self, task: u32) {
         let network = self.network;
         match network.tasks[task as usize].kind {
@@ -320,7 +346,8 @@ impl Run<'_> {
                     && let Some(request) = queue.pop(&mut self.streams[task as usize])
                 {
                     *busy += 1;
-                    self.accept(&request);
+                    let order = if *limit > 1 { Order::Dispatched } else { Order::Later };
+                    self.accept(&request, order);
                 }
             }
             TaskKind::Synchronizing => self.serve_synchronizing(task),
@@ -347,7 +374,7 @@ impl Run<'_> {
                 }
                 return;
             }
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 }

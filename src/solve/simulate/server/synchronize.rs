@@ -1,6 +1,6 @@
 //! Tasks that join activities of several entries.
 
-use super::State;
+use super::{Order, State};
 use crate::solve::simulate::run::{Instance, NONE, Run};
 
 impl Run<'_> {
@@ -22,7 +22,7 @@ impl Run<'_> {
         }
         if let Some(request) = queue.take_first(|r| !closed.contains(&r.entry)) {
             *is_busy = true;
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 

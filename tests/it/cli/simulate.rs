@@ -1,0 +1,94 @@
+//! `layerfit simulate`, and `layerfit solve --solver simulate`.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{fs, path::Path, process::Command};
+
+use layerfit::{fit::Trials, solve::Solution};
+
+const MODEL: &str = r#"<lqn-model name="queue"><processor name="p" scheduling="inf">
+ <task name="users" scheduling="ref" multiplicity="$n" think-time="3"><entry name="use" type="PH1PH2"><entry-phase-activities>
+  <activity name="use1" phase="1" host-demand-mean="0" call-order="DETERMINISTIC"><synch-call dest="get" calls-mean="1"/></activity>
+ </entry-phase-activities></entry></task></processor>
+<processor name="q" scheduling="fcfs"><task name="server"><entry name="get" type="PH1PH2"><entry-phase-activities>
+  <activity name="get1" phase="1" host-demand-mean="1" max-service-time="2"/></entry-phase-activities></entry></task></processor></lqn-model>"#;
+
+fn model(folder: &Path) -> String {
+    let path = folder.join("queue.lqnx");
+    fs::write(&path, MODEL).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn trials_repeat_and_are_what_a_fit_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    let run = |seed: &str, threads: &str| {
+        let (code, table, errors) =
+            layerfit(&["simulate", &model, "--trials", "n=1..5:2", "--time", "3000", "--seed", seed, "--threads", threads]);
+        assert_eq!(code, Some(0), "{errors}");
+        table
+    };
+    let table = run("1", "1");
+    assert_eq!(table, run("1", "3"));
+    assert_ne!(table, run("2", "1"));
+    let header = table.lines().next().unwrap();
+    let measures = ["throughput(users)", "response_time(users)", "utilization(p)", "utilization(q)", "utilization(server)"];
+    let columns: Vec<String> = measures.iter().flat_map(|m| [(*m).to_owned(), format!("stderr({m})")]).collect();
+    assert_eq!(header, format!("trial,$n,{},duration", columns.join(",")));
+    let trials = Trials::from_csv(table.as_bytes()).unwrap();
+    assert_eq!(trials.trials.len(), 3);
+    let x: Vec<f64> = table.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse().unwrap()).collect();
+    let error: Vec<f64> = table.lines().skip(1).map(|row| row.split(',').nth(3).unwrap().parse().unwrap()).collect();
+    // Machine repair with 1, 3 and 5 machines up for 3 and repaired in 1: 1 - p(0).
+    for ((x, error), want) in x.iter().zip(error).zip([1.0 / 4.0, 17.0 / 26.0, 1.0 - 1.0 / 9.005]) {
+        assert!(error > 0.0 && (x - want).abs() < 4.0 * error + 0.01, "{x} ± {error}, want {want}");
+    }
+}
+
+#[test]
+fn solutions_have_response_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    let arguments = ["solve", &model, "--solver", "simulate", "--set", "n=1", "--time", "2000", "--replications", "3"];
+    let (code, text, errors) = layerfit(&[&arguments[..], &["--quantile", "0.8"]].concat());
+    assert_eq!(code, Some(0), "{errors}");
+    for part in ["0.8 quantile (bounds)", "entry get, phase 1: 0.1", "of the service times exceed 2"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(errors.contains("in 3 replications"), "{errors}");
+    let json = |threads: &str| {
+        let (code, text, errors) = layerfit(&[&arguments[..], &["--format", "json", "--threads", threads]].concat());
+        assert_eq!(code, Some(0), "{errors}");
+        text
+    };
+    assert_eq!(json("1"), json("2"));
+    let solution: Solution = serde_json::from_str(&json("1")).unwrap();
+    assert_eq!(solution.entries["get"].response_time.as_ref().unwrap().quantiles.len(), 4);
+}
+
+#[test]
+fn options_that_cannot_be_used_are_the_callers_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    for (option, value, named) in [
+        ("--precision", "0", "precision"),
+        ("--time", "-1", "time"),
+        ("--replications", "0", "replications"),
+        ("--confidence", "1", "confidence"),
+        ("--quantile", "2", "quantile"),
+    ] {
+        let option = format!("{option}={value}");
+        let (code, _, errors) = layerfit(&["solve", &model, "--solver", "simulate", "--set", "n=1", &option]);
+        assert_eq!(code, Some(1), "{option}: {errors}");
+        assert!(errors.contains(named), "{option}: {errors}");
+    }
+    let (code, _, errors) = layerfit(&["simulate", &model, "--time", "100"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("$n") && errors.contains("--trials"), "{errors}");
+}
