@@ -20,7 +20,7 @@ use super::{
     systems::require_system,
 };
 use crate::{
-    fit::problem::{Estimated, Problem, Weighting},
+    fit::problem::{Estimated, Method, Problem, Weighting},
     model::Bindings,
     store::{
         FitId, JobId, ModelId, SystemId, Timestamp, TrialsId,
@@ -205,13 +205,14 @@ fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Error> {
             EstimateBody::Start(start) => BoundedBody { start: Some(start), ..BoundedBody::default() },
             EstimateBody::Bounded(bounded) => bounded,
         };
-        Estimated { name: bare(&name), start, min, max }
+        Estimated { start, min, max, ..Estimated::new(bare(&name)) }
     });
     Ok(Options {
         estimate: estimate.collect(),
         assumed: asked.assumed.iter().map(|(name, value)| (bare(name), *value)).collect::<Bindings>(),
         weighting: asked.weighting,
         confidence: asked.confidence.unwrap_or(CONFIDENCE_DEFAULT),
+        method: Method::default(),
     })
 }
 
@@ -224,6 +225,7 @@ fn checked(model: StoredModel, trials: StoredTrials, options: Options) -> Result
         assumed: options.assumed.clone(),
         weighting: options.weighting,
         confidence: options.confidence,
+        method: options.method,
     };
     problem.check().map_err(|error| Error::new(Code::InvalidFit, chain(&error)))?;
     Ok(options)

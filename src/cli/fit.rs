@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, OutputFormat, input, write_stdout};
 use crate::{
-    fit::{Estimated, Fit, FitError, FitOptions, Problem, Progress, Trials, Weighting, fit},
+    fit::{Estimated, Fit, FitError, FitOptions, Method, Problem, Progress, Trials, Weighting, fit},
     model::Number,
 };
 
@@ -97,6 +97,7 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
             WeightingArgument::None => Weighting::None,
         },
         confidence: args.confidence,
+        method: Method::default(),
     })
 }
 

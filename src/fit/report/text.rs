@@ -3,12 +3,16 @@
 use std::fmt::{self, Write as _};
 
 use super::{
+    Fit, ParameterEstimate,
     assemble::stop_in_words,
-    compare::Comparison,
     digits::{four_digits, six_digits},
-    f_test::{DofRule, Preferred},
-    report::{Fit, ParameterEstimate},
-    weights::WeightSource,
+};
+use crate::fit::{
+    comparison::{
+        compare::Comparison,
+        f_test::{DofRule, Preferred},
+    },
+    search::weights::WeightSource,
 };
 
 impl Fit {
@@ -110,6 +114,8 @@ fn source_in_words(source: WeightSource) -> &'static str {
         WeightSource::ResidualVariance => "its own residual variance",
         WeightSource::SharedResidualVariance => "a relative residual variance shared by measures with few values",
         WeightSource::Unit => "nothing (all weights 1)",
+        WeightSource::Covariances => "covariances within each trial",
+        WeightSource::Replicates => "the covariance of replicates",
     }
 }
 
