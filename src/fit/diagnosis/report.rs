@@ -145,7 +145,9 @@ pub(crate) fn diagnose(
 ) -> Diagnosis {
     let rows: Vec<std::ops::Range<usize>> = weights.blocks.iter().map(|b| b.rows.clone()).collect();
     let jacobian = minimum.jacobian.select_columns(free);
-    let found = influence(&minimum.residuals, &jacobian, &rows, scale, fit.degrees_of_freedom, rank_tolerance);
+    let own_variances = weights.are_estimated();
+    let groups: Vec<usize> = weights.observations.iter().filter(|_| own_variances).map(|o| o.measure_idx).collect();
+    let found = influence(&minimum.residuals, &jacobian, &rows, scale, fit.degrees_of_freedom, &groups, rank_tolerance);
     let subject = Subject { fit, weights, minimum, influence: &found, scale };
     let standardised: Vec<f64> = found.rows.iter().filter_map(|r| r.standardised).collect();
     Diagnosis {
@@ -392,6 +394,6 @@ impl TrialDiagnosis {
 /// Leverages of the data rows.
 pub(crate) fn leverages(minimum: &Minimum, free: &[usize], n_rows: usize, rank_tolerance: f64) -> DVector<f64> {
     let blocks: Vec<std::ops::Range<usize>> = (0..n_rows).map(|i| i..i + 1).collect();
-    let found = influence(&minimum.residuals, &minimum.jacobian.select_columns(free), &blocks, None, 0, rank_tolerance);
+    let found = influence(&minimum.residuals, &minimum.jacobian.select_columns(free), &blocks, None, 0, &[], rank_tolerance);
     DVector::from_iterator(n_rows, found.rows.iter().map(|r| r.leverage))
 }

@@ -11,6 +11,7 @@
 //! shift          Δx_t = (JᵀJ)⁺ J_tᵀ (I - H_tt)⁻¹ r_t: how far the estimates would move without trial t, in standard errors
 //! ```
 //!
+//! Where the variance of each measure is estimated from its own residuals, `s_(i)` is that of the measure's other values.
 //! All are of the linear approximation at the minimum. A value is an outlier where `t_i` would be one in a hundred even as the
 //! largest of all (Bonferroni). Source: R. Cook and S. Weisberg, Residuals and Influence in Regression (1982), chapters 2
 //! and 3.
@@ -58,13 +59,15 @@ pub struct Influence {
 }
 
 /// The influence of weighted `residuals`, `(n_rows)`, with `jacobian`, `(n_rows, n_free)`; rows beyond the last of `blocks` (those
-/// of priors) count in the Jacobian and are not reported. `scale` is `s²`, `dof` is `d`.
+/// of priors) count in the Jacobian and are not reported. `scale` is `s²`, `dof` is `d`; `groups` are the rows that share a variance
+/// of their own, empty where all share one.
 pub fn influence(
     residuals: &DVector<f64>,
     jacobian: &DMatrix<f64>,
     blocks: &[std::ops::Range<usize>],
     scale: Option<f64>,
     dof: usize,
+    groups: &[usize],
     rank_tolerance: f64,
 ) -> Influence {
     let found = identify(jacobian, rank_tolerance);
@@ -83,23 +86,47 @@ pub fn influence(
         trials.push(trial(residuals, jacobian, block, &h, inverse, scale));
     }
     let n_params = f64::from(u32::try_from(found.rank.max(1)).unwrap_or(u32::MAX));
-    let row = |i: usize| row(residuals[i], leverages[i], n_params, scale, dof, n_rows);
+    let pool = |i: usize| {
+        let mates: Vec<usize> = (0..n_rows).filter(|&k| groups.is_empty() || groups.get(k) == groups.get(i)).collect();
+        if groups.is_empty() || mates.len() < 3 {
+            return Pool { squares: scale.map_or(0.0, |s| s * count(dof)), dof, n_rows };
+        }
+        // The group's share of the degrees of freedom, rounded down.
+        let squares = mates.iter().map(|&k| residuals[k] * residuals[k]).sum();
+        Pool { squares, dof: (mates.len() * dof / n_rows).max(2), n_rows }
+    };
+    let row = |i: usize| row(residuals[i], leverages[i], n_params, scale, &pool(i));
     Influence { rows: (0..n_rows).map(row).collect(), trials }
 }
 
-fn row(residual: f64, leverage: f64, n_params: f64, scale: Option<f64>, dof: usize, n_rows: usize) -> RowInfluence {
+fn count(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+/// What a row is studentised against.
+struct Pool {
+    /// Sum of squares, the row's own included.
+    squares: f64,
+    /// Its degrees of freedom.
+    dof: usize,
+    /// Rows among which it may be the largest.
+    n_rows: usize,
+}
+
+fn row(residual: f64, leverage: f64, n_params: f64, scale: Option<f64>, pool: &Pool) -> RowInfluence {
     let rest = 1.0 - leverage;
-    let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    let dof = pool.dof;
     let usable = scale.filter(|_| leverage < FULL_LEVERAGE);
-    let studentised = usable.and_then(|s| {
-        let without = (count(dof) * s - residual * residual / rest) / count(dof.checked_sub(1).filter(|d| *d > 0)?);
+    let studentised = usable.and_then(|_| {
+        let own = (residual * residual / rest).min(pool.squares * (1.0 - 1e-9));
+        let without = (pool.squares - own) / count(dof.checked_sub(1).filter(|d| *d > 0)?);
         (without > 0.0).then(|| residual / (without * rest).sqrt())
     });
     RowInfluence {
         leverage,
         standardised: usable.map(|s| residual / (s * rest).sqrt()),
         studentised,
-        outlier_p_value: studentised.and_then(|t| Some((t_two_sided_tail(t, dof - 1)? * count(n_rows)).min(1.0))),
+        outlier_p_value: studentised.and_then(|t| Some((t_two_sided_tail(t, dof - 1)? * count(pool.n_rows)).min(1.0))),
         cooks_distance: usable.map(|s| residual * residual * leverage / (n_params * s * rest * rest)),
     }
 }
@@ -146,7 +173,7 @@ mod tests {
         let (r, j) = line();
         let blocks: Vec<_> = (0..5).map(|i| i..i + 1).collect();
         let scale = r.norm_squared() / 3.0;
-        let found = influence(&r, &j, &blocks, Some(scale), 3, 1e-10);
+        let found = influence(&r, &j, &blocks, Some(scale), 3, &[], 1e-10);
         assert!((found.rows.iter().map(|r| r.leverage).sum::<f64>() - 2.0).abs() < 1e-12);
         // The line through the first four points.
         let short = j.rows(0, 4).into_owned();
@@ -168,7 +195,7 @@ mod tests {
     #[test]
     fn a_value_that_the_fit_hangs_on_has_no_residual_to_judge() {
         let j = DMatrix::from_row_slice(3, 2, &[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
-        let found = influence(&DVector::from_row_slice(&[0.5, -0.5, 0.0]), &j, &[0..2, 2..3], Some(0.5), 1, 1e-10);
+        let found = influence(&DVector::from_row_slice(&[0.5, -0.5, 0.0]), &j, &[0..2, 2..3], Some(0.5), 1, &[], 1e-10);
         assert_eq!((found.rows[2].standardised, found.trials[1].cooks_distance), (None, None));
         assert!((found.rows[2].leverage - 1.0).abs() < 1e-12);
     }

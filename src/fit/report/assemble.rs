@@ -20,13 +20,22 @@ use crate::{
             regions::{Estimate, Limits, joint_region},
         },
         problem::{ErrorScale, Problem, Transform, trials::Trial},
-        search::{multistart::StartsReport, solver::TrialPredictions, start::StartOrigin, weights::Weights, whole::WholeNumber},
+        search::{
+            multistart::StartsReport,
+            solver::TrialPredictions,
+            start::StartOrigin,
+            weights::{WeightSource, Weights},
+            whole::WholeNumber,
+        },
     },
     model::{Bindings, Measure},
 };
 
 /// Relative size of residuals below which they are rounding of the model.
 const PERFECT: f64 = 1e-9;
+
+/// Utilization per server above which a solution breaks capacity: 1, with the tolerance of a fixed point.
+const CAPACITY: f64 = 1.005;
 
 /// Correlation above which two parameters are named together.
 const HIGH_CORRELATION: f64 = 0.95;
@@ -379,10 +388,38 @@ fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
     if fit.weighting.measures.values().all(|m| m.relative_residual.is_none_or(|r| r < PERFECT)) {
         notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into());
     }
+    notes.extend(taken_as_independent(ending.weights));
+    notes.extend(beyond_capacity(&fit.problem, ending));
     notes.extend(negative_values(fit));
     notes.extend(high_correlations(fit));
     notes.extend(diagnostics(ending));
     notes
+}
+
+/// That standard errors without covariances leave out what measures of one trial have in common.
+fn taken_as_independent(weights: &Weights) -> Option<String> {
+    let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
+    (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
+        "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
+         cover less often than they say. Give covariances within the trials, or replicates"
+            .to_owned()
+    })
+}
+
+/// Resources that the fitted model has busier than they can be: its solution, and so the estimates, cannot be trusted.
+fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
+    let mut worst: IndexMap<String, f64> = IndexMap::new();
+    for (trial_idx, solution) in ending.solved.solutions.iter().enumerate() {
+        let values = bindings(problem, &ending.minimum.x, trial_idx);
+        for (resource, share) in utilizations(&problem.model, &values, solution).into_iter().filter(|(_, u)| *u > CAPACITY) {
+            let entry = worst.entry(resource).or_insert(share);
+            *entry = entry.max(share);
+        }
+    }
+    let words = |(resource, share): (String, f64)| {
+        format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
+    };
+    worst.into_iter().map(words).collect()
 }
 
 fn negative_values(fit: &Fit) -> Vec<String> {

@@ -261,7 +261,8 @@ fn ends_in_words(found: &Profile, status: ParameterStatus) -> Option<String> {
 fn derived(fit: &Fit) -> IndexMap<String, DerivedEstimate> {
     let problem = &fit.problem;
     let is_tied = |v: &ParameterValue| matches!(v, ParameterValue::Expression(_));
-    let names: Vec<&String> = problem.model.parameters.iter().filter(|p| is_tied(&p.value)).map(|p| &p.name).collect();
+    let tied = problem.model.parameters.iter().filter(|p| is_tied(&p.value) && !fit.parameters.contains_key(&p.name));
+    let names: Vec<&String> = tied.map(|p| &p.name).collect();
     let mut found = IndexMap::new();
     if names.is_empty() {
         return found;

@@ -162,6 +162,27 @@ pub(crate) fn minimise_weighted(
     Search::new(problem, options, solver, &mut |_| ControlFlow::Continue(())).minimise(weights, start)
 }
 
+/// How closely a minimum is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// To the precision of the options.
+    Full,
+    /// Closely enough to compare sums of squares.
+    Coarse,
+}
+
+/// Relative offset at which a sum of squares is known to about its eighth digit.
+const COARSE_OFFSET: f64 = 1e-4;
+
+impl Effort {
+    fn options(self, options: &LeastSquaresOptions) -> LeastSquaresOptions {
+        match self {
+            Self::Full => options.clone(),
+            Self::Coarse => LeastSquaresOptions { offset_tolerance: options.offset_tolerance.max(COARSE_OFFSET), ..options.clone() },
+        }
+    }
+}
+
 pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem,
     options: &'a FitOptions,
@@ -263,11 +284,11 @@ impl<'a> Search<'a> {
         if self.whole.contains(&true) {
             return whole::minimise(self, weights, start);
         }
-        self.minimise_reals(weights, start)
+        self.minimise_reals(weights, start, Effort::Full)
     }
 
     /// Minimises over the parameters that are not whole numbers.
-    pub(super) fn minimise_reals(&mut self, weights: &Weights, start: &[f64]) -> Result<Minimum, FitError> {
+    pub(super) fn minimise_reals(&mut self, weights: &Weights, start: &[f64], effort: Effort) -> Result<Minimum, FitError> {
         let (lower, upper) = self.problem.bounds().into_iter().unzip();
         let round = self.round;
         let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
@@ -275,7 +296,8 @@ impl<'a> Search<'a> {
         let mut report =
             |i: &Iterate| progress(&Progress { round, iteration: i.iteration, parameters: i.x.clone(), sum_of_squares: i.sum_of_squares });
         let bounds = Bounds { lower, upper };
-        let ended = minimise_in(&mut residuals, &self.coordinates, start, &bounds, &self.options.least_squares, &mut report);
+        let options = effort.options(&self.options.least_squares);
+        let ended = minimise_in(&mut residuals, &self.coordinates, start, &bounds, &options, &mut report);
         let minimum = match ended {
             Ok(minimum) => minimum,
             Err(StartError::NotFinite) => return Err(FitError::StartNotFinite),

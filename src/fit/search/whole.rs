@@ -10,13 +10,13 @@ use nalgebra::DVector;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    run::{FitError, Search},
+    run::{Effort, FitError, Search},
     weights::Weights,
 };
 use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Wanted};
 
 /// Relative fall of the sum of squares that counts as one.
-const FALL: f64 = 1e-9;
+const FALL: f64 = 1e-6;
 
 /// Most whole numbers for which moves of several at a time are tried.
 const MOST_TOGETHER: usize = 3;
@@ -58,7 +58,7 @@ pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]
     let positions: Vec<usize> = (0..start.len()).filter(|&j| search.whole[j]).collect();
     let mut rounded = start.to_vec();
     positions.iter().for_each(|&j| rounded[j] = rounded[j].round().clamp(bounds[j].0.ceil(), bounds[j].1.floor()));
-    let best = search.minimise_reals(weights, &rounded)?;
+    let best = search.minimise_reals(weights, &rounded, Effort::Coarse)?;
     let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best };
     tried.note(&tried.best.x.clone(), tried.best.sum_of_squares);
     for _ in 0..MOST_MOVES {
@@ -66,7 +66,7 @@ pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]
             break;
         }
     }
-    Ok(tried.finish())
+    tried.finish()
 }
 
 impl WholeSearch<'_, '_> {
@@ -82,7 +82,7 @@ impl WholeSearch<'_, '_> {
         if outside || self.tried.iter().any(|t| t.whole == whole) {
             return Ok(false);
         }
-        let found = match self.search.minimise_reals(self.weights, x) {
+        let found = match self.search.minimise_reals(self.weights, x, Effort::Coarse) {
             Ok(found) => found,
             Err(FitError::Start(_) | FitError::StartNotFinite) => {
                 self.note(x, f64::INFINITY);
@@ -137,7 +137,9 @@ impl WholeSearch<'_, '_> {
         Ok(false)
     }
 
-    fn finish(self) -> Minimum {
+    /// Minimises at the best whole numbers to the full precision.
+    fn finish(mut self) -> Result<Minimum, FitError> {
+        self.best = self.search.minimise_reals(self.weights, &self.best.x.clone(), Effort::Full)?;
         let whole = |place: usize, j: usize| {
             let mut tried: Vec<(f64, f64)> = Vec::new();
             for t in self.tried.iter().filter(|t| t.sum_of_squares.is_finite()) {
@@ -151,7 +153,7 @@ impl WholeSearch<'_, '_> {
         };
         let found = self.positions.iter().enumerate().map(|(place, &j)| whole(place, j)).collect();
         self.search.whole_found = found;
-        self.best
+        Ok(self.best)
     }
 }
 
