@@ -38,7 +38,7 @@ fn mean_half_widths(length: f64, replicas: u64) -> [f64; 3] {
 /// Test 3: intervals as wide as expected, and narrower by √10 for ten times the data.
 #[test]
 fn widths_of_intervals_and_their_fall_with_the_length_of_trials() {
-    let expected = [(1e3, 60, [0.109, 0.152, 0.154]), (1e4, 40, [0.035, 0.049, 0.049]), (1e5, 16, [0.0110, 0.0152, 0.0156])];
+    let expected = [(1e3, 100, [0.109, 0.152, 0.154]), (1e4, 80, [0.035, 0.049, 0.049]), (1e5, 40, [0.0110, 0.0152, 0.0156])];
     let found = expected.map(|(length, replicas, _)| mean_half_widths(length, replicas));
     for ((length, _, expected), found) in expected.iter().zip(&found) {
         for (found, expected) in found.iter().zip(expected) {
@@ -172,7 +172,8 @@ fn bias_is_caught_by_replicates() {
     let test = wrong.diagnosis.lack_of_fit.unwrap();
     assert_eq!((test.pure_error_dof, test.misfit_dof), (80, 37));
     assert!(test.p_value < 1e-3 && wrong.notes.iter().any(|n| n.contains("longer trials cannot help")), "{test:?}");
-    let right = simulated(&THREE, &populations, Errors::Full, &pilot(&THREE, &populations), 9);
+    let right_errors = pilot(&THREE, &populations);
+    let right = simulated(&THREE, &populations, Errors::Full, &right_errors, 9);
     let test = fitted(&problem(right.clone())).unwrap().diagnosis.lack_of_fit.unwrap();
     assert!(test.p_value > 0.01, "{test:?}");
     // Replicates alone give a covariance that covers too.
@@ -183,11 +184,14 @@ fn bias_is_caught_by_replicates() {
     for (p, truth) in fit.parameters.values().zip(TRUE_DEMANDS) {
         assert!((p.estimate - truth).abs() < 4.0 * p.std_error.unwrap(), "{p:?}");
     }
-    // Ten times the length: E of a wrong model, unweighted, falls by far less than ten.
-    let plain = |length: f64| {
-        let mut asked = problem(simulated(&Network { length, ..network }, &POPULATIONS, Errors::Unknown, &errors, 10));
-        asked.weighting = layerfit::fit::Weighting::None;
-        fitted(&asked).unwrap().sum_of_squares
+    // In weights of one length: E of a right model falls with the length, that of a wrong one hardly.
+    let fall = |demands: &[f64], errors: &Pilot| {
+        let e = |length: f64| {
+            let data = simulated(&Network { length, demands, think: 10.0 }, &populations, Errors::Full, errors, 10);
+            fitted(&problem(data)).unwrap().sum_of_squares / length
+        };
+        e(1e4) / e(1e5)
     };
-    assert!(plain(1e4) / plain(1e5) < 5.0, "{} {}", plain(1e4), plain(1e5));
+    let (wrong, right) = (fall(&[2.0, 3.0, 4.0, 1.0], &errors), fall(&TRUE_DEMANDS, &right_errors));
+    assert!(wrong < 5.0 && right > 7.0, "{wrong} {right}");
 }

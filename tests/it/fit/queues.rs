@@ -18,8 +18,8 @@ use rand_distr::{Distribution, Exp1};
 use super::three_queue::measures;
 
 /// Length of a pilot run, and of its batches, which must be long beside the correlation of the process.
-const PILOT_LENGTH: f64 = 1e6;
-const PILOT_BATCHES: usize = 400;
+const PILOT_LENGTH: f64 = 3e5;
+const PILOT_BATCHES: usize = 150;
 
 /// Time discarded at the start of a run.
 const WARM_UP: f64 = 200.0;
@@ -126,7 +126,13 @@ pub fn pilot(network: &Network<'_>, populations: &[usize]) -> Pilot {
         let per_time = PILOT_LENGTH / n;
         std::array::from_fn(|i| std::array::from_fn(|j| of(i, j) * per_time))
     };
-    Pilot(populations.iter().map(&mut covariance).collect())
+    let mut known: Vec<(usize, [[f64; 4]; 4])> = Vec::new();
+    for n in populations {
+        if !known.iter().any(|(other, _)| other == n) {
+            known.push((*n, covariance(n)));
+        }
+    }
+    Pilot(populations.iter().filter_map(|n| known.iter().find(|(other, _)| other == n).map(|(_, c)| *c)).collect())
 }
 
 /// Trials at `populations`, one after the other from one seed, with the errors of `pilot`, which was run at the same ones.
