@@ -219,8 +219,8 @@ fn candidates(extra: &[&String], smaller: &Fit, larger: &Fit) -> Vec<Vec<f64>> {
 fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], options: &CompareOptions, solver: &SolveFn<'_>) -> bool {
     let (bounds, whole) = (smaller.problem.bounds(), smaller.problem.whole_numbers());
     [1.0, 1.1].into_iter().all(|factor| {
-        let beside = |((_, v), (b, whole)): ((&str, f64), (&(f64, f64), &bool))| if *whole { v } else { (v * factor).clamp(b.0, b.1) };
-        let x: Vec<f64> = smaller.estimates().zip(bounds.iter().zip(&whole)).map(beside).collect();
+        let beside = |j: usize, v: f64| if whole[j] { v } else { (v * factor).clamp(bounds[j].0, bounds[j].1) };
+        let x: Vec<f64> = smaller.estimates().enumerate().map(|(j, (_, v))| beside(j, v)).collect();
         let embedded = embed(smaller, larger, &x, |name| extra.iter().position(|e| e.as_str() == name).map(|i| values[i]));
         let solve = |problem: &Problem, x: &[f64]| solve_trials(problem, x, &[], &options.fit.solve, solver).ok();
         let (Some(one), Some(two)) = (solve(&smaller.problem, &x), solve(&larger.problem, &embedded)) else { return false };

@@ -73,9 +73,8 @@ pub fn spread_test(residuals: &[f64], predicted: &[f64]) -> Option<TestResult> {
     let product = |a: &dyn Fn(usize) -> f64, b: &dyn Fn(usize) -> f64| (0..n).map(|i| a(i) * b(i)).sum::<f64>();
     let (x, y) = (|i: usize| predicted[i] - x_mean, |i: usize| squares[i] - y_mean);
     let (xx, xy, yy) = (product(&x, &x), product(&x, &y), product(&y, &y));
-    if n < FEWEST || !(xx > 1e-20 * x_mean * x_mean) || !(yy > 0.0) {
-        return None;
-    }
+    let usable = n >= FEWEST && xx > 1e-20 * x_mean * x_mean && yy > 0.0;
+    usable.then_some(())?;
     let statistic = size * xy * xy / (xx * yy);
     Some(TestResult { statistic, p_value: chi_square_upper_tail(statistic, 1)?, n })
 }

@@ -150,7 +150,8 @@ impl Side<'_> {
         let (mut low, mut high) = ((inside.value, excess(&inside)), (outside.value, excess(&outside)));
         for _ in 0..MOST_POINTS {
             let mut value = low.0 - low.1 * (high.0 - low.0) / (high.1 - low.1);
-            if !((value - low.0) * (value - high.0) < 0.0) {
+            let inside = (value - low.0) * (value - high.0) < 0.0;
+            if !inside {
                 value = 0.5 * (low.0 + high.0);
             }
             let Some(point) = self.at(value) else { return low.0 };

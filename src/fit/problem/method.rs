@@ -112,7 +112,8 @@ impl Method {
     #[expect(clippy::cast_precision_loss, reason = "for an error text")]
     pub(super) fn check(&self) -> Result<(), ProblemError> {
         let threshold = self.loss.threshold();
-        if !(threshold > 0.0) {
+        let usable = threshold > 0.0;
+        if !usable {
             return Err(ProblemError::Method { what: "the threshold of the loss", value: threshold, expected: "a number above 0" });
         }
         if let Some(n) = self.starts.map(|s| s.n).filter(|n| !(1..=MOST_STARTS).contains(n)) {
@@ -138,7 +139,6 @@ pub enum Transform {
 
 impl Transform {
     /// Whether the parameter is searched on its own scale.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
