@@ -8,10 +8,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use layerfit::fit::{FitOptions, Problem, Trials, Weighting, fit};
 
 #[path = "../tests/it/fit/layered_model.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use the rest")]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests, which use the rest")]
 mod layered_model;
 #[path = "../tests/it/fit/three_queue.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use the rest")]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests, which use the rest")]
 mod three_queue;
 
 fn run(problem: &Problem) -> f64 {

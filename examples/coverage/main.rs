@@ -12,9 +12,10 @@
 //! In the first two 95 % intervals are to cover 94 to 96 % of the time; in the last they do not, and the fit is to say so.
 
 #[path = "../../tests/it/fit/queues.rs"]
+#[allow(clippy::unwrap_used, reason = "shared with the tests")]
 mod queues;
 #[path = "../../tests/it/fit/three_queue.rs"]
-#[expect(dead_code, reason = "shared with the tests, which use the rest")]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests, which use the rest")]
 mod three_queue;
 
 use std::{ops::ControlFlow, sync::OnceLock, thread};
