@@ -20,7 +20,7 @@ use super::{
     systems::require_system,
 };
 use crate::{
-    fit::problem::{Estimated, Problem, Weighting},
+    fit::problem::{Estimated, Method, Prior, Problem, Transform, Weighting},
     model::Bindings,
     store::{
         FitId, JobId, ModelId, SystemId, Timestamp, TrialsId,
@@ -49,13 +49,18 @@ pub(super) struct NewFitBody {
     #[schema(value_type = BTreeMap<String, f64>)]
     assumed: IndexMap<String, f64>,
     /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
-    /// `residual` always by the latter; `none` is plain least squares.
+    /// `residual` always by the latter; `replicates` by the covariance of trials at one operating point; `none` is plain least squares.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "auto")]
     weighting: Weighting,
     /// Level of intervals and tests, in (0, 1).
     #[schema(default = 0.95)]
     confidence: Option<f64>,
+    /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
+    /// (`wald`, `profile`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    method: Method,
 }
 
 /// How a parameter is to be estimated.
@@ -78,6 +83,13 @@ pub(super) struct BoundedBody {
     min: Option<f64>,
     /// Upper bound.
     max: Option<f64>,
+    /// What experts expect: least, most likely, most.
+    #[schema(value_type = Option<Vec<f64>>)]
+    prior: Option<Prior>,
+    /// `log` searches it by its logarithm.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "log")]
+    transform: Transform,
 }
 
 /// A fit without its report.
@@ -201,17 +213,18 @@ fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Error> {
     }
     let bare = |name: &str| name.trim_start_matches('$').to_owned();
     let estimate = asked.estimate.into_iter().map(|(name, how)| {
-        let BoundedBody { start, min, max } = match how {
+        let BoundedBody { start, min, max, prior, transform } = match how {
             EstimateBody::Start(start) => BoundedBody { start: Some(start), ..BoundedBody::default() },
             EstimateBody::Bounded(bounded) => bounded,
         };
-        Estimated { name: bare(&name), start, min, max }
+        Estimated { name: bare(&name), start, min, max, prior, transform }
     });
     Ok(Options {
         estimate: estimate.collect(),
         assumed: asked.assumed.iter().map(|(name, value)| (bare(name), *value)).collect::<Bindings>(),
         weighting: asked.weighting,
         confidence: asked.confidence.unwrap_or(CONFIDENCE_DEFAULT),
+        method: asked.method,
     })
 }
 
@@ -224,6 +237,7 @@ fn checked(model: StoredModel, trials: StoredTrials, options: Options) -> Result
         assumed: options.assumed.clone(),
         weighting: options.weighting,
         confidence: options.confidence,
+        method: options.method,
     };
     problem.check().map_err(|error| Error::new(Code::InvalidFit, chain(&error)))?;
     Ok(options)

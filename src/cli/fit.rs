@@ -8,9 +8,9 @@ use std::{
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Failure, OutputFormat, input, write_stdout};
+use super::{Failure, OutputFormat, fit_method::MethodArguments, input, write_stdout};
 use crate::{
-    fit::{Estimated, Fit, FitError, FitOptions, Problem, Progress, Trials, Weighting, fit},
+    fit::{Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting, fit},
     model::Number,
 };
 
@@ -30,9 +30,20 @@ pub(super) struct Args {
     /// Known value of another parameter.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Stand for an expression over other parameters wherever the model uses the parameter; may be repeated.
+    #[arg(long, value_name = "NAME=EXPRESSION")]
+    tie: Vec<String>,
+    /// What experts expect of an estimated parameter: least, most likely and most; may be repeated.
+    #[arg(long, value_name = "NAME=LEAST,LIKELY,MOST", allow_hyphen_values = true)]
+    prior: Vec<String>,
+    /// Search an estimated parameter by its logarithm; its interval is then a factor up and down. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    log: Vec<String>,
     /// How residuals are weighed.
     #[arg(long, value_enum, default_value_t)]
     weighting: WeightingArgument,
+    #[command(flatten)]
+    method: MethodArguments,
     /// Level of the intervals, between 0 and 1.
     #[arg(long, default_value_t = 0.95)]
     confidence: f64,
@@ -51,6 +62,8 @@ enum WeightingArgument {
     Auto,
     /// Each measure by its own residual variance, whatever the trials say of their errors.
     Residual,
+    /// By the covariance of trials at one operating point, pooled.
+    Replicates,
     /// Plain least squares.
     None,
 }
@@ -81,12 +94,18 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
     let mut estimate = args.estimate.iter().map(|text| estimated(text)).collect::<Result<Vec<_>, _>>()?;
     for text in &args.bounds {
         let (name, min, max) = bounds(text)?;
-        let Some(target) = estimate.iter_mut().find(|e| e.name == name) else {
-            return Err(Failure::with_hint(format!("--bounds {text}: {name} is not estimated"), format!("add --estimate {name}")));
-        };
+        let target = estimated_mut(&mut estimate, &name, &format!("--bounds {text}"))?;
         (target.min, target.max) = (min, max);
     }
-    Ok(Problem {
+    for text in &args.prior {
+        let (name, prior) = prior(text)?;
+        estimated_mut(&mut estimate, &name, &format!("--prior {text}"))?.prior = Some(prior);
+    }
+    for name in &args.log {
+        let name = parameter_name(name).ok_or_else(|| Failure::input_text(format!("--log {name}: expected a parameter's name")))?;
+        estimated_mut(&mut estimate, &name, &format!("--log {name}"))?.transform = Transform::Log;
+    }
+    let mut problem = Problem {
         model: input::read_model(&args.model)?,
         estimate,
         assumed: input::bindings(&args.set)?,
@@ -94,10 +113,31 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
         weighting: match args.weighting {
             WeightingArgument::Auto => Weighting::Auto,
             WeightingArgument::Residual => Weighting::Residual,
+            WeightingArgument::Replicates => Weighting::Replicates,
             WeightingArgument::None => Weighting::None,
         },
         confidence: args.confidence,
-    })
+        method: args.method.method()?,
+    };
+    for text in &args.tie {
+        let form = || Failure::input_text(format!("--tie {text}: expected NAME=EXPRESSION, as in d2=2*$d1"));
+        let (name, expression) = text.split_once('=').ok_or_else(form)?;
+        problem.tie(&parameter_name(name).ok_or_else(form)?, expression).map_err(|e| Failure::input(&e))?;
+    }
+    Ok(problem)
+}
+
+fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
+    let missing = || Failure::with_hint(format!("{argument}: {name} is not estimated"), format!("add --estimate {name}"));
+    estimate.iter_mut().find(|e| e.name == name).ok_or_else(missing)
+}
+
+fn prior(text: &str) -> Result<(String, Prior), Failure> {
+    let form = || Failure::input_text(format!("--prior {text}: expected NAME=LEAST,LIKELY,MOST with numbers, as in dbD=0.05,0.1,0.3"));
+    let (name, range) = text.split_once('=').ok_or_else(form)?;
+    let numbers: Vec<f64> = range.split(',').map(|n| finite(n).ok_or_else(form)).collect::<Result<_, _>>()?;
+    let [min, most_likely, max] = numbers[..] else { return Err(form()) };
+    Ok((parameter_name(name).ok_or_else(form)?, Prior { min, most_likely, max }))
 }
 
 fn read_trials(path: &Path) -> Result<Trials, Failure> {
@@ -132,7 +172,7 @@ fn parameter_name(text: &str) -> Option<String> {
     Number::parse(&format!("${name}"))?.parameter().map(str::to_owned)
 }
 
-fn finite(text: &str) -> Option<f64> {
+pub(super) fn finite(text: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().filter(|v| v.is_finite())
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod demo;
 mod extract;
 mod fit;
+mod fit_method;
 mod input;
 mod openapi;
 mod predict;

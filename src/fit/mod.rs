@@ -1,42 +1,36 @@
 //! Fitting: `(Problem, start) → Fit`.
 //!
-//! | file | is |
+//! | folder | is |
 //! |---|---|
-//! | [`trials`], `trials_csv` | measured operating points, in JSON and CSV |
-//! | [`problem`], [`parameter_uses`] | a model, what is estimated, the trials; the checks of it |
-//! | [`solver`] | the solver as a function from parameters to measures; residuals of a problem |
-//! | [`weights`] | what makes measures comparable |
-//! | [`start`] | where the search starts when nobody says |
-//! | [`least_squares`], [`trust_region`], [`svd`], [`finite_difference`] | the engine: bounded Gauss-Newton on any residual function |
-//! | [`inference`], [`distribution`] | rank, covariance, intervals |
-//! | [`run`], `assemble` | the fit: all of it in order |
-//! | [`report`], `report_text` | the result, in JSON and in words |
-//! | [`f_test`], [`compare`] | nested structures against each other |
+//! | [`problem`] | a model, what is estimated, the trials; what is known beforehand; the checks of it |
+//! | [`engine`] | bounded Gauss-Newton on any residual function, and what it stands on |
+//! | [`search`] | weights, start, solver as a residual function; the fit, all of it in order |
+//! | [`inference`] | rank, covariance, intervals, profiles, bootstrap, regions |
+//! | [`diagnosis`] | what the residuals say: of their distribution, of single trials, of the model |
+//! | [`comparison`] | nested structures against each other |
+//! | [`report`] | the result, in JSON and in words |
 
-mod assemble;
-pub mod compare;
-pub(crate) mod digits;
-pub mod distribution;
-pub mod f_test;
-pub mod finite_difference;
+pub mod comparison;
+pub mod diagnosis;
+pub mod engine;
 pub mod inference;
-pub mod least_squares;
-pub mod parameter_uses;
 pub mod problem;
 pub mod report;
-mod report_text;
-pub mod run;
-pub mod solver;
-pub mod start;
-pub mod svd;
-pub mod trials;
-mod trials_csv;
-pub mod trust_region;
-pub mod utilization;
-pub mod weights;
+pub mod search;
 
-pub use compare::{CompareError, Comparison, compare};
-pub use problem::{Estimated, Problem, ProblemError, Weighting};
-pub use report::{Fit, ParameterEstimate, ParameterStatus};
-pub use run::{FitError, FitOptions, Progress, fit, fit_with};
-pub use trials::{Measured, Trial, Trials, TrialsError};
+pub use comparison::{
+    compare::{self, CompareError, Comparison, compare},
+    f_test,
+};
+pub use engine::{finite_difference, least_squares, svd, trust_region};
+pub use inference::distribution;
+pub use problem::{
+    Estimated, Method, Prior, Problem, ProblemError, Transform, Weighting, parameter_uses,
+    trials::{self, Measured, Trial, Trials, TrialsError},
+};
+pub(crate) use report::digits;
+pub use report::{Fit, ParameterEstimate, ParameterStatus, utilization};
+pub use search::{
+    run::{self, FitError, FitOptions, Progress, fit, fit_with},
+    solver, start, weights,
+};

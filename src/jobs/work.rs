@@ -44,6 +44,7 @@ impl Work {
                     assumed: options.assumed,
                     weighting: options.weighting,
                     confidence: options.confidence,
+                    method: options.method,
                 };
                 Ok(Self::Fit { fit, problem: Box::new(problem) })
             }

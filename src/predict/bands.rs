@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     fit::{
         Fit,
-        distribution::t_two_sided,
         inference::sees,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
@@ -201,7 +200,7 @@ impl<'a> Ground<'a> {
             notes.push(format!("{name} is at its bound and taken as known: the bands are too narrow by what is not known of it"));
         }
         let varied = fit.identifiability.free.iter().filter(|name| !is_set(name)).cloned().collect();
-        let quantile = t_two_sided(options.confidence, fit.degrees_of_freedom);
+        let quantile = fit.quantile(options.confidence);
         Ok(Self { fit, options, base, varied, quantile, notes })
     }
 

@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use super::{FitId, JobId, ModelId, Page, PageRequest, Store, StoreError, SystemId, Timestamp, TrialsId, database::decode, jobs};
 use crate::{
     fit::{
-        problem::{Estimated, Weighting},
+        problem::{Estimated, Method, Weighting},
         report::Fit as Report,
     },
     model::Bindings,
@@ -24,6 +24,9 @@ pub struct Options {
     pub weighting: Weighting,
     /// Level of intervals and tests, in (0, 1).
     pub confidence: f64,
+    /// What else is asked: loss, starts, profiles, resampling.
+    #[serde(default, skip_serializing_if = "Method::is_default")]
+    pub method: Method,
 }
 
 /// A fit to be stored.

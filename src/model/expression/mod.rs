@@ -275,6 +275,7 @@ impl Expression {
             ("sin", [a]) => a.sin(),
             ("cos", [a]) => a.cos(),
             ("tan", [a]) => a.tan(),
+            ("atan", [a]) => a.atan(),
             ("pow", [a, b]) => return self.power(*a, *b),
             ("min", [first, rest @ ..]) => rest.iter().fold(*first, |m, a| if a.re() < m.re() { *a } else { m }),
             ("max", [first, rest @ ..]) => rest.iter().fold(*first, |m, a| if a.re() > m.re() { *a } else { m }),

@@ -36,6 +36,7 @@ fn expressions_have_the_values_of_the_grammar() {
         ("0 ** 0", 1.0),
         ("floor(2.7) + ceil(2.2) + round(2.5)", 8.0),
         ("sqrt(16) + exp(0) + log10(100) + ln(1)", 7.0),
+        ("4 * atan(1)", std::f64::consts::PI),
         ("@infinity", f64::INFINITY),
     ] {
         assert_eq!(value(text), Ok(expected), "{text}");

@@ -200,10 +200,7 @@ fn wrong_problems_are_refused_with_the_name() {
             "estimated parameter \"dd\" is not used in the model (it uses $users, $think, $d1, $d2, $d3)",
         ),
         (&|p| p.estimate[1].name = "d1".into(), "parameter \"d1\" is to be estimated twice"),
-        (
-            &|p| p.estimate[1].name = "users".into(),
-            "parameter \"users\" is a number of servers, threads or copies: give it a value, and compare fits with several",
-        ),
+        (&|p| p.estimate[1].name = "users".into(), "parameter \"users\" is both estimated and controlled by the trials: it can be one"),
         (&|p| p.estimate[1].name = "think".into(), "parameter \"think\" is both estimated and controlled by the trials: it can be one"),
         (&|p| p.assumed.set("d1", 1.0), "parameter \"d1\" is both estimated and given a value: it can be one"),
         (&|p| p.assumed.set("think", 1.0), "parameter \"think\" is both given a value and controlled by the trials: it can be one"),

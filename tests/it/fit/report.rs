@@ -74,6 +74,10 @@ fn words_for_people() {
         residence_time(q2)    10        0.1042     1.75 %  its own residual variance
         residence_time(q3)    10         0.199    1.674 %  its own residual variance
         throughput(Users)     10      0.003267    1.773 %  its own residual variance
+        AIC -118.184, AICc -114.684, BIC -106.362 (7 parameters, those of the errors among them)
+        against no model: F(3, 37) = 36722, p = 2.666e-64
+        normal residuals: W = 0.9624, p = 0.2017
+        all at once at 95 %: d1 1.98102 .. 2.03333, d2 2.98154 .. 3.03305, d3 3.98497 .. 4.04715
         ");
         insta::assert_snapshot!(committed().to_line(), @"d1 = 2.00718 ± 0.02119, d2 = 3.00730 ± 0.02087, d3 = 4.01606 ± 0.02519");
     });

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use layerfit::{
-    fit::{Estimated, Fit, FitError, FitOptions, Measured, Problem, Trial, Trials, Weighting, fit},
+    fit::{Estimated, Fit, FitError, FitOptions, Measured, Method, Problem, Trial, Trials, Weighting, fit},
     model::{
         Activity, Bindings, Call, CallKind, Entry, Measure, Model, Number, Phase, Processor, ProcessorScheduling, Task, TaskScheduling,
     },
@@ -76,7 +76,7 @@ pub fn trials(think: f64, relative_error: f64, seed: u64) -> Trials {
     };
     let trial = |(n, row): (i32, &Vec<f64>)| {
         let controlled = [("users", f64::from(n)), ("think", think)].into_iter().collect();
-        Trial { id: n.to_string(), duration: None, controlled, measured: measured(row) }
+        Trial { id: n.to_string(), duration: None, controlled, measured: measured(row), covariances: Vec::new() }
     };
     let trials = (1..=10).zip(&exact).map(trial).collect();
     Trials { measures: measures(), trials }
@@ -91,6 +91,7 @@ pub fn problem(trials: Trials) -> Problem {
         trials,
         weighting: Weighting::Auto,
         confidence: 0.95,
+        method: Method::default(),
     }
 }
 

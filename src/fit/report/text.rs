@@ -3,12 +3,16 @@
 use std::fmt::{self, Write as _};
 
 use super::{
+    Fit, ParameterEstimate,
     assemble::stop_in_words,
-    compare::Comparison,
     digits::{four_digits, six_digits},
-    f_test::{DofRule, Preferred},
-    report::{Fit, ParameterEstimate},
-    weights::WeightSource,
+};
+use crate::fit::{
+    comparison::{
+        compare::Comparison,
+        f_test::{DofRule, Preferred},
+    },
+    search::weights::WeightSource,
 };
 
 impl Fit {
@@ -19,6 +23,9 @@ impl Fit {
         let _ = self.write_parameters(&mut text);
         let _ = self.write_whole(&mut text);
         let _ = self.write_measures(&mut text);
+        let _ = self.write_tests(&mut text);
+        let _ = self.write_knowledge(&mut text);
+        let _ = self.write_resampling(&mut text);
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -92,6 +99,79 @@ impl Fit {
         Ok(())
     }
 
+    fn write_tests(&self, text: &mut String) -> fmt::Result {
+        let d = &self.diagnosis;
+        if let Some(i) = &self.information {
+            let aicc = i.aicc.map_or("none".into(), six_digits);
+            let (aic, bic) = (six_digits(i.aic), six_digits(i.bic));
+            writeln!(text, "AIC {aic}, AICc {aicc}, BIC {bic} ({} parameters, those of the errors among them)", i.n_parameters)?;
+        }
+        if let Some(test) = &d.overall {
+            let (n, dof) = (self.parameters.len(), self.degrees_of_freedom);
+            writeln!(text, "against no model: F({n}, {dof}) = {}, p = {}", four_digits(test.statistic), four_digits(test.p_value))?;
+        }
+        if let Some(l) = &d.lack_of_fit {
+            let f = four_digits(l.f);
+            writeln!(text, "misfit against replicates: F({}, {}) = {f}, p = {}", l.misfit_dof, l.pure_error_dof, four_digits(l.p_value))?;
+        }
+        if let Some(test) = &d.error_scale {
+            writeln!(text, "misfit against known errors: chi-square {}, p = {}", four_digits(test.statistic), four_digits(test.p_value))?;
+        }
+        if let Some(test) = &d.normality {
+            writeln!(text, "normal residuals: W = {}, p = {}", four_digits(test.statistic), four_digits(test.p_value))?;
+        }
+        Ok(())
+    }
+
+    /// Ties, priors, joint box.
+    fn write_knowledge(&self, text: &mut String) -> fmt::Result {
+        let interval = |low: Option<f64>, high: Option<f64>| match (low, high) {
+            (Some(low), Some(high)) => format!("{} .. {}", six_digits(low), six_digits(high)),
+            _ => "no interval".into(),
+        };
+        for (name, d) in &self.derived {
+            let error = d.std_error.map_or("none".into(), four_digits);
+            writeln!(text, "tied: {name} = {}, std error {error}, {}", six_digits(d.estimate), interval(d.lower, d.upper))?;
+        }
+        for (name, p) in &self.priors {
+            let alone = p.data_alone.map_or("the data alone do not determine it".into(), |a| {
+                let error = a.std_error.map_or(String::new(), |s| format!(" ± {}", four_digits(s)));
+                format!("the data alone say {}{error}", six_digits(a.estimate))
+            });
+            let share = p.share.map_or("all".into(), |s| format!("{} %", four_digits(100.0 * s)));
+            let [low, likely, high] = <[f64; 3]>::from(p.prior);
+            writeln!(text, "prior: {name} in [{low}, {likely}, {high}]: {share} of what is known of it; {alone}")?;
+        }
+        if let Some(joint) = self.joint.as_ref().filter(|j| j.parameters.len() > 1) {
+            let sides: Vec<String> =
+                joint.sidak.iter().map(|(n, l)| format!("{n} {} .. {}", six_digits(l.lower), six_digits(l.upper))).collect();
+            writeln!(text, "all at once at {} %: {}", four_digits(100.0 * joint.confidence), sides.join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn write_resampling(&self, text: &mut String) -> fmt::Result {
+        if let Some(b) = &self.bootstrap {
+            for (name, e) in &b.parameters {
+                let range = format!("{} .. {}", six_digits(e.lower), six_digits(e.upper));
+                writeln!(
+                    text,
+                    "resampled {} times: {name} bias {}, std error {}, {range}",
+                    b.n,
+                    four_digits(e.bias),
+                    four_digits(e.std_error)
+                )?;
+            }
+        }
+        if let Some(out) = &self.diagnosis.leave_one_out {
+            writeln!(text, "each trial predicted from the others: weighted sum of squares {}", six_digits(out.sum_of_squares))?;
+            for (measure, rms) in &out.rms_errors {
+                writeln!(text, "  {measure}: rms error {}", four_digits(*rms))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The fit in one line: `d1 = 2.01 ± 0.04, d2 = …`.
     pub fn to_line(&self) -> String {
         let half_width = |p: &ParameterEstimate| match p.upper {
@@ -110,6 +190,8 @@ fn source_in_words(source: WeightSource) -> &'static str {
         WeightSource::ResidualVariance => "its own residual variance",
         WeightSource::SharedResidualVariance => "a relative residual variance shared by measures with few values",
         WeightSource::Unit => "nothing (all weights 1)",
+        WeightSource::Covariances => "covariances within each trial",
+        WeightSource::Replicates => "the covariance of replicates",
     }
 }
 

@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{f_quantile, f_upper_tail};
+use crate::fit::inference::distribution::{f_quantile, f_upper_tail};
 
 /// Relative excess of `E2` over `E1` that two imperfect minimisations may leave.
 const MINIMISATION_TOLERANCE: f64 = 1e-8;

@@ -6,6 +6,7 @@
 //! | a measure, `throughput(User)` | measured values; empty is missing |
 //! | `stderr(MEASURE)` | standard errors of that measure, > 0 |
 //! | `weight(MEASURE)` | weights of that measure in the sum of squares, ≥ 0 |
+//! | `covariance(MEASURE;MEASURE)` | covariances of the errors of two measures in one trial; variances where both are one |
 //! | `trial` | ids; without it, row numbers from 1 |
 //! | `duration` | how long the trial was measured, > 0 |
 //!
@@ -13,7 +14,7 @@
 
 use csv::StringRecord;
 
-use super::trials::{FINITE, Measured, NOT_NEGATIVE, POSITIVE, Trial, Trials, TrialsError, is_parameter_name};
+use super::trials::{ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, Trial, Trials, TrialsError, is_parameter_name};
 use crate::model::Measure;
 
 /// What a column holds; positions are those of the measure among the measures.
@@ -25,6 +26,7 @@ enum Column {
     Value(usize),
     StandardError(usize),
     Weight(usize),
+    Covariance(usize, usize),
 }
 
 #[derive(Debug)]
@@ -81,6 +83,15 @@ impl Trials {
                 columns.push((format!("weight({measure})"), Column::Weight(index)));
             }
         }
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for c in self.trials.iter().flat_map(|t| &t.covariances) {
+            if !pairs.contains(&(c.first, c.second)) && !pairs.contains(&(c.second, c.first)) {
+                pairs.push((c.first, c.second));
+            }
+        }
+        for (i, j) in pairs {
+            columns.push((format!("covariance({};{})", self.measures[i], self.measures[j]), Column::Covariance(i, j)));
+        }
         let header: Vec<String> = columns.iter().map(|(cell, _)| quoted(cell)).collect();
         let row = |t: &Trial| columns.iter().map(|(_, column)| quoted(&column.cell(t))).collect::<Vec<_>>().join(",");
         std::iter::once(header.join(",")).chain(self.trials.iter().map(row)).fold(String::new(), |text, line| text + &line + "\n")
@@ -96,7 +107,7 @@ impl Header {
             }
         }
         let mut measures: Vec<Measure> = Vec::new();
-        for cell in cells.iter().filter(|cell| companion(cell).is_none()) {
+        for cell in cells.iter().filter(|cell| companion(cell).is_none() && pair(cell).is_none()) {
             if let Ok(measure) = cell.parse::<Measure>() {
                 measures.push(measure);
             }
@@ -140,6 +151,9 @@ impl Header {
                 }
                 Column::StandardError(index) => companions.push((*index, header, number(POSITIVE, |v| v > 0.0)?, true)),
                 Column::Weight(index) => companions.push((*index, header, number(NOT_NEGATIVE, |v| v >= 0.0)?, false)),
+                Column::Covariance(first, second) => {
+                    trial.covariances.push(ErrorCovariance { first: *first, second: *second, value: number(FINITE, f64::is_finite)? });
+                }
             }
         }
         for (index, header, value, is_standard_error) in companions {
@@ -167,6 +181,10 @@ impl Column {
             Self::Value(index) => number(measured(index).map(|m| m.value)),
             Self::StandardError(index) => number(measured(index).and_then(|m| m.std_error)),
             Self::Weight(index) => number(measured(index).and_then(|m| m.weight)),
+            Self::Covariance(i, j) => {
+                let is_it = |c: &&ErrorCovariance| (c.first, c.second) == (*i, *j) || (c.second, c.first) == (*i, *j);
+                number(trial.covariances.iter().find(is_it).map(|c| c.value))
+            }
         }
     }
 }
@@ -176,6 +194,12 @@ fn companion(cell: &str) -> Option<(&str, &str)> {
     let (kind, rest) = cell.split_once('(')?;
     let kind = kind.trim();
     matches!(kind, "stderr" | "weight").then(|| (kind, rest.strip_suffix(')').unwrap_or(rest)))
+}
+
+/// The two inside `covariance(...;...)`.
+fn pair(cell: &str) -> Option<(&str, &str)> {
+    let inside = cell.strip_prefix("covariance")?.trim().strip_prefix('(')?.strip_suffix(')')?;
+    inside.split_once(';').map(|(one, other)| (one.trim(), other.trim()))
 }
 
 fn column(cell: &str, position: usize, measures: &[Measure]) -> Result<Column, TrialsError> {
@@ -190,8 +214,16 @@ fn column(cell: &str, position: usize, measures: &[Measure]) -> Result<Column, T
         "duration" => return Ok(Column::Duration),
         _ => {}
     }
-    let (kind, text) = companion(cell).map_or((None, cell), |(kind, inside)| (Some(kind), inside));
     let header_error = |source| TrialsError::Header { cell: cell.to_owned(), column: position, source };
+    if let Some((one, other)) = pair(cell) {
+        let index = |text: &str| {
+            let measure: Measure = text.parse().map_err(header_error)?;
+            let found = measures.iter().position(|m| *m == measure);
+            found.ok_or_else(|| TrialsError::Companionless { cell: cell.to_owned(), measure })
+        };
+        return Ok(Column::Covariance(index(one)?, index(other)?));
+    }
+    let (kind, text) = companion(cell).map_or((None, cell), |(kind, inside)| (Some(kind), inside));
     let measure: Measure = text.parse().map_err(header_error)?;
     let index = measures.iter().position(|m| *m == measure);
     match (kind, index) {

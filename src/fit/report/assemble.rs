@@ -4,47 +4,68 @@ use indexmap::IndexMap;
 use nalgebra::DMatrix;
 
 use super::{
+    Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport,
     digits::four_digits,
-    distribution::t_two_sided,
-    inference::{Identification, direction_in_words, identify},
-    least_squares::{Minimum, StopReason},
-    problem::Problem,
-    report::{Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport},
-    solver::TrialPredictions,
-    start::StartOrigin,
+    extras::{Scales, scales},
     utilization::{measured_resource, utilizations},
-    weights::Weights,
 };
-use crate::model::{Bindings, Measure};
+use crate::{
+    fit::{
+        diagnosis::Diagnosis,
+        engine::least_squares::{Minimum, StopReason},
+        inference::{
+            Identification, direction_in_words,
+            distribution::{normal_two_sided, t_two_sided},
+            identify,
+            regions::{Estimate, Limits, joint_region},
+        },
+        problem::{ErrorScale, Problem, Transform, trials::Trial},
+        search::{
+            multistart::StartsReport,
+            solver::TrialPredictions,
+            start::StartOrigin,
+            weights::{WeightSource, Weights},
+            whole::WholeNumber,
+        },
+    },
+    model::{Bindings, Measure},
+};
 
 /// Relative size of residuals below which they are rounding of the model.
 const PERFECT: f64 = 1e-9;
+
+/// Utilization per server above which a solution breaks capacity: 1, with the tolerance of a fixed point.
+const CAPACITY: f64 = 1.005;
 
 /// Correlation above which two parameters are named together.
 const HIGH_CORRELATION: f64 = 0.95;
 
 /// Everything known at the end of a search.
-pub(super) struct Ending<'a> {
-    pub(super) minimum: &'a Minimum,
-    pub(super) weights: &'a Weights,
-    pub(super) solved: &'a TrialPredictions,
-    pub(super) start: &'a [f64],
-    pub(super) origins: &'a [StartOrigin],
-    pub(super) rounds: usize,
-    pub(super) settled: bool,
-    pub(super) iterations: usize,
-    pub(super) evaluations: usize,
-    pub(super) rank_tolerance: f64,
-    pub(super) notes: Vec<String>,
+pub(crate) struct Ending<'a> {
+    pub(crate) minimum: &'a Minimum,
+    pub(crate) weights: &'a Weights,
+    pub(crate) solved: &'a TrialPredictions,
+    pub(crate) start: &'a [f64],
+    pub(crate) origins: &'a [StartOrigin],
+    pub(crate) rounds: usize,
+    pub(crate) settled: bool,
+    pub(crate) iterations: usize,
+    pub(crate) evaluations: usize,
+    pub(crate) rank_tolerance: f64,
+    pub(crate) whole: Vec<WholeNumber>,
+    pub(crate) starts: Option<StartsReport>,
+    pub(crate) notes: Vec<String>,
 }
 
-/// The report of `problem` fitted to `ending`.
-pub(super) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
+/// The report of `problem` fitted to `ending`, without what is made from it ([`super::extras`]).
+pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
     let minimum = ending.minimum;
-    let n_observations = ending.weights.observations.len();
-    let degrees_of_freedom = n_observations.saturating_sub(problem.estimate.len());
-    let mean_square_error = (degrees_of_freedom > 0).then(|| minimum.sum_of_squares / as_f64(degrees_of_freedom));
-    let inference = Inference::new(problem, ending, mean_square_error, degrees_of_freedom);
+    let n_residuals = ending.weights.n_residuals();
+    let degrees_of_freedom = n_residuals.saturating_sub(problem.estimate.len());
+    let sum_of_squares = minimum.residuals.rows(0, n_residuals).norm_squared();
+    let mean_square_error = (degrees_of_freedom > 0).then(|| sum_of_squares / as_f64(degrees_of_freedom));
+    let scales = scales(problem, ending.weights, minimum, mean_square_error);
+    let inference = Inference::new(problem, ending, &scales, degrees_of_freedom);
     let parameters = inference.parameters();
     let (covariance, correlation) = inference.matrices(&parameters);
     let mut fit = Fit {
@@ -53,20 +74,30 @@ pub(super) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
         covariance,
         correlation,
         identifiability: inference.identifiability(),
+        joint: inference.joint(),
         parameters,
-        sum_of_squares: minimum.sum_of_squares,
+        sum_of_squares,
         degrees_of_freedom,
         mean_square_error,
-        n_observations,
+        error_scale: if scales.is_known { ErrorScale::Known } else { ErrorScale::Estimated },
+        n_observations: ending.weights.observations.len(),
         confidence: problem.confidence,
         interval_method: IntervalMethod::Wald,
         iterations: ending.iterations,
         evaluations: ending.evaluations,
         relative_offset: minimum.relative_offset,
-        weighting: weighting_report(problem, ending, mean_square_error),
+        weighting: weighting_report(problem, ending, &scales),
         residuals: residuals(problem, ending.solved),
         predicted: predicted(problem, ending.solved),
         largest_utilizations: largest_utilizations(problem, ending),
+        information: None,
+        derived: IndexMap::new(),
+        priors: IndexMap::new(),
+        whole_numbers: ending.whole.clone(),
+        starts: ending.starts.clone(),
+        profiles: IndexMap::new(),
+        bootstrap: None,
+        diagnosis: Diagnosis::default(),
         notes: Vec::new(),
         problem: problem.clone(),
     };
@@ -87,27 +118,32 @@ struct Inference<'a> {
     free: Vec<usize>,
     names: Vec<String>,
     found: Identification,
-    mean_square_error: Option<f64>,
-    /// Quantile of Student's t; absent without degrees of freedom.
+    /// Factor of `(JᵀJ)⁻¹` in the covariance; absent without degrees of freedom.
+    scale: Option<f64>,
+    /// Degrees of freedom of the intervals; absent where the errors are known.
+    interval_dof: Option<usize>,
+    /// Quantile of Student's t, or of the normal distribution; absent without degrees of freedom.
     quantile: Option<f64>,
 }
 
 impl<'a> Inference<'a> {
-    fn new(problem: &'a Problem, ending: &'a Ending<'a>, mean_square_error: Option<f64>, dof: usize) -> Self {
+    fn new(problem: &'a Problem, ending: &'a Ending<'a>, scales: &Scales, dof: usize) -> Self {
         let bounds = problem.bounds();
-        let (x, jacobian) = (&ending.minimum.x, &ending.minimum.jacobian);
+        let (x, jacobian) = (&ending.minimum.x, &plain_jacobian(ending.weights, ending.minimum));
         let at_bound = |j: usize| (x[j] == bounds[j].0 || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
         let found = identify(&jacobian.select_columns(&free), ending.rank_tolerance);
-        Self { problem, ending, bounds, free, names, found, mean_square_error, quantile: t_two_sided(problem.confidence, dof) }
+        let interval_dof = (!scales.is_known).then_some(dof);
+        let quantile = interval_dof.map_or_else(|| normal_two_sided(problem.confidence), |d| t_two_sided(problem.confidence, d));
+        Self { problem, ending, bounds, free, names, found, scale: scales.covariance, interval_dof, quantile }
     }
 
     /// Why no parameter has an interval, if none has.
     fn nothing(&self) -> Option<(ParameterStatus, String)> {
         match self.ending.minimum.stop {
             stop if !stop.converged() => Some((ParameterStatus::NotConverged, stop_in_words(stop).into())),
-            _ if self.mean_square_error.is_none() => Some((
+            _ if self.scale.is_none() => Some((
                 ParameterStatus::NoDegreesOfFreedom,
                 "as many parameters as measurements: nothing is left to estimate the error".into(),
             )),
@@ -124,19 +160,24 @@ impl<'a> Inference<'a> {
         let (min, max) = self.bounds[j];
         let (status, mut explanation) = self.status(j);
         let position = self.free.iter().position(|&f| f == j).filter(|_| status == ParameterStatus::Free);
-        let std_error = position.and_then(|k| Some((self.found.unscaled_covariance[(k, k)] * self.mean_square_error?).sqrt()));
-        let half_width = std_error.and_then(|s| Some(s * self.quantile?));
-        if let Some(h) = half_width.filter(|h| estimate - h < min) {
+        let std_error = position.and_then(|k| Some((self.found.unscaled_covariance[(k, k)] * self.scale?).sqrt()));
+        let transform = self.problem.estimate[j].transform;
+        let limits = std_error.and_then(|s| Some(Limits::around(estimate, s, self.quantile?, transform)));
+        if let Some(l) = limits.filter(|l| l.lower < min) {
             explanation = Some(format!(
                 "the interval (half-width {}) reaches below the bound {min}: the data do not show that the parameter is needed",
-                four_digits(h)
+                four_digits(estimate - l.lower)
             ));
+        }
+        if let (Some(whole), Some(l)) = (self.ending.whole.iter().find(|w| w.parameter == self.problem.estimate[j].name), limits) {
+            explanation = Some(whole_in_words(whole, l, explanation.as_deref()));
         }
         ParameterEstimate {
             estimate,
             std_error,
-            lower: half_width.map(|h| estimate - h),
-            upper: half_width.map(|h| estimate + h),
+            lower: limits.map(|l| l.lower),
+            upper: limits.map(|l| l.upper),
+            interval_method: limits.map(|_| if transform == Transform::Log { IntervalMethod::WaldLog } else { IntervalMethod::Wald }),
             start: self.ending.start[j],
             start_from: self.ending.origins[j],
             min: Some(min).filter(|b| b.is_finite()),
@@ -175,22 +216,42 @@ impl<'a> Inference<'a> {
     fn matrices(&self, parameters: &IndexMap<String, ParameterEstimate>) -> (OptionalMatrix, OptionalMatrix) {
         let position = |j: usize| self.free.iter().position(|&f| f == j).filter(|_| parameters[j].std_error.is_some());
         let n = parameters.len();
-        let Some(mse) = self.mean_square_error.filter(|_| (0..n).any(|j| position(j).is_some())) else { return (None, None) };
+        let Some(scale) = self.scale.filter(|_| (0..n).any(|j| position(j).is_some())) else { return (None, None) };
         let unscaled = &self.found.unscaled_covariance;
         let matrix = |entry: &dyn Fn(usize, usize) -> f64| -> OptionalMatrix {
             let row = |i: usize| (0..n).map(|j| Some(entry(position(i)?, position(j)?))).collect();
             Some((0..n).map(row).collect())
         };
-        let covariance = matrix(&|a, b| mse * unscaled[(a, b)]);
+        let covariance = matrix(&|a, b| scale * unscaled[(a, b)]);
         let correlation = matrix(&|a, b| unscaled[(a, b)] / (unscaled[(a, a)] * unscaled[(b, b)]).sqrt());
         (covariance, correlation)
+    }
+
+    /// Joint regions of the parameters that have an interval.
+    fn joint(&self) -> Option<super::JointRegion> {
+        let usable: Vec<usize> = (0..self.free.len()).filter(|&k| self.found.is_estimable(k)).collect();
+        if self.nothing().is_some() {
+            return None;
+        }
+        let unscaled = &self.found.unscaled_covariance;
+        let estimate = |&k: &usize| {
+            let e = &self.problem.estimate[self.free[k]];
+            let std_error = (unscaled[(k, k)] * self.scale?).sqrt();
+            Some(Estimate { name: e.name.clone(), value: self.ending.minimum.x[self.free[k]], std_error, transform: e.transform })
+        };
+        let estimates: Vec<Estimate> = usable.iter().filter_map(estimate).collect();
+        let correlation = DMatrix::from_fn(usable.len(), usable.len(), |a, b| {
+            let (a, b) = (usable[a], usable[b]);
+            unscaled[(a, b)] / (unscaled[(a, a)] * unscaled[(b, b)]).sqrt()
+        });
+        joint_region(&estimates, &correlation, self.interval_dof, self.problem.confidence)
     }
 
     fn identifiability(&self) -> Identifiability {
         let found = &self.found;
         let words = |direction: &[f64]| direction_in_words(direction, &self.names, &found.scale);
         let nothing = self.nothing();
-        let covariance = self.mean_square_error.filter(|_| nothing.is_none()).map(|mse| rows(&(mse * &found.unscaled_covariance)));
+        let covariance = self.scale.filter(|_| nothing.is_none()).map(|scale| rows(&(scale * &found.unscaled_covariance)));
         Identifiability {
             rank: found.rank,
             free: self.names.clone(),
@@ -204,6 +265,32 @@ impl<'a> Inference<'a> {
             no_covariance: nothing.map(|(_, text)| text),
         }
     }
+}
+
+/// The weighted Jacobian without the factors of a loss.
+fn plain_jacobian(weights: &Weights, minimum: &Minimum) -> DMatrix<f64> {
+    let mut jacobian = minimum.jacobian.clone();
+    jacobian.row_iter_mut().zip(&weights.factors).for_each(|(mut row, factor)| row /= *factor);
+    jacobian
+}
+
+fn whole_in_words(whole: &WholeNumber, limits: Limits, also: Option<&str>) -> String {
+    let at = |offset: f64| whole.tried.iter().find(|(v, _)| *v == whole.value + offset).map(|(_, e)| four_digits(*e));
+    let side = |offset: f64| at(offset).map(|e| format!("{} with {}", e, whole.value + offset));
+    let beside: Vec<String> = [side(-1.0), side(1.0)].into_iter().flatten().collect();
+    let settled = limits.upper - whole.value < 1.0;
+    let mut text = format!(
+        "a whole number: the sum of squares is {} here{}{}; {}",
+        at(0.0).unwrap_or_default(),
+        if beside.is_empty() { "" } else { ", " },
+        beside.join(" and "),
+        if settled { "its neighbours are excluded" } else { "its neighbours are not excluded" }
+    );
+    if let Some(also) = also {
+        text.push_str("; ");
+        text.push_str(also);
+    }
+    text
 }
 
 type OptionalMatrix = Option<Vec<Vec<Option<f64>>>>;
@@ -228,7 +315,7 @@ pub(super) fn stop_in_words(stop: StopReason) -> &'static str {
 
 fn residuals(problem: &Problem, solved: &TrialPredictions) -> Vec<IndexMap<Measure, Option<f64>>> {
     let trials = problem.trials.trials.iter().zip(&solved.values);
-    let row = |(trial, values): (&super::trials::Trial, &Vec<f64>)| {
+    let row = |(trial, values): (&Trial, &Vec<f64>)| {
         let cells = problem.trials.measures.iter().zip(&trial.measured).zip(values);
         cells.map(|((measure, cell), value)| (measure.clone(), cell.map(|m| m.value - value))).collect()
     };
@@ -240,7 +327,7 @@ fn predicted(problem: &Problem, solved: &TrialPredictions) -> Vec<IndexMap<Measu
     solved.values.iter().map(row).collect()
 }
 
-fn weighting_report(problem: &Problem, ending: &Ending<'_>, mse: Option<f64>) -> WeightingReport {
+fn weighting_report(problem: &Problem, ending: &Ending<'_>, scales: &Scales) -> WeightingReport {
     let weights = ending.weights;
     let measures = problem.trials.measures.iter().enumerate().map(|(k, measure)| {
         let (n, squares) = weights
@@ -254,11 +341,16 @@ fn weighting_report(problem: &Problem, ending: &Ending<'_>, mse: Option<f64>) ->
             weighted_by: weights.sources[k],
             rms_residual,
             relative_residual: (n > 0).then(|| rms_residual / weights.sizes[k]),
-            deviation: mse.filter(|_| n > 0).map(|mse| mse.sqrt() * weights.deviations[k]),
+            deviation: scales.error.filter(|_| n > 0).map(|variance| variance.sqrt() * weights.deviations[k]),
         };
         (measure.clone(), report)
     });
-    WeightingReport { rounds: ending.rounds, settled: ending.settled, scaled_by_mean_square_error: true, measures: measures.collect() }
+    WeightingReport {
+        rounds: ending.rounds,
+        settled: ending.settled,
+        scaled_by_mean_square_error: !scales.is_known,
+        measures: measures.collect(),
+    }
 }
 
 /// Values of all parameters in trial `trial_idx` at the solution.
@@ -296,10 +388,38 @@ fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
     if fit.weighting.measures.values().all(|m| m.relative_residual.is_none_or(|r| r < PERFECT)) {
         notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into());
     }
+    notes.extend(taken_as_independent(ending.weights));
+    notes.extend(beyond_capacity(&fit.problem, ending));
     notes.extend(negative_values(fit));
     notes.extend(high_correlations(fit));
     notes.extend(diagnostics(ending));
     notes
+}
+
+/// That standard errors without covariances leave out what measures of one trial have in common.
+fn taken_as_independent(weights: &Weights) -> Option<String> {
+    let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
+    (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
+        "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
+         cover less often than they say. Give covariances within the trials, or replicates"
+            .to_owned()
+    })
+}
+
+/// Resources that the fitted model has busier than they can be: its solution, and so the estimates, cannot be trusted.
+fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
+    let mut worst: IndexMap<String, f64> = IndexMap::new();
+    for (trial_idx, solution) in ending.solved.solutions.iter().enumerate() {
+        let values = bindings(problem, &ending.minimum.x, trial_idx);
+        for (resource, share) in utilizations(&problem.model, &values, solution).into_iter().filter(|(_, u)| *u > CAPACITY) {
+            let entry = worst.entry(resource).or_insert(share);
+            *entry = entry.max(share);
+        }
+    }
+    let words = |(resource, share): (String, f64)| {
+        format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
+    };
+    worst.into_iter().map(words).collect()
 }
 
 fn negative_values(fit: &Fit) -> Vec<String> {

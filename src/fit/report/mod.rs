@@ -1,10 +1,38 @@
 //! The result of a fit: everything that a reader, a comparison or a prediction needs.
 
+//!
+//! | file | is |
+//! |---|---|
+//! | `mod.rs` | the result |
+//! | `assemble`, `extras` | how it is made from the end of a search |
+//! | `text` | the result in words |
+//! | [`utilization`] | how busy each resource is |
+
+pub(crate) mod assemble;
+pub(crate) mod digits;
+pub(crate) mod extras;
+mod text;
+pub mod utilization;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::{least_squares::StopReason, problem::Problem, start::StartOrigin, weights::WeightSource};
-use crate::model::Measure;
+pub use crate::fit::inference::regions::JointRegion;
+use crate::{
+    fit::{
+        diagnosis::Diagnosis,
+        engine::least_squares::StopReason,
+        inference::{
+            bootstrap::BootstrapReport,
+            distribution::{normal_two_sided, t_two_sided},
+            information::Information,
+            profile::Profile,
+        },
+        problem::{ErrorScale, Prior, Problem, ProblemError},
+        search::{multistart::StartsReport, start::StartOrigin, weights::WeightSource, whole::WholeNumber},
+    },
+    model::Measure,
+};
 
 /// The result of a fit. It holds the whole problem, so that it can be stored and predicted from by itself; no number in
 /// it is NaN or infinite: what does not exist is absent, with the reason beside it.
@@ -22,6 +50,9 @@ pub struct Fit {
     pub degrees_of_freedom: usize,
     /// `E / degrees_of_freedom`, the fitted scale of the error variances; absent without degrees of freedom.
     pub mean_square_error: Option<f64>,
+    /// Whether the scale of the errors is estimated by `mean_square_error` or taken as known, 1.
+    #[serde(default)]
+    pub error_scale: ErrorScale,
     /// Measured values that count.
     pub n_observations: usize,
     /// Level of all intervals, in (0, 1).
@@ -35,6 +66,9 @@ pub struct Fit {
     pub correlation: Option<Vec<Vec<Option<f64>>>>,
     /// What the data can and cannot tell apart.
     pub identifiability: Identifiability,
+    /// Joint confidence of the parameters that have an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint: Option<JointRegion>,
     /// Steps of the search, over all rounds of weighting.
     pub iterations: usize,
     /// Solutions of all trials, over all rounds of weighting.
@@ -49,6 +83,30 @@ pub struct Fit {
     pub predicted: Vec<IndexMap<Measure, f64>>,
     /// Largest fitted or measured utilization over the trials, per server, by `processor NAME` or `task NAME`.
     pub largest_utilizations: IndexMap<String, f64>,
+    /// Likelihood, AIC, AICc and BIC; absent without a minimum, under a loss that bounds outliers, or at a perfect fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub information: Option<Information>,
+    /// Parameters that the model ties to estimated ones.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub derived: IndexMap<String, DerivedEstimate>,
+    /// What the priors did, by parameter; `sum_of_squares` is the data's alone.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub priors: IndexMap<String, PriorReport>,
+    /// Parameters that are whole numbers, with what their neighbours give.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_numbers: Vec<WholeNumber>,
+    /// Where several starts led.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<StartsReport>,
+    /// Profiles of the sum of squares, by parameter.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub profiles: IndexMap<String, Profile>,
+    /// Refits to resampled data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapReport>,
+    /// What the residuals say.
+    #[serde(default)]
+    pub diagnosis: Diagnosis,
     /// What a reader should know.
     pub notes: Vec<String>,
     /// What was fitted, whole, so that the result stands by itself.
@@ -74,6 +132,9 @@ pub struct ParameterEstimate {
     pub min: Option<f64>,
     /// Upper bound of the search, where there is one.
     pub max: Option<f64>,
+    /// How its interval was made; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_method: Option<IntervalMethod>,
     /// Whether it has an interval, or why not.
     pub status: ParameterStatus,
     /// `status` in words, where there is something to say.
@@ -105,6 +166,47 @@ pub enum ParameterStatus {
 pub enum IntervalMethod {
     /// `estimate ± t · std_error`, from the linear approximation at the minimum.
     Wald,
+    /// The same on the logarithmic scale: a factor up and down.
+    WaldLog,
+    /// Where the profile of the sum of squares rises by what F allows.
+    Profile,
+}
+
+/// A parameter that the model ties to estimated ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DerivedEstimate {
+    /// Its value at the estimates.
+    pub estimate: f64,
+    /// Its standard error, to first order; absent where the data do not determine it.
+    pub std_error: Option<f64>,
+    /// Lower end of its confidence interval.
+    pub lower: Option<f64>,
+    /// Upper end of its confidence interval.
+    pub upper: Option<f64>,
+}
+
+/// What a prior did to an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PriorReport {
+    /// The prior, `[least, most likely, most]`.
+    pub prior: Prior,
+    /// Its standard deviation on the side of the estimate.
+    pub deviation: f64,
+    /// How far the estimate is from the most likely value, in standard deviations of the prior.
+    pub pull: f64,
+    /// Share of what is known of the parameter that comes from the prior, 0 to 1: the variance of the estimate over that of the prior.
+    pub share: Option<f64>,
+    /// What the data say without any prior; absent where they do not determine the parameter.
+    pub data_alone: Option<DataAlone>,
+}
+
+/// An estimate without priors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataAlone {
+    /// The estimate.
+    pub estimate: f64,
+    /// Its standard error.
+    pub std_error: Option<f64>,
 }
 
 /// What the data can and cannot tell apart.
@@ -140,7 +242,7 @@ pub struct WeightingReport {
     pub rounds: usize,
     /// Whether the residual variances settled.
     pub settled: bool,
-    /// Always true: weights count up to a common scale, which the mean square error estimates.
+    /// Whether weights count up to a common scale, which the mean square error estimates.
     pub scaled_by_mean_square_error: bool,
     /// By measure.
     pub measures: IndexMap<Measure, MeasureFit>,
@@ -165,6 +267,15 @@ impl Fit {
     /// The estimates by name, in order.
     pub fn estimates(&self) -> impl Iterator<Item = (&str, f64)> {
         self.parameters.iter().map(|(name, p)| (name.as_str(), p.estimate))
+    }
+
+    /// Half the width of an interval of level `confidence`, in standard errors: a quantile of Student's t, or of the normal
+    /// distribution where the errors are known. `None` without degrees of freedom.
+    pub fn quantile(&self, confidence: f64) -> Option<f64> {
+        match self.error_scale {
+            ErrorScale::Estimated => t_two_sided(confidence, self.degrees_of_freedom),
+            ErrorScale::Known => normal_two_sided(confidence),
+        }
     }
 
     /// Reads a fit that was stored as JSON, and checks that it belongs together.
@@ -197,7 +308,7 @@ pub enum FitFileError {
     Json(String),
     /// Its problem is not one.
     #[error("the problem inside the fit report cannot be used")]
-    Problem(#[from] super::problem::ProblemError),
+    Problem(#[from] ProblemError),
     /// Its parts do not belong together.
     #[error("not a fit report: {0}")]
     Inconsistent(&'static str),

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    least_squares::{ResidualModel, Wanted},
+use crate::fit::{
+    engine::least_squares::{ResidualModel, Wanted},
     problem::Problem,
 };
 

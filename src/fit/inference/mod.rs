@@ -1,4 +1,15 @@
-//! What the data say about the parameters: covariance, intervals, and what they cannot tell.
+//! What the data say about the parameters.
+//!
+//! | file | is |
+//! |---|---|
+//! | `mod.rs` | rank, covariance, what cannot be told apart |
+//! | [`distribution`] | quantiles and tails |
+//! | [`profile`] | intervals and curves from the profile of the sum of squares |
+//! | [`bootstrap`] | intervals from refits to resampled data |
+//! | [`regions`] | joint ellipsoids and boxes |
+//! | [`information`] | likelihood, AIC, AICc, BIC |
+//!
+//! Covariance, intervals, and what they cannot tell.
 //!
 //! At a minimum with weighted Jacobian `J = W^(1/2) H`, `(n_obs, n_free)`, and `mse = E / (n_obs - n)`:
 //!
@@ -21,9 +32,15 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::{
+pub mod bootstrap;
+pub mod distribution;
+pub mod information;
+pub mod profile;
+pub mod regions;
+
+use crate::fit::{
     digits::four_digits,
-    svd::{Svd, svd},
+    engine::svd::{Svd, svd},
 };
 
 /// Share of an unseen direction in a parameter's unit vector above which the parameter is involved in it.

@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub use super::covariance::ErrorCovariance;
 use crate::model::{Bindings, Measure, MeasureError};
 
 /// A set of trials with common columns.
@@ -26,6 +27,9 @@ pub struct Trial {
     pub controlled: Bindings,
     /// Measured values, one for each of [`Trials::measures`].
     pub measured: Vec<Option<Measured>>,
+    /// Covariances between the errors of its measured values, where known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub covariances: Vec<ErrorCovariance>,
 }
 
 /// A measured value.
@@ -153,6 +157,14 @@ pub enum TrialsError {
         /// The measure.
         measure: Measure,
     },
+    /// Covariances that no errors can have.
+    #[error("row {row}: the covariances are not those of any errors (a variance of {least:.2e} in some direction)")]
+    NotACovariance {
+        /// The row.
+        row: usize,
+        /// Smallest variance of a combination of standardised errors, below 0.
+        least: f64,
+    },
     /// A row without any measured value.
     #[error("row {row} (trial \"{id}\"): nothing was measured")]
     NothingMeasured {
@@ -251,11 +263,11 @@ impl Trials {
         if trial.measured.iter().all(Option::is_none) {
             return Err(TrialsError::NothingMeasured { row, id: trial.id.clone() });
         }
-        Ok(())
+        self.check_covariances(row, trial)
     }
 
     /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
-    /// "weight": {...}, "duration"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
+    /// "weight": {...}, "covariance": {"throughput(User)": {"response_time(User)": -0.01}}, "duration"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
     ///
     /// # Errors
     /// [`TrialsError`] naming the trial and the key.
@@ -299,6 +311,9 @@ impl Trials {
             if !weights.is_empty() {
                 object["weight"] = serde_json::json!(weights);
             }
+            for c in &t.covariances {
+                object["covariance"][self.measures[c.first].to_string()][self.measures[c.second].to_string()] = c.value.into();
+            }
             object
         };
         serde_json::json!({ "trials": self.trials.iter().map(trial).collect::<Vec<_>>() })
@@ -329,6 +344,8 @@ struct JsonTrial {
     stderr: IndexMap<Measure, Option<f64>>,
     #[serde(default)]
     weight: IndexMap<Measure, Option<f64>>,
+    #[serde(default)]
+    covariance: IndexMap<Measure, IndexMap<Measure, f64>>,
 }
 
 impl JsonTrial {
@@ -338,6 +355,27 @@ impl JsonTrial {
                 if self.measured.get(measure).copied().flatten().is_none() {
                     return Err(TrialsError::WithoutValue { row, column: format!("{kind}({measure})"), measure: measure.clone() });
                 }
+            }
+        }
+        let mut covariances: Vec<ErrorCovariance> = Vec::new();
+        for (one, other, value) in self.covariance.iter().flat_map(|(one, row)| row.iter().map(move |(other, v)| (one, other, *v))) {
+            let position = |m: &Measure| {
+                let without = || TrialsError::WithoutValue { row, column: format!("covariance({one};{other})"), measure: m.clone() };
+                measures.iter().position(|known| known == m).ok_or_else(without)
+            };
+            let (first, second) = (position(one)?, position(other)?);
+            match covariances.iter().find(|c| (c.second, c.first) == (first, second)) {
+                Some(given) if given.value != value => {
+                    let column = format!("covariance({one};{other})");
+                    return Err(TrialsError::Cell {
+                        row,
+                        column,
+                        cell: value.to_string(),
+                        expected: "the value given for the pair the other way round",
+                    });
+                }
+                Some(_) => {}
+                None => covariances.push(ErrorCovariance { first, second, value }),
             }
         }
         let of = |column: &IndexMap<Measure, Option<f64>>, m: &Measure| column.get(m).copied().flatten();
@@ -356,6 +394,7 @@ impl JsonTrial {
             measured: measures.iter().map(measured).collect(),
             id: self.id.unwrap_or_else(|| row.to_string()),
             duration: self.duration,
+            covariances,
         })
     }
 }

@@ -4,7 +4,7 @@
 //! bisection, because closed approximations lose digits where degrees of freedom are few. Tails are regularised
 //! incomplete beta functions, from `statrs`.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 /// Halvings that take a bracket to the spacing of floating-point numbers.
 const HALVINGS: usize = 120;
@@ -27,6 +27,36 @@ pub fn f_quantile(confidence: f64, numerator_dof: usize, denominator_dof: usize)
 pub fn f_upper_tail(x: f64, numerator_dof: usize, denominator_dof: usize) -> Option<f64> {
     let f = FisherSnedecor::new(as_f64(numerator_dof), as_f64(denominator_dof)).ok()?;
     (x >= 0.0 && x.is_finite()).then(|| f.sf(x))
+}
+
+/// Quantile of the normal distribution: the `q` with `P(|Z| ≤ q) = confidence`. `None` for a `confidence` outside (0, 1).
+pub fn normal_two_sided(confidence: f64) -> Option<f64> {
+    let normal = Normal::new(0.0, 1.0).ok()?;
+    in_unit_interval(confidence).then(|| upper_root(|x| normal.sf(x), (1.0 - confidence) / 2.0))
+}
+
+/// Quantile of chi-square: the `q` with `P(X ≤ q) = confidence`, for `dof` ≥ 1. `None` outside the ranges.
+pub fn chi_square_quantile(confidence: f64, dof: usize) -> Option<f64> {
+    let chi_square = ChiSquared::new(as_f64(dof)).ok()?;
+    in_unit_interval(confidence).then(|| upper_root(|x| chi_square.sf(x), 1.0 - confidence))
+}
+
+/// `P(|Z| > |x|)` of the normal distribution. `None` when `x` is not finite.
+pub fn normal_two_sided_tail(x: f64) -> Option<f64> {
+    let normal = Normal::new(0.0, 1.0).ok()?;
+    x.is_finite().then(|| (2.0 * normal.sf(x.abs())).min(1.0))
+}
+
+/// `P(|T| > |x|)` of Student's t. `None` when `dof` is 0 or `x` is not finite.
+pub fn t_two_sided_tail(x: f64, dof: usize) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, as_f64(dof)).ok()?;
+    x.is_finite().then(|| (2.0 * t.sf(x.abs())).min(1.0))
+}
+
+/// `P(X > x)` of chi-square for `x` ≥ 0. `None` when `dof` is 0 or `x` is negative or not finite.
+pub fn chi_square_upper_tail(x: f64, dof: usize) -> Option<f64> {
+    let chi_square = ChiSquared::new(as_f64(dof)).ok()?;
+    (x >= 0.0 && x.is_finite()).then(|| chi_square.sf(x))
 }
 
 fn in_unit_interval(p: f64) -> bool {
@@ -81,6 +111,15 @@ mod tests {
         check(f_quantile(0.95, 1, 35), 4.1213382003448995);
         check(f_quantile(0.99, 3, 7), 8.451285053079983);
         check(f_upper_tail(2.5, 3, 7), 0.14350945627893932);
+    }
+
+    #[test]
+    fn normal_and_chi_square() {
+        check(normal_two_sided(0.95), 1.959963984540054);
+        check(chi_square_quantile(0.95, 3), 7.814727903251179);
+        check(chi_square_upper_tail(7.814727903251179, 3), 0.05);
+        check(t_two_sided_tail(2.0280940009804502, 36), 0.05);
+        check(normal_two_sided_tail(-1.959963984540054), 0.05);
     }
 
     #[test]

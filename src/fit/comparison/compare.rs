@@ -10,15 +10,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    f_test::{DofRule, ExtraSumOfSquares, FTest, FTestError, Preferred},
-    problem::Problem,
-    report::Fit,
-    run::{FitError, FitOptions, minimise_weighted},
-    solver::{SolveFn, solve_trials},
-    weights::Weights,
+use super::f_test::{DofRule, ExtraSumOfSquares, FTest, FTestError, Preferred};
+use crate::{
+    fit::{
+        engine::least_squares::Minimum,
+        problem::{Problem, ProblemError},
+        report::Fit,
+        search::{
+            run::{FitError, FitOptions, minimise_weighted, robust_scale},
+            solver::{SolveFn, solve_trials},
+            weights::Weights,
+        },
+    },
+    solve,
 };
-use crate::solve;
 
 /// Relative difference of predictions below which two structures are the same function.
 const SAME_PREDICTION: f64 = 1e-6;
@@ -127,7 +132,7 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
     let (smaller, larger, places) = if a_is_smaller { (a, b, (1, 2)) } else { (b, a, (2, 1)) };
     let restriction = nesting(smaller, larger, options, solver)?;
     let mut notes = Vec::new();
-    let weights = weights_of(larger);
+    let weights = weights_of(larger).map_err(FitError::from)?;
     let sums = sums_of_squares(smaller, larger, &weights, &restriction, options, solver, &mut notes)?;
     let confidence = larger.problem.confidence;
     if smaller.problem.confidence != confidence {
@@ -136,7 +141,7 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
     let test = ExtraSumOfSquares {
         smaller_sum_of_squares: sums.0,
         larger_sum_of_squares: sums.1,
-        n_obs: weights.observations.len(),
+        n_obs: weights.n_residuals(),
         smaller_n_params: smaller.parameters.len(),
         larger_n_params: larger.parameters.len(),
         dof_rule: options.dof_rule,
@@ -171,7 +176,11 @@ fn check_alike(a: &Fit, b: &Fit) -> Result<(), CompareError> {
     if a.problem.trials != b.problem.trials {
         return Err(CompareError::DifferentTrials);
     }
-    if a.problem.weighting != b.problem.weighting { Err(CompareError::DifferentWeighting) } else { Ok(()) }
+    if a.problem.weighting != b.problem.weighting || a.problem.method.loss != b.problem.method.loss {
+        Err(CompareError::DifferentWeighting)
+    } else {
+        Ok(())
+    }
 }
 
 /// The parameter values that make the larger structure the smaller one.
@@ -208,9 +217,10 @@ fn candidates(extra: &[&String], smaller: &Fit, larger: &Fit) -> Vec<Vec<f64>> {
 
 /// Whether the larger structure with `extra` at `values` predicts what the smaller does, at its solution and beside it.
 fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], options: &CompareOptions, solver: &SolveFn<'_>) -> bool {
-    let bounds = smaller.problem.bounds();
+    let (bounds, whole) = (smaller.problem.bounds(), smaller.problem.whole_numbers());
     [1.0, 1.1].into_iter().all(|factor| {
-        let x: Vec<f64> = smaller.estimates().zip(&bounds).map(|((_, v), b)| (v * factor).clamp(b.0, b.1)).collect();
+        let beside = |j: usize, v: f64| if whole[j] { v } else { (v * factor).clamp(bounds[j].0, bounds[j].1) };
+        let x: Vec<f64> = smaller.estimates().enumerate().map(|(j, (_, v))| beside(j, v)).collect();
         let embedded = embed(smaller, larger, &x, |name| extra.iter().position(|e| e.as_str() == name).map(|i| values[i]));
         let solve = |problem: &Problem, x: &[f64]| solve_trials(problem, x, &[], &options.fit.solve, solver).ok();
         let (Some(one), Some(two)) = (solve(&smaller.problem, &x), solve(&larger.problem, &embedded)) else { return false };
@@ -226,21 +236,33 @@ fn embed(smaller: &Fit, larger: &Fit, x: &[f64], extra: impl Fn(&str) -> Option<
 }
 
 /// The weights with which a fit ended.
-fn weights_of(fit: &Fit) -> Weights {
-    let mut weights = Weights::of(&fit.problem);
-    let weighted = weighted_residuals(fit, &weights);
+fn weights_of(fit: &Fit) -> Result<Weights, ProblemError> {
+    let mut weights = Weights::of(&fit.problem)?;
+    let raw = raw_residuals(fit, &weights);
     if weights.are_estimated() {
-        weights.update(&weighted);
+        weights.update(&raw, &fit.problem);
     }
-    weights
+    let loss = fit.problem.method.loss;
+    if !loss.is_squared() {
+        let plain: Vec<f64> = weights.whiten(&raw).iter().copied().collect();
+        let sigma = robust_scale(&fit.problem, &weights, &plain);
+        weights.factors = plain.iter().map(|r| loss.weight(r / sigma).sqrt()).collect();
+    }
+    Ok(weights)
 }
 
-fn weighted_residuals(fit: &Fit, weights: &Weights) -> Vec<f64> {
+fn raw_residuals(fit: &Fit, weights: &Weights) -> Vec<f64> {
     let residual = |trial_idx: usize, measure_idx: usize| {
         let measure = fit.problem.trials.measures.get(measure_idx)?;
         fit.residuals.get(trial_idx)?.get(measure).copied().flatten()
     };
-    weights.observations.iter().map(|o| o.root_weight * residual(o.trial_idx, o.measure_idx).unwrap_or(0.0)).collect()
+    weights.observations.iter().map(|o| residual(o.trial_idx, o.measure_idx).unwrap_or(0.0)).collect()
+}
+
+fn weighted_sum_of_squares(fit: &Fit, weights: &Weights) -> f64 {
+    let mut weighted = weights.whiten(&raw_residuals(fit, weights));
+    weighted.iter_mut().zip(&weights.factors).for_each(|(r, factor)| *r *= factor);
+    weighted.norm_squared()
 }
 
 fn sums_of_squares(
@@ -253,18 +275,20 @@ fn sums_of_squares(
     notes: &mut Vec<String>,
 ) -> Result<(f64, f64), CompareError> {
     let start: Vec<f64> = smaller.estimates().map(|(_, v)| v).collect();
+    let of_data = |m: &Minimum| m.residuals.rows(0, weights.n_residuals()).norm_squared();
     let small = minimise_weighted(&smaller.problem, weights, &start, &options.fit, solver)?;
+    let smaller_sum = of_data(&small);
     if weights.are_estimated() {
         notes.push("both sums of squares are taken with the weights of the larger fit".into());
     }
-    let large: f64 = weighted_residuals(larger, weights).iter().map(|r| r * r).sum();
-    if large <= small.sum_of_squares * (1.0 + EXCESS) {
-        return Ok((small.sum_of_squares, large));
+    let large = weighted_sum_of_squares(larger, weights);
+    if large <= smaller_sum * (1.0 + EXCESS) {
+        return Ok((smaller_sum, large));
     }
     let embedded = embed(smaller, larger, &small.x, |name| restriction.iter().find(|r| r.parameter == name).map(|r| r.value));
     let again = minimise_weighted(&larger.problem, weights, &embedded, &options.fit, solver)?;
     notes.push("the larger fit was not at its minimum; it was minimised again from the smaller one's solution".into());
-    Ok((small.sum_of_squares, again.sum_of_squares.min(large)))
+    Ok((smaller_sum, of_data(&again).min(large)))
 }
 
 fn on_a_bound(larger: &Fit, restriction: &[Restriction]) -> Option<String> {

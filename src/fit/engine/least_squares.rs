@@ -63,6 +63,11 @@ pub trait ResidualModel {
     /// [`EvaluationError`] where it has no value; the engine then tries nearer points.
     fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError>;
 
+    /// Says which parameters will move from here on; derivatives by the others may be left zero.
+    fn set_free(&mut self, free: &[usize]) {
+        let _ = free;
+    }
+
     /// Length of the weighted observations, the yardstick of a perfect fit; 0 when unknown.
     fn magnitude(&self) -> f64 {
         0.0

@@ -3,11 +3,12 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::{
-    least_squares::{Evaluation, EvaluationError, ResidualModel, Wanted},
-    problem::Problem,
-};
+use super::{run::FitOptions, weights::Weights};
 use crate::{
+    fit::{
+        engine::least_squares::{Evaluation, EvaluationError, ResidualModel, Wanted},
+        problem::Problem,
+    },
     model::{Bindings, Measure, Model},
     solve::{Sensitivities, Solution, SolveError, SolveOptions},
 };
@@ -134,34 +135,78 @@ pub struct Observation {
     pub root_weight: f64,
 }
 
-/// A problem as a residual function `√w (z - h(x, u))`, `(n_obs)`.
+/// A problem as a residual function `√w (z - h(x, u))`, `(n_residuals)`, followed by a row `(m_j - x_j) / s_j` for each prior.
 pub struct ProblemResiduals<'a> {
     /// The problem.
     pub problem: &'a Problem,
     /// Its observations with their weights.
-    pub observations: &'a [Observation],
+    pub weights: &'a Weights,
     /// Where derivatives come from.
     pub derivatives: Derivatives,
     /// Options of the solver.
     pub solve_options: &'a SolveOptions,
     /// The solver.
     pub solver: &'a SolveFn<'a>,
+    /// Parameters that move; derivatives by the others are left 0.
+    pub free: Vec<usize>,
     /// Why the last evaluation failed, if it did.
     pub last_error: Option<TrialSolveError>,
 }
 
+impl<'a> ProblemResiduals<'a> {
+    /// The residuals of `problem` under `weights`, all parameters free.
+    pub fn new(problem: &'a Problem, weights: &'a Weights, options: &'a FitOptions, solver: &'a SolveFn<'a>) -> Self {
+        let (derivatives, solve_options) = (options.derivatives, &options.solve);
+        Self { problem, weights, derivatives, solve_options, solver, free: (0..problem.estimate.len()).collect(), last_error: None }
+    }
+
+    fn n_rows(&self) -> usize {
+        self.weights.n_residuals() + self.problem.priors().count()
+    }
+
+    fn residuals(&self, x: &[f64], solved: &TrialPredictions) -> DVector<f64> {
+        let raw: Vec<f64> = self.weights.observations.iter().map(|o| o.value - solved.values[o.trial_idx][o.measure_idx]).collect();
+        let mut residuals = self.weights.whiten(&raw).resize_vertically(self.n_rows(), 0.0);
+        residuals.iter_mut().zip(&self.weights.factors).for_each(|(r, factor)| *r *= factor);
+        for (row, (j, prior)) in (self.weights.n_residuals()..).zip(self.problem.priors()) {
+            residuals[row] = self.weights.prior_factor * (prior.most_likely - x[j]) / prior.deviation(x[j]);
+        }
+        residuals
+    }
+
+    fn jacobian(&self, x: &[f64], solved: &TrialPredictions) -> DMatrix<f64> {
+        let observations = &self.weights.observations;
+        let mut raw = DMatrix::zeros(observations.len(), x.len());
+        for (column, &j) in self.free.iter().enumerate() {
+            for (i, o) in observations.iter().enumerate() {
+                raw[(i, j)] = -solved.jacobians[o.trial_idx][(o.measure_idx, column)];
+            }
+        }
+        let mut jacobian = self.weights.whiten_rows(&raw).resize_vertically(self.n_rows(), 0.0);
+        jacobian.row_iter_mut().zip(&self.weights.factors).for_each(|(mut row, factor)| row *= *factor);
+        for (row, (j, prior)) in (self.weights.n_residuals()..).zip(self.problem.priors()) {
+            jacobian[(row, j)] = -self.weights.prior_factor / prior.deviation(x[j]);
+        }
+        jacobian
+    }
+}
+
 impl ResidualModel for ProblemResiduals<'_> {
     fn n_obs(&self) -> usize {
-        self.observations.len()
+        self.n_rows()
     }
 
     fn n_params(&self) -> usize {
         self.problem.estimate.len()
     }
 
+    fn set_free(&mut self, free: &[usize]) {
+        self.free = free.to_vec();
+    }
+
     fn evaluate(&mut self, x: &[f64], _wanted: Wanted) -> Result<Evaluation, EvaluationError> {
         let names = match self.derivatives {
-            Derivatives::Solver => self.problem.estimated_names(),
+            Derivatives::Solver => self.free.iter().map(|&j| self.problem.estimate[j].name.clone()).collect(),
             Derivatives::Differences => Vec::new(),
         };
         let solved = match solve_trials(self.problem, x, &names, self.solve_options, self.solver) {
@@ -172,18 +217,12 @@ impl ResidualModel for ProblemResiduals<'_> {
                 return Err(EvaluationError(text));
             }
         };
-        let residual = |o: &Observation| o.root_weight * (o.value - solved.values[o.trial_idx][o.measure_idx]);
-        let residuals = DVector::from_iterator(self.observations.len(), self.observations.iter().map(residual));
-        let jacobian = (self.derivatives == Derivatives::Solver).then(|| {
-            DMatrix::from_fn(self.observations.len(), x.len(), |i, j| {
-                let o = &self.observations[i];
-                -o.root_weight * solved.jacobians[o.trial_idx][(o.measure_idx, j)]
-            })
-        });
-        Ok(Evaluation { residuals, jacobian })
+        let jacobian = (self.derivatives == Derivatives::Solver).then(|| self.jacobian(x, &solved));
+        Ok(Evaluation { residuals: self.residuals(x, &solved), jacobian })
     }
 
     fn magnitude(&self) -> f64 {
-        self.observations.iter().map(|o| (o.root_weight * o.value).powi(2)).sum::<f64>().sqrt()
+        let values: Vec<f64> = self.weights.observations.iter().map(|o| o.value).collect();
+        self.weights.whiten(&values).norm()
     }
 }

@@ -1,0 +1,104 @@
+//! Options of `layerfit fit` that say how, and what else to infer.
+
+use clap::ValueEnum;
+
+use super::{Failure, fit::finite};
+use crate::fit::{
+    Method,
+    engine::loss::Loss,
+    problem::{Bootstrap, ErrorScale, Intervals, Resampling, Starts},
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct MethodArguments {
+    /// Sum squares of residuals, or a loss that bounds outliers, with its threshold in standard deviations or without:
+    /// squared, huber, soft-l1, cauchy.
+    #[arg(long, value_name = "LOSS[=THRESHOLD]", default_value = "squared")]
+    loss: String,
+    /// Whether the errors in the trials count up to a common scale, or as they stand.
+    #[arg(long, value_enum, default_value_t)]
+    errors: ErrorsArgument,
+    /// How intervals are made.
+    #[arg(long, value_enum, default_value_t)]
+    intervals: IntervalsArgument,
+    /// More starts, by a Latin hypercube over the bounds.
+    #[arg(long, value_name = "N")]
+    starts: Option<usize>,
+    /// Refits to so many sets of resampled data.
+    #[arg(long, value_name = "N")]
+    bootstrap: Option<usize>,
+    /// What the bootstrap draws again.
+    #[arg(long, value_enum, default_value_t)]
+    resample: ResampleArgument,
+    /// Seed of starts and bootstrap.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Predict each trial by a fit to the others.
+    #[arg(long)]
+    leave_one_out: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ErrorsArgument {
+    /// Up to a scale, which the fit estimates.
+    #[default]
+    Estimated,
+    /// As they stand.
+    Known,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum IntervalsArgument {
+    /// From standard errors.
+    #[default]
+    Wald,
+    /// From the profile of the sum of squares.
+    Profile,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ResampleArgument {
+    /// Residuals.
+    #[default]
+    Residuals,
+    /// Whole trials.
+    Trials,
+}
+
+impl MethodArguments {
+    pub(super) fn method(&self) -> Result<Method, Failure> {
+        let resampling = match self.resample {
+            ResampleArgument::Residuals => Resampling::Residuals,
+            ResampleArgument::Trials => Resampling::Trials,
+        };
+        Ok(Method {
+            loss: loss(&self.loss)?,
+            error_scale: match self.errors {
+                ErrorsArgument::Estimated => ErrorScale::Estimated,
+                ErrorsArgument::Known => ErrorScale::Known,
+            },
+            intervals: match self.intervals {
+                IntervalsArgument::Wald => Intervals::Wald,
+                IntervalsArgument::Profile => Intervals::Profile,
+            },
+            starts: self.starts.map(|n| Starts { n, seed: self.seed }),
+            bootstrap: self.bootstrap.map(|n| Bootstrap { n, resampling, seed: self.seed }),
+            leave_one_trial_out: self.leave_one_out,
+        })
+    }
+}
+
+fn loss(text: &str) -> Result<Loss, Failure> {
+    let form = || Failure::input_text(format!("--loss {text}: expected squared, huber, soft-l1 or cauchy, as in huber or huber=2"));
+    let (name, threshold) = match text.split_once('=') {
+        Some((name, threshold)) => (name, Some(finite(threshold).ok_or_else(form)?)),
+        None => (text, None),
+    };
+    match (name.trim(), threshold) {
+        ("squared", None) => Ok(Loss::Squared),
+        ("huber", threshold) => Ok(Loss::Huber { threshold }),
+        ("soft-l1" | "soft_l1", threshold) => Ok(Loss::SoftL1 { threshold }),
+        ("cauchy", threshold) => Ok(Loss::Cauchy { threshold }),
+        _ => Err(form()),
+    }
+}

@@ -1,0 +1,132 @@
+//! The checks that a problem must pass before anything is solved.
+
+use super::{Problem, ProblemError, Transform, parameter_uses::parameter_uses};
+use crate::solve;
+
+impl Problem {
+    /// Checks everything that can be checked without solving the model.
+    ///
+    /// # Errors
+    /// The first [`ProblemError`] found.
+    pub fn check(&self) -> Result<(), ProblemError> {
+        self.trials.check()?;
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return Err(ProblemError::Confidence(self.confidence));
+        }
+        self.method.check()?;
+        self.check_names()?;
+        self.check_ranges()?;
+        self.check_whole_numbers()?;
+        self.check_scales()?;
+        for measure in &self.trials.measures {
+            solve::measure::check(&self.model, measure)?;
+        }
+        let (n_obs, n_params) = (self.n_observations() + self.priors().count(), self.estimate.len());
+        if n_obs < n_params { Err(ProblemError::TooFewMeasurements { n_obs, n_params }) } else { Ok(()) }
+    }
+
+    fn check_names(&self) -> Result<(), ProblemError> {
+        let uses = parameter_uses(&self.model);
+        let available: Vec<String> = uses.keys().cloned().collect();
+        if self.estimate.is_empty() {
+            return Err(ProblemError::NothingToEstimate { available });
+        }
+        let controlled = self.trials.controlled_names();
+        let not_in_model = |part, name: &str| ProblemError::NotInModel { part, name: name.to_owned(), available: available.clone() };
+        let is_defined = |name: &str| self.model.parameters.iter().any(|p| p.name == name);
+        for (index, estimated) in self.estimate.iter().enumerate() {
+            let name = estimated.name.as_str();
+            if !uses.contains_key(name) {
+                return Err(not_in_model("estimated", name));
+            }
+            if self.estimate[..index].iter().any(|e| e.name == name) {
+                return Err(ProblemError::EstimatedTwice { name: name.to_owned() });
+            }
+            if controlled.contains(&name) {
+                return Err(ProblemError::TwoParts { name: name.to_owned(), first: "estimated", second: "controlled by the trials" });
+            }
+            if self.assumed.get(name).is_some() {
+                return Err(ProblemError::TwoParts { name: name.to_owned(), first: "estimated", second: "given a value" });
+            }
+        }
+        if let Some(name) = controlled.iter().find(|n| !uses.contains_key(**n)) {
+            return Err(not_in_model("controlled", name));
+        }
+        for (name, value) in self.assumed.iter() {
+            if !uses.contains_key(name) && !is_defined(name) {
+                return Err(not_in_model("assumed", name));
+            }
+            if controlled.contains(&name) {
+                return Err(ProblemError::TwoParts { name: name.to_owned(), first: "given a value", second: "controlled by the trials" });
+            }
+            if !value.is_finite() {
+                return Err(ProblemError::Assumed { name: name.to_owned(), value });
+            }
+        }
+        self.check_bound(&controlled, &available, is_defined)
+    }
+
+    fn check_bound(&self, controlled: &[&str], used: &[String], is_defined: impl Fn(&str) -> bool) -> Result<(), ProblemError> {
+        for name in controlled {
+            if let Some(trial) = self.trials.trials.iter().find(|t| t.controlled.get(name).is_none()) {
+                return Err(ProblemError::ControlledMissing { trial: trial.id.clone(), name: (*name).to_owned() });
+            }
+        }
+        let is_bound = |name: &String| {
+            controlled.contains(&name.as_str())
+                || self.assumed.get(name).is_some()
+                || self.estimate.iter().any(|e| e.name == *name)
+                || is_defined(name)
+        };
+        match used.iter().find(|name| !is_bound(name)) {
+            Some(name) => Err(ProblemError::Unbound { name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_ranges(&self) -> Result<(), ProblemError> {
+        for (estimated, (min, max)) in self.estimate.iter().zip(self.bounds()) {
+            let name = estimated.name.clone();
+            let is_number = |bound: Option<f64>| bound.is_none_or(|b| !b.is_nan());
+            if !(min < max && is_number(estimated.min) && is_number(estimated.max)) {
+                return Err(ProblemError::Bounds { name, min: estimated.min.unwrap_or(min), max: estimated.max.unwrap_or(max) });
+            }
+            if let Some(start) = estimated.start.filter(|s| !(s.is_finite() && min <= *s && *s <= max)) {
+                return Err(ProblemError::Start { name, start, min, max });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_whole_numbers(&self) -> Result<(), ProblemError> {
+        for (estimated, _) in self.estimate.iter().zip(self.whole_numbers()).filter(|(_, whole)| *whole) {
+            let parts = [("start", estimated.start), ("lower bound", estimated.min), ("upper bound", estimated.max)];
+            if let Some((part, value)) =
+                parts.into_iter().find_map(|(part, v)| Some((part, v.filter(|v| v.is_finite() && v.fract() != 0.0)?)))
+            {
+                return Err(ProblemError::NotWhole { name: estimated.name.clone(), part, value });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_scales(&self) -> Result<(), ProblemError> {
+        let (whole, bounds) = (self.whole_numbers(), self.bounds());
+        for (j, estimated) in self.estimate.iter().enumerate() {
+            let name = || estimated.name.clone();
+            if let Some(prior) = estimated.prior.filter(|p| !p.is_range()) {
+                return Err(ProblemError::Prior { name: name(), prior });
+            }
+            if estimated.transform == Transform::Log {
+                let reason = match () {
+                    () if whole[j] => "it counts servers, threads or copies",
+                    () if bounds[j].0 < 0.0 => "it may be negative; give it a lower bound of 0 or more",
+                    () if estimated.start.is_some_and(|s| s <= 0.0) => "its start must be above 0",
+                    () => continue,
+                };
+                return Err(ProblemError::Logarithm { name: name(), reason });
+            }
+        }
+        Ok(())
+    }
+}

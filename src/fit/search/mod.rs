@@ -1,0 +1,17 @@
+//! The fit, all of it in order.
+//!
+//! | file | is |
+//! |---|---|
+//! | [`weights`], [`whitening`] | what makes measures comparable |
+//! | [`solver`] | the solver as a function from parameters to measures; residuals of a problem |
+//! | [`start`], [`multistart`] | where the search starts when nobody says; several starts |
+//! | [`run`] | the search: weights, loss and priors until they settle |
+//! | [`whole`] | parameters that are whole numbers |
+
+pub mod multistart;
+pub mod run;
+pub mod solver;
+pub mod start;
+pub mod weights;
+pub mod whitening;
+pub mod whole;

@@ -1,0 +1,414 @@
+//! The fit itself: problem in, report out.
+//!
+//! 1. The problem is checked; weights and start are chosen ([`super::weights`], [`super::start`]).
+//! 2. The engine minimises the weighted sum of squares, with whole numbers by a search over neighbours ([`super::whole`]).
+//!    Where that ends without a minimum, or where the data then seem not to determine the parameters, it is tried once
+//!    more from a searched start, and the lower end is kept; where more starts are asked for, from each of them
+//!    ([`super::multistart`]).
+//! 3. Where weights come from residual variances, a loss bounds outliers, or a prior stands against errors of unknown scale,
+//!    those are estimated anew and step 2 is repeated from its end, until they settle.
+//! 4. The report is made ([`crate::fit::report`]).
+
+use std::ops::ControlFlow;
+
+use super::{
+    multistart::{self, StartsReport},
+    solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials},
+    start::{self, StartOrigin},
+    weights::Weights,
+    whole::{self, WholeNumber},
+};
+use crate::{
+    fit::{
+        engine::{
+            finite_difference,
+            least_squares::{Bounds, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted},
+            loss::median_deviation,
+            view::{Coordinates, Scale, minimise_in},
+        },
+        inference::identify,
+        problem::{ErrorScale, Problem, ProblemError, Transform},
+        report::{
+            Fit,
+            assemble::{Ending, assemble},
+            extras,
+        },
+    },
+    solve::{self, SolveOptions},
+};
+
+/// Relative change of weights at which they count as settled.
+const SETTLED: f64 = 1e-10;
+
+/// How to fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitOptions {
+    /// Options of the engine.
+    pub least_squares: LeastSquaresOptions,
+    /// Options of the solver.
+    pub solve: SolveOptions,
+    /// Where derivatives come from.
+    pub derivatives: Derivatives,
+    /// Most rounds of estimating residual variances.
+    pub max_weighting_rounds: usize,
+    /// Singular value, relative to the largest, below which a direction counts as not seen by the data. The precision
+    /// of the solver's derivatives sets it.
+    pub rank_tolerance: f64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            least_squares: LeastSquaresOptions { max_iterations: 500, ..LeastSquaresOptions::default() },
+            solve: SolveOptions::default(),
+            derivatives: Derivatives::Solver,
+            max_weighting_rounds: 200,
+            rank_tolerance: 1e-7,
+        }
+    }
+}
+
+/// Where a fit stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Round of weighting, from 0.
+    pub round: usize,
+    /// Steps tried in this round.
+    pub iteration: usize,
+    /// Best parameters so far, in the problem's order.
+    pub parameters: Vec<f64>,
+    /// Their weighted sum of squares.
+    pub sum_of_squares: f64,
+}
+
+/// Why there is no fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The problem cannot be fitted as it stands.
+    #[error("the problem cannot be fitted as it stands")]
+    Problem(#[from] ProblemError),
+    /// The model has no solution where the search should start, nor near it.
+    #[error("the model has no solution at the start or near it: try other starts or bounds")]
+    Start(#[source] TrialSolveError),
+    /// The residuals at the start are too large for floating-point numbers.
+    #[error("the residuals at the start are not finite: try other starts")]
+    StartNotFinite,
+    /// The model has no solution at the best parameters found.
+    #[error("the model has no solution at the best parameters found")]
+    Solution(#[source] TrialSolveError),
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Fits `problem`, reporting every step to `progress`, which may cancel.
+///
+/// # Errors
+/// [`FitError`] when there is nothing to report. A search without a minimum, a parameter at its bound, parameters that
+/// the data cannot tell apart are not errors but said in the [`Fit`].
+pub fn fit(problem: &Problem, options: &FitOptions, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
+    fit_with(problem, options, &solve::sensitivities, progress)
+}
+
+/// As [`fit`], with another solver.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_with(
+    problem: &Problem,
+    options: &FitOptions,
+    solver: &SolveFn<'_>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
+    problem.check()?;
+    let mut weights = Weights::of(problem)?;
+    let mut search = Search::new(problem, options, solver, progress);
+    let (start, origins) = search.choose_start(&weights)?;
+    let mut minimum = search.minimise_twice(&weights, &start)?;
+    let starts = search.more_starts(&weights, &mut minimum)?;
+    let settled = search.settle(&mut weights, &mut minimum)?;
+    let (solved, complete) = search.at_the_end(&weights, &minimum)?;
+    let ending = Ending {
+        minimum: &complete,
+        weights: &weights,
+        solved: &solved,
+        start: &start,
+        origins: &origins,
+        rounds: search.round,
+        settled,
+        iterations: search.iterations,
+        evaluations: search.evaluations,
+        rank_tolerance: options.rank_tolerance,
+        whole: search.whole_found.clone(),
+        starts,
+        notes: std::mem::take(&mut search.notes),
+    };
+    let fit = assemble(problem, &ending);
+    extras::add(fit, &weights, &complete, options, solver)
+}
+
+/// Minimises the sum of squares of `problem` with given `weights` from `start`: for comparisons, profiles, resampled data.
+///
+/// # Errors
+/// As [`fit`].
+pub(crate) fn minimise_weighted(
+    problem: &Problem,
+    weights: &Weights,
+    start: &[f64],
+    options: &FitOptions,
+    solver: &SolveFn<'_>,
+) -> Result<Minimum, FitError> {
+    Search::new(problem, options, solver, &mut |_| ControlFlow::Continue(())).minimise(weights, start)
+}
+
+/// How closely a minimum is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// To the precision of the options.
+    Full,
+    /// Closely enough to compare sums of squares.
+    Coarse,
+}
+
+/// Relative offset at which a sum of squares is known to about its eighth digit.
+const COARSE_OFFSET: f64 = 1e-4;
+
+impl Effort {
+    fn options(self, options: &LeastSquaresOptions) -> LeastSquaresOptions {
+        match self {
+            Self::Full => options.clone(),
+            Self::Coarse => LeastSquaresOptions { offset_tolerance: options.offset_tolerance.max(COARSE_OFFSET), ..options.clone() },
+        }
+    }
+}
+
+pub(super) struct Search<'a> {
+    pub(super) problem: &'a Problem,
+    options: &'a FitOptions,
+    solver: &'a SolveFn<'a>,
+    progress: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    /// Which parameters are whole numbers.
+    pub(super) whole: Vec<bool>,
+    /// The others, each on its scale.
+    pub(super) coordinates: Coordinates,
+    pub(super) whole_found: Vec<WholeNumber>,
+    round: usize,
+    iterations: usize,
+    evaluations: usize,
+    notes: Vec<String>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        problem: &'a Problem,
+        options: &'a FitOptions,
+        solver: &'a SolveFn<'a>,
+        progress: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Self {
+        let whole = problem.whole_numbers();
+        let coordinates = coordinates(problem, &whole);
+        Self {
+            problem,
+            options,
+            solver,
+            progress,
+            whole,
+            coordinates,
+            whole_found: Vec::new(),
+            round: 0,
+            iterations: 0,
+            evaluations: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(super) fn residuals<'b>(&'b self, weights: &'b Weights) -> ProblemResiduals<'b> {
+        ProblemResiduals::new(self.problem, weights, self.options, self.solver)
+    }
+
+    fn choose_start(&mut self, weights: &Weights) -> Result<(Vec<f64>, Vec<StartOrigin>), FitError> {
+        let mut residuals = self.residuals(weights);
+        match start::choose(self.problem, &mut residuals) {
+            Some((start, origins)) => {
+                let moved = self.problem.estimate.iter().zip(&start).any(|(e, s)| e.start.is_some_and(|given| given != *s));
+                if moved {
+                    self.notes.push("the model has no solution at the given start; a multiple of it was taken".into());
+                }
+                Ok((start, origins))
+            }
+            None => Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Start)),
+        }
+    }
+
+    /// Minimises from `start`, and again from a searched start where the first end is doubtful.
+    fn minimise_twice(&mut self, weights: &Weights, start: &[f64]) -> Result<Minimum, FitError> {
+        let first = self.minimise(weights, start)?;
+        let free = first.jacobian.select_columns(&self.coordinates.free);
+        let seen = identify(&free, self.options.rank_tolerance).rank == free.ncols();
+        if first.stop.converged() && seen {
+            return Ok(first);
+        }
+        let searched = start::search_all(self.problem, &mut self.residuals(weights));
+        let Some(second_start) = searched else { return Ok(first) };
+        let second = self.minimise(weights, &second_start)?;
+        let better = second.sum_of_squares < first.sum_of_squares * (1.0 - 1e-6);
+        if better || (second.stop.converged() && !first.stop.converged() && second.sum_of_squares <= first.sum_of_squares) {
+            self.notes.push("the search from the start ended without a minimum; one from a searched start ended lower and was kept".into());
+            return Ok(second);
+        }
+        Ok(first)
+    }
+
+    /// Minimises from every start of a Latin hypercube where that is asked for; keeps the lowest end.
+    fn more_starts(&mut self, weights: &Weights, minimum: &mut Minimum) -> Result<Option<StartsReport>, FitError> {
+        let Some(starts) = self.problem.method.starts else { return Ok(None) };
+        let mut ends = vec![multistart::End::of(minimum)];
+        for start in multistart::latin_hypercube(&multistart::ranges(self.problem, &minimum.x), &self.whole, starts) {
+            match self.minimise(weights, &start) {
+                Ok(found) => {
+                    ends.push(multistart::End::of(&found));
+                    if found.stop.converged() && (found.sum_of_squares < minimum.sum_of_squares || !minimum.stop.converged()) {
+                        *minimum = found;
+                    }
+                }
+                Err(FitError::Cancelled) => return Err(FitError::Cancelled),
+                Err(_) => ends.push(multistart::End::without_solution()),
+            }
+        }
+        Ok(Some(multistart::summary(starts, &ends)))
+    }
+
+    /// Minimises over all parameters, whole numbers included.
+    pub(super) fn minimise(&mut self, weights: &Weights, start: &[f64]) -> Result<Minimum, FitError> {
+        if self.whole.contains(&true) {
+            return whole::minimise(self, weights, start);
+        }
+        self.minimise_reals(weights, start, Effort::Full)
+    }
+
+    /// Minimises over the parameters that are not whole numbers.
+    pub(super) fn minimise_reals(&mut self, weights: &Weights, start: &[f64], effort: Effort) -> Result<Minimum, FitError> {
+        let (lower, upper) = self.problem.bounds().into_iter().unzip();
+        let round = self.round;
+        let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
+        let progress = &mut self.progress;
+        let mut report =
+            |i: &Iterate| progress(&Progress { round, iteration: i.iteration, parameters: i.x.clone(), sum_of_squares: i.sum_of_squares });
+        let bounds = Bounds { lower, upper };
+        let options = effort.options(&self.options.least_squares);
+        let ended = minimise_in(&mut residuals, &self.coordinates, start, &bounds, &options, &mut report);
+        let minimum = match ended {
+            Ok(minimum) => minimum,
+            Err(StartError::NotFinite) => return Err(FitError::StartNotFinite),
+            Err(StartError::Evaluation(_)) => return Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Start)),
+        };
+        self.iterations += minimum.iterations;
+        self.evaluations += minimum.evaluations;
+        if minimum.stop == StopReason::Cancelled { Err(FitError::Cancelled) } else { Ok(minimum) }
+    }
+
+    /// Estimates what the weights hang on and minimises by turns; whether it settled.
+    fn settle(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<bool, FitError> {
+        let method = &self.problem.method;
+        let prior_scale = self.problem.priors().next().is_some() && weights.has_free_scale(self.problem);
+        if !weights.are_estimated() && method.loss.is_squared() && !prior_scale {
+            return Ok(true);
+        }
+        while self.round < self.options.max_weighting_rounds {
+            self.round += 1;
+            let change = reweigh(self.problem, weights, minimum);
+            *minimum = self.minimise(weights, &minimum.x)?;
+            if change <= SETTLED {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Solutions of all trials at the minimum, and the minimum with the derivatives by every parameter.
+    fn at_the_end(&mut self, weights: &Weights, minimum: &Minimum) -> Result<(TrialPredictions, Minimum), FitError> {
+        let solved = solve_trials(self.problem, &minimum.x, &[], &self.options.solve, self.solver).map_err(FitError::Solution)?;
+        if !self.whole.contains(&true) {
+            return Ok((solved, minimum.clone()));
+        }
+        let mut residuals = self.residuals(weights);
+        let jacobian = match self.options.derivatives {
+            Derivatives::Solver => residuals.evaluate(&minimum.x, Wanted::Jacobian).map(|e| e.jacobian),
+            Derivatives::Differences => self.difference_jacobian(&mut residuals, minimum).map(Some),
+        };
+        match jacobian {
+            Ok(Some(jacobian)) => Ok((solved, Minimum { jacobian, ..minimum.clone() })),
+            _ => Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Solution)),
+        }
+    }
+
+    fn difference_jacobian(
+        &self,
+        residuals: &mut ProblemResiduals<'_>,
+        minimum: &Minimum,
+    ) -> Result<nalgebra::DMatrix<f64>, crate::fit::engine::least_squares::EvaluationError> {
+        let (lower, upper) = self.problem.bounds().into_iter().unzip();
+        let bounds = Bounds { lower, upper };
+        let mut jacobian = minimum.jacobian.clone();
+        let mut n_evaluations = 0;
+        let by_differences = finite_difference::jacobian(residuals, &minimum.x, &minimum.residuals, &bounds, &mut n_evaluations)?;
+        for j in 0..minimum.x.len() {
+            let column = match self.whole[j] {
+                true => whole::difference(residuals, &minimum.x, j, &bounds)?,
+                false => by_differences.column(j).into_owned(),
+            };
+            jacobian.set_column(j, &column);
+        }
+        Ok(jacobian)
+    }
+}
+
+/// The parameters that the engine moves, each on its scale.
+pub(crate) fn coordinates(problem: &Problem, whole: &[bool]) -> Coordinates {
+    let scale = |t: Transform| if t == Transform::Log { Scale::Log } else { Scale::Natural };
+    Coordinates {
+        free: (0..whole.len()).filter(|&j| !whole[j]).collect(),
+        scales: problem.estimate.iter().map(|e| scale(e.transform)).collect(),
+    }
+}
+
+/// Re-estimates residual variances, factors of the loss and the factor of the prior from the residuals of `minimum`. Returns the
+/// largest relative change.
+pub(crate) fn reweigh(problem: &Problem, weights: &mut Weights, minimum: &Minimum) -> f64 {
+    let n = weights.n_residuals();
+    let factor = |weights: &Weights, i: usize| weights.factors.get(i).copied().unwrap_or(1.0);
+    let mut plain: Vec<f64> = (0..n).map(|i| minimum.residuals[i] / factor(weights, i)).collect();
+    let mut change = 0.0_f64;
+    if weights.are_estimated() {
+        // No whitening where variances are estimated: rows are observations.
+        let raw: Vec<f64> = plain.iter().zip(&weights.observations).map(|(r, o)| r / o.root_weight).collect();
+        change = weights.update(&raw, problem);
+        plain = weights.whiten(&raw).iter().copied().collect();
+    }
+    let loss = problem.method.loss;
+    if !loss.is_squared() {
+        let sigma = robust_scale(problem, weights, &plain);
+        let factors: Vec<f64> = plain.iter().map(|r| loss.weight(r / sigma).sqrt()).collect();
+        let moved = factors.iter().enumerate().map(|(i, f)| (f - factor(weights, i)).abs());
+        change = moved.fold(change, f64::max);
+        weights.factors = factors;
+    }
+    if weights.has_free_scale(problem) && problem.priors().next().is_some() {
+        let squares: f64 = plain.iter().enumerate().map(|(i, r)| (r * factor(weights, i)).powi(2)).sum();
+        let dof = n.saturating_sub(problem.estimate.len()).max(1);
+        let factor = (squares / f64::from(u32::try_from(dof).unwrap_or(u32::MAX))).sqrt().max(f64::MIN_POSITIVE);
+        change = change.max((factor / weights.prior_factor - 1.0).abs());
+        weights.prior_factor = factor;
+    }
+    change
+}
+
+/// Scale of the weighted residuals under a loss that bounds outliers: 1 where variances are estimated or known.
+pub(crate) fn robust_scale(problem: &Problem, weights: &Weights, plain: &[f64]) -> f64 {
+    if weights.are_estimated() || problem.method.error_scale == ErrorScale::Known {
+        return 1.0;
+    }
+    let sigma = median_deviation(plain.iter().copied());
+    if sigma > 0.0 { sigma } else { 1.0 }
+}

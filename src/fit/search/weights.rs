@@ -1,0 +1,383 @@
+//! Weights: what makes seconds and requests per second comparable.
+//!
+//! The weighted sum of squares is `E = Σ w_i (z_i - h_i)²`, `w_i = 1 / R_ii` with the error variances `R` known up to a
+//! scale that the fit estimates (`mse`). Per measure `k`:
+//!
+//! | the trials give | `w` |
+//! |---|---|
+//! | standard errors `se` | `1 / se²`; a missing one is the root mean square of the measure's others |
+//! | weights | as given; a missing one is the mean of the measure's others |
+//! | covariances of a trial's errors | `R_t`, whole ([`super::whitening`]); a trial without any takes the mean of the others |
+//! | trials at one operating point, under [`Weighting::Replicates`] | their covariance `R`, pooled over operating points; its diagonal where replicates are few |
+//! | neither, or anything under [`Weighting::Residual`] | `1 / s_k²`, `s_k² = Σ e² / n_k` the measure's own residual variance, iterated to a fixpoint |
+//! | anything, under [`Weighting::None`] | 1 |
+//!
+//! The third is the maximum-likelihood estimate of a diagonal `R` with one variance a measure (D. Bates and D. Watts,
+//! Nonlinear Regression Analysis, 1988, section 4.1). A measure with no more values than there are parameters could be
+//! fitted exactly and take all the weight; such measures share one variance relative to their own size. No `s_k` falls
+//! below [`SMALLEST_RELATIVE_ERROR`] of the measure's size. Under a loss that bounds outliers `s_k` is the median absolute
+//! deviation instead, and each row of the weighted residuals has a factor `√(ψ(u) / u)` besides ([`crate::fit::engine::loss`]).
+
+use std::ops::Range;
+
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+
+use super::{solver::Observation, whitening::Whitening};
+use crate::fit::{
+    engine::loss::median_deviation,
+    problem::{
+        ErrorScale, Problem, ProblemError, Weighting,
+        trials::{Measured, Trial},
+    },
+};
+
+/// Error of a measure, relative to its size, below which no residual variance is believed.
+pub const SMALLEST_RELATIVE_ERROR: f64 = 1e-6;
+
+/// Where the weights of a measure come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightSource {
+    /// Standard errors of the trials.
+    StandardErrors,
+    /// Weights of the trials.
+    Weights,
+    /// The measure's own residual variance.
+    ResidualVariance,
+    /// The residual variance, relative to size, that measures with few values share.
+    SharedResidualVariance,
+    /// All weights are 1.
+    Unit,
+    /// Covariances of the errors within each trial.
+    Covariances,
+    /// Differences between trials at one operating point.
+    Replicates,
+}
+
+/// Weights of a problem's observations, and the state of their estimation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    /// Source, by measure.
+    pub sources: Vec<WeightSource>,
+    /// Root mean square of the measured values, by measure; 1 where all are zero or missing.
+    pub sizes: Vec<f64>,
+    /// Typical standard deviation of one measurement before `mse`, by measure.
+    pub deviations: Vec<f64>,
+    /// The observations that count, with the roots of their weights.
+    pub observations: Vec<Observation>,
+    /// The observations of each trial and what makes them independent, in order of the rows of the residuals.
+    pub blocks: Vec<Block>,
+    /// Factor of each row of the residuals under a loss that bounds outliers, in (0, 1]; empty for least squares.
+    pub factors: Vec<f64>,
+    /// Factor of the prior's rows: the root of the mean square error where `R` is known up to a scale.
+    pub prior_factor: f64,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// The observations of one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Index of the trial.
+    pub trial_idx: usize,
+    /// Its observations.
+    pub observations: Range<usize>,
+    /// Its rows among the residuals.
+    pub rows: Range<usize>,
+    /// What makes its errors independent; `None` where the roots of the weights do.
+    pub whitening: Option<Whitening>,
+}
+
+/// Fewest degrees of freedom beside the number of measures for which a whole covariance of replicates is believed.
+const SPARE_REPLICATES: usize = 2;
+
+impl Weights {
+    /// First weights of `problem`: residual variances start from the size of each measure.
+    ///
+    /// # Errors
+    /// [`ProblemError::VarianceMissing`] and [`ProblemError::NoReplicates`].
+    pub fn of(problem: &Problem) -> Result<Self, ProblemError> {
+        let n = problem.trials.measures.len();
+        let mut weights = Self {
+            sources: Vec::new(),
+            sizes: Vec::new(),
+            deviations: vec![1.0; n],
+            observations: Vec::new(),
+            blocks: Vec::new(),
+            factors: Vec::new(),
+            prior_factor: 1.0,
+            notes: Vec::new(),
+        };
+        for measure_idx in 0..n {
+            weights.add_measure(problem, measure_idx);
+        }
+        weights.observations.sort_by_key(|o| (o.trial_idx, o.measure_idx));
+        weights.add_blocks(problem)?;
+        Ok(weights)
+    }
+
+    fn add_blocks(&mut self, problem: &Problem) -> Result<(), ProblemError> {
+        let covariances = covariances(problem, &mut self.notes)?;
+        let mut start = 0;
+        let mut row = 0;
+        while start < self.observations.len() {
+            let trial_idx = self.observations[start].trial_idx;
+            let n = self.observations[start..].iter().take_while(|o| o.trial_idx == trial_idx).count();
+            let measures: Vec<usize> = self.observations[start..start + n].iter().map(|o| o.measure_idx).collect();
+            let whitening = covariances.as_ref().map(|of| Whitening::of(&of(trial_idx, &measures)));
+            let n_rows = whitening.as_ref().map_or(n, |w| w.matrix.nrows());
+            if n_rows < n {
+                let id = &problem.trials.trials[trial_idx].id;
+                self.notes.push(format!("trial \"{id}\": {} exact relations between its measured values are left out", n - n_rows));
+            }
+            self.blocks.push(Block { trial_idx, observations: start..start + n, rows: row..row + n_rows, whitening });
+            (start, row) = (start + n, row + n_rows);
+        }
+        if let Some(of) = covariances {
+            let source = if problem.weighting == Weighting::Replicates { WeightSource::Replicates } else { WeightSource::Covariances };
+            self.sources.fill(source);
+            let mut squares = vec![(0.0, 0.0); self.sources.len()];
+            for o in &mut self.observations {
+                let variance = of(o.trial_idx, &[o.measure_idx])[(0, 0)];
+                o.root_weight = variance.sqrt().recip();
+                squares[o.measure_idx].0 += variance;
+                squares[o.measure_idx].1 += 1.0;
+            }
+            for (deviation, (sum, n)) in self.deviations.iter_mut().zip(squares).filter(|(_, (_, n))| *n > 0.0) {
+                *deviation = (sum / n).sqrt();
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of weighted residuals: of the observations, less exact relations between them.
+    pub fn n_residuals(&self) -> usize {
+        self.blocks.last().map_or(0, |b| b.rows.end)
+    }
+
+    /// `ln det R` over all trials, `R` up to its scale.
+    pub fn log_determinant(&self) -> f64 {
+        let of = |b: &Block| match &b.whitening {
+            Some(w) => w.log_determinant,
+            None => self.observations[b.observations.clone()].iter().map(|o| -2.0 * o.root_weight.ln()).sum(),
+        };
+        self.blocks.iter().map(of).sum()
+    }
+
+    /// Weighted residuals, `(n_residuals)`, of raw errors by observation, before the factors of a loss.
+    pub fn whiten(&self, raw: &[f64]) -> DVector<f64> {
+        let columns = self.whiten_rows(&DMatrix::from_column_slice(raw.len(), 1, raw));
+        columns.column(0).into_owned()
+    }
+
+    /// The same of several columns, `(n_observations, n)` to `(n_residuals, n)`.
+    pub fn whiten_rows(&self, raw: &DMatrix<f64>) -> DMatrix<f64> {
+        let mut found = DMatrix::zeros(self.n_residuals(), raw.ncols());
+        for b in &self.blocks {
+            let rows = raw.rows(b.observations.start, b.observations.len());
+            match &b.whitening {
+                Some(w) => found.rows_mut(b.rows.start, b.rows.len()).copy_from(&(&w.matrix * rows)),
+                None => {
+                    for (k, o) in self.observations[b.observations.clone()].iter().enumerate() {
+                        found.row_mut(b.rows.start + k).copy_from(&(rows.row(k) * o.root_weight));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn add_measure(&mut self, problem: &Problem, measure_idx: usize) {
+        let cells: Vec<(usize, Measured)> =
+            problem.trials.trials.iter().enumerate().filter_map(|(t, trial)| Some((t, (*trial.measured.get(measure_idx)?)?))).collect();
+        let measured: Vec<Measured> = cells.iter().map(|(_, m)| *m).collect();
+        let source = source(problem, &measured);
+        let size = Some(root_mean_square(measured.iter().map(|m| m.value))).filter(|s| *s > 0.0).unwrap_or(1.0);
+        let typical_error = root_mean_square(measured.iter().filter_map(|m| m.std_error));
+        let typical_weight = mean(measured.iter().filter_map(|m| m.weight));
+        let root_weight = |m: &Measured| match source {
+            WeightSource::StandardErrors => 1.0 / m.std_error.unwrap_or(typical_error),
+            WeightSource::Weights => m.weight.unwrap_or(typical_weight).sqrt(),
+            WeightSource::ResidualVariance | WeightSource::SharedResidualVariance => 1.0 / size,
+            WeightSource::Unit | WeightSource::Covariances | WeightSource::Replicates => 1.0,
+        };
+        let observations = cells.iter().map(|(trial_idx, m)| Observation {
+            trial_idx: *trial_idx,
+            measure_idx,
+            value: m.value,
+            root_weight: root_weight(m),
+        });
+        let counted: Vec<Observation> = observations.filter(|o| o.root_weight > 0.0).collect();
+        self.deviations[measure_idx] = root_mean_square(counted.iter().map(|o| 1.0 / o.root_weight));
+        self.note_missing(problem, measure_idx, source, &measured);
+        self.sources.push(source);
+        self.sizes.push(size);
+        self.observations.extend(counted);
+    }
+
+    fn note_missing(&mut self, problem: &Problem, measure_idx: usize, source: WeightSource, measured: &[Measured]) {
+        let (what, missing) = match source {
+            WeightSource::StandardErrors => ("standard error", measured.iter().filter(|m| m.std_error.is_none()).count()),
+            WeightSource::Weights => ("weight", measured.iter().filter(|m| m.weight.is_none()).count()),
+            _ => return,
+        };
+        if missing > 0 {
+            let measure = &problem.trials.measures[measure_idx];
+            self.notes.push(format!("{measure}: {missing} values without a {what} are given the typical one of the others"));
+        }
+    }
+
+    /// Whether the scale of the errors is estimated from the residuals of `problem`.
+    pub fn has_free_scale(&self, problem: &Problem) -> bool {
+        problem.method.error_scale == ErrorScale::Estimated || self.are_estimated()
+    }
+
+    /// Whether some weights are estimated from residuals.
+    pub fn are_estimated(&self) -> bool {
+        self.sources.iter().any(|s| s.is_estimated())
+    }
+
+    /// Re-estimates the residual variances from `raw` errors, `(n_observations)`. Returns the largest relative change of a
+    /// standard deviation.
+    pub fn update(&mut self, raw: &[f64], problem: &Problem) -> f64 {
+        let n = self.sources.len();
+        let robust = !problem.method.loss.is_squared();
+        let (mut squares, mut counts) = (vec![0.0; n], vec![0.0; n]);
+        for (o, error) in self.observations.iter().zip(raw) {
+            squares[o.measure_idx] += error.powi(2);
+            counts[o.measure_idx] += 1.0;
+        }
+        if robust {
+            let of = |k: usize| self.observations.iter().zip(raw).filter(move |(o, _)| o.measure_idx == k).map(|(_, error)| *error);
+            squares = (0..n).map(|k| counts[k] * median_deviation(of(k)).powi(2)).collect();
+        }
+        let shared: Vec<usize> = (0..n).filter(|&k| self.sources[k] == WeightSource::SharedResidualVariance).collect();
+        let shared_squares: f64 = shared.iter().map(|&k| squares[k] / self.sizes[k].powi(2)).sum();
+        let shared_counts: f64 = shared.iter().map(|&k| counts[k]).sum();
+        let mut largest_change = 0.0_f64;
+        for k in (0..n).filter(|&k| self.sources[k].is_estimated() && counts[k] > 0.0) {
+            let relative = match self.sources[k] {
+                WeightSource::SharedResidualVariance => (shared_squares / shared_counts).sqrt(),
+                _ => (squares[k] / counts[k]).sqrt() / self.sizes[k],
+            };
+            let deviation = relative.max(SMALLEST_RELATIVE_ERROR) * self.sizes[k];
+            largest_change = largest_change.max((deviation / self.deviations[k] - 1.0).abs());
+            self.deviations[k] = deviation;
+        }
+        for o in self.observations.iter_mut().filter(|o| self.sources[o.measure_idx].is_estimated()) {
+            o.root_weight = 1.0 / self.deviations[o.measure_idx];
+        }
+        largest_change
+    }
+}
+
+/// Error covariance of a trial's measures at given positions.
+type CovarianceOf<'a> = Box<dyn Fn(usize, &[usize]) -> DMatrix<f64> + 'a>;
+
+/// Covariances of the errors of each trial, where whole matrices are known.
+fn covariances<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Option<CovarianceOf<'a>>, ProblemError> {
+    match problem.weighting {
+        Weighting::Replicates => replicated(problem, notes).map(Some),
+        Weighting::Auto if problem.trials.have_covariances() => given(problem, notes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The covariances that the trials give; the mean of those for trials without any.
+fn given<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
+    let trials = &problem.trials.trials;
+    let n = problem.trials.measures.len();
+    let has_variances = |t: &Trial| !t.covariances.is_empty() || t.measured.iter().flatten().all(|m| m.std_error.is_some());
+    let (mut sums, mut counts) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
+    for t in trials.iter().filter(|t| has_variances(t)) {
+        let present: Vec<usize> = (0..n).filter(|&k| t.measured[k].is_some()).collect();
+        let missing = |k: usize| ProblemError::VarianceMissing { trial: t.id.clone(), measure: problem.trials.measures[k].clone() };
+        let r = t.error_covariance(&present).map_err(missing)?;
+        for (a, &i) in present.iter().enumerate() {
+            for (b, &j) in present.iter().enumerate() {
+                sums[(i, j)] += r[(a, b)];
+                counts[(i, j)] += 1.0;
+            }
+        }
+    }
+    let typical = sums.zip_map(&counts, |sum, count| if count > 0.0 { sum / count } else { 0.0 });
+    for t in trials.iter().filter(|t| !has_variances(t)) {
+        if let Some(k) = (0..n).find(|&k| t.measured[k].is_some() && counts[(k, k)] == 0.0) {
+            return Err(ProblemError::VarianceMissing { trial: t.id.clone(), measure: problem.trials.measures[k].clone() });
+        }
+        notes.push(format!("trial \"{}\" has no error covariances and is given the mean of the others", t.id));
+    }
+    Ok(Box::new(move |trial_idx, of| {
+        let t = &trials[trial_idx];
+        let own = if has_variances(t) { t.error_covariance(of).ok() } else { None };
+        own.unwrap_or_else(|| DMatrix::from_fn(of.len(), of.len(), |a, b| typical[(of[a], of[b])]))
+    }))
+}
+
+/// The covariance of trials at one operating point, pooled.
+fn replicated<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
+    let n = problem.trials.measures.len();
+    let (mut sums, mut dof) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
+    for group in problem.trials.replicates() {
+        for i in 0..n {
+            for j in 0..=i {
+                let pairs: Vec<(f64, f64)> = group
+                    .iter()
+                    .filter_map(|&t| {
+                        let measured = &problem.trials.trials[t].measured;
+                        Some((measured[i]?.value, measured[j]?.value))
+                    })
+                    .collect();
+                let count = f64::from(u32::try_from(pairs.len()).unwrap_or(u32::MAX));
+                if pairs.len() > 1 {
+                    let (a, b) = (mean(pairs.iter().map(|p| p.0)), mean(pairs.iter().map(|p| p.1)));
+                    sums[(i, j)] += pairs.iter().map(|p| (p.0 - a) * (p.1 - b)).sum::<f64>();
+                    dof[(i, j)] += count - 1.0;
+                }
+            }
+        }
+    }
+    let mut pooled = sums.zip_map(&dof, |sum, dof| if dof > 0.0 { sum / dof } else { 0.0 });
+    pooled.fill_upper_triangle_with_lower_triangle();
+    if (0..n).any(|k| pooled[(k, k)] <= 0.0) {
+        return Err(ProblemError::NoReplicates);
+    }
+    let fewest = dof.lower_triangle().iter().copied().filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    let believed = fewest >= f64::from(u32::try_from(n + SPARE_REPLICATES).unwrap_or(u32::MAX));
+    let least = DMatrix::from_fn(n, n, |i, j| pooled[(i, j)] / (pooled[(i, i)] * pooled[(j, j)]).sqrt()).symmetric_eigenvalues().min();
+    let whole = believed && least >= 0.0;
+    if !whole {
+        pooled = DMatrix::from_diagonal(&pooled.diagonal());
+        notes.push(format!("replicates have only {fewest} degrees of freedom for {n} measures: their covariances are taken as 0"));
+    }
+    Ok(Box::new(move |_, of| DMatrix::from_fn(of.len(), of.len(), |a, b| pooled[(of[a], of[b])])))
+}
+
+impl WeightSource {
+    /// Whether the weights come from residuals.
+    pub fn is_estimated(self) -> bool {
+        matches!(self, Self::ResidualVariance | Self::SharedResidualVariance)
+    }
+}
+
+fn source(problem: &Problem, measured: &[Measured]) -> WeightSource {
+    match problem.weighting {
+        Weighting::None => WeightSource::Unit,
+        Weighting::Replicates => WeightSource::Replicates,
+        Weighting::Auto if measured.iter().any(|m| m.std_error.is_some()) => WeightSource::StandardErrors,
+        Weighting::Auto if measured.iter().any(|m| m.weight.is_some()) => WeightSource::Weights,
+        _ if measured.len() > problem.estimate.len() => WeightSource::ResidualVariance,
+        _ => WeightSource::SharedResidualVariance,
+    }
+}
+
+fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
+    mean(values.map(|v| v * v)).sqrt()
+}
+
+/// Mean; 0 of nothing.
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
+}

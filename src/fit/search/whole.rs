@@ -1,0 +1,175 @@
+//! Parameters that are whole numbers: servers, threads, customers, copies.
+//!
+//! With the whole numbers held at `k`, the engine minimises over the others: `E(k) = min_x E(x, k)`. From the start, each
+//! whole number is moved up and down by one, then by doubled steps while `E` falls; when no single move lowers `E`, pairs
+//! and triples of moves by one are tried; when none of them does either, `k` is the end. The derivative by a whole number is the
+//! difference over the neighbours, `(h(k + 1) - h(k - 1)) / 2`, one-sided at a bound. Source: M. Woodside, SIPEW 2008,
+//! section 2 and appendix; rounding inside each step, which it suggests, sometimes stalls at the start.
+
+use nalgebra::DVector;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    run::{Effort, FitError, Search},
+    weights::Weights,
+};
+use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Wanted};
+
+/// Relative fall of the sum of squares that counts as one.
+const FALL: f64 = 1e-6;
+
+/// Most whole numbers for which moves of several at a time are tried.
+const MOST_TOGETHER: usize = 3;
+
+/// Moves after which the search gives up.
+const MOST_MOVES: usize = 1000;
+
+/// What is known around the best value of one whole number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WholeNumber {
+    /// The parameter.
+    pub parameter: String,
+    /// Its best value.
+    pub value: f64,
+    /// Values tried, ascending, with the least weighted sum of squares found at each, the others refitted.
+    pub tried: Vec<(f64, f64)>,
+}
+
+struct Tried {
+    whole: Vec<f64>,
+    sum_of_squares: f64,
+}
+
+struct WholeSearch<'s, 'a> {
+    search: &'s mut Search<'a>,
+    weights: &'s Weights,
+    positions: Vec<usize>,
+    bounds: Vec<(f64, f64)>,
+    tried: Vec<Tried>,
+    best: Minimum,
+}
+
+/// Minimises over all parameters of the search, from `start` with its whole numbers rounded.
+///
+/// # Errors
+/// As the search, at the start; a neighbour without a solution is passed over.
+pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]) -> Result<Minimum, FitError> {
+    let bounds = search.problem.bounds();
+    let positions: Vec<usize> = (0..start.len()).filter(|&j| search.whole[j]).collect();
+    let mut rounded = start.to_vec();
+    positions.iter().for_each(|&j| rounded[j] = rounded[j].round().clamp(bounds[j].0.ceil(), bounds[j].1.floor()));
+    let best = search.minimise_reals(weights, &rounded, Effort::Coarse)?;
+    let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best };
+    tried.note(&tried.best.x.clone(), tried.best.sum_of_squares);
+    for _ in 0..MOST_MOVES {
+        if !(tried.move_one()? || tried.move_several()?) {
+            break;
+        }
+    }
+    tried.finish()
+}
+
+impl WholeSearch<'_, '_> {
+    fn note(&mut self, x: &[f64], sum_of_squares: f64) {
+        let whole = self.positions.iter().map(|&j| x[j]).collect();
+        self.tried.push(Tried { whole, sum_of_squares });
+    }
+
+    /// Refits with the whole numbers of `x`; whether that is lower than the best, which it then becomes.
+    fn attempt(&mut self, x: &[f64]) -> Result<bool, FitError> {
+        let whole: Vec<f64> = self.positions.iter().map(|&j| x[j]).collect();
+        let outside = self.positions.iter().any(|&j| x[j] < self.bounds[j].0 || x[j] > self.bounds[j].1);
+        if outside || self.tried.iter().any(|t| t.whole == whole) {
+            return Ok(false);
+        }
+        let found = match self.search.minimise_reals(self.weights, x, Effort::Coarse) {
+            Ok(found) => found,
+            Err(FitError::Start(_) | FitError::StartNotFinite) => {
+                self.note(x, f64::INFINITY);
+                return Ok(false);
+            }
+            Err(other) => return Err(other),
+        };
+        self.note(x, found.sum_of_squares);
+        let lower = found.sum_of_squares < self.best.sum_of_squares * (1.0 - FALL);
+        if lower {
+            self.best = found;
+        }
+        Ok(lower)
+    }
+
+    fn move_one(&mut self) -> Result<bool, FitError> {
+        let mut moved = false;
+        for j in self.positions.clone() {
+            for direction in [1.0, -1.0] {
+                let mut step = direction;
+                loop {
+                    let mut x = self.best.x.clone();
+                    x[j] += step;
+                    if !self.attempt(&x)? {
+                        break;
+                    }
+                    moved = true;
+                    step *= 2.0;
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Moves two or three whole numbers by one each, in every combination of directions.
+    fn move_several(&mut self) -> Result<bool, FitError> {
+        let n = self.positions.len();
+        if !(2..=MOST_TOGETHER).contains(&n) {
+            return Ok(false);
+        }
+        let here = self.best.x.clone();
+        for code in 0..3_usize.pow(u32::try_from(n).unwrap_or(0)) {
+            let mut x = here.clone();
+            for (place, &j) in self.positions.iter().enumerate() {
+                let digit = code / 3_usize.pow(u32::try_from(place).unwrap_or(0)) % 3;
+                x[j] += [0.0, 1.0, -1.0][digit];
+            }
+            if self.attempt(&x)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Minimises at the best whole numbers to the full precision.
+    fn finish(mut self) -> Result<Minimum, FitError> {
+        self.best = self.search.minimise_reals(self.weights, &self.best.x.clone(), Effort::Full)?;
+        let whole = |place: usize, j: usize| {
+            let mut tried: Vec<(f64, f64)> = Vec::new();
+            for t in self.tried.iter().filter(|t| t.sum_of_squares.is_finite()) {
+                match tried.iter_mut().find(|(value, _)| *value == t.whole[place]) {
+                    Some((_, least)) => *least = least.min(t.sum_of_squares),
+                    None => tried.push((t.whole[place], t.sum_of_squares)),
+                }
+            }
+            tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+            WholeNumber { parameter: self.search.problem.estimate[j].name.clone(), value: self.best.x[j], tried }
+        };
+        let found = self.positions.iter().enumerate().map(|(place, &j)| whole(place, j)).collect();
+        self.search.whole_found = found;
+        Ok(self.best)
+    }
+}
+
+/// Difference of the residuals over the neighbours of whole number `j`, per unit.
+///
+/// # Errors
+/// [`EvaluationError`] where neither neighbour has a solution.
+pub(super) fn difference(model: &mut dyn ResidualModel, x: &[f64], j: usize, bounds: &Bounds) -> Result<DVector<f64>, EvaluationError> {
+    let mut at = |value: f64| {
+        let mut moved = x.to_vec();
+        moved[j] = value;
+        model.evaluate(&moved, Wanted::Residuals).map(|e| e.residuals)
+    };
+    let (below, above) = ((x[j] - 1.0).max(bounds.lower[j]), (x[j] + 1.0).min(bounds.upper[j]));
+    if above <= below {
+        return Ok(at(x[j])? * 0.0);
+    }
+    Ok((at(above)? - at(below)?) / (above - below))
+}
