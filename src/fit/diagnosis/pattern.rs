@@ -103,15 +103,7 @@ mod tests {
     #[test]
     fn spread_that_grows_is_found() {
         let predicted: Vec<f64> = (1..=30).map(f64::from).collect();
-        let wave = |i: usize| {
-            if i % 3 == 0 {
-                1.3
-            } else if i % 3 == 1 {
-                -0.9
-            } else {
-                -0.4
-            }
-        };
+        let wave = |i: usize| [1.3, -0.9, -0.4][i % 3];
         let growing: Vec<f64> = (0..30).map(|i| wave(i) * predicted[i]).collect();
         let even: Vec<f64> = (0..30).map(wave).collect();
         assert!(spread_test(&growing, &predicted).unwrap().p_value < 0.01);

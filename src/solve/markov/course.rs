@@ -49,6 +49,9 @@ pub(super) struct Course<'a> {
     pub(super) ready: VecDeque<u32>,
     /// Strands to go on after the one at hand and what it makes ready.
     pub(super) behind: Vec<u32>,
+    /// A strand that keeps its server for what it does next, and whether it has done so.
+    pub(super) keeper: Option<u32>,
+    pub(super) is_kept: bool,
     /// What is counted on the way, by place in the rewards.
     pub(super) counts: Vec<usize>,
     failure: Option<SolveError>,
@@ -59,7 +62,19 @@ impl<'a> Course<'a> {
     /// From `state`, before its event.
     pub(super) fn new(network: &'a Network, state: State, draws: &'a mut Draws) -> Self {
         let (ready, behind, counts) = Default::default();
-        Self { network, layout: Layout::new(network), state, draws, ready, behind, counts, failure: None, steps: 0 }
+        Self {
+            network,
+            layout: Layout::new(network),
+            state,
+            draws,
+            ready,
+            behind,
+            keeper: None,
+            is_kept: false,
+            counts,
+            failure: None,
+            steps: 0,
+        }
     }
 
     /// Lets `event` happen and all that follows at the same instant; false where that is too improbable to be followed.
@@ -218,7 +233,10 @@ impl<'a> Course<'a> {
                 if self.end_activity(strand) {
                     self.run(strand);
                 }
-                self.release(processor);
+                self.keeper = None;
+                if !std::mem::take(&mut self.is_kept) {
+                    self.release(processor);
+                }
             }
         }
     }
@@ -288,13 +306,15 @@ impl<'a> Course<'a> {
     }
 
     /// Replies for `instance`. Where the caller runs on the same processor, a fair coin decides who goes on first: true
-    /// where the strand is to go on behind the caller.
+    /// where the strand is to go on behind the caller; else it keeps its server.
     fn reply_behind(&mut self, strand: u32, instance: u32) -> bool {
         let Some(caller) = self.reply(instance) else { return false };
         if self.state.processor(self.network, caller) != self.state.processor(self.network, strand) {
             return false;
         }
-        self.draws.choose_evenly(2) == 0
+        let is_behind = self.draws.choose_evenly(2) == 0;
+        self.keeper = (!is_behind).then_some(strand);
+        is_behind
     }
 
     /// As [`Course::reply_behind`], and puts the strand behind there.

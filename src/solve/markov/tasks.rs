@@ -239,6 +239,10 @@ impl Course<'_> {
     pub(super) fn arrive_at_processor(&mut self, strand: u32) {
         let number = self.state.processor(self.network, strand);
         let spec = &self.network.processors[number];
+        if self.keeper.take_if(|keeper| *keeper == strand).is_some() {
+            self.is_kept = true;
+            return self.serve(strand);
+        }
         let station = &mut self.state.stations[number];
         if spec.discipline == Discipline::Sharing || station.busy < spec.servers {
             station.busy += 1;

@@ -255,7 +255,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     fn refuse_bounded_queues(&self) -> Result<(), SolveError> {
         for (task, it) in self.model.tasks.iter().zip(&self.net.tasks) {
             let unbounded = |&a: &usize| self.net.arcs[a].source.held().is_none();
-            if !task.queue_length.is(0.0) && it.station.is_some_and(|s| self.net.stations[s].arcs.iter().any(|a| unbounded(a))) {
+            if !task.queue_length.is(0.0) && it.station.is_some_and(|s| self.net.stations[s].arcs.iter().any(unbounded)) {
                 return Err(unsupported("a queue of bounded length", format!("task \"{}\"", task.name)));
             }
         }
