@@ -192,13 +192,27 @@ impl<S: Scalar> Graph<S> {
         Some(v)
     }
 
-    /// Whether `w` can only start after `v` has ended.
+    /// Whether `w` can only start after `v` has ended. Each vertex is looked at once, however many ways lead to it.
     fn precedes(&self, v: usize, w: usize) -> bool {
-        match &self.vertices[w].start {
-            Start::First => false,
-            Start::After(p) => *p == v || self.precedes(v, *p),
-            Start::Join { before, .. } => before.iter().any(|&p| p == v || self.precedes(v, p)),
+        let mut seen = vec![false; self.vertices.len()];
+        let mut open = vec![w];
+        while let Some(at) = open.pop() {
+            let before = match &self.vertices[at].start {
+                Start::First => &[][..],
+                Start::After(p) => std::slice::from_ref(p),
+                Start::Join { before, .. } => before,
+            };
+            for &p in before {
+                if p == v {
+                    return true;
+                }
+                // What comes first stands first.
+                if p > v && !std::mem::replace(&mut seen[p], true) {
+                    open.push(p);
+                }
+            }
         }
+        false
     }
 
     /// Settles what follows from the vertices alone: the ends and the concurrent pairs. What runs on beside the followers of a join
