@@ -32,6 +32,7 @@ mod order;
 mod parameter;
 mod setting;
 mod spex;
+mod tangent;
 mod types;
 mod validate;
 
@@ -42,5 +43,6 @@ pub use number::{Bindings, Number, Scalar, UnboundParameter};
 pub use observation::{HalfWidth, Histogram, Observation, Observed};
 pub use parameter::{BindingError, Parameter, ParameterValue};
 pub use setting::SettingError;
+pub use tangent::Tangent;
 pub use types::*;
 pub use validate::{Defect, DefectKind, Severity};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use num_dual::{Dual64, DualNum, DualSVec64};
+use num_dual::{Derivative, Dual64, DualNum, DualSVec64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The scalar over which models are solved: `f64`, or a dual number that carries derivatives beside the value.
@@ -13,6 +13,11 @@ pub trait Scalar: DualNum<Primitive = f64> + Copy + Send + Sync {
 
     /// The derivatives; empty for a plain number and for a constant.
     fn derivatives(&self) -> &[f64];
+
+    /// The derivatives, to be set; empty for a plain number.
+    fn derivatives_mut(&mut self) -> &mut [f64] {
+        &mut []
+    }
 }
 
 impl Scalar for f64 {
@@ -33,6 +38,10 @@ impl Scalar for Dual64 {
     fn derivatives(&self) -> &[f64] {
         std::slice::from_ref(&self.eps)
     }
+
+    fn derivatives_mut(&mut self) -> &mut [f64] {
+        std::slice::from_mut(&mut self.eps)
+    }
 }
 
 impl<const N: usize> Scalar for DualSVec64<N> {
@@ -42,6 +51,13 @@ impl<const N: usize> Scalar for DualSVec64<N> {
 
     fn derivatives(&self) -> &[f64] {
         self.eps.0.as_ref().map_or(&[], |eps| eps.as_slice())
+    }
+
+    fn derivatives_mut(&mut self) -> &mut [f64] {
+        if self.eps.0.is_none() {
+            self.eps = Derivative::some(nalgebra::SVector::zeros());
+        }
+        self.eps.0.as_mut().map_or(&mut [], |eps| eps.as_mut_slice())
     }
 }
 

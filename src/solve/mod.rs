@@ -19,7 +19,6 @@ mod solution;
 use std::collections::BTreeSet;
 
 use nalgebra::DMatrix;
-use num_dual::Dual64;
 
 pub use distribution::*;
 pub use markov::{MarkovOptions, solve_markov};
@@ -27,7 +26,7 @@ pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
 use self::results::Results;
-use crate::model::{Bindings, Measure, Model, Scalar, UnboundParameter};
+use crate::model::{Bindings, Measure, Model, Scalar, Tangent, UnboundParameter};
 
 /// Which algorithm solves the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,15 +204,16 @@ pub fn sensitivities(
             (solved.results, Some(solved.trace))
         }
     };
-    for &j in &real {
-        let duals = seed(model, values, &wrt[j])?;
-        let results = match &trace {
-            None => exact_again(model, &duals)?,
-            Some(trace) => layered::solve(model, &duals, options, Some(trace))?.results,
-        };
-        for (i, m) in measures.iter().enumerate() {
-            jacobian[(i, j)] = measure::evaluate(model, &results, m)?.eps;
+    let directions = Directions { model, values, names: wrt, measures, options, trace: trace.as_ref() };
+    let mut rest = real.as_slice();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(rest.len().min(MOST_DIRECTIONS));
+        match now.len() {
+            1 => directions.columns::<1>(now, &mut jacobian)?,
+            2..=4 => directions.columns::<4>(now, &mut jacobian)?,
+            _ => directions.columns::<MOST_DIRECTIONS>(now, &mut jacobian)?,
         }
+        rest = later;
     }
     for &j in &integer {
         integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
@@ -254,12 +254,48 @@ fn exact_again<S: Scalar>(model: &Model, bound: &Bindings<S>) -> Result<Results<
     }
 }
 
-/// All parameters of the model as dual numbers, `name` with a unit derivative.
-fn seed(model: &Model, values: &Bindings, name: &str) -> Result<Bindings<Dual64>, SolveError> {
-    let mut overrides: Bindings<Dual64> = values.iter().map(|(name, v)| (name, Dual64::from_re(v))).collect();
-    let value = bind(model, values)?.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
-    overrides.set(name, Dual64::from_re(value).derivative());
-    bind(model, &overrides)
+/// Parameters that one pass over dual numbers takes at most.
+const MOST_DIRECTIONS: usize = 8;
+
+/// What derivatives with respect to several parameters at once are found from.
+struct Directions<'a> {
+    model: &'a Model,
+    values: &'a Bindings,
+    names: &'a [String],
+    measures: &'a [Measure],
+    options: &'a SolveOptions,
+    /// Of the layered solution; none where the exact one is taken.
+    trace: Option<&'a layered::Trace>,
+}
+
+impl Directions<'_> {
+    /// Fills the `columns` of the Jacobian, at most `N`.
+    fn columns<const N: usize>(&self, columns: &[usize], jacobian: &mut DMatrix<f64>) -> Result<(), SolveError> {
+        let duals = self.seed::<N>(columns)?;
+        let results = match self.trace {
+            None => exact_again(self.model, &duals)?,
+            Some(trace) => layered::solve(self.model, &duals, self.options, Some(trace))?.results,
+        };
+        for (i, measure) in self.measures.iter().enumerate() {
+            let value = measure::evaluate(self.model, &results, measure)?;
+            for (&j, &slope) in columns.iter().zip(&value.derivatives) {
+                jacobian[(i, j)] = slope;
+            }
+        }
+        Ok(())
+    }
+
+    /// All parameters of the model, those of the `columns` each as the variable of a direction.
+    fn seed<const N: usize>(&self, columns: &[usize]) -> Result<Bindings<Tangent<N>>, SolveError> {
+        let bound = bind(self.model, self.values)?;
+        let mut overrides: Bindings<Tangent<N>> = self.values.iter().map(|(name, v)| (name, Tangent::from(v))).collect();
+        for (direction, &j) in columns.iter().enumerate() {
+            let name = &self.names[j];
+            let value = bound.get(name).ok_or_else(|| UnboundParameter { name: name.clone() })?;
+            overrides.set(name, Tangent::variable(value, direction));
+        }
+        bind(self.model, &overrides)
+    }
 }
 
 /// Differences over ±1, one-sided at 1.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! (Anderson 1965; Walker & Ni 2011.) The norm is over the leading unknowns, the waits; the others follow them. The few normal equations
-//! are solved by Cholesky's method with a ridge that stands for the rounding of the differences. Over dual numbers whose values
-//! have converged, the norm is over the derivatives, whose iteration is linear, so one `γ` serves all of them.
+//! are solved by Cholesky's method with a ridge that stands for the rounding of the differences. Over dual numbers, whose values
+//! have converged, only the derivatives are accelerated, each direction with a `γ` of its own: their iteration is linear.
 
 use std::collections::VecDeque;
 
@@ -18,24 +18,29 @@ use crate::model::Scalar;
 
 /// Differences kept.
 const DEPTH: usize = 6;
+/// The same, of derivatives: their iteration is linear, so that older ones are as true as new ones.
+const LINEAR_DEPTH: usize = 12;
 /// Ridge on the normal equations, relative to their largest diagonal.
 const RIDGE: f64 = 1e-13;
 /// Growth of the residual over the best one at which the memory is dropped.
 const GROWTH_LIMIT: f64 = 4.0;
 /// Step after the memory was dropped.
-const CAUTIOUS_STEP: f64 = 0.4;
+const CAUTIOUS_STEP: f64 = 0.7;
 /// Such steps after the memory was first dropped; they double each time, since where the map expands, as it does far from the
 /// solution, extrapolation leads back and only plain steps lead out.
 const FIRST_CAUTION: usize = 1;
 /// Doublings of their number.
 const LAST_DOUBLING: usize = 6;
 
+/// Last differences of `f` and of `T(x)`, oldest first.
+pub(super) type Differences<S> = VecDeque<(Vec<S>, Vec<S>)>;
+
 /// The memory of an accelerated iteration.
 pub(super) struct Anderson<S> {
     /// Leading unknowns over which the norm is.
     n_leading: usize,
     last: Option<(Vec<S>, Vec<S>)>,
-    differences: VecDeque<(Vec<S>, Vec<S>)>,
+    differences: Differences<S>,
     best: f64,
     cautious: usize,
     step: f64,
@@ -49,6 +54,17 @@ impl<S: Scalar> Anderson<S> {
         Self { n_leading, last: None, differences, best: f64::INFINITY, cautious, step: CAUTIOUS_STEP, n_forgotten: 0 }
     }
 
+    /// Begins with the differences of another iteration that is much like this one.
+    pub fn remembering(mut self, differences: Differences<S>) -> Self {
+        self.differences = differences;
+        self
+    }
+
+    /// The differences, for the next iteration that is much like this one.
+    pub fn into_differences(self) -> Differences<S> {
+        self.differences
+    }
+
     /// No acceleration at all: plain steps of this length.
     pub fn plain(step: f64) -> Self {
         Self { step, ..Self::new(0, usize::MAX) }
@@ -57,7 +73,7 @@ impl<S: Scalar> Anderson<S> {
     /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
     pub fn next(&mut self, x: &[S], image: &[S], residual: f64) -> Vec<S> {
         let f: Vec<S> = image.iter().zip(x).map(|(&g, &x)| g - x).collect();
-        if residual > GROWTH_LIMIT * self.best {
+        if !is_linear(&f) && residual > GROWTH_LIMIT * self.best {
             self.forget();
             self.best = residual;
         }
@@ -70,9 +86,18 @@ impl<S: Scalar> Anderson<S> {
             return next;
         }
         let mut next = image.to_vec();
-        if let Some(gamma) = self.coefficients(&f, image) {
+        let n_lanes = image.first().map_or(0, |v| v.derivatives().len());
+        if n_lanes == 0 {
+            if let Some(gamma) = self.coefficients(&f, image, None) {
+                for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
+                    next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
+                }
+            }
+        }
+        for lane in 0..n_lanes {
+            let Some(gamma) = self.coefficients(&f, image, Some(lane)) else { continue };
             for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
-                next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
+                next.iter_mut().zip(dg).for_each(|(n, d)| n.derivatives_mut()[lane] -= d.derivatives()[lane] * g);
             }
         }
         self.last = Some((f, image.to_vec()));
@@ -86,7 +111,7 @@ impl<S: Scalar> Anderson<S> {
             before
         };
         self.differences.push_back((subtract(f, last_f), subtract(image, last_g)));
-        if self.differences.len() > DEPTH {
+        if self.differences.len() > if is_linear(f) { LINEAR_DEPTH } else { DEPTH } {
             self.differences.pop_front();
         }
     }
@@ -99,29 +124,20 @@ impl<S: Scalar> Anderson<S> {
         self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
     }
 
-    fn coefficients(&self, f: &[S], image: &[S]) -> Option<DVector<f64>> {
+    /// `γ` over the values, or over the derivatives in one direction.
+    fn coefficients(&self, f: &[S], image: &[S], lane: Option<usize>) -> Option<DVector<f64>> {
         let k = self.differences.len();
         if k == 0 || self.n_leading == 0 {
             return None;
         }
-        let n_lanes = f[..self.n_leading].iter().map(|v| v.derivatives().len()).max().unwrap_or(0);
-        let (mut normal, mut right) = (DMatrix::zeros(k, k), DVector::zeros(k));
-        let mut row = vec![0.0; k];
-        for lane in if n_lanes == 0 { vec![None] } else { (0..n_lanes).map(Some).collect() } {
-            let weights = weights(&image[..self.n_leading], lane);
-            for (i, &w) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
-                for (entry, (df, _)) in row.iter_mut().zip(&self.differences) {
-                    *entry = part(&df[i], lane) * w;
-                }
-                let target = part(&f[i], lane) * w;
-                for a in 0..k {
-                    right[a] += row[a] * target;
-                    for b in 0..=a {
-                        normal[(a, b)] += row[a] * row[b];
-                    }
-                }
-            }
-        }
+        let weights = weights(&image[..self.n_leading], lane);
+        let weighed = |values: &[S]| -> DVector<f64> {
+            DVector::from_iterator(self.n_leading, values.iter().zip(&weights).map(|(v, &w)| part(v, lane) * w))
+        };
+        let columns: Vec<DVector<f64>> = self.differences.iter().map(|(df, _)| weighed(df)).collect();
+        let target = weighed(f);
+        let mut normal = DMatrix::from_fn(k, k, |a, b| if a >= b { columns[a].dot(&columns[b]) } else { 0.0 });
+        let right = DVector::from_fn(k, |a, _| columns[a].dot(&target));
         let largest = (0..k).map(|a| normal[(a, a)]).fold(0.0, f64::max);
         if !(largest > 0.0 && largest.is_finite()) {
             return None;
@@ -130,6 +146,11 @@ impl<S: Scalar> Anderson<S> {
         let gamma = normal.cholesky()?.solve(&right);
         gamma.iter().all(|v| v.is_finite()).then_some(gamma)
     }
+}
+
+/// Whether it is derivatives that are iterated.
+fn is_linear<S: Scalar>(values: &[S]) -> bool {
+    values.first().is_some_and(|v| !v.derivatives().is_empty())
 }
 
 fn part<S: Scalar>(value: &S, lane: Option<usize>) -> f64 {

@@ -1,11 +1,11 @@
 //! The fixed point of one stage: the sweep repeated, accelerated, until nothing changes.
 //!
-//! The unknowns stand in one row: the waits of all arcs, then by station the chances to wait, `R`, `φ` and the excess wait
-//! ([`super::station`]). Where acceleration does not settle, plain and ever shorter steps take its place.
+//! The unknowns stand in one row: the waits of all arcs, then the excess wait of every station, then by station the chances to
+//! wait, `R` and `φ` ([`super::station`]). Where acceleration does not settle, plain and ever shorter steps take its place.
 
 use super::{
     SolveOptions,
-    anderson::Anderson,
+    anderson::{Anderson, Differences},
     exclusion::{Exclusion, Pairs},
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
@@ -15,13 +15,13 @@ use super::{
 use crate::model::Scalar;
 
 /// Short plain steps before a fresh start is accelerated.
-const CAUTIOUS_STEPS: usize = 6;
-/// The same, from a point that is near already.
-const CAUTIOUS_STEPS_WARM: usize = 1;
+const CAUTIOUS_STEPS: usize = 3;
 /// The same, after an extrapolation that led nowhere.
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
 /// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
 const PATIENCE: usize = 300;
+/// Sweeps after which a stage is solved within the capacities instead.
+const FREE_SWEEPS: usize = 600;
 /// A change that is enough from then on: rounding, or a bound that is met and left again, allows no less.
 const STAGNATION: f64 = 1e-7;
 /// How much shorter.
@@ -61,6 +61,12 @@ pub(super) struct Stage<S> {
     pub class_shares: Vec<S>,
 }
 
+/// A stage, and whether its iteration settled.
+pub(super) struct Solved<S> {
+    pub stage: Stage<S>,
+    pub converged: bool,
+}
+
 /// The sweep with the room that it needs.
 pub(super) struct Sweeper<'a, S> {
     net: &'a Net<S>,
@@ -78,6 +84,8 @@ pub(super) struct Sweeper<'a, S> {
     /// What one thread less leaves: by station and pool, and where a station's begin.
     left: Vec<Left<S>>,
     first_left: Vec<usize>,
+    /// What the last stage learned of its derivatives' iteration, which the next one's is much like.
+    differences: Differences<S>,
     pub record: Record,
 }
 
@@ -85,7 +93,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     pub fn new(net: &'a Net<S>, options: &'a SolveOptions) -> Self {
         let pairs = Pairs::new(net);
         let mut layouts: Vec<Layout> = Vec::with_capacity(net.stations.len());
-        let mut offset = net.arcs.len();
+        let mut offset = net.arcs.len() + net.stations.len();
         let mut probability_of = vec![0; net.arcs.len()];
         let mut visited = vec![Vec::new(); net.tasks.len()];
         let mut first_left = Vec::with_capacity(net.stations.len());
@@ -113,6 +121,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             visited,
             left: vec![Left { threads: f64::INFINITY, waiting: S::from(1.0), first: S::from(1.0), late: S::from(1.0) }; n_left],
             first_left,
+            differences: Differences::new(),
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
             pairs,
             layouts,
@@ -120,18 +129,28 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// The fixed point at these customers, to a relative change of `tolerance`.
-    pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Stage<S> {
+    pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
         let mut x = self.start(from);
         let n_waits = self.net.arcs.len();
         let cautious = match from {
             From::Nothing => CAUTIOUS_STEPS,
-            From::Like(_) => CAUTIOUS_STEPS_WARM,
-            From::Settled(..) => 0,
+            From::Like(_) | From::Settled(..) => 0,
         };
-        let mut acceleration = Anderson::new(n_waits, cautious);
+        let n_times = n_waits + self.net.stations.len();
+        let n_leading = match capacity {
+            Capacity::Free => n_waits,
+            Capacity::Kept => n_times,
+            Capacity::KeptThroughout => x.len(),
+        };
+        let mut acceleration = Anderson::new(n_leading, cautious);
+        let differences = std::mem::take(&mut self.differences);
+        if matches!(from, From::Settled(..)) {
+            acceleration = acceleration.remembering(differences);
+        }
         let (mut converged, mut step) = (false, 1.0);
         let mut image = x.clone();
-        for sweep in 0..self.options.max_iterations {
+        let most = if capacity == Capacity::Free { FREE_SWEEPS } else { usize::MAX };
+        for sweep in 0..self.options.max_iterations.min(most) {
             if sweep > 0 && sweep % PATIENCE == 0 {
                 step *= STEP_REDUCTION;
                 acceleration = Anderson::plain(step);
@@ -142,7 +161,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             self.record.residual = change;
             if !change.is_finite() {
                 x = self.start(&From::Nothing);
-                acceleration = Anderson::new(n_waits, CAUTIOUS_STEPS_AGAIN);
+                acceleration = Anderson::new(n_leading, CAUTIOUS_STEPS_AGAIN);
                 continue;
             }
             let enough = if sweep < PATIENCE { tolerance } else { tolerance.max(STAGNATION) };
@@ -152,14 +171,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
                 break;
             }
             let next = acceleration.next(&x, &image, change);
-            if follow(&mut x, &next, &image, n_waits) == Held::Back {
+            if follow(&mut x, &next, &image, n_waits, n_times) == Held::Back {
                 acceleration.forget();
             }
         }
-        self.record.converged &= converged;
+        self.differences = acceleration.into_differences();
         self.flow_at(&x, populations);
         self.exclusion.update(self.net, &self.pairs, &self.flow, populations);
-        Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() }
+        let stage = Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() };
+        Solved { stage, converged }
     }
 
     fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
@@ -199,17 +219,10 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if image.iter().any(|v| v.value().is_nan()) {
             return f64::NAN;
         }
-        let steepest = |values: &[S]| values.iter().flat_map(|v| v.derivatives()).fold(f64::MIN_POSITIVE, |m, d| m.max(d.abs()));
-        let (of_waits, of_ratios) = (steepest(&image[..n_waits]), steepest(&image[n_waits..]));
-        let mut most = change(&x[..n_waits], &image[..n_waits], of_waits, relative);
-        for layout in &self.layouts {
-            let places = layout.places();
-            let ratios = places.probability..places.excess;
-            most = most.max(change(&x[ratios.clone()], &image[ratios], of_ratios, |_| 1.0));
-            let excess = places.excess..places.end;
-            most = most.max(change(&x[excess.clone()], &image[excess], of_waits, relative));
-        }
-        most
+        let n_times = n_waits + self.net.stations.len();
+        let (of_waits, of_ratios) = (steepest(&image[..n_waits]), steepest(&image[n_times..]));
+        let most = change(&x[..n_times], &image[..n_times], &of_waits, relative);
+        most.max(change(&x[n_times..], &image[n_times..], &of_ratios, |_| 1.0))
     }
 
     fn start(&self, from: &From<'_, S>) -> Vec<S> {
@@ -236,12 +249,20 @@ enum Held {
     Not,
 }
 
-/// Sets `x` to `next`, held near the `image` from which it was extrapolated.
-fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize) -> Held {
+/// Sets `x` to `next`, held near the `image` from which it was extrapolated; an excess wait, which may come from nothing, only
+/// above zero.
+fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize, n_times: usize) -> Held {
     let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
     let mut held = Held::Not;
     for (i, ((unknown, &value), &near)) in x.iter_mut().zip(next).zip(image).enumerate() {
-        let (least, most) = (near / TRUST_FACTOR, near * TRUST_FACTOR);
+        let (less, more) = (near / TRUST_FACTOR, near * TRUST_FACTOR);
+        let (least, most) = if (n_waits..n_times).contains(&i) {
+            (S::from(0.0), S::from(f64::INFINITY))
+        } else if near < 0.0 {
+            (more, less)
+        } else {
+            (less, more)
+        };
         let inside = value >= least && value <= most;
         *unknown = if value < least {
             least
@@ -257,13 +278,24 @@ fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize) -> He
     held
 }
 
-/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the `steepest` one.
-fn change<S: Scalar>(old: &[S], new: &[S], steepest: f64, scale: impl Fn(f64) -> f64) -> f64 {
+/// Largest derivative in each direction.
+fn steepest<S: Scalar>(values: &[S]) -> Vec<f64> {
+    let mut most = vec![f64::MIN_POSITIVE; values.first().map_or(0, |v| v.derivatives().len())];
+    for v in values {
+        for (m, d) in most.iter_mut().zip(v.derivatives()) {
+            *m = m.max(d.abs());
+        }
+    }
+    most
+}
+
+/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the `steepest` one of its direction.
+fn change<S: Scalar>(old: &[S], new: &[S], steepest: &[f64], scale: impl Fn(f64) -> f64) -> f64 {
     let mut most = 0.0_f64;
     for (&old, &new) in old.iter().zip(new) {
         let difference = new - old;
         most = most.max(difference.value().abs() / scale(new.value()));
-        for d in difference.derivatives() {
+        for (d, steepest) in difference.derivatives().iter().zip(steepest) {
             most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest);
         }
     }

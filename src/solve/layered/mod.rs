@@ -56,7 +56,14 @@ const CAPACITY_TOLERANCE: f64 = 1e-9;
 /// The plain-number solution of every stage, from which the same stages over dual numbers start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
-    stages: Vec<Vec<f64>>,
+    stages: Vec<Settled>,
+}
+
+/// A stage that is solved: its unknowns, and whether they had to be kept within the capacities.
+#[derive(Clone, Debug)]
+struct Settled {
+    unknowns: Vec<f64>,
+    capacity: Capacity,
 }
 
 /// The result with the trace that a run over dual numbers can start from.
@@ -126,14 +133,26 @@ impl<S: Scalar> LayeredSolver<'_, S> {
     fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>, capacity: Capacity, tolerance: f64) -> Stage<S> {
         let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
         let populations = Populations { customers, changes, caps: &caps };
-        let from = match (self.warm.and_then(|w| w.stages.get(self.trace.stages.len())), like) {
-            (Some(settled), like) => From::Settled(settled, like.map(|stage| stage.unknowns.as_slice())),
+        let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
+        let from = match (settled, like) {
+            (Some(settled), like) => From::Settled(&settled.unknowns, like.map(|stage| stage.unknowns.as_slice())),
             (None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None) => From::Nothing,
         };
-        let stage = self.sweeper.solve(&populations, &from, capacity, tolerance);
-        self.trace.stages.push(stage.unknowns.iter().map(Scalar::value).collect());
-        stage
+        let mut capacity = settled.map_or(capacity, |s| s.capacity);
+        let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        if settled.is_none() {
+            // Beyond capacity the approximations need not have a solution; within it they do.
+            for harder in [Capacity::Kept, Capacity::KeptThroughout] {
+                if !solved.converged && capacity != harder {
+                    capacity = harder;
+                    solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
+                }
+            }
+        }
+        self.sweeper.record.converged &= solved.converged;
+        self.trace.stages.push(Settled { unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(), capacity });
+        solved.stage
     }
 }
 

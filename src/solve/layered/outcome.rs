@@ -16,13 +16,15 @@ const SATURATION: f64 = 1.0 - 1e-9;
 
 /// Refuses a model whose open or asynchronous requests exceed what a task or processor can serve.
 pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
+    let outside = outside_shares(net, flow);
     for (s, station) in net.stations.iter().enumerate() {
-        let unlimited = station.arcs.iter().any(|&a| net.arcs[a].source.held().is_none());
-        let driven = unlimited || s < net.n_processors && driven_from_outside(net, s);
-        if station.servers.is_infinite() || !driven {
+        if station.servers.is_infinite() {
             continue;
         }
-        let load = station_load(net, flow, s);
+        let load = station.arcs.iter().fold(0.0, |sum, &a| {
+            let share = net.arcs[a].source.held().map_or(1.0, |node| outside[net.nodes[node].entry]);
+            sum + share * arc_load(net, flow, a)
+        });
         if load >= station.servers * SATURATION {
             let kind = if s < net.n_processors { "processor" } else { "task" };
             let resource = format!("{kind} \"{}\"", station.name);
@@ -32,25 +34,42 @@ pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result
     Ok(())
 }
 
-/// Whether a processor runs work that no waiting customer bounds.
-fn driven_from_outside<S: Scalar>(net: &Net<S>, station: usize) -> bool {
-    net.stations[station].arcs.iter().any(|&a| {
-        let task = net.arcs[a].source.node().map(|n| net.nodes[n].task);
-        task.and_then(|t| net.tasks[t].station).is_some_and(|s| net.stations[s].arcs.iter().any(|&b| net.arcs[b].source == Source::Open))
-    })
+/// Share of each entry's invocations for which no customer and no thread of theirs waits: a queue cannot hold these up.
+fn outside_shares<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Vec<f64> {
+    let mut arriving = vec![0.0; net.entries.len()];
+    let mut held: Vec<(usize, usize, usize)> = Vec::new();
+    for (a, arc) in net.arcs.iter().enumerate() {
+        let Some(target) = arc.target else { continue };
+        match arc.source.held() {
+            Some(node) => held.push((net.tasks[net.nodes[node].task].position, a, target)),
+            None => arriving[target] += flow.arc_rate[a].value(),
+        }
+    }
+    // Callers before callees: all that reaches an entry is known before what it sends.
+    held.sort_unstable();
+    let share = |arriving: &[f64], entry: usize| {
+        let rate = flow.entry_rate[entry].value();
+        if rate > 0.0 { (arriving[entry] / rate).min(1.0) } else { 0.0 }
+    };
+    for (_, a, target) in held {
+        let from = net.arcs[a].source.held().map_or(0.0, |node| share(&arriving, net.nodes[node].entry));
+        arriving[target] += from * flow.arc_rate[a].value();
+    }
+    (0..net.entries.len()).map(|entry| share(&arriving, entry)).collect()
 }
 
 /// Mean busy servers of a station.
 pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, station: usize) -> f64 {
-    net.stations[station].arcs.iter().fold(0.0, |sum, &a| {
-        let rate = flow.arc_rate[a].value();
-        let held: f64 = match (net.arcs[a].target, net.arcs[a].source.node()) {
-            (Some(entry), _) => flow.held(entry).value(),
-            (None, Some(node)) => (net.nodes[node].demand / net.nodes[node].slices).value(),
-            (None, None) => 0.0,
-        };
-        sum + rate * held
-    })
+    net.stations[station].arcs.iter().map(|&a| arc_load(net, flow, a)).sum()
+}
+
+fn arc_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
+    let held: f64 = match (net.arcs[arc].target, net.arcs[arc].source.node()) {
+        (Some(entry), _) => flow.held(entry).value(),
+        (None, Some(node)) => (net.nodes[node].demand / net.nodes[node].slices).value(),
+        (None, None) => 0.0,
+    };
+    flow.arc_rate[arc].value() * held
 }
 
 /// The results of the last stage.

@@ -35,6 +35,8 @@ pub(in super::super) struct Layout {
     pub open: bool,
     /// Where the station's unknowns begin.
     pub offset: usize,
+    /// Where its excess wait stands.
+    pub excess: usize,
 }
 
 /// Arrivals of one node (or of none) and one priority.
@@ -67,6 +69,7 @@ impl Layout {
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             offset,
+            excess: net.arcs.len() + station,
             arcs,
         };
         layout.group_arcs(net);
@@ -133,8 +136,7 @@ impl Layout {
     pub fn places(&self) -> Places {
         let removal = self.offset + self.rows.len();
         let boost = removal + self.groups.len() * self.rows.len();
-        let excess = boost + self.groups.len() * self.pools.len();
-        Places { probability: self.offset, removal, boost, excess, end: excess + 1 }
+        Places { probability: self.offset, removal, boost, end: boost + self.groups.len() * self.pools.len(), excess: self.excess }
     }
 }
 
@@ -147,7 +149,7 @@ pub(in super::super) struct Places {
     pub removal: usize,
     /// `φ`, `groups × pools`.
     pub boost: usize,
-    /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers.
-    pub excess: usize,
     pub end: usize,
+    /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers. It stands beside the waits.
+    pub excess: usize,
 }

@@ -50,8 +50,9 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
-const EXCESS_GAIN: f64 = 4.0;
+/// Part of a step of Newton's method by which a sweep changes the excess wait: `N` sources that come back after `C = N/λ` bring
+/// a load that falls by `1/C` of itself for every unit they wait longer, if nothing else changes.
+const EXCESS_GAIN: f64 = 0.5;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
 /// With fewer sources than this many times the servers, `(û/m)^m` is the better chance of finding all servers busy.
@@ -64,6 +65,8 @@ pub(super) enum Capacity {
     Free,
     /// They may not.
     Kept,
+    /// They may not, and all unknowns are accelerated alike: slower, for where the chances and ratios do not follow the waits.
+    KeptThroughout,
 }
 
 /// All that a station's waits depend on.
@@ -115,9 +118,13 @@ pub(super) struct Scratch<S> {
     load: Vec<S>,
     /// Waits of the rows.
     wait: Vec<S>,
-    small: Vec<S>,
+    /// What each arc adds to the wait of a row: `α W + β`.
+    caused: Vec<S>,
     matrix: Vec<S>,
     without: Vec<S>,
+    groups: Vec<visit::Inside<S>>,
+    /// `B` of each pool, for the row at hand.
+    boosts: Vec<S>,
 }
 
 impl<S> Scratch<S> {
@@ -132,9 +139,11 @@ impl<S> Scratch<S> {
             own: Vec::new(),
             load: Vec::new(),
             wait: Vec::new(),
-            small: Vec::new(),
+            caused: Vec::new(),
             matrix: Vec::new(),
             without: Vec::new(),
+            groups: Vec::new(),
+            boosts: Vec::new(),
         }
     }
 }
@@ -163,10 +172,11 @@ pub(super) fn station_waits<S: Scalar>(
     if it.servers.is_infinite() || sources <= it.servers && !late {
         layout.arcs.iter().for_each(|&a| next[a] = S::from(0.0));
         next[places.probability..places.end].copy_from_slice(&sweep.unknowns[places.probability..places.end]);
+        next[places.excess] = S::from(0.0);
         scratch.visits = visits;
         return;
     }
-    set_gaps(sweep, layout, &mut visits);
+    set_gaps(sweep, layout, &mut visits, &mut scratch.groups);
     let (mut rate, mut load, mut first) = (S::from(0.0), S::from(0.0), S::from(0.0));
     for v in &visits {
         rate += v.rate;
@@ -204,7 +214,6 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         self.keep_factors(&mut scratch.keep);
         for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
-            part.clear();
             part.resize(n_rows * n, zero);
         }
         for part in [&mut scratch.alpha_own, &mut scratch.beta_own] {
@@ -218,31 +227,37 @@ impl<S: Scalar> At<'_, S> {
         }
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
         scratch.wait.clear();
+        scratch.caused.clear();
         for row in 0..n_rows {
             let terms = row * n..(row + 1) * n;
-            let wait = scratch.alpha[terms.clone()]
-                .iter()
-                .zip(&scratch.beta[terms])
-                .zip(self.visits)
-                .fold(scratch.own[row], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+            let mut wait = scratch.own[row];
+            for ((&alpha, &beta), v) in scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms]).zip(self.visits) {
+                let caused = alpha * v.wait + beta;
+                wait += caused;
+                scratch.caused.push(caused);
+            }
             scratch.wait.push(wait);
         }
         self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
-        self.update_boost(scratch, &mut next[self.places.boost..self.places.excess]);
-        let excess = if self.sweep.capacity == Capacity::Kept { self.next_excess(load) } else { zero };
+        self.update_boost(scratch, &mut next[self.places.boost..self.places.end]);
+        let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {
             next[a] = scratch.wait[self.layout.row_of[i]] + excess;
         }
     }
 
-    /// Raises `e` while the load exceeds the servers.
+    /// Raises `e` while the load exceeds the servers and there are threads that it holds up.
     fn next_excess(&self, load: S) -> S {
         let zero = S::from(0.0);
-        if !self.sources.is_finite() || load <= 0.0 {
+        let unbounded = self.visits.iter().zip(&self.layout.pool_of).filter(|(_, pool)| pool.is_none());
+        let unbounded = unbounded.fold(zero, |sum, (v, _)| sum + v.rate * (v.first + v.late));
+        let customers: f64 = self.sweep.populations.customers.iter().sum();
+        if load <= 0.0 || unbounded >= self.servers || customers <= 0.0 {
             return zero;
         }
-        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * self.mean_service * EXCESS_GAIN;
+        let cycle = self.visits.iter().fold(zero, |sum, v| sum + v.rate).recip() * self.sources.min(customers);
+        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * cycle * EXCESS_GAIN;
         if next > 0.0 { next } else { zero }
     }
 
@@ -272,61 +287,76 @@ impl<S: Scalar> At<'_, S> {
         let shares = self.class_shares(row.kin);
         let me = &self.visits[row.arc];
         let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
+        let zero = S::from(0.0);
+        self.set_boosts(row.group, &mut scratch.boosts);
+        let terms = r * n..(r + 1) * n;
+        let keep = &scratch.keep[terms.clone()];
+        let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms.clone()]);
+        let load = &mut scratch.load[terms];
+        let (arcs, row_of, pool_of) = (&self.layout.arcs[..n], &self.layout.row_of[..n], &self.layout.pool_of[..n]);
         for (x, it) in self.visits.iter().enumerate() {
-            let at = r * n + x;
-            let keep = scratch.keep[at];
-            let sibling = if self.layout.siblings { self.sweep.exclusion.siblings[self.layout.pairs[at] as usize] } else { S::from(0.0) };
-            if keep == 0.0 && sibling == 0.0 && it.late <= 0.0 {
+            let keep = keep[x];
+            if keep == 0.0 && it.late <= 0.0 {
+                (alpha[x], beta[x], load[x]) = (zero, zero, zero);
                 continue;
             }
-            let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
-            let (of_waiting, of_first) = self.own_pool(row, x, keep);
+            let seen = self.sweep.absence.seen(shares, arcs[x]);
+            let (of_waiting, of_first) = self.own_pool(row, row_of[x], pool_of[x], keep, &scratch.boosts);
             let waiting = of_waiting * seen.waiting * it.rate;
-            let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
             let first = of_first * seen.first * it.rate * it.first;
-            let held = it.first + it.late;
-            if self.layout.siblings {
-                let work = if sharing { me.first } else { held };
-                let rest = if sharing { me.first } else { it.first_rest + it.late };
-                scratch.alpha_own[at] = sibling * removal * work;
-                scratch.beta_own[at] = sibling * it.rate * it.first * rest;
-                scratch.load[at] = sibling * it.rate * it.first;
-            }
             if sharing {
-                let late = keep * seen.late * it.rate * it.late;
-                scratch.alpha[at] = waiting * me.first;
-                scratch.beta[at] = (first + late) * me.first;
-                scratch.load[at] += first + late;
-            } else {
-                scratch.alpha[at] = waiting * held;
-                scratch.beta[at] = first * (self.rest(me, it) + it.late);
-                scratch.load[at] += first;
-                if it.late > 0.0 {
-                    let (late, overtaken) = self.late_load(row, x, seen.late);
-                    let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
-                    scratch.beta[at] += late * late_rest;
-                    scratch.own[r] += overtaken * late_rest;
-                    scratch.load[at] += late + overtaken;
-                }
+                let busy = first + keep * seen.late * it.rate * it.late;
+                alpha[x] = waiting * me.first;
+                beta[x] = busy * me.first;
+                load[x] = busy;
+                continue;
             }
-            if self.layout.siblings {
-                scratch.alpha[at] += scratch.alpha_own[at];
-                scratch.beta[at] += scratch.beta_own[at];
+            alpha[x] = waiting * (it.first + it.late);
+            beta[x] = first * (self.rest(me, it) + it.late);
+            load[x] = first;
+            if it.late > 0.0 {
+                let (late, overtaken) = self.late_load(row, x, seen.late);
+                let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
+                beta[x] += late * late_rest;
+                scratch.own[r] += overtaken * late_rest;
+                load[x] += late + overtaken;
             }
+        }
+        if self.layout.siblings {
+            self.add_siblings(r, sharing, scratch);
         }
     }
 
-    /// Factors on those waiting and in service over arc `x`: exclusion, and what the own thread's absence changes.
-    fn own_pool(&self, row: &layout::Row, x: usize, keep: S) -> (S, S) {
-        if row.pool.is_some() && row.pool == self.layout.pool_of[x] {
-            let left = &self.left[self.layout.pool_of[x].unwrap_or(0)];
+    /// Adds what a row's arrivals find of their own thread's other strands.
+    fn add_siblings(&self, r: usize, sharing: bool, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let row = &self.layout.rows[r];
+        let me = &self.visits[row.arc];
+        for (x, it) in self.visits.iter().enumerate() {
+            let at = r * n + x;
+            let sibling = self.sweep.exclusion.siblings[self.layout.pairs[at] as usize];
+            let (work, rest) = if sharing { (me.first, me.first) } else { (it.first + it.late, it.first_rest + it.late) };
+            let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
+            scratch.alpha_own[at] = sibling * removal * work;
+            scratch.beta_own[at] = sibling * it.rate * it.first * rest;
+            scratch.alpha[at] += scratch.alpha_own[at];
+            scratch.beta[at] += scratch.beta_own[at];
+            scratch.load[at] += sibling * it.rate * it.first;
+        }
+    }
+
+    /// Factors on those waiting and in service over an arc of `other` row and `pool`: exclusion, and what the own thread's absence
+    /// changes.
+    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, keep: S, boosts: &[S]) -> (S, S) {
+        if let (true, Some(pool)) = (row.pool == pool, pool) {
+            let left = &self.left[pool];
             if left.threads.is_finite() {
                 let (waiting, first) = left.factors(keep);
                 return (keep * waiting, keep * first);
             }
         }
-        let keep = keep * self.boost(row.group, x);
-        (keep * self.removal_ratio(row.group, self.layout.row_of[x]), keep)
+        let keep = pool.map_or(keep, |p| keep * boosts[p]);
+        (keep * self.removal_ratio(row.group, other), keep)
     }
 
     /// Shares of the classes in the requests of a kin; none for requests from outside.

@@ -15,96 +15,94 @@ use crate::model::Scalar;
 
 /// Bound on `φ`, beyond which the boost is not believed.
 const MAX_BOOST_SHARE: f64 = 0.9;
-/// Gauss-Seidel passes over the system of `w` in a sweep; `R` is kept, so that they go on where they stopped.
-const REMOVAL_PASSES: usize = 2;
+/// Waits below this fraction of a service are rounding: what is left of them is not asked.
+const NEGLIGIBLE_WAIT: f64 = 1e-12;
+
+/// Held between 0 and 1.
+fn bounded<S: Scalar>(x: S) -> S {
+    if x > 1.0 {
+        S::from(1.0)
+    } else if x < 0.0 {
+        S::from(0.0)
+    } else {
+        x
+    }
+}
 
 impl<S: Scalar> At<'_, S> {
     pub(super) fn removal_ratio(&self, group: Option<usize>, row: usize) -> S {
         group.map_or(S::from(1.0), |g| self.sweep.unknowns[self.places.removal + g * self.layout.rows.len() + row])
     }
 
-    pub(super) fn boost(&self, group: Option<usize>, x: usize) -> S {
-        let (Some(group), Some(pool)) = (group, self.layout.pool_of[x]) else { return S::from(1.0) };
-        let share = self.sweep.unknowns[self.places.boost + group * self.layout.pools.len() + pool];
-        if share == 0.0 && share.derivatives().is_empty() { S::from(1.0) } else { (-share + 1.0).recip() }
+    /// `B` of every pool for the arrivals of a group; ones for those that no thread sends.
+    pub(super) fn set_boosts(&self, group: Option<usize>, boosts: &mut Vec<S>) {
+        let n_pools = self.layout.pools.len();
+        boosts.clear();
+        let Some(group) = group else {
+            boosts.resize(n_pools, S::from(1.0));
+            return;
+        };
+        let from = self.places.boost + group * n_pools;
+        boosts.extend(self.sweep.unknowns[from..from + n_pools].iter().map(|&share| (-share + 1.0).recip()));
     }
 
-    /// Solves for `w` of every group and keeps `R = w / W`.
+    /// One pass of Gauss and Seidel over the system of `w`, from the last `R`, for every group, and `R = w / W` from it.
     pub(super) fn update_removal(&self, scratch: &mut Scratch<S>, removal: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
-        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let one = S::from(1.0);
+        let negligible = self.mean_service * NEGLIGIBLE_WAIT;
         for (group, &row) in self.layout.row_of_group.iter().enumerate() {
-            let ratio = &mut removal[group * n_rows..(group + 1) * n_rows];
-            if scratch.keep[row * n..(row + 1) * n].iter().all(|k| *k == 1.0) && !self.layout.siblings {
-                ratio.fill(one);
+            let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
+            let keep = &scratch.keep[row * n..(row + 1) * n];
+            if keep.iter().all(|k| *k == 1.0) && !self.layout.siblings {
+                ratios.fill(one);
                 continue;
             }
-            self.system_without(group, row, scratch);
-            let Scratch { wait, small, matrix, without, .. } = &mut *scratch;
-            let old = &self.sweep.unknowns[self.places.removal + group * n_rows..];
-            without.clear();
-            without.extend(wait.iter().zip(old).map(|(&w, &r)| w * r));
-            for _ in 0..REMOVAL_PASSES {
-                for (b, (row, &constant)) in matrix.chunks_exact(n_rows).zip(small.iter()).enumerate() {
-                    without[b] = row.iter().zip(without.iter()).fold(constant, |sum, (&m, &w)| sum + m * w);
+            scratch.without.clear();
+            let wait = &scratch.wait;
+            scratch.without.extend(wait.iter().enumerate().map(|(r, &wait)| wait * self.removal_ratio(Some(group), r)));
+            for (b, ratio) in ratios.iter_mut().enumerate() {
+                let wait = scratch.wait[b];
+                if wait <= negligible {
+                    *ratio = one;
+                    continue;
                 }
-            }
-            for ((ratio, &w), &wait) in ratio.iter_mut().zip(without.iter()).zip(wait.iter()) {
-                let r = if wait > 0.0 { w / wait } else { one };
-                *ratio = if r > 1.0 {
-                    one
-                } else if r < 0.0 {
-                    zero
-                } else {
-                    r
-                };
+                let terms = b * n..(b + 1) * n;
+                let parts = keep.iter().zip(&self.layout.row_of).zip(scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms]));
+                let mut left = scratch.own[b];
+                for ((&k, &row), (&alpha, &beta)) in parts {
+                    left += k * (alpha * scratch.without[row] + beta);
+                }
+                if self.layout.siblings {
+                    left += self.own_strands_left(group, b, keep, scratch);
+                }
+                scratch.without[b] = left;
+                *ratio = bounded(left / wait);
             }
         }
     }
 
-    /// Sets `matrix` and `small` to the coefficients and constants of the system of `w` without the thread of `group`.
-    fn system_without(&self, group: usize, row: usize, scratch: &mut Scratch<S>) {
-        let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
-        let (zero, one) = (S::from(0.0), S::from(1.0));
-        let Scratch { keep, alpha, beta, alpha_own, beta_own, own, small, matrix, .. } = scratch;
-        let keep = &keep[row * n..(row + 1) * n];
-        small.clear();
-        matrix.clear();
-        matrix.resize(n_rows * n_rows, zero);
-        for (b, &own) in own.iter().enumerate() {
-            let terms = b * n..(b + 1) * n;
-            let coefficients = &mut matrix[b * n_rows..(b + 1) * n_rows];
-            let mut constant = own;
-            for (((&k, &a), &c), &row) in keep.iter().zip(&alpha[terms.clone()]).zip(&beta[terms.clone()]).zip(&self.layout.row_of) {
-                coefficients[row] += k * a;
-                constant += k * c;
-            }
-            if self.layout.siblings {
-                // Own strands stay, except the arrival's own.
-                for (x, at) in terms.enumerate() {
-                    let stays = if self.layout.group_of[x] == Some(group) { zero } else { one };
-                    coefficients[self.layout.row_of[x]] += alpha_own[at] * (stays - keep[x]);
-                    constant += beta_own[at] * (stays - keep[x]);
-                }
-            }
-            small.push(constant);
-        }
+    /// Own strands stay, except the arrival's own.
+    fn own_strands_left(&self, group: usize, b: usize, keep: &[S], scratch: &Scratch<S>) -> S {
+        let n = self.visits.len();
+        (0..n).fold(S::from(0.0), |sum, x| {
+            let at = b * n + x;
+            let own = scratch.alpha_own[at] * scratch.without[self.layout.row_of[x]] + scratch.beta_own[at];
+            let stays = if self.layout.group_of[x] == Some(group) { 0.0 } else { 1.0 };
+            sum + own * (-keep[x] + stays)
+        })
     }
 
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, boost: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let n_pools = self.layout.pools.len();
-        let Scratch { keep, alpha, beta, alpha_own, beta_own, small, matrix, .. } = scratch;
-        // What arc x adds to the wait of row b.
-        small.clear();
-        for b in 0..n_rows {
-            for x in 0..n {
-                let at = b * n + x;
-                let mut caused = alpha[at] * self.visits[x].wait + beta[at];
-                if self.layout.siblings {
-                    caused -= alpha_own[at] * self.visits[x].wait + beta_own[at];
+        let Scratch { keep, caused, alpha_own, beta_own, matrix, .. } = scratch;
+        if self.layout.siblings {
+            for b in 0..n_rows {
+                for (x, v) in self.visits.iter().enumerate() {
+                    let at = b * n + x;
+                    caused[at] -= alpha_own[at] * v.wait + beta_own[at];
                 }
-                small.push(caused);
             }
         }
         // Time that threads of a pool wait behind arc x, over all its arcs.
@@ -120,7 +118,7 @@ impl<S: Scalar> At<'_, S> {
             let row = self.layout.row_of[b];
             let weight = v.rate / threads;
             for x in 0..n {
-                let add = weight * small[row * n + x];
+                let add = weight * caused[row * n + x];
                 matrix[pool * n + x] += add;
             }
         }

@@ -83,30 +83,35 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
     }
 }
 
+/// What an execution of a node does at the station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside<S> {
+    visits: S,
+    time: S,
+    host: bool,
+}
+
 /// Sets the gaps of all visits of a station.
-pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>]) {
+pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], groups: &mut Vec<Inside<S>>) {
     let net = sweep.net;
     let zero = S::from(0.0);
-    for (group, &node) in layout.groups.iter().enumerate() {
-        let (mut y, mut inside) = (zero, zero);
-        let mut host = false;
-        for (i, v) in visits.iter().enumerate().filter(|(i, _)| layout.group_of[*i] == Some(group)) {
-            let arc = &net.arcs[layout.arcs[i]];
-            y += arc.visits;
-            inside += arc.visits * (v.wait + v.first);
-            host = arc.target.is_none();
-        }
-        let away = sweep.flow.elapsed[node] - inside;
+    groups.clear();
+    groups.resize(layout.groups.len(), Inside { visits: zero, time: zero, host: false });
+    for ((v, &a), group) in visits.iter().zip(&layout.arcs).zip(&layout.group_of) {
+        let (arc, Some(group)) = (&net.arcs[a], *group) else { continue };
+        let inside = &mut groups[group];
+        inside.visits += arc.visits;
+        inside.time += arc.visits * (v.wait + v.first);
+        inside.host = arc.target.is_none();
+    }
+    for (v, group) in visits.iter_mut().zip(&layout.group_of) {
+        let Some(group) = *group else { continue };
+        let Inside { visits: y, time, host } = groups[group];
+        let away = sweep.flow.elapsed[layout.groups[group]] - time;
         let away = if away > 0.0 { away } else { zero };
         let (share, gaps) = if host { ((y - 1.0) / y, y - 1.0) } else { (y / (y + 1.0), y + 1.0) };
-        let share = if share > 0.0 { share } else { zero };
-        let short = if gaps > 0.0 { away / gaps } else { zero };
-        for (i, v) in visits.iter_mut().enumerate() {
-            if layout.group_of[i] == Some(group) {
-                v.gap.short_share = share;
-                v.gap.short = short;
-            }
-        }
+        v.gap.short_share = if share > 0.0 { share } else { zero };
+        v.gap.short = if gaps > 0.0 { away / gaps } else { zero };
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
         set_long_gap(sweep, layout, visits, pool, task);
