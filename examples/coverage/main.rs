@@ -12,7 +12,7 @@
 //! In the first two 95 % intervals are to cover 94 to 96 % of the time; in the last they do not, and the fit is to say so.
 
 #[path = "../../tests/it/fit/queues.rs"]
-#[allow(clippy::unwrap_used, reason = "shared with the tests")]
+#[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests")]
 mod queues;
 #[path = "../../tests/it/fit/three_queue.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests, which use the rest")]
@@ -26,7 +26,7 @@ use layerfit::{
     predict::{Scenarios, predict},
     solve::{self, SolveOptions},
 };
-use queues::{Errors, Network, Pilot, pilot, simulated};
+use queues::{Errors, Network, Pilot, pilot_of, simulated};
 use three_queue::{TRUE_DEMANDS, measures, problem, trials};
 
 /// Data sets of each case unless told.
@@ -37,6 +37,11 @@ const RELATIVE_ERROR: f64 = 0.02;
 
 /// Length of a simulated trial.
 const LENGTH: f64 = 1e4;
+
+/// Batches of the pilot run from which covariances come, and the length of each: as long as a trial, so that what hangs
+/// together over thousands of time units at ten customers is in them.
+const PILOT_BATCHES: usize = 1000;
+const PILOT_BATCH: f64 = LENGTH;
 
 /// Customers of the trials.
 const POPULATIONS: [usize; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
@@ -94,7 +99,7 @@ fn data(case: Case, seed: u64) -> Trials {
         Case::Simulated(errors) => {
             static PILOT: OnceLock<Pilot> = OnceLock::new();
             let network = Network { demands: &TRUE_DEMANDS, think: 10.0, length: LENGTH };
-            let errors_of = PILOT.get_or_init(|| pilot(&network, &POPULATIONS));
+            let errors_of = PILOT.get_or_init(|| pilot_of(&network, &POPULATIONS, PILOT_BATCHES, PILOT_BATCH));
             simulated(&network, &POPULATIONS, errors, errors_of, seed)
         }
     }

@@ -5,7 +5,7 @@ use std::thread;
 use layerfit::{
     fit::{Measured, Trial, Trials, trials::ErrorCovariance},
     model::{Bindings, Measure, Model},
-    solve::{SimulateOptions, simulate},
+    solve::{SimulateOptions, measure, simulate},
 };
 use nalgebra::DMatrix;
 
@@ -49,7 +49,8 @@ impl System {
             workers: 1,
             ..SimulateOptions::default()
         };
-        simulate::measure(&self.model, &values, &options, &self.measures).map(|m| m.values).map_err(|e| e.to_string())
+        let solution = simulate(&self.model, &values, &options).map_err(|e| e.to_string())?;
+        self.measures.iter().map(|m| measure::value(&self.model, &solution, m).map_err(|e| e.to_string())).collect()
     }
 
     fn all(&self, runs: &[Run]) -> Result<Vec<Values>, String> {

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use nalgebra::DMatrix;
 
 use super::least_squares::{
-    Bounds, Evaluation, EvaluationError, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted, minimise,
+    Bounds, Evaluation, EvaluationError, Iterate, LeastSquaresOptions, Minimum, ResidualModel, Start, StartError, StopReason, Wanted,
+    minimise_from,
 };
 
 /// Scale on which a parameter is searched.
@@ -109,13 +110,7 @@ impl ResidualModel for View<'_> {
         let x = self.natural(theta);
         let found = self.inner.evaluate(&x, wanted)?;
         let Coordinates { free, scales } = self.coordinates;
-        let jacobian = found.jacobian.map(|full| {
-            let mut columns = full.select_columns(free);
-            for (mut column, &j) in columns.column_iter_mut().zip(free) {
-                column *= scales[j].slope(x[j]);
-            }
-            columns
-        });
+        let jacobian = found.jacobian.map(|full| on_scales(&full, free, scales, &x));
         Ok(Evaluation { residuals: found.residuals, jacobian })
     }
 
@@ -137,10 +132,26 @@ pub fn minimise_in(
     options: &LeastSquaresOptions,
     progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
 ) -> Result<Minimum, StartError> {
+    minimise_in_from(model, coordinates, &Start { x: start, jacobian: None }, bounds, options, progress)
+}
+
+/// As [`minimise_in`], with what is known of the Jacobian, by all parameters, at the start.
+///
+/// # Errors
+/// As [`minimise_in`].
+pub fn minimise_in_from(
+    model: &mut dyn ResidualModel,
+    coordinates: &Coordinates,
+    from: &Start<'_>,
+    bounds: &Bounds,
+    options: &LeastSquaresOptions,
+    progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
+) -> Result<Minimum, StartError> {
+    let start = from.x;
     let all: Vec<usize> = (0..start.len()).collect();
     if coordinates.is_natural() {
         model.set_free(&all);
-        return minimise(model, start, bounds, options, progress);
+        return minimise_from(model, from, bounds, options, progress);
     }
     let Coordinates { free, scales } = coordinates;
     model.set_free(free);
@@ -160,7 +171,8 @@ pub fn minimise_in(
         x
     };
     let mut report = |i: &Iterate| progress(&Iterate { x: natural(&i.x), ..i.clone() });
-    let found = minimise(&mut view, &theta, &within, options, &mut report);
+    let known = from.jacobian.map(|jacobian| on_scales(jacobian, free, scales, start));
+    let found = minimise_from(&mut view, &Start { x: &theta, jacobian: known.as_ref() }, &within, options, &mut report);
     model.set_free(&all);
     let found = found?;
     let x = natural(&found.x);
@@ -169,6 +181,15 @@ pub fn minimise_in(
         jacobian.set_column(j, &(column / scales[j].slope(x[j])));
     }
     Ok(Minimum { x, jacobian, ..found })
+}
+
+/// The columns of the free parameters, by the scale on which each is searched.
+fn on_scales(jacobian: &DMatrix<f64>, free: &[usize], scales: &[Scale], x: &[f64]) -> DMatrix<f64> {
+    let mut columns = jacobian.select_columns(free);
+    for (mut column, &j) in columns.column_iter_mut().zip(free) {
+        column *= scales[j].slope(x[j]);
+    }
+    columns
 }
 
 /// The one point there is.
