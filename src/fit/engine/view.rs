@@ -215,6 +215,7 @@ mod tests {
     use nalgebra::DVector;
 
     use super::*;
+    use crate::fit::engine::least_squares::Jacobians;
 
     /// Residuals `a e^(b t) - y` at t = 0, 1, 2, 3 with a = 2, b = -0.5.
     struct Decay;
@@ -232,6 +233,55 @@ mod tests {
             let jacobian = DMatrix::from_fn(4, 2, |i, j| (x[1] * at(i)).exp() * if j == 0 { 1.0 } else { x[0] * at(i) });
             Ok(Evaluation { residuals, jacobian: Some(jacobian) })
         }
+    }
+
+    /// [`Decay`] with Jacobians only where they are asked for, counted.
+    struct Counted {
+        jacobians: usize,
+    }
+
+    impl ResidualModel for Counted {
+        fn n_obs(&self) -> usize {
+            4
+        }
+        fn n_params(&self) -> usize {
+            2
+        }
+        fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError> {
+            let mut found = Decay.evaluate(x, wanted)?;
+            // A misfit that no parameter removes, so that the end is no perfect fit.
+            found.residuals[0] += 0.1;
+            match wanted {
+                Wanted::Jacobian => self.jacobians += 1,
+                Wanted::Residuals => found.jacobian = None,
+            }
+            Ok(found)
+        }
+    }
+
+    fn counted(jacobians: Jacobians, from: &Start<'_>) -> (Minimum, usize) {
+        let options = LeastSquaresOptions { jacobians, ..LeastSquaresOptions::default() };
+        let bounds = Bounds { lower: vec![0.0, -10.0], upper: vec![1e6, 10.0] };
+        let mut model = Counted { jacobians: 0 };
+        let keep = &mut |_: &Iterate| ControlFlow::Continue(());
+        let found = minimise_in_from(&mut model, &Coordinates::natural(2), from, &bounds, &options, keep).unwrap();
+        (found, model.jacobians)
+    }
+
+    #[test]
+    fn carried_jacobians_end_at_the_same_minimum_with_fewer_evaluations() {
+        let start = Start { x: &[1.0, 0.0], jacobian: None };
+        let (evaluated, most) = counted(Jacobians::Evaluated, &start);
+        let (carried, fewer) = counted(Jacobians::Secant, &start);
+        assert!(evaluated.stop.converged() && carried.stop.converged() && fewer < most, "{fewer} {most}");
+        for j in 0..2 {
+            assert!((evaluated.x[j] - carried.x[j]).abs() < 1e-7, "{:?} {:?}", evaluated.x, carried.x);
+        }
+        assert!((&evaluated.jacobian - &carried.jacobian).norm() < 1e-6, "the Jacobian at the end is evaluated");
+        let (again, few) = counted(Jacobians::Secant, &Start { x: &[1.9, -0.4], jacobian: Some(&carried.jacobian) });
+        assert!(few < fewer && (again.x[0] - evaluated.x[0]).abs() < 1e-7, "{few}");
+        let (near, fewest) = counted(Jacobians::SecantToTheEnd, &Start { x: &[1.9, -0.4], jacobian: Some(&carried.jacobian) });
+        assert!(fewest < few && (near.sum_of_squares / evaluated.sum_of_squares - 1.0).abs() < 1e-3, "{fewest} {near:?}");
     }
 
     fn run(coordinates: &Coordinates, start: [f64; 2]) -> Minimum {

@@ -23,9 +23,7 @@ use super::{
 use crate::{
     fit::{
         engine::{
-            least_squares::{
-                Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason, Wanted,
-            },
+            least_squares::{Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason},
             loss::median_deviation,
             view::{Coordinates, Scale, minimise_in_from},
         },
