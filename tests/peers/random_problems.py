@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Fits ten random problems with layerfit, scipy and lmfit and compares them to six digits.
 
-    python3 tests/peers/random_problems.py [--layerfit PATH] [--seed N] [--time]
+    python3 tests/peers/random_problems.py [--layerfit PATH] [--seed N]
 
 Each problem is the closed network of the three-queue example with two to four queues, random demands, think time and populations, and
 normal errors with known standard errors. Compared are estimates, standard errors, the weighted sum of squares and covariance (scipy,
 `least_squares(method="lm")` with complex-step derivatives), profile intervals (lmfit, `conf_interval`, whose root finder stops at a relative 5e-5 and
 whose refits stop at 1.5e-8: both are tightened here, or its ends are good to four or five digits only), and estimates under Huber's, soft-L1 and
-Cauchy's loss with known errors (scipy, `loss=`, `f_scale=`). `--time` also prints the time of the plain fit of
-`three_queue.csv` by scipy beside `cargo bench --bench fit`'s. The script makes its own virtual environment (.venv at the top of the repository)
+Cauchy's loss with known errors (scipy, `loss=`, `f_scale=`). The script makes its own virtual environment (.venv at the top of the repository)
 and installs scipy and lmfit there; layerfit is built with `cargo build --release` unless given.
 """
 
@@ -20,7 +19,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -169,34 +167,11 @@ def compare(problem, binary, comparison, label):
                 comparison.check(f"{label} {ours_name} d{k + 1}", robust["parameters"][f"d{k + 1}"]["estimate"], other.x[k])
 
 
-def scipy_time():
-    from scipy.optimize import least_squares
-
-    with open(HERE.parent / "it" / "fit" / "three_queue.csv") as file:
-        rows = list(csv.DictReader(file))
-    problem = Problem(random.Random(0))
-    problem.n, problem.think = 3, 10.0
-    problem.populations = [int(r["$users"]) for r in rows]
-    problem.measures = [m for m in rows[0] if not m.startswith("$")]
-    problem.errors = [1.0] * 4
-    problem.data = [[float(r[m]) for m in problem.measures] for r in rows]
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        least_squares(problem.residuals, [1.0] * 3, jac=problem.jacobian, method="lm")
-        times.append(time.perf_counter() - start)
-    return sorted(times)[len(times) // 2]
-
-
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--layerfit")
     arguments.add_argument("--seed", type=int, default=2008)
-    arguments.add_argument("--time", action="store_true")
     asked = arguments.parse_args()
-    if asked.time:
-        print(f"scipy, three_queue.csv, plain: {1e3 * scipy_time():.3f} ms")
-        return
     if not asked.layerfit:
         subprocess.check_call(["cargo", "build", "--release", "--quiet"], cwd=ROOT)
     binary = asked.layerfit or str(ROOT / "target" / "release" / "layerfit")
