@@ -158,11 +158,8 @@ fn one(case: Case, seed: u64) -> Counts {
     });
     counts.joint = usize::from(by_wald.iter().all(|h| *h));
     counts.rejected = usize::from(rejected);
-    counts.warned = usize::from(
-        wald.notes
-            .iter()
-            .any(|n| n.contains("the errors are not what the weights say") || n.contains("cancel (Little's law")),
-    );
+    counts.warned =
+        usize::from(wald.notes.iter().any(|n| n.contains("the errors are not what the weights say") || n.contains("cancel (Little's law")));
     bands(&wald, case, seed + 1_000_000, &mut counts);
     counts
 }

@@ -533,9 +533,9 @@ impl<'a> Search<'a> {
 
     /// Whether the Jacobian was evaluated because `stop` rests on a carried one.
     fn refreshed(&mut self, stop: StopReason) -> bool {
-        let rests_on_it = matches!(stop, StopReason::RelativeOffset | StopReason::StepSize | StopReason::Precision | StopReason::Stalled);
+        let limited = matches!(stop, StopReason::MaxIterations | StopReason::MaxEvaluations | StopReason::Cancelled);
         let asked = self.options.jacobians == Jacobians::Secant || stop == StopReason::Stalled;
-        rests_on_it && asked && self.refresh()
+        !limited && asked && self.refresh()
     }
 
     fn evaluate_jacobian(&mut self, x: &[f64], residuals: &DVector<f64>) -> Option<DMatrix<f64>> {

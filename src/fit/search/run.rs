@@ -188,7 +188,8 @@ impl Effort {
             ..options.clone()
         };
         match self {
-            Self::Full => to(0.0, Jacobians::Secant),
+            // Over the last small steps a secant is the solver's rounding.
+            Self::Full => options.clone(),
             Self::Coarse => to(COARSE_OFFSET, Jacobians::Secant),
             Self::Screening => to(SCREENING_OFFSET, Jacobians::SecantToTheEnd),
         }
