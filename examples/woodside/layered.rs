@@ -28,7 +28,8 @@ const DELAYS: [&str; 6] = [
     "service_time(wsOp,1)",
     "service_time(appOp,2)",
 ];
-const UTILIZATIONS: [&str; 4] = ["utilization(WSP)", "utilization(AppP)", "utilization(DBP)", "utilization(Dir)"];
+/// Of processors only: the directory's own would give its demand away.
+const UTILIZATIONS: [&str; 3] = ["utilization(WSP)", "utilization(AppP)", "utilization(DBP)"];
 
 /// Rows of table 3 as printed: name, length, estimates, half-widths, E.
 const PRINTED: [(&str, f64, [f64; 7], [f64; 7], f64); 2] = [
