@@ -31,10 +31,12 @@ const DELAYS: [&str; 6] = [
 /// Of processors only: the directory's own would give its demand away.
 const UTILIZATIONS: [&str; 3] = ["utilization(WSP)", "utilization(AppP)", "utilization(DBP)"];
 
-/// Rows of table 3 as printed: name, length, estimates, half-widths, E.
-const PRINTED: [(&str, f64, [f64; 7], [f64; 7], f64); 2] = [
-    ("D1", 1e3, [0.695, 0.559, 0.192, 0.234, 0.101, 1.0, 3.0], [0.693, 0.138, 0.021, 0.232, 0.002, 0.207, 0.050], 0.5935),
-    ("D2", 1e5, [0.378, 0.608, 0.195, 0.111, 0.100, 1.0, 3.0], [0.367, 0.059, 0.011, 0.202, 0.001, 0.140, 0.024], 0.1960),
+/// A row of table 3 as printed: name, length, estimates, half-widths, E.
+struct Printed(&'static str, f64, [f64; 7], [f64; 7], f64);
+
+const PRINTED: [Printed; 2] = [
+    Printed("D1", 1e3, [0.695, 0.559, 0.192, 0.234, 0.101, 1.0, 3.0], [0.693, 0.138, 0.021, 0.232, 0.002, 0.207, 0.050], 0.5935),
+    Printed("D2", 1e5, [0.378, 0.608, 0.195, 0.111, 0.100, 1.0, 3.0], [0.367, 0.059, 0.011, 0.202, 0.001, 0.140, 0.024], 0.1960),
 ];
 
 /// Utilizations printed for 50 users.
@@ -86,7 +88,7 @@ pub struct Utilization {
 
 /// The printed rows.
 pub fn printed() -> Vec<PrintedRow> {
-    let row = |(experiment, _, estimates, half_widths, sum_of_squares): &(&'static str, f64, [f64; 7], [f64; 7], f64)| PrintedRow {
+    let row = |Printed(experiment, _, estimates, half_widths, sum_of_squares): &Printed| PrintedRow {
         experiment,
         printed: estimates.iter().zip(half_widths).map(|(e, h)| Interval { estimate: *e, half_width: Some(*h) }).collect(),
         sum_of_squares: *sum_of_squares,
@@ -160,7 +162,7 @@ fn row(experiment: &'static str, measured: &'static str, think: f64, length: f64
 pub fn table(quick: bool) -> Result<Vec<Row>, String> {
     let both: Vec<&str> = DELAYS.into_iter().chain(UTILIZATIONS).collect();
     let mut rows = Vec::new();
-    for (experiment, printed_length, ..) in PRINTED {
+    for Printed(experiment, printed_length, ..) in PRINTED {
         let length = if quick { printed_length.min(1e4) } else { printed_length };
         let trials = data(5.0, length, &both, 700)?;
         let delays = fitted(&problem(only(&trials, &DELAYS)?)?)?;
