@@ -1,6 +1,6 @@
 //! Times of whole fits: the three-queue example, and the layered model with seven parameters, two of them whole numbers.
 //!
-//! `cargo bench --bench fit`; `tests/peers/random_problems.py --time` fits the first with scipy in the same run and prints the ratio.
+//! `cargo bench --bench fit`; `python3 tests/peers/fit_speed.py` runs it between fits of the first problem by scipy and prints the ratio.
 
 use std::{hint::black_box, ops::ControlFlow};
 

@@ -108,7 +108,9 @@ struct Outcome {
     estimate_digits: f64,
     std_error_digits: f64,
     rss_digits: f64,
+    #[serde(skip)]
     iterations: usize,
+    #[serde(skip)]
     evaluations: usize,
 }
 

@@ -6,6 +6,7 @@
 //! | [`normality`] | are the errors normal? |
 //! | [`pattern`] | runs of signs, spread that grows |
 //! | [`covariance`] | are the errors what the weights say? |
+//! | `little` | do the errors of delays and throughput cancel as Little's law says? |
 //! | [`lack_of_fit`] | is the model's misfit more than the error of measurement? |
 //! | [`leave_out`] | each trial predicted by a fit to the others |
 //! | `report` | all of it for a fit |
@@ -13,6 +14,7 @@
 pub mod covariance;
 pub mod lack_of_fit;
 pub mod leave_out;
+mod little;
 pub mod normality;
 pub mod pattern;
 mod report;

@@ -8,6 +8,7 @@ use super::{
     covariance::{Claim, error_covariance_test},
     lack_of_fit::{LackOfFit, lack_of_fit},
     leave_out::LeaveOneOut,
+    little::little_test,
     normality::shapiro_wilk,
     pattern::{RunsTest, runs_test, spread_test},
     residuals::{Influence, RowInfluence, influence},
@@ -26,6 +27,9 @@ use crate::{
 
 /// Level at which a test is remarked in the notes.
 const REMARKED: f64 = 0.01;
+
+/// Level at which errors that cancel against the weights are remarked: they decide whether intervals can be trusted.
+const CANCELLING: f64 = 0.05;
 
 /// Level at which a value counts as an outlier.
 const OUTLIER: f64 = 0.01;
@@ -56,6 +60,8 @@ pub struct Diagnosis {
     pub normality: Option<TestResult>,
     /// Are the errors what the weights say? Chi-square.
     pub error_covariance: Option<TestResult>,
+    /// Do the errors of delays and throughput cancel more, or less, than the weights say, by Little's law? F.
+    pub little: Option<TestResult>,
     /// Is the sum of squares what known errors allow? Chi-square; only where the errors are taken as known.
     pub error_scale: Option<TestResult>,
     /// Misfit against the error that replicates show.
@@ -153,6 +159,7 @@ pub(crate) fn diagnose(
     Diagnosis {
         normality: shapiro_wilk(&standardised),
         error_covariance: subject.error_covariance(),
+        little: subject.little(),
         error_scale: subject.error_scale(),
         lack_of_fit: lack_of_fit(&fit.problem.trials, weights, fit.sum_of_squares, fit.degrees_of_freedom),
         overall: subject.overall(),
@@ -190,6 +197,11 @@ impl Subject<'_> {
         let claim = if self.weights.are_estimated() { Claim::Independence } else { Claim::EqualVariances };
         // Leverage is taken off row by row, so that the parameters' share is not taken off again.
         error_covariance_test(&rows, 0, claim)
+    }
+
+    fn little(&self) -> Option<TestResult> {
+        let predicted: Vec<Vec<f64>> = self.fit.predicted.iter().map(|row| row.values().copied().collect()).collect();
+        little_test(&self.fit.problem, self.weights, self.minimum, &predicted, self.fit.degrees_of_freedom)
     }
 
     fn error_scale(&self) -> Option<TestResult> {
@@ -326,6 +338,7 @@ impl Diagnosis {
                 p(&test)
             ));
         }
+        notes.extend(self.little.and_then(|test| little_in_words(&test)));
         if let Some(test) = self.error_scale.filter(|t| t.p_value < REMARKED) {
             notes.push(format!("the sum of squares is more than the known errors allow (p = {}): the model misses something", p(&test)));
         }
@@ -358,6 +371,25 @@ impl Diagnosis {
         notes.extend(self.trials.iter().filter_map(TrialDiagnosis::in_words));
         notes
     }
+}
+
+/// What errors of delays and throughput that do not cancel as weighed mean.
+fn little_in_words(test: &TestResult) -> Option<String> {
+    let p = four_digits(test.p_value);
+    if test.statistic < 1.0 && test.p_value < 2.0 * CANCELLING {
+        return Some(format!(
+            "the errors of delays and throughput in one trial cancel (Little's law; {} of what the weights say, p = {p}), and the weights take \
+             them as independent: standard errors and intervals are not to be trusted. Give the trials covariances, or use replicates",
+            four_digits(test.statistic)
+        ));
+    }
+    (test.statistic > 1.0 && test.p_value < REMARKED).then(|| {
+        format!(
+            "the measured delays and throughput break Little's law by more than their errors ({} times, p = {p}): they may be of different \
+             customers, or in other units than the model's",
+            four_digits(test.statistic)
+        )
+    })
 }
 
 impl Outlier {

@@ -16,7 +16,14 @@
 //! It ends at a minimum when `√(g / S)`, the length of the residuals' projection on the tangent plane relative to the
 //! residuals, is below `offset_tolerance` (D. Bates and D. Watts, Technometrics 23 (1981)); or when an undamped step
 //! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`; or
-//! at a perfect fit. Source of step control: J. Moré, The Levenberg-Marquardt algorithm (1978). We differ in the box,
+//! at a perfect fit. Where the Jacobian costs much, it may be carried along a step `s` with change `y` of the residuals by
+//! the secant condition `J s = y` instead of being evaluated ([`Jacobians`]; C. Broyden, Math. Comput. 19 (1965)):
+//!
+//! ```text
+//! J₊ = J + (y - J s) (D² s)ᵀ / |D s|²
+//! ```
+//!
+//! Source of step control: J. Moré, The Levenberg-Marquardt algorithm (1978). We differ in the box,
 //! in working from singular values, and in the stopping rule.
 
 use std::ops::ControlFlow;
@@ -74,6 +81,28 @@ pub trait ResidualModel {
     }
 }
 
+/// How the engine comes by Jacobians after the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Jacobians {
+    /// Evaluated at every point that is accepted.
+    #[default]
+    Evaluated,
+    /// Carried along by secants; evaluated where a step fails, and at the minimum.
+    Secant,
+    /// Carried along by secants and evaluated where a step fails only: the minimum is approximate.
+    SecantToTheEnd,
+}
+
+/// Where a search begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The point, `(n_params)`.
+    pub x: &'a [f64],
+    /// A Jacobian near it, `(n_obs, n_params)`, that spares an evaluation where secants are allowed.
+    pub jacobian: Option<&'a DMatrix<f64>>,
+}
+
 /// Options of [`minimise`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -90,6 +119,8 @@ pub struct LeastSquaresOptions {
     pub precision_tolerance: f64,
     /// First radius, in multiples of the scaled start's length.
     pub initial_radius: f64,
+    /// How Jacobians are come by.
+    pub jacobians: Jacobians,
 }
 
 impl Default for LeastSquaresOptions {
@@ -101,6 +132,7 @@ impl Default for LeastSquaresOptions {
             step_tolerance: 1e-13,
             precision_tolerance: 1e-5,
             initial_radius: 1.0,
+            jacobians: Jacobians::Evaluated,
         }
     }
 }
@@ -198,6 +230,9 @@ pub enum StartError {
 /// Ratio of the actual to the expected fall above which a step is taken.
 const ACCEPT: f64 = 1e-4;
 
+/// Ratio below which a step from a carried Jacobian is not taken and the Jacobian evaluated.
+const POOR: f64 = 0.1;
+
 /// Radius, relative to the scaled point, below which no step changes the point.
 const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
 
@@ -215,15 +250,35 @@ pub fn minimise(
     options: &LeastSquaresOptions,
     progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
 ) -> Result<Minimum, StartError> {
+    minimise_from(model, &Start { x: start, jacobian: None }, bounds, options, progress)
+}
+
+/// As [`minimise`], with what is known of the Jacobian at the start.
+///
+/// # Errors
+/// As [`minimise`].
+pub fn minimise_from(
+    model: &mut dyn ResidualModel,
+    start: &Start<'_>,
+    bounds: &Bounds,
+    options: &LeastSquaresOptions,
+    progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
+) -> Result<Minimum, StartError> {
     let mut search = Search::begin(model, start, bounds, options)?;
     let stop = loop {
         if let Some(stop) = search.finished() {
+            if search.refreshed(stop) {
+                continue;
+            }
             break stop;
         }
         if progress(&search.iterate()).is_break() {
             break StopReason::Cancelled;
         }
         if let Some(stop) = search.advance()? {
+            if search.refreshed(stop) {
+                continue;
+            }
             break stop;
         }
     };
@@ -243,18 +298,26 @@ struct Search<'a> {
     radius: f64,
     iterations: usize,
     evaluations: usize,
+    /// Whether the Jacobian is not that of the iterate.
+    is_carried: bool,
 }
 
 impl<'a> Search<'a> {
     fn begin(
         model: &'a mut dyn ResidualModel,
-        start: &[f64],
+        start: &Start<'_>,
         bounds: &'a Bounds,
         options: &'a LeastSquaresOptions,
     ) -> Result<Self, StartError> {
-        assert!(start.len() == model.n_params() && bounds.lower.len() == start.len() && bounds.upper.len() == start.len());
-        let x: Vec<f64> = start.iter().zip(&bounds.lower).zip(&bounds.upper).map(|((&x, &low), &high)| x.min(high).max(low)).collect();
-        let (mut evaluation, mut evaluations) = (model.evaluate(&x, Wanted::Jacobian)?, 1);
+        assert!(start.x.len() == model.n_params() && bounds.lower.len() == start.x.len() && bounds.upper.len() == start.x.len());
+        let x: Vec<f64> = start.x.iter().zip(&bounds.lower).zip(&bounds.upper).map(|((&x, &low), &high)| x.min(high).max(low)).collect();
+        let near = start.jacobian.filter(|_| options.jacobians != Jacobians::Evaluated);
+        let wanted = if near.is_some() { Wanted::Residuals } else { Wanted::Jacobian };
+        let (mut evaluation, mut evaluations) = (model.evaluate(&x, wanted)?, 1);
+        let is_carried = near.is_some() && evaluation.jacobian.is_none();
+        if is_carried {
+            evaluation.jacobian = near.cloned();
+        }
         if evaluation.jacobian.is_none() {
             evaluation.jacobian = Some(finite_difference::jacobian(model, &x, &evaluation.residuals, bounds, &mut evaluations)?);
         }
@@ -279,6 +342,7 @@ impl<'a> Search<'a> {
             radius: 1.0,
             iterations: 0,
             evaluations,
+            is_carried,
         };
         search.linearise();
         let length = search.scaled_length();
@@ -360,11 +424,17 @@ impl<'a> Search<'a> {
         let candidate = self.moved(&step.p);
         let evaluation = if step.predicted > 0.0 && candidate != self.x { self.try_evaluate(&candidate) } else { None };
         let Some((evaluation, squares)) = evaluation else {
+            if self.refresh() {
+                return Ok(None);
+            }
             self.radius = 0.25 * length.min(self.radius).max(f64::MIN_POSITIVE);
             return Ok((candidate == self.x).then(|| self.stalled()));
         };
         let fall = self.sum_of_squares() - squares;
         let ratio = fall / step.predicted;
+        if ratio <= POOR && self.refresh() {
+            return Ok(None);
+        }
         if ratio <= ACCEPT && self.relative_offset() <= self.options.precision_tolerance && step.predicted <= self.noise() {
             return Ok(Some(self.stalled()));
         }
@@ -407,25 +477,65 @@ impl<'a> Search<'a> {
     /// The function at `x` with its sum of squares; `None` where it has no finite value.
     fn try_evaluate(&mut self, x: &[f64]) -> Option<(Evaluation, f64)> {
         self.evaluations += 1;
-        let evaluation = self.model.evaluate(x, Wanted::Residuals).ok()?;
+        let wanted = if self.options.jacobians == Jacobians::Evaluated { Wanted::Jacobian } else { Wanted::Residuals };
+        let evaluation = self.model.evaluate(x, wanted).ok()?;
         let squares = evaluation.residuals.norm_squared();
         squares.is_finite().then_some((evaluation, squares))
     }
 
     /// Moves to `x`; refuses it, changing nothing, where the Jacobian is missing or not finite.
     fn accept(&mut self, x: Vec<f64>, evaluation: Evaluation) -> bool {
+        let is_carried = evaluation.jacobian.is_none() && self.options.jacobians != Jacobians::Evaluated;
         let jacobian = match evaluation.jacobian {
             Some(jacobian) => Some(jacobian),
+            None if is_carried => Some(self.carried(&x, &evaluation.residuals)),
             None => self.evaluate_jacobian(&x, &evaluation.residuals),
         };
         match jacobian {
             Some(jacobian) if jacobian.iter().all(|v| v.is_finite()) => {
+                self.is_carried = is_carried;
                 (self.x, self.residuals, self.jacobian) = (x, evaluation.residuals, jacobian);
                 self.linearise();
                 true
             }
             _ => false,
         }
+    }
+
+    /// The Jacobian carried to `x` by the secant condition.
+    fn carried(&self, x: &[f64], residuals: &DVector<f64>) -> DMatrix<f64> {
+        let n = x.len();
+        let step = DVector::from_fn(n, |j, _| x[j] - self.x[j]);
+        let scaled = DVector::from_fn(n, |j, _| self.scale[j].powi(2) * step[j]);
+        let length = scaled.dot(&step);
+        if length <= 0.0 {
+            return self.jacobian.clone();
+        }
+        let missed = residuals - &self.residuals - &self.jacobian * step;
+        &self.jacobian + missed * (scaled / length).transpose()
+    }
+
+    /// Evaluates the Jacobian of the iterate where it was carried; whether it did.
+    fn refresh(&mut self) -> bool {
+        if !self.is_carried {
+            return false;
+        }
+        let (x, residuals) = (self.x.clone(), self.residuals.clone());
+        match self.evaluate_jacobian(&x, &residuals).filter(|j| j.iter().all(|v| v.is_finite())) {
+            Some(jacobian) => {
+                (self.jacobian, self.is_carried) = (jacobian, false);
+                self.linearise();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether the Jacobian was evaluated because `stop` rests on a carried one.
+    fn refreshed(&mut self, stop: StopReason) -> bool {
+        let limited = matches!(stop, StopReason::MaxIterations | StopReason::MaxEvaluations | StopReason::Cancelled);
+        let asked = self.options.jacobians == Jacobians::Secant || stop == StopReason::Stalled;
+        !limited && asked && self.refresh()
     }
 
     fn evaluate_jacobian(&mut self, x: &[f64], residuals: &DVector<f64>) -> Option<DMatrix<f64>> {

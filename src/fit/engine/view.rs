@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use nalgebra::DMatrix;
 
 use super::least_squares::{
-    Bounds, Evaluation, EvaluationError, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted, minimise,
+    Bounds, Evaluation, EvaluationError, Iterate, LeastSquaresOptions, Minimum, ResidualModel, Start, StartError, StopReason, Wanted,
+    minimise_from,
 };
 
 /// Scale on which a parameter is searched.
@@ -109,13 +110,7 @@ impl ResidualModel for View<'_> {
         let x = self.natural(theta);
         let found = self.inner.evaluate(&x, wanted)?;
         let Coordinates { free, scales } = self.coordinates;
-        let jacobian = found.jacobian.map(|full| {
-            let mut columns = full.select_columns(free);
-            for (mut column, &j) in columns.column_iter_mut().zip(free) {
-                column *= scales[j].slope(x[j]);
-            }
-            columns
-        });
+        let jacobian = found.jacobian.map(|full| on_scales(&full, free, scales, &x));
         Ok(Evaluation { residuals: found.residuals, jacobian })
     }
 
@@ -137,10 +132,26 @@ pub fn minimise_in(
     options: &LeastSquaresOptions,
     progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
 ) -> Result<Minimum, StartError> {
+    minimise_in_from(model, coordinates, &Start { x: start, jacobian: None }, bounds, options, progress)
+}
+
+/// As [`minimise_in`], with what is known of the Jacobian, by all parameters, at the start.
+///
+/// # Errors
+/// As [`minimise_in`].
+pub fn minimise_in_from(
+    model: &mut dyn ResidualModel,
+    coordinates: &Coordinates,
+    from: &Start<'_>,
+    bounds: &Bounds,
+    options: &LeastSquaresOptions,
+    progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
+) -> Result<Minimum, StartError> {
+    let start = from.x;
     let all: Vec<usize> = (0..start.len()).collect();
     if coordinates.is_natural() {
         model.set_free(&all);
-        return minimise(model, start, bounds, options, progress);
+        return minimise_from(model, from, bounds, options, progress);
     }
     let Coordinates { free, scales } = coordinates;
     model.set_free(free);
@@ -160,7 +171,8 @@ pub fn minimise_in(
         x
     };
     let mut report = |i: &Iterate| progress(&Iterate { x: natural(&i.x), ..i.clone() });
-    let found = minimise(&mut view, &theta, &within, options, &mut report);
+    let known = from.jacobian.map(|jacobian| on_scales(jacobian, free, scales, start));
+    let found = minimise_from(&mut view, &Start { x: &theta, jacobian: known.as_ref() }, &within, options, &mut report);
     model.set_free(&all);
     let found = found?;
     let x = natural(&found.x);
@@ -169,6 +181,15 @@ pub fn minimise_in(
         jacobian.set_column(j, &(column / scales[j].slope(x[j])));
     }
     Ok(Minimum { x, jacobian, ..found })
+}
+
+/// The columns of the free parameters, by the scale on which each is searched.
+fn on_scales(jacobian: &DMatrix<f64>, free: &[usize], scales: &[Scale], x: &[f64]) -> DMatrix<f64> {
+    let mut columns = jacobian.select_columns(free);
+    for (mut column, &j) in columns.column_iter_mut().zip(free) {
+        column *= scales[j].slope(x[j]);
+    }
+    columns
 }
 
 /// The one point there is.
@@ -194,6 +215,7 @@ mod tests {
     use nalgebra::DVector;
 
     use super::*;
+    use crate::fit::engine::least_squares::Jacobians;
 
     /// Residuals `a e^(b t) - y` at t = 0, 1, 2, 3 with a = 2, b = -0.5.
     struct Decay;
@@ -211,6 +233,56 @@ mod tests {
             let jacobian = DMatrix::from_fn(4, 2, |i, j| (x[1] * at(i)).exp() * if j == 0 { 1.0 } else { x[0] * at(i) });
             Ok(Evaluation { residuals, jacobian: Some(jacobian) })
         }
+    }
+
+    /// [`Decay`] with Jacobians only where they are asked for, counted.
+    struct Counted {
+        jacobians: usize,
+    }
+
+    impl ResidualModel for Counted {
+        fn n_obs(&self) -> usize {
+            4
+        }
+        fn n_params(&self) -> usize {
+            2
+        }
+        fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError> {
+            let mut found = Decay.evaluate(x, wanted)?;
+            // A misfit that no parameter removes, so that the end is no perfect fit.
+            found.residuals[0] += 0.1;
+            match wanted {
+                Wanted::Jacobian => self.jacobians += 1,
+                Wanted::Residuals => found.jacobian = None,
+            }
+            Ok(found)
+        }
+    }
+
+    fn counted(jacobians: Jacobians, offset_tolerance: f64, from: &Start<'_>) -> (Minimum, usize) {
+        let options = LeastSquaresOptions { jacobians, offset_tolerance, ..LeastSquaresOptions::default() };
+        let bounds = Bounds { lower: vec![0.0, -10.0], upper: vec![1e6, 10.0] };
+        let mut model = Counted { jacobians: 0 };
+        let keep = &mut |_: &Iterate| ControlFlow::Continue(());
+        let found = minimise_in_from(&mut model, &Coordinates::natural(2), from, &bounds, &options, keep).unwrap();
+        (found, model.jacobians)
+    }
+
+    #[test]
+    fn carried_jacobians_end_at_the_same_minimum_with_fewer_evaluations() {
+        let start = Start { x: &[1.0, 0.0], jacobian: None };
+        let (evaluated, most) = counted(Jacobians::Evaluated, 1e-9, &start);
+        let (carried, fewer) = counted(Jacobians::Secant, 1e-9, &start);
+        assert!(evaluated.stop.converged() && carried.stop.converged() && fewer < most, "{fewer} {most}");
+        for j in 0..2 {
+            assert!((evaluated.x[j] - carried.x[j]).abs() < 1e-7, "{:?} {:?}", evaluated.x, carried.x);
+        }
+        assert!((&evaluated.jacobian - &carried.jacobian).norm() < 1e-6, "the Jacobian at the end is evaluated");
+        let near = Start { x: &[1.9, -0.4], jacobian: Some(&carried.jacobian) };
+        let (again, few) = counted(Jacobians::Secant, 1e-9, &near);
+        assert!(few < fewer && (again.x[0] - evaluated.x[0]).abs() < 1e-7, "{few} {fewer}");
+        let (rough, none) = counted(Jacobians::SecantToTheEnd, 1e-2, &near);
+        assert!(none == 0 && (rough.sum_of_squares / evaluated.sum_of_squares - 1.0).abs() < 1e-3, "{none} {rough:?}");
     }
 
     fn run(coordinates: &Coordinates, start: [f64; 2]) -> Minimum {

@@ -130,7 +130,9 @@ impl<'a> Inference<'a> {
     fn new(problem: &'a Problem, ending: &'a Ending<'a>, scales: &Scales, dof: usize) -> Self {
         let bounds = problem.bounds();
         let (x, jacobian) = (&ending.minimum.x, &plain_jacobian(ending.weights, ending.minimum));
-        let at_bound = |j: usize| (x[j] == bounds[j].0 || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
+        // A whole number is compared with its neighbours: 1 of something is a value like any other, not a search stopped by a bound.
+        let whole = problem.whole_numbers();
+        let at_bound = |j: usize| !whole[j] && (x[j] == bounds[j].0 || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
         let found = identify(&jacobian.select_columns(&free), ending.rank_tolerance);
@@ -163,13 +165,14 @@ impl<'a> Inference<'a> {
         let std_error = position.and_then(|k| Some((self.found.unscaled_covariance[(k, k)] * self.scale?).sqrt()));
         let transform = self.problem.estimate[j].transform;
         let limits = std_error.and_then(|s| Some(Limits::around(estimate, s, self.quantile?, transform)));
-        if let Some(l) = limits.filter(|l| l.lower < min) {
+        let whole = self.ending.whole.iter().find(|w| w.parameter == self.problem.estimate[j].name);
+        if let Some(l) = limits.filter(|l| l.lower < min && whole.is_none()) {
             explanation = Some(format!(
                 "the interval (half-width {}) reaches below the bound {min}: the data do not show that the parameter is needed",
                 four_digits(estimate - l.lower)
             ));
         }
-        if let (Some(whole), Some(l)) = (self.ending.whole.iter().find(|w| w.parameter == self.problem.estimate[j].name), limits) {
+        if let (Some(whole), Some(l)) = (whole, limits) {
             explanation = Some(whole_in_words(whole, l, explanation.as_deref()));
         }
         ParameterEstimate {

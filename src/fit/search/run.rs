@@ -11,6 +11,8 @@
 
 use std::ops::ControlFlow;
 
+use nalgebra::DMatrix;
+
 use super::{
     multistart::{self, StartsReport},
     solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials},
@@ -21,10 +23,9 @@ use super::{
 use crate::{
     fit::{
         engine::{
-            finite_difference,
-            least_squares::{Bounds, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted},
+            least_squares::{Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason},
             loss::median_deviation,
-            view::{Coordinates, Scale, minimise_in},
+            view::{Coordinates, Scale, minimise_in_from},
         },
         inference::identify,
         problem::{ErrorScale, Problem, ProblemError, Transform},
@@ -169,16 +170,28 @@ pub(super) enum Effort {
     Full,
     /// Closely enough to compare sums of squares.
     Coarse,
+    /// Until it is clear about where the sum of squares ends.
+    Screening,
 }
 
-/// Relative offset at which a sum of squares is known to about its eighth digit.
-const COARSE_OFFSET: f64 = 1e-4;
+/// Relative offset at which a sum of squares is known to about its sixth digit.
+const COARSE_OFFSET: f64 = 1e-3;
+
+/// Relative offset at which it is known to about one in a hundred.
+const SCREENING_OFFSET: f64 = 0.1;
 
 impl Effort {
     fn options(self, options: &LeastSquaresOptions) -> LeastSquaresOptions {
+        let to = |offset: f64, jacobians: Jacobians| LeastSquaresOptions {
+            offset_tolerance: options.offset_tolerance.max(offset),
+            jacobians,
+            ..options.clone()
+        };
         match self {
+            // Over the last small steps a secant is the solver's rounding.
             Self::Full => options.clone(),
-            Self::Coarse => LeastSquaresOptions { offset_tolerance: options.offset_tolerance.max(COARSE_OFFSET), ..options.clone() },
+            Self::Coarse => to(COARSE_OFFSET, Jacobians::Secant),
+            Self::Screening => to(SCREENING_OFFSET, Jacobians::SecantToTheEnd),
         }
     }
 }
@@ -284,11 +297,15 @@ impl<'a> Search<'a> {
         if self.whole.contains(&true) {
             return whole::minimise(self, weights, start);
         }
-        self.minimise_reals(weights, start, Effort::Full)
+        self.minimise_reals(weights, &Start { x: start, jacobian: None }, &self.options.least_squares)
     }
 
-    /// Minimises over the parameters that are not whole numbers.
-    pub(super) fn minimise_reals(&mut self, weights: &Weights, start: &[f64], effort: Effort) -> Result<Minimum, FitError> {
+    /// Minimises over the parameters that are not whole numbers with the given effort.
+    pub(super) fn minimise_with(&mut self, weights: &Weights, start: &Start<'_>, effort: Effort) -> Result<Minimum, FitError> {
+        self.minimise_reals(weights, start, &effort.options(&self.options.least_squares))
+    }
+
+    fn minimise_reals(&mut self, weights: &Weights, start: &Start<'_>, options: &LeastSquaresOptions) -> Result<Minimum, FitError> {
         let (lower, upper) = self.problem.bounds().into_iter().unzip();
         let round = self.round;
         let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
@@ -296,8 +313,7 @@ impl<'a> Search<'a> {
         let mut report =
             |i: &Iterate| progress(&Progress { round, iteration: i.iteration, parameters: i.x.clone(), sum_of_squares: i.sum_of_squares });
         let bounds = Bounds { lower, upper };
-        let options = effort.options(&self.options.least_squares);
-        let ended = minimise_in(&mut residuals, &self.coordinates, start, &bounds, &options, &mut report);
+        let ended = minimise_in_from(&mut residuals, &self.coordinates, start, &bounds, options, &mut report);
         let minimum = match ended {
             Ok(minimum) => minimum,
             Err(StartError::NotFinite) => return Err(FitError::StartNotFinite),
@@ -318,12 +334,28 @@ impl<'a> Search<'a> {
         while self.round < self.options.max_weighting_rounds {
             self.round += 1;
             let change = reweigh(self.problem, weights, minimum);
-            *minimum = self.minimise(weights, &minimum.x)?;
+            *minimum = self.minimise_again(weights, minimum)?;
             if change <= SETTLED {
-                return Ok(true);
+                let others = self.whole.contains(&true).then(|| self.minimise(weights, &minimum.x)).transpose()?;
+                match others {
+                    Some(found) if self.moved_whole(&found.x, &minimum.x) => *minimum = found,
+                    _ => return Ok(true),
+                }
             }
         }
         Ok(false)
+    }
+
+    /// Minimises under new weights from the last minimum, with its whole numbers.
+    fn minimise_again(&mut self, weights: &Weights, last: &Minimum) -> Result<Minimum, FitError> {
+        match self.whole.contains(&true) {
+            true => self.minimise_with(weights, &Start { x: &last.x, jacobian: Some(&last.jacobian) }, Effort::Full),
+            false => self.minimise(weights, &last.x),
+        }
+    }
+
+    fn moved_whole(&self, a: &[f64], b: &[f64]) -> bool {
+        (0..self.whole.len()).any(|j| self.whole[j] && a[j] != b[j])
     }
 
     /// Solutions of all trials at the minimum, and the minimum with the derivatives by every parameter.
@@ -333,32 +365,19 @@ impl<'a> Search<'a> {
             return Ok((solved, minimum.clone()));
         }
         let mut residuals = self.residuals(weights);
-        let jacobian = match self.options.derivatives {
-            Derivatives::Solver => residuals.evaluate(&minimum.x, Wanted::Jacobian).map(|e| e.jacobian),
-            Derivatives::Differences => self.difference_jacobian(&mut residuals, minimum).map(Some),
-        };
-        match jacobian {
-            Ok(Some(jacobian)) => Ok((solved, Minimum { jacobian, ..minimum.clone() })),
-            _ => Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Solution)),
+        match self.with_differences(&mut residuals, minimum) {
+            Ok(jacobian) => Ok((solved, Minimum { jacobian, ..minimum.clone() })),
+            Err(_) => Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Solution)),
         }
     }
 
-    fn difference_jacobian(
-        &self,
-        residuals: &mut ProblemResiduals<'_>,
-        minimum: &Minimum,
-    ) -> Result<nalgebra::DMatrix<f64>, crate::fit::engine::least_squares::EvaluationError> {
+    /// The Jacobian of a minimum over the other parameters, with differences over their neighbours for the whole numbers.
+    fn with_differences(&self, residuals: &mut ProblemResiduals<'_>, minimum: &Minimum) -> Result<DMatrix<f64>, EvaluationError> {
         let (lower, upper) = self.problem.bounds().into_iter().unzip();
         let bounds = Bounds { lower, upper };
         let mut jacobian = minimum.jacobian.clone();
-        let mut n_evaluations = 0;
-        let by_differences = finite_difference::jacobian(residuals, &minimum.x, &minimum.residuals, &bounds, &mut n_evaluations)?;
-        for j in 0..minimum.x.len() {
-            let column = match self.whole[j] {
-                true => whole::difference(residuals, &minimum.x, j, &bounds)?,
-                false => by_differences.column(j).into_owned(),
-            };
-            jacobian.set_column(j, &column);
+        for j in (0..minimum.x.len()).filter(|&j| self.whole[j]) {
+            jacobian.set_column(j, &whole::difference(residuals, &minimum.x, j, &bounds)?);
         }
         Ok(jacobian)
     }

@@ -1,6 +1,11 @@
 //! The solver as fitting sees it: a function from parameters to measures with derivatives; and a whole problem as one
 //! residual function over its trials.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
 use nalgebra::{DMatrix, DVector};
 
 use super::{run::FitOptions, weights::Weights};
@@ -82,16 +87,63 @@ pub fn solve_trials(
     options: &SolveOptions,
     solver: &SolveFn<'_>,
 ) -> Result<TrialPredictions, TrialSolveError> {
-    let mut all = TrialPredictions { values: Vec::new(), jacobians: Vec::new(), solutions: Vec::new() };
-    for (index, trial) in problem.trials.trials.iter().enumerate() {
+    let one = |index: usize| {
         let mut values = problem.bindings_of(index);
         problem.estimate.iter().zip(x).for_each(|(e, x)| values.set(e.name.clone(), *x));
-        let solved = solve_point(&problem.model, &values, wanted, &problem.trials.measures, options, solver, &trial.id)?;
+        let id = &problem.trials.trials[index].id;
+        solve_point(&problem.model, &values, wanted, &problem.trials.measures, options, solver, id)
+    };
+    let mut all = TrialPredictions { values: Vec::new(), jacobians: Vec::new(), solutions: Vec::new() };
+    for solved in on_all_cores_where_it_pays(problem.trials.trials.len(), &one) {
+        let solved = solved?;
         all.values.push(solved.values);
         all.jacobians.push(solved.jacobian);
         all.solutions.push(solved.solution);
     }
     Ok(all)
+}
+
+/// Fewest iterations of the first trial's solution for which it pays to solve the others on all cores: recursions of a few
+/// microseconds do not.
+const WORTH_THREADS: usize = 2;
+
+type Solved = Result<Sensitivities, TrialSolveError>;
+
+/// Results of `one` for 0 to `n - 1` up to the first error, in that order: after the first, on all cores where each takes a while.
+fn on_all_cores_where_it_pays(n: usize, one: &(impl Fn(usize) -> Solved + Sync)) -> Vec<Solved> {
+    let mut found: Vec<Solved> = Vec::with_capacity(n);
+    if n == 0 {
+        return found;
+    }
+    found.push(one(0));
+    let long = found[0].as_ref().is_ok_and(|s| s.solution.iterations >= WORTH_THREADS);
+    let n_threads = if long { thread::available_parallelism().map_or(1, usize::from).min(n - 1) } else { 1 };
+    if n_threads <= 1 {
+        while found.len() < n && found.iter().all(Result::is_ok) {
+            found.push(one(found.len()));
+        }
+        return found;
+    }
+    let next = AtomicUsize::new(1);
+    let work = || {
+        let mut part = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= n {
+                return part;
+            }
+            part.push((index, one(index)));
+        }
+    };
+    let mut rest: Vec<(usize, Solved)> = thread::scope(|scope| {
+        let others: Vec<_> = (1..n_threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let joined = others.into_iter().map(|w| w.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)));
+        own.into_iter().chain(joined.flatten()).collect()
+    });
+    rest.sort_by_key(|(index, _)| *index);
+    found.extend(rest.into_iter().map(|(_, solved)| solved));
+    found
 }
 
 /// Solves one operating point and refuses what is not a solution; `label` names the point in errors.
@@ -204,10 +256,11 @@ impl ResidualModel for ProblemResiduals<'_> {
         self.free = free.to_vec();
     }
 
-    fn evaluate(&mut self, x: &[f64], _wanted: Wanted) -> Result<Evaluation, EvaluationError> {
-        let names = match self.derivatives {
-            Derivatives::Solver => self.free.iter().map(|&j| self.problem.estimate[j].name.clone()).collect(),
-            Derivatives::Differences => Vec::new(),
+    fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError> {
+        let differentiate = wanted == Wanted::Jacobian && self.derivatives == Derivatives::Solver;
+        let names: Vec<String> = match differentiate {
+            true => self.free.iter().map(|&j| self.problem.estimate[j].name.clone()).collect(),
+            false => Vec::new(),
         };
         let solved = match solve_trials(self.problem, x, &names, self.solve_options, self.solver) {
             Ok(solved) => solved,
@@ -217,7 +270,7 @@ impl ResidualModel for ProblemResiduals<'_> {
                 return Err(EvaluationError(text));
             }
         };
-        let jacobian = (self.derivatives == Derivatives::Solver).then(|| self.jacobian(x, &solved));
+        let jacobian = differentiate.then(|| self.jacobian(x, &solved));
         Ok(Evaluation { residuals: self.residuals(x, &solved), jacobian })
     }
 

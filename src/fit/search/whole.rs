@@ -3,7 +3,11 @@
 //! With the whole numbers held at `k`, the engine minimises over the others: `E(k) = min_x E(x, k)`. From the start, each
 //! whole number is moved up and down by one, then by doubled steps while `E` falls; when no single move lowers `E`, pairs
 //! and triples of moves by one are tried; when none of them does either, `k` is the end. The derivative by a whole number is the
-//! difference over the neighbours, `(h(k + 1) - h(k - 1)) / 2`, one-sided at a bound. Source: M. Woodside, SIPEW 2008,
+//! difference over the neighbours, `(h(k + 1) - h(k - 1)) / 2`, one-sided at a bound.
+//!
+//! Each refit starts from the best point and its Jacobian and carries that along ([`crate::fit::engine::least_squares::Jacobians`]): a whole number tried costs a few
+//! solutions and rarely a derivative. It is broken off where `E` settles at more than [`BEYOND`] times the least so far: `E` is then
+//! known to a few per cent. The end is minimised to the full precision. Source: M. Woodside, SIPEW 2008,
 //! section 2 and appendix; rounding inside each step, which it suggests, sometimes stalls at the start.
 
 use nalgebra::DVector;
@@ -13,10 +17,13 @@ use super::{
     run::{Effort, FitError, Search},
     weights::Weights,
 };
-use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Wanted};
+use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Start, Wanted};
 
 /// Relative fall of the sum of squares that counts as one.
 const FALL: f64 = 1e-6;
+
+/// How many times the least sum of squares a refit must settle at to be broken off: carried derivatives are approximate.
+const BEYOND: f64 = 4.0;
 
 /// Most whole numbers for which moves of several at a time are tried.
 const MOST_TOGETHER: usize = 3;
@@ -58,7 +65,7 @@ pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]
     let positions: Vec<usize> = (0..start.len()).filter(|&j| search.whole[j]).collect();
     let mut rounded = start.to_vec();
     positions.iter().for_each(|&j| rounded[j] = rounded[j].round().clamp(bounds[j].0.ceil(), bounds[j].1.floor()));
-    let best = search.minimise_reals(weights, &rounded, Effort::Coarse)?;
+    let best = search.minimise_with(weights, &Start { x: &rounded, jacobian: None }, Effort::Coarse)?;
     let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best };
     tried.note(&tried.best.x.clone(), tried.best.sum_of_squares);
     for _ in 0..MOST_MOVES {
@@ -82,7 +89,7 @@ impl WholeSearch<'_, '_> {
         if outside || self.tried.iter().any(|t| t.whole == whole) {
             return Ok(false);
         }
-        let found = match self.search.minimise_reals(self.weights, x, Effort::Coarse) {
+        let found = match self.refit(x) {
             Ok(found) => found,
             Err(FitError::Start(_) | FitError::StartNotFinite) => {
                 self.note(x, f64::INFINITY);
@@ -96,6 +103,17 @@ impl WholeSearch<'_, '_> {
             self.best = found;
         }
         Ok(lower)
+    }
+
+    /// The least sum of squares with the whole numbers of `x`, closely where it may be the least of all.
+    fn refit(&mut self, x: &[f64]) -> Result<Minimum, FitError> {
+        let near = self.best.jacobian.clone();
+        let screened = self.search.minimise_with(self.weights, &Start { x, jacobian: Some(&near) }, Effort::Screening)?;
+        if screened.stop.converged() && screened.sum_of_squares > BEYOND * self.best.sum_of_squares {
+            return Ok(screened);
+        }
+        let from = Start { x: &screened.x, jacobian: Some(&screened.jacobian) };
+        self.search.minimise_with(self.weights, &from, Effort::Coarse)
     }
 
     fn move_one(&mut self) -> Result<bool, FitError> {
@@ -139,7 +157,11 @@ impl WholeSearch<'_, '_> {
 
     /// Minimises at the best whole numbers to the full precision.
     fn finish(mut self) -> Result<Minimum, FitError> {
-        self.best = self.search.minimise_reals(self.weights, &self.best.x.clone(), Effort::Full)?;
+        let from = Start { x: &self.best.x, jacobian: Some(&self.best.jacobian) };
+        self.best = self.search.minimise_with(self.weights, &from, Effort::Full)?;
+        let end: Vec<f64> = self.positions.iter().map(|&j| self.best.x[j]).collect();
+        let least = self.best.sum_of_squares;
+        self.tried.iter_mut().filter(|t| t.whole == end).for_each(|t| t.sum_of_squares = least);
         let whole = |place: usize, j: usize| {
             let mut tried: Vec<(f64, f64)> = Vec::new();
             for t in self.tried.iter().filter(|t| t.sum_of_squares.is_finite()) {

@@ -73,7 +73,8 @@ fn coverage(errors: Errors, replicas: u64) -> Coverage {
         found.joint += usize::from(holds.iter().all(|h| *h));
         let joint = fit.joint.as_ref().unwrap();
         found.bonferroni += usize::from(joint.bonferroni.values().zip(TRUE_DEMANDS).all(|(l, t)| l.lower < t && t < l.upper));
-        let says = |n: &String| n.contains("the errors are not what the weights say") || n.contains("as if their errors were independent");
+        // Not the remark that measures are weighed as independent, which every fit without covariances has: what the residuals show.
+        let says = |n: &String| n.contains("the errors are not what the weights say") || n.contains("cancel (Little's law");
         found.warned += usize::from(fit.notes.iter().any(says));
     }
     found
@@ -98,7 +99,8 @@ fn a_misspecified_covariance_is_remarked() {
     let replicas = 60;
     for errors in [Errors::Diagonal, Errors::Unknown] {
         let found = coverage(errors, replicas);
-        assert!(found.warned as u64 >= replicas * 9 / 10, "{errors:?}: {} of {replicas} warned", found.warned);
+        // Expected of ten trials with standard errors alone: 91 per cent (4,000 data sets of the linear model).
+        assert!(found.warned as u64 >= replicas * 8 / 10, "{errors:?}: {} of {replicas} warned", found.warned);
         if errors == Errors::Unknown {
             // Plain least squares: the first demand's interval is far too wide, the others' too narrow.
             let share = |k: usize| found.each[k] as f64 / replicas as f64;

@@ -5,6 +5,7 @@ mod certified;
 mod compare;
 mod layered;
 pub mod layered_model;
+mod layered_simulated;
 mod methods;
 mod outcomes;
 mod peers;

@@ -17,12 +17,12 @@ use rand_distr::{Distribution, Exp1};
 
 use super::three_queue::measures;
 
-/// Length of a pilot run, and of its batches, which must be long beside the correlation of the process.
-const PILOT_LENGTH: f64 = 3e5;
+/// Batches of a pilot run and the length of each, which must be long beside the correlation of the process.
 const PILOT_BATCHES: usize = 150;
+const PILOT_BATCH: f64 = 5e3;
 
 /// Time discarded at the start of a run.
-const WARM_UP: f64 = 200.0;
+const WARM_UP: f64 = 1000.0;
 
 /// What a trial is told of its errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,15 +115,20 @@ pub struct Pilot(Vec<[[f64; 4]; 4]>);
 
 /// Runs the pilot of `network` at `populations`.
 pub fn pilot(network: &Network<'_>, populations: &[usize]) -> Pilot {
+    pilot_of(network, populations, PILOT_BATCHES, PILOT_BATCH)
+}
+
+/// The same from `n_batches` batches of length `batch`.
+pub fn pilot_of(network: &Network<'_>, populations: &[usize], n_batches: usize, batch: f64) -> Pilot {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let long = Network { length: PILOT_LENGTH, ..*network };
+    let long = Network { length: batch * n_batches as f64, ..*network };
     let mut covariance = |customers: &usize| {
-        let rows = batches(&long, *customers, PILOT_BATCHES, &mut rng);
+        let rows = batches(&long, *customers, n_batches, &mut rng);
         let n = rows.len() as f64;
         let mean = |k: usize| rows.iter().map(|r| r[k]).sum::<f64>() / n;
         let means: Vec<f64> = (0..4).map(mean).collect();
         let of = |i: usize, j: usize| rows.iter().map(|r| (r[i] - means[i]) * (r[j] - means[j])).sum::<f64>() / (n - 1.0);
-        let per_time = PILOT_LENGTH / n;
+        let per_time = batch;
         std::array::from_fn(|i| std::array::from_fn(|j| of(i, j) * per_time))
     };
     let mut known: Vec<(usize, [[f64; 4]; 4])> = Vec::new();

@@ -1,0 +1,112 @@
+//! The layered example on simulated trials: what the solver gets wrong is in the data then.
+//!
+//! `layered_s.csv` and `layered_l.csv` hold what `layerfit simulate examples/woodside/layered-s.lqn --trials users=5..50:5 --time 1e5
+//! --seed 2008` and the same of `layered-l.lqn` measured at think time 5 with the true parameters (one web request to the application, 0.2
+//! to the directory and 1.2 to the database in either phase in variant S), to six digits.
+
+use layerfit::fit::{Fit, Problem, Trials};
+
+use super::{
+    layered_model::{TRUE, Variant, problem},
+    three_queue::fitted,
+};
+
+const PROCESSORS: [&str; 3] = ["utilization(WSP)", "utilization(AppP)", "utilization(DBP)"];
+
+/// The trials of a file with its delays and those `utilizations`, weighed by relative error, at think time 5.
+fn trials(csv: &[u8], utilizations: &[&str]) -> Trials {
+    let mut found = Trials::from_csv(csv).unwrap();
+    let kept = |m: &str| !m.starts_with("utilization") || utilizations.contains(&m);
+    let positions: Vec<usize> = (0..found.measures.len()).filter(|&k| kept(&found.measures[k].to_string())).collect();
+    found.measures = positions.iter().map(|&k| found.measures[k].clone()).collect();
+    for trial in &mut found.trials {
+        trial.controlled.set("think", 5.0);
+        trial.measured = positions.iter().map(|&k| trial.measured[k]).collect();
+        trial.measured.iter_mut().flatten().for_each(|m| m.std_error = Some(m.value));
+    }
+    found
+}
+
+fn simulated_s(utilizations: &[&str], threads: f64) -> Problem {
+    problem(Variant::S, trials(include_bytes!("layered_s.csv"), utilizations), threads)
+}
+
+fn half_width(fit: &Fit, name: &str) -> f64 {
+    let p = &fit.parameters[name];
+    p.upper.unwrap() - p.estimate
+}
+
+fn least_at(fit: &Fit, name: &str, value: f64) -> f64 {
+    let tried = &fit.whole_numbers.iter().find(|w| w.parameter == name).unwrap().tried;
+    tried.iter().find(|t| t.0 == value).unwrap_or_else(|| panic!("{name} {value}: {tried:?}")).1
+}
+
+/// Half-widths of another solver's fit to other runs of the same kind: lqns 5.32, overtaking left out, as [`TRUE`].
+const PUBLISHED: [f64; 7] = [0.131, 0.006, 0.011, 0.015, 0.001, 0.025, 0.024];
+
+fn check_recovery(fit: &Fit) {
+    assert!(fit.converged, "{:?}", fit.stop);
+    for ((name, truth), published) in TRUE.iter().zip(PUBLISHED).filter(|((name, _), _)| fit.parameters.contains_key(*name)) {
+        let p = &fit.parameters[*name];
+        // The solver's own error at ten users, 15 % of the response time, moves the first phase by five per cent: by more than its
+        // interval, which knows of scatter only.
+        let allowed = if *name == "appDph1" { 1.5 } else { 1.0 };
+        assert!((p.estimate - truth).abs() <= allowed * half_width(fit, name), "{name}: {p:?}");
+        let ratio = half_width(fit, name) / published;
+        assert!(*name == "mApp" || (0.4..2.5).contains(&ratio), "{name}: {ratio} of {published}");
+    }
+}
+
+fn hold_whole_numbers(asked: &mut Problem) {
+    asked.estimate.retain(|e| !["mApp", "wsThreads"].contains(&e.name.as_str()));
+    [("mApp", 1.0), ("wsThreads", 3.0)].into_iter().for_each(|(n, v)| asked.assumed.set(n, v));
+}
+
+/// Test 8, the demands: from simulated delays and utilizations.
+#[test]
+fn five_demands_are_recovered_from_simulated_trials() {
+    let mut asked = simulated_s(&PROCESSORS, 3.0);
+    hold_whole_numbers(&mut asked);
+    check_recovery(&fitted(&asked).unwrap());
+}
+
+/// Tests 8 and 11: all seven, from threads on either side.
+#[test]
+#[ignore = "a minute in a debug build: cargo test --release --test it -- --ignored seven"]
+fn seven_parameters_are_recovered_from_simulated_trials() {
+    for threads in [2.0, 4.0] {
+        let fit = fitted(&simulated_s(&PROCESSORS, threads)).unwrap();
+        check_recovery(&fit);
+        assert_eq!((fit.parameters["mApp"].estimate, fit.parameters["wsThreads"].estimate), (1.0, 3.0));
+        // The other solver's sums of squares were 2.73, .018 and 1.51 with 2, 3 and 4 threads, and 1.20 with two copies of the application.
+        let least = fit.sum_of_squares;
+        assert!(
+            least_at(&fit, "wsThreads", 2.0) > 20.0 * least && least_at(&fit, "wsThreads", 4.0) > 10.0 * least,
+            "{:?}",
+            fit.whole_numbers
+        );
+        assert!(least_at(&fit, "mApp", 2.0) > 10.0 * least, "{:?}", fit.whole_numbers);
+    }
+}
+
+/// Test 8: delays alone leave the directory's demand open, as in the published table.
+#[test]
+fn delays_alone_say_little_of_the_directory() {
+    let mut asked = simulated_s(&[], 3.0);
+    hold_whole_numbers(&mut asked);
+    let fit = fitted(&asked).unwrap();
+    let relative = |name: &str| half_width(&fit, name) / TRUE.iter().find(|t| t.0 == name).unwrap().1;
+    let others = ["WSD", "appDph1", "appDph2", "dbD"].map(relative);
+    assert!(relative("dirD") > 1.0 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);
+}
+
+/// Test 10: where the application calls the directory, their demands trade for each other and only their sum is found.
+#[test]
+fn collinear_demands_trade_in_simulated_trials() {
+    let mut asked = problem(Variant::L, trials(include_bytes!("layered_l.csv"), &[]), 3.0);
+    hold_whole_numbers(&mut asked);
+    let fit = fitted(&asked).unwrap();
+    let of = |name: &str| fit.parameters[name].estimate;
+    let sum = of("appDph1") + 0.28 * of("dirD");
+    assert!((sum - 0.228).abs() < 0.001, "{sum}");
+}
