@@ -8,6 +8,7 @@
 //! | [`inference`] | rank, covariance, intervals, profiles, bootstrap, regions |
 //! | [`diagnosis`] | what the residuals say: of their distribution, of single trials, of the model |
 //! | [`comparison`] | nested structures against each other |
+//! | [`tracking`] | parameters that drift, followed over trials in time |
 //! | [`report`] | the result, in JSON and in words |
 
 pub mod comparison;
@@ -17,6 +18,7 @@ pub mod inference;
 pub mod problem;
 pub mod report;
 pub mod search;
+pub mod tracking;
 
 pub use comparison::{
     compare::{self, CompareError, Comparison, compare},

@@ -236,7 +236,7 @@ fn embed(smaller: &Fit, larger: &Fit, x: &[f64], extra: impl Fn(&str) -> Option<
 }
 
 /// The weights with which a fit ended.
-fn weights_of(fit: &Fit) -> Result<Weights, ProblemError> {
+pub(crate) fn weights_of(fit: &Fit) -> Result<Weights, ProblemError> {
     let mut weights = Weights::of(&fit.problem)?;
     let raw = raw_residuals(fit, &weights);
     if weights.are_estimated() {
