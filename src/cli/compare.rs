@@ -3,11 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Failure, OutputFormat, fit::read_fit, problem::named, write_stdout};
-use crate::fit::{
-    CompareError, Fit, compare,
-    compare::CompareOptions,
-    comparison::family::compare_family,
-};
+use crate::fit::{CompareError, Fit, compare, compare::CompareOptions, comparison::family::compare_family};
 
 /// Arguments of `layerfit compare`.
 #[derive(Debug, clap::Args)]

@@ -85,7 +85,10 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let models = named(&paths);
     let trials = read_trials(trials)?;
     if models.len() == 1 && !args.stepwise {
-        return Err(Failure::with_hint("a family has at least two models", "give another, or --stepwise to have additions to this one tried"));
+        return Err(Failure::with_hint(
+            "a family has at least two models",
+            "give another, or --stepwise to have additions to this one tried",
+        ));
     }
     let problems = args.problem.problems(&models, &trials, args.method.method()?)?;
     let found = search(&args, &models, problems)?;

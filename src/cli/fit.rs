@@ -11,8 +11,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{Failure, OutputFormat, fit_method::MethodArguments, input, write_stdout};
 use crate::{
     fit::{
+        Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting,
         baseline::{BaselineOptions, Baselines, baselines},
-        Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting, fit},
+        fit,
+    },
     model::Number,
     predict::chart::{baseline_panels, chart},
 };

@@ -1,8 +1,10 @@
 //! Fitting.
 
 mod acceptance;
+mod baseline;
 mod certified;
 mod compare;
+mod family;
 mod layered;
 pub mod layered_model;
 mod methods;
@@ -11,5 +13,7 @@ mod peers;
 mod queues;
 mod recovery;
 mod report;
+mod stepwise;
 pub mod three_queue;
+mod tracking;
 mod trials;
