@@ -16,6 +16,7 @@
 //! | [`linear`] | filter, smoother and likelihood of a linear track |
 //! | [`noise`] | drifts and factors of the errors by maximum likelihood |
 //! | `track` | the model linearised along its track until that settles; the filter as it would have run |
+//! | `options` | how to track, why there is no track |
 //! | [`change`] | what the innovations say: of each trial, of jumps, of the filter itself |
 //! | [`report`], `text` | the result, in JSON, CSV and in words |
 //!
@@ -36,9 +37,11 @@
 pub mod change;
 pub mod linear;
 pub mod noise;
+mod options;
 pub mod report;
 mod text;
 mod track;
 
+pub use options::{Drift, TrackError, TrackOptions};
 pub use report::Track;
-pub use track::{Drift, TrackError, TrackOptions, track, track_with};
+pub use track::{track, track_with};
