@@ -381,7 +381,8 @@ impl Questions<'_> {
 fn predictor(fit: CurveFit, confidence: f64) -> Predictor<'static> {
     Box::new(move |load| {
         let at = fit.at(load, confidence);
-        Predicted { mean: at.mean, half_width: at.new_half_width }
+        // An exact fit says nothing of the error: a band has a width or is not there.
+        Predicted { mean: at.mean, half_width: at.new_half_width.filter(|w| *w > 0.0) }
     })
 }
 

@@ -270,10 +270,7 @@ impl Search<'_> {
         attempt: &mut Attempt,
     ) -> Result<Fit, Failure> {
         let options = if attempt.layered { layered(&self.options.fit) } else { self.options.fit.clone() };
-        let fit = self.fit(&addition.problem, &options)?;
-        if !fit.converged {
-            return Err(Failure::Reason("its fit found no minimum".into()));
-        }
+        let fit = self.fitted(addition, &options)?;
         if let Some(p) = attempt.parameter.as_ref().and_then(|name| fit.parameters.get(name)) {
             attempt.estimate = Some(p.estimate);
             attempt.half_width = p.upper.map(|upper| upper - p.estimate);
@@ -287,6 +284,18 @@ impl Search<'_> {
             None => self.one_more(base, &fit, &options, attempt)?,
         }
         Ok(fit)
+    }
+
+    /// The fit of `addition` from 0, or where that finds no minimum from a searched value of the new parameter.
+    fn fitted(&mut self, addition: &Addition, options: &FitOptions) -> Result<Fit, Failure> {
+        let first = self.fit(&addition.problem, options)?;
+        if first.converged {
+            return Ok(first);
+        }
+        let mut problem = addition.problem.clone();
+        problem.estimate.iter_mut().filter(|e| addition.parameter.as_ref() == Some(&e.name)).for_each(|e| e.start = None);
+        let second = self.fit(&problem, options)?;
+        if second.converged { Ok(second) } else { Err(Failure::Reason("its fit found no minimum".into())) }
     }
 
     fn nested(&self, base: &Fit, fit: &Fit, options: &FitOptions, attempt: &mut Attempt) -> Result<(), Failure> {

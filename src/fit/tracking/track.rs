@@ -6,7 +6,7 @@ use nalgebra::{DMatrix, DVector};
 
 use super::{
     change,
-    linear::{Gaussian, Information, LinearPass, Undetermined},
+    linear::{Gaussian, Information, LinearPass, LinearTrack, LinearTrial, Undetermined},
     noise::{EstimatedNoise, FactorSearch, Noise, NoisyTrack, Rows},
     options::{Drift, TrackError, TrackOptions},
     report::{self, Track},
@@ -359,10 +359,7 @@ impl<'a> Tracker<'a> {
             let errors = &trial.values - &trial.design * &start;
             change::Innovation::of(&errors, &trial.design, &p.covariance, self.row_measures(place), values)
         });
-        let (mut after, _) = before.updated(&trial.design, &trial.values);
-        if predicted.is_some() {
-            after = self.iterated(place, &before, after, start, &scaled)?;
-        }
+        let mut after = self.iterated(place, &before, trial.clone(), start, &scaled);
         let mut filtered = after.gaussian();
         let mut projected = false;
         if let Some(gaussian) = &mut filtered {
@@ -374,29 +371,36 @@ impl<'a> Tracker<'a> {
         Ok((after, FilteredTrial { filtered, innovation, projected }))
     }
 
-    /// The update of the filter, linearised again where it ends until that no longer moves.
+    /// The update of the filter, linearised again where it ends until that no longer moves; steps that raise the squares are halved.
     fn iterated(
         &self,
         place: usize,
         before: &Information,
-        first: Information,
+        first: LinearTrial,
         start: DVector<f64>,
-        scaled: &dyn Fn(&Rows) -> super::linear::LinearTrack,
-    ) -> Result<Information, TrackError> {
-        let (mut after, mut at) = (first, start);
+        scaled: &dyn Fn(&Rows) -> LinearTrack,
+    ) -> Information {
+        let squares = |x: &DVector<f64>, trial: &LinearTrial| {
+            (&before.root * x - &before.rhs).norm_squared() + (&trial.values - &trial.design * x).norm_squared()
+        };
+        let (mut at, mut trial) = (start, first);
         for _ in 0..MOST_UPDATES {
-            let Some(mean) = after.gaussian().map(|g| self.clamped(&g.mean)) else { break };
-            let moved = self.distance(std::slice::from_ref(&mean), std::slice::from_ref(&at));
-            if moved <= SETTLED {
-                break;
+            let after = before.updated(&trial.design, &trial.values).0;
+            let Some(goal) = after.gaussian().map(|g| self.clamped(&g.mean)) else { return after };
+            if self.distance(std::slice::from_ref(&goal), std::slice::from_ref(&at)) <= SETTLED {
+                return after;
             }
-            let Ok((rows, _)) = self.linearise(place, &mean) else { break };
-            let track = scaled(&rows);
-            let Some(trial) = track.trials.first() else { break };
-            after = before.updated(&trial.design, &trial.values).0;
-            at = mean;
+            let least = squares(&at, &trial);
+            let halved = std::iter::successors(Some(1.0), |length| Some(0.5 * length)).take_while(|length| *length >= SHORTEST_STEP);
+            let found = halved.into_iter().find_map(|length| {
+                let x = &at + (&goal - &at) * length;
+                let linear = scaled(&self.linearise(place, &x).ok()?.0).trials.into_iter().next()?;
+                (squares(&x, &linear) <= least * (1.0 + 1e-9)).then_some((x, linear))
+            });
+            let Some(next) = found else { return after.with_mean(&at) };
+            (at, trial) = next;
         }
-        Ok(after)
+        before.updated(&trial.design, &trial.values).0.with_mean(&at)
     }
 }
 
