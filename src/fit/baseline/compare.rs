@@ -197,6 +197,9 @@ struct Predicted {
     half_width: Option<f64>,
 }
 
+/// A curve fitted to some points, with the number of its parameters.
+type Made = Option<(usize, Predictor<'static>)>;
+
 /// A method fitted to some points: from load to prediction.
 type Predictor<'a> = Box<dyn Fn(f64) -> Predicted + 'a>;
 
@@ -231,7 +234,7 @@ impl Questions<'_> {
             scalability: None,
         };
         found.curves.insert(BaselineMethod::Model, self.model_curve(measure));
-        let polynomial = |points: &[LoadPoint]| -> Option<(usize, Predictor<'static>)> {
+        let polynomial = |points: &[LoadPoint]| -> Made {
             let fit = fit_polynomial(points)?;
             Some((fit.parameters.len(), predictor(fit, self.confidence())))
         };
@@ -239,9 +242,7 @@ impl Questions<'_> {
         found.polynomial = fit_polynomial(&all).and_then(|f| polynomial_report(&f, self.confidence()));
         match measure {
             Measure::Throughput(_) => {
-                let law = |points: &[LoadPoint]| -> Option<(usize, Predictor<'static>)> {
-                    Some((3, predictor(fit_curve(Form::Scalability, points)?, self.confidence())))
-                };
+                let law = |points: &[LoadPoint]| -> Made { Some((3, predictor(fit_curve(Form::Scalability, points)?, self.confidence()))) };
                 self.add(&mut found, BaselineMethod::ScalabilityLaw, &points, &known, &law);
                 found.scalability = fit_curve(Form::Scalability, &all).map(|f| scalability_report(&f, self.confidence()));
             }
@@ -262,7 +263,7 @@ impl Questions<'_> {
         method: BaselineMethod,
         points: &[(usize, LoadPoint)],
         known: &[LoadPoint],
-        make: &dyn Fn(&[LoadPoint]) -> Option<(usize, Predictor<'static>)>,
+        make: &dyn Fn(&[LoadPoint]) -> Made,
     ) {
         let all: Vec<LoadPoint> = points.iter().map(|(_, p)| *p).collect();
         let Some((n_parameters, whole)) = make(&all) else { return };
@@ -349,7 +350,7 @@ impl Questions<'_> {
     }
 
     /// Response times of the customers `task` from the law of their throughput, by Little's law; `points` are the response times.
-    fn by_little(&self, task: &str, points: &[LoadPoint]) -> Option<(usize, Predictor<'static>)> {
+    fn by_little(&self, task: &str, points: &[LoadPoint]) -> Made {
         let problem = &self.fit.problem;
         let customers = problem.model.task(task).filter(|t| t.scheduling.is_reference())?;
         if customers.multiplicity.parameter() != Some(self.load) {
