@@ -39,7 +39,7 @@ pub(super) async fn compare_fits(State(state): State<AppState>, headers: HeaderM
 }
 
 /// The report of a fit that a body names.
-async fn referenced(state: &AppState, id: &str) -> Result<Fit, Error> {
+pub(super) async fn referenced(state: &AppState, id: &str) -> Result<Fit, Error> {
     let unknown = || Error::new(Code::UnknownReference, format!("fits: there is no fit {id}"));
     let id: FitId = id.parse().map_err(|_| unknown())?;
     require_report(state, id).await.map_err(|error| if error.code() == Code::NotFound { unknown() } else { error })

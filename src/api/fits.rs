@@ -40,27 +40,27 @@ const CONFIDENCE_DEFAULT: f64 = 0.95;
 pub(super) struct NewFitBody {
     /// The version of the trials to fit to; of the same system as the model.
     #[schema(value_type = String, format = Uuid)]
-    trials: String,
+    pub(super) trials: String,
     /// Parameters to be estimated, each with its start and bounds, or with its start alone.
     #[schema(value_type = BTreeMap<String, EstimateBody>, example = json!({"dbD": {"start": 0.1, "min": 0}}))]
-    estimate: IndexMap<String, EstimateBody>,
+    pub(super) estimate: IndexMap<String, EstimateBody>,
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    assumed: IndexMap<String, f64>,
+    pub(super) assumed: IndexMap<String, f64>,
     /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
     /// `residual` always by the latter; `replicates` by the covariance of trials at one operating point; `none` is plain least squares.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "auto")]
-    weighting: Weighting,
+    pub(super) weighting: Weighting,
     /// Level of intervals and tests, in (0, 1).
     #[schema(default = 0.95)]
-    confidence: Option<f64>,
+    pub(super) confidence: Option<f64>,
     /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
     /// (`wald`, `profile`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    method: Method,
+    pub(super) method: Method,
 }
 
 /// How a parameter is to be estimated.
@@ -195,17 +195,17 @@ pub(super) async fn create_fit(
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(FitHeaderBody::from(fit))).into_response())
 }
 
-async fn require_model(state: &AppState, id: ModelId) -> Result<StoredModel, Error> {
+pub(super) async fn require_model(state: &AppState, id: ModelId) -> Result<StoredModel, Error> {
     state.store().load_model(id).await?.ok_or_else(|| Error::not_found("model", id))
 }
 
-async fn trials_of(state: &AppState, id: &str, system: SystemId) -> Result<StoredTrials, Error> {
+pub(super) async fn trials_of(state: &AppState, id: &str, system: SystemId) -> Result<StoredTrials, Error> {
     let unknown = || Error::new(Code::UnknownReference, format!("trials: the model's system has no trials {id}"));
     let id: TrialsId = id.parse().map_err(|_| unknown())?;
     state.store().load_trials(id).await?.filter(|t| t.header.system_id == system).ok_or_else(unknown)
 }
 
-fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Error> {
+pub(super) fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Error> {
     let n_names = asked.estimate.len() + asked.assumed.len();
     if asked.estimate.is_empty() || n_names > names_max {
         let detail = format!("expected 1 to {names_max} parameters in estimate and assumed, not {n_names}");

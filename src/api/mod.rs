@@ -16,6 +16,7 @@ mod body;
 mod comparisons;
 mod error;
 mod extract;
+mod families;
 mod fits;
 mod in_process;
 mod jobs;
@@ -31,6 +32,7 @@ mod structures;
 mod systems;
 mod telemetry;
 mod traces;
+mod tracks;
 mod trials;
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
@@ -85,6 +87,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(fits::get_fit))
         .routes(routes!(predictions::get_predictions))
         .routes(routes!(comparisons::compare_fits))
+        .routes(routes!(families::compare_families))
+        .routes(routes!(families::get_baselines))
+        .routes(routes!(families::try_additions))
+        .routes(routes!(tracks::track_parameters))
         .routes(routes!(jobs::list_jobs))
         .routes(routes!(jobs::get_job, jobs::cancel_job))
         .routes(routes!(jobs::stream_job_events))

@@ -1,9 +1,9 @@
 //! `layerfit compare`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Failure, OutputFormat, fit::read_fit, write_stdout};
-use crate::fit::{CompareError, compare};
+use super::{Failure, OutputFormat, fit::read_fit, problem::named, write_stdout};
+use crate::fit::{CompareError, Fit, compare, compare::CompareOptions, comparison::family::compare_family};
 
 /// Arguments of `layerfit compare`.
 #[derive(Debug, clap::Args)]
@@ -12,6 +12,9 @@ pub(super) struct Args {
     fit_1: PathBuf,
     /// Another fit, of a structure nested in the first or containing it, to the same trials.
     fit_2: PathBuf,
+    /// More fits: then all are ranked and every nested pair is tested.
+    #[arg(value_name = "FIT")]
+    more: Vec<PathBuf>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
@@ -19,12 +22,31 @@ pub(super) struct Args {
 
 /// Runs `layerfit compare`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    if !args.more.is_empty() {
+        return run_family(&args);
+    }
     let (first, second) = (read_fit(&args.fit_1)?, read_fit(&args.fit_2)?);
     let comparison = compare(&first, &second).map_err(|e| failure(&e))?;
     match args.format {
         OutputFormat::Text => write_stdout(&comparison.to_text()),
         OutputFormat::Json => {
             let text = serde_json::to_string_pretty(&comparison).map_err(|e| Failure::internal(&e))?;
+            write_stdout(&(text + "\n"));
+        }
+    }
+    Ok(())
+}
+
+fn run_family(args: &Args) -> Result<(), Failure> {
+    let paths: Vec<&Path> = [&args.fit_1, &args.fit_2].into_iter().chain(&args.more).map(PathBuf::as_path).collect();
+    let fits = paths.iter().map(|path| read_fit(path)).collect::<Result<Vec<Fit>, _>>()?;
+    let names = named(&paths);
+    let members: Vec<(&str, &Fit)> = names.iter().map(|n| n.name.as_str()).zip(&fits).collect();
+    let family = compare_family(&members, &CompareOptions::default()).map_err(|e| Failure::input(&e))?;
+    match args.format {
+        OutputFormat::Text => write_stdout(&family.to_text()),
+        OutputFormat::Json => {
+            let text = serde_json::to_string_pretty(&family).map_err(|e| Failure::internal(&e))?;
             write_stdout(&(text + "\n"));
         }
     }

@@ -10,8 +10,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, OutputFormat, fit_method::MethodArguments, input, write_stdout};
 use crate::{
-    fit::{Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting, fit},
+    fit::{
+        Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting,
+        baseline::{BaselineOptions, Baselines, baselines},
+        fit,
+    },
     model::Number,
+    predict::chart::{baseline_panels, chart},
 };
 
 /// Arguments of `layerfit fit`.
@@ -50,13 +55,22 @@ pub(super) struct Args {
     /// Write the report as JSON to this file too.
     #[arg(long, value_name = "FIT.json")]
     out: Option<PathBuf>,
+    /// Fit a polynomial and the Universal Scalability Law too, and compare how far off they are.
+    #[arg(long)]
+    baselines: bool,
+    /// Share of the loads, the highest, that extrapolations do not see.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, requires = "baselines")]
+    hold_out: f64,
+    /// Draw model and black boxes to this file.
+    #[arg(long, value_name = "FILE.svg", requires = "baselines")]
+    plot: Option<PathBuf>,
     /// How to print the report.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum WeightingArgument {
+pub(super) enum WeightingArgument {
     /// By standard errors or weights of the trials; else each measure by its own residual variance.
     #[default]
     Auto,
@@ -66,6 +80,18 @@ enum WeightingArgument {
     Replicates,
     /// Plain least squares.
     None,
+}
+
+impl WeightingArgument {
+    /// The weighting that it names.
+    pub(super) fn weighting(self) -> Weighting {
+        match self {
+            Self::Auto => Weighting::Auto,
+            Self::Residual => Weighting::Residual,
+            Self::Replicates => Weighting::Replicates,
+            Self::None => Weighting::None,
+        }
+    }
 }
 
 /// Runs `layerfit fit`.
@@ -83,11 +109,30 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     if let Some(path) = &args.out {
         std::fs::write(path, json()?).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
     }
-    match args.format {
-        OutputFormat::Text => write_stdout(&fit.to_text()),
-        OutputFormat::Json => write_stdout(&json()?),
+    let beside = args.baselines.then(|| beside_black_boxes(&args, &fit)).transpose()?;
+    match (args.format, beside) {
+        (OutputFormat::Text, beside) => {
+            write_stdout(&fit.to_text());
+            beside.iter().for_each(|b| write_stdout(&format!("\n{}", b.to_text())));
+        }
+        (OutputFormat::Json, None) => write_stdout(&json()?),
+        (OutputFormat::Json, Some(beside)) => {
+            let mut report = serde_json::to_value(&fit).map_err(|e| Failure::internal(&e))?;
+            report["baselines"] = serde_json::to_value(&beside).map_err(|e| Failure::internal(&e))?;
+            write_stdout(&(serde_json::to_string_pretty(&report).map_err(|e| Failure::internal(&e))? + "\n"));
+        }
     }
     Ok(())
+}
+
+fn beside_black_boxes(args: &Args, fit: &Fit) -> Result<Baselines, Failure> {
+    let options = BaselineOptions { hold_out: args.hold_out, ..BaselineOptions::default() };
+    let beside = baselines(fit, &options).map_err(|e| Failure::input(&e))?;
+    if let Some(path) = &args.plot {
+        let svg = chart(&baseline_panels(&beside)).map_err(|e| Failure::input(&e))?;
+        std::fs::write(path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
+    }
+    Ok(beside)
 }
 
 fn problem(args: &Args) -> Result<Problem, Failure> {
@@ -110,12 +155,7 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
         estimate,
         assumed: input::bindings(&args.set)?,
         trials: read_trials(&args.trials)?,
-        weighting: match args.weighting {
-            WeightingArgument::Auto => Weighting::Auto,
-            WeightingArgument::Residual => Weighting::Residual,
-            WeightingArgument::Replicates => Weighting::Replicates,
-            WeightingArgument::None => Weighting::None,
-        },
+        weighting: args.weighting.weighting(),
         confidence: args.confidence,
         method: args.method.method()?,
     };
@@ -140,14 +180,14 @@ fn prior(text: &str) -> Result<(String, Prior), Failure> {
     Ok((parameter_name(name).ok_or_else(form)?, Prior { min, most_likely, max }))
 }
 
-fn read_trials(path: &Path) -> Result<Trials, Failure> {
+pub(super) fn read_trials(path: &Path) -> Result<Trials, Failure> {
     let bytes = input::read_bytes(path)?;
     let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
     let trials = if is_json { Trials::from_json(&bytes) } else { Trials::from_csv(&bytes) };
     trials.map_err(|e| Failure::input_text(format!("{}: {}", path.display(), super::chain(&e))))
 }
 
-fn estimated(text: &str) -> Result<Estimated, Failure> {
+pub(super) fn estimated(text: &str) -> Result<Estimated, Failure> {
     let form = || Failure::input_text(format!("--estimate {text}: expected NAME or NAME=START with a number, as in dbD=0.1"));
     let (name, start) = text.split_once('=').map_or((text, None), |(name, start)| (name, Some(start)));
     let name = parameter_name(name).ok_or_else(form)?;
@@ -155,7 +195,7 @@ fn estimated(text: &str) -> Result<Estimated, Failure> {
     Ok(Estimated { start, ..Estimated::new(name) })
 }
 
-fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
+pub(super) fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
     let form = || Failure::input_text(format!("--bounds {text}: expected NAME=MIN..MAX, NAME=MIN.. or NAME=..MAX, as in dbD=0..0.5"));
     let (name, range) = text.split_once('=').ok_or_else(form)?;
     let (min, max) = range.split_once("..").ok_or_else(form)?;
@@ -167,7 +207,7 @@ fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
     Ok((parameter_name(name).ok_or_else(form)?, min, max))
 }
 
-fn parameter_name(text: &str) -> Option<String> {
+pub(super) fn parameter_name(text: &str) -> Option<String> {
     let name = text.trim().trim_start_matches('$');
     Number::parse(&format!("${name}"))?.parameter().map(str::to_owned)
 }
@@ -177,7 +217,7 @@ pub(super) fn finite(text: &str) -> Option<f64> {
 }
 
 /// A spinner on standard error where that is a terminal; nothing elsewhere.
-fn progress_bar() -> ProgressBar {
+pub(super) fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
         bar.set_style(style);
@@ -185,7 +225,7 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, progress: &Progress) -> ControlFlow<()> {
+pub(super) fn show(bar: &ProgressBar, progress: &Progress) -> ControlFlow<()> {
     bar.tick();
     let Progress { round, iteration, sum_of_squares, .. } = progress;
     bar.set_message(format!("round {round}, iteration {iteration}: weighted sum of squares {sum_of_squares:.6e}"));

@@ -7,16 +7,19 @@
 mod compare;
 mod demo;
 mod extract;
+mod family;
 mod fit;
 mod fit_method;
 mod input;
 mod openapi;
 mod predict;
+mod problem;
 mod serve;
 mod simulate;
 mod simulation;
 mod solve;
 mod solve_times;
+mod track;
 
 use std::{error::Error, fmt, process::ExitCode};
 
@@ -44,8 +47,12 @@ enum Command {
     Solve(solve::Args),
     /// Fit a model's parameters to trials.
     Fit(fit::Args),
-    /// Compare two fits of nested models on the same trials.
+    /// Compare two fits of nested models on the same trials, or rank several.
     Compare(compare::Args),
+    /// Fit rival models to the same trials, test and rank them, and propose the simplest that explains the trials.
+    Family(family::Args),
+    /// Track parameters that drift over the trials.
+    Track(track::Args),
     /// Predict with a fitted model.
     Predict(predict::Args),
     /// Measure a model by simulation, as trials.
@@ -122,6 +129,8 @@ pub fn main() -> ExitCode {
         Command::Solve(args) => solve::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Family(args) => family::run(args),
+        Command::Track(args) => track::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Openapi(args) => openapi::run(args),

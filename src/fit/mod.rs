@@ -7,9 +7,13 @@
 //! | [`search`] | weights, start, solver as a residual function; the fit, all of it in order |
 //! | [`inference`] | rank, covariance, intervals, profiles, bootstrap, regions |
 //! | [`diagnosis`] | what the residuals say: of their distribution, of single trials, of the model |
-//! | [`comparison`] | nested structures against each other |
+//! | [`comparison`] | structures against each other: nested pairs, families |
+//! | [`baseline`] | black boxes fitted to the same trials |
+//! | [`stepwise`] | additions to a model that the data ask for |
+//! | [`tracking`] | parameters that drift, followed over trials in time |
 //! | [`report`] | the result, in JSON and in words |
 
+pub mod baseline;
 pub mod comparison;
 pub mod diagnosis;
 pub mod engine;
@@ -17,6 +21,8 @@ pub mod inference;
 pub mod problem;
 pub mod report;
 pub mod search;
+pub mod stepwise;
+pub mod tracking;
 
 pub use comparison::{
     compare::{self, CompareError, Comparison, compare},

@@ -6,8 +6,10 @@
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
 //! | `write` | the result as CSV and as a table |
 //! | [`plot`] | one measure against one controlled value, as SVG |
+//! | [`chart`] | a model beside black boxes, parameters over time, as SVG |
 
 pub mod bands;
+pub mod chart;
 pub mod plot;
 pub mod scenario;
 mod write;

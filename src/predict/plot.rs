@@ -50,6 +50,9 @@ pub enum PlotError {
         /// The controlled value.
         against: String,
     },
+    /// No curve at all.
+    #[error("there is nothing to draw")]
+    Empty,
     /// The drawing library failed.
     #[error("the plot could not be drawn: {0}")]
     Drawing(String),

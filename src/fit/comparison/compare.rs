@@ -184,7 +184,15 @@ fn check_alike(a: &Fit, b: &Fit) -> Result<(), CompareError> {
 }
 
 /// The parameter values that make the larger structure the smaller one.
-fn nesting(smaller: &Fit, larger: &Fit, options: &CompareOptions, solver: &SolveFn<'_>) -> Result<Vec<Restriction>, CompareError> {
+///
+/// # Errors
+/// [`CompareError::NotNested`].
+pub(crate) fn nesting(
+    smaller: &Fit,
+    larger: &Fit,
+    options: &CompareOptions,
+    solver: &SolveFn<'_>,
+) -> Result<Vec<Restriction>, CompareError> {
     let not_nested = |reason: String| Err(CompareError::NotNested { reason });
     if smaller.parameters.len() == larger.parameters.len() {
         return not_nested(format!("both have {} parameters", smaller.parameters.len()));
@@ -230,13 +238,13 @@ fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], optio
 }
 
 /// Parameters of the larger structure: those of the smaller at `x`, the others from `extra`.
-fn embed(smaller: &Fit, larger: &Fit, x: &[f64], extra: impl Fn(&str) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn embed(smaller: &Fit, larger: &Fit, x: &[f64], extra: impl Fn(&str) -> Option<f64>) -> Vec<f64> {
     let value = |name: &str| smaller.parameters.get_index_of(name).map(|i| x[i]).or_else(|| extra(name)).unwrap_or(0.0);
     larger.parameters.keys().map(|name| value(name)).collect()
 }
 
 /// The weights with which a fit ended.
-fn weights_of(fit: &Fit) -> Result<Weights, ProblemError> {
+pub(crate) fn weights_of(fit: &Fit) -> Result<Weights, ProblemError> {
     let mut weights = Weights::of(&fit.problem)?;
     let raw = raw_residuals(fit, &weights);
     if weights.are_estimated() {

@@ -23,21 +23,21 @@ pub enum Scale {
 }
 
 impl Scale {
-    fn to(self, x: f64) -> f64 {
+    pub(crate) fn to(self, x: f64) -> f64 {
         match self {
             Self::Natural => x,
             Self::Log => x.max(f64::MIN_POSITIVE).ln(),
         }
     }
 
-    fn bound(self, x: f64) -> f64 {
+    pub(crate) fn bound(self, x: f64) -> f64 {
         match self {
             Self::Log if x <= 0.0 => f64::NEG_INFINITY,
             _ => self.to(x),
         }
     }
 
-    fn from(self, theta: f64) -> f64 {
+    pub(crate) fn from(self, theta: f64) -> f64 {
         match self {
             Self::Natural => theta,
             Self::Log => theta.exp(),
@@ -45,7 +45,7 @@ impl Scale {
     }
 
     /// `dx/dθ` at `x`.
-    fn slope(self, x: f64) -> f64 {
+    pub(crate) fn slope(self, x: f64) -> f64 {
         match self {
             Self::Natural => 1.0,
             Self::Log => x,

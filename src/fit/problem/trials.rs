@@ -23,6 +23,9 @@ pub struct Trial {
     /// How long it was measured, where known; > 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<f64>,
+    /// When it was measured, in any unit that all trials share; it orders them where parameters drift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
     /// Controlled values by parameter name (without `$`).
     pub controlled: Bindings,
     /// Measured values, one for each of [`Trials::measures`].
@@ -83,7 +86,9 @@ pub enum TrialsError {
     #[error("no measure among the columns: expected at least one such as throughput(User)")]
     NoMeasures,
     /// A header cell that means nothing.
-    #[error("header cell \"{cell}\" (column {column}): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration")]
+    #[error(
+        "header cell \"{cell}\" (column {column}): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration"
+    )]
     Header {
         /// The cell.
         cell: String,
@@ -245,6 +250,9 @@ impl Trials {
         if let Some(duration) = trial.duration.filter(|d| !(d.is_finite() && *d > 0.0)) {
             return Err(cell("duration".into(), duration, POSITIVE));
         }
+        if let Some(time) = trial.time.filter(|t| !t.is_finite()) {
+            return Err(cell("time".into(), time, FINITE));
+        }
         for (measure, measured) in self.measures.iter().zip(&trial.measured) {
             let Some(measured) = measured else { continue };
             if !measured.value.is_finite() {
@@ -267,7 +275,7 @@ impl Trials {
     }
 
     /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
-    /// "weight": {...}, "covariance": {"throughput(User)": {"response_time(User)": -0.01}}, "duration"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
+    /// "weight": {...}, "covariance": {"throughput(User)": {"response_time(User)": -0.01}}, "duration", "time"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
     ///
     /// # Errors
     /// [`TrialsError`] naming the trial and the key.
@@ -305,6 +313,9 @@ impl Trials {
             if let Some(duration) = t.duration {
                 object["duration"] = duration.into();
             }
+            if let Some(time) = t.time {
+                object["time"] = time.into();
+            }
             if !std_errors.is_empty() {
                 object["stderr"] = serde_json::json!(std_errors);
             }
@@ -337,6 +348,8 @@ struct JsonTrial {
     id: Option<String>,
     #[serde(default)]
     duration: Option<f64>,
+    #[serde(default)]
+    time: Option<f64>,
     #[serde(default)]
     controlled: IndexMap<String, f64>,
     measured: IndexMap<Measure, Option<f64>>,
@@ -394,6 +407,7 @@ impl JsonTrial {
             measured: measures.iter().map(measured).collect(),
             id: self.id.unwrap_or_else(|| row.to_string()),
             duration: self.duration,
+            time: self.time,
             covariances,
         })
     }

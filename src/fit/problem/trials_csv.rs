@@ -9,6 +9,7 @@
 //! | `covariance(MEASURE;MEASURE)` | covariances of the errors of two measures in one trial; variances where both are one |
 //! | `trial` | ids; without it, row numbers from 1 |
 //! | `duration` | how long the trial was measured, > 0 |
+//! | `time` | when it was measured, in any unit; it orders the trials where parameters drift |
 //!
 //! Quoted cells, a byte order mark, CRLF and blank around cells are accepted; a row of nothing but empty cells is skipped.
 
@@ -22,6 +23,7 @@ use crate::model::Measure;
 enum Column {
     Id,
     Duration,
+    Time,
     Controlled(String),
     Value(usize),
     StandardError(usize),
@@ -72,6 +74,9 @@ impl Trials {
         let mut columns: Vec<(String, Column)> = vec![("trial".into(), Column::Id)];
         if self.trials.iter().any(|t| t.duration.is_some()) {
             columns.push(("duration".into(), Column::Duration));
+        }
+        if self.trials.iter().any(|t| t.time.is_some()) {
+            columns.push(("time".into(), Column::Time));
         }
         columns.extend(controlled.iter().map(|name| (format!("${name}"), Column::Controlled((*name).to_owned()))));
         for (index, measure) in self.measures.iter().enumerate() {
@@ -146,6 +151,7 @@ impl Header {
                 _ if cell.is_empty() => {}
                 Column::Id => {}
                 Column::Duration => trial.duration = Some(number(POSITIVE, |v| v > 0.0)?),
+                Column::Time => trial.time = Some(number(FINITE, f64::is_finite)?),
                 Column::Value(index) => {
                     trial.measured[*index] = Some(Measured { value: number(FINITE, f64::is_finite)?, std_error: None, weight: None });
                 }
@@ -177,6 +183,7 @@ impl Column {
         match self {
             Self::Id => trial.id.clone(),
             Self::Duration => number(trial.duration),
+            Self::Time => number(trial.time),
             Self::Controlled(name) => number(trial.controlled.get(name)),
             Self::Value(index) => number(measured(index).map(|m| m.value)),
             Self::StandardError(index) => number(measured(index).and_then(|m| m.std_error)),
@@ -212,6 +219,7 @@ fn column(cell: &str, position: usize, measures: &[Measure]) -> Result<Column, T
     match cell {
         "trial" => return Ok(Column::Id),
         "duration" => return Ok(Column::Duration),
+        "time" => return Ok(Column::Time),
         _ => {}
     }
     let header_error = |source| TrialsError::Header { cell: cell.to_owned(), column: position, source };

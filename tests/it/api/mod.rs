@@ -2,6 +2,7 @@
 
 mod chain;
 mod comparisons;
+mod families;
 mod fits;
 mod jobs;
 mod models;

@@ -69,6 +69,10 @@ const CALLS: &[(&str, Method, &str, StatusCode)] = &[
     ("get_fit", Method::GET, "/v1/fits/{fit}", StatusCode::OK),
     ("get_predictions", Method::GET, "/v1/fits/{fit}/predictions?at=users=3", StatusCode::OK),
     ("compare_fits", Method::POST, "/v1/comparisons", StatusCode::UNPROCESSABLE_ENTITY),
+    ("compare_families", Method::POST, "/v1/families", StatusCode::UNPROCESSABLE_ENTITY),
+    ("get_baselines", Method::GET, "/v1/fits/{fit}/baselines", StatusCode::OK),
+    ("try_additions", Method::POST, "/v1/fits/{fit}/additions", StatusCode::OK),
+    ("track_parameters", Method::POST, "/v1/models/{model}/tracks", StatusCode::OK),
     ("list_jobs", Method::GET, "/v1/jobs", StatusCode::OK),
     ("get_job", Method::GET, "/v1/jobs/{job}", StatusCode::OK),
     ("cancel_job", Method::DELETE, "/v1/jobs/{job}", StatusCode::CONFLICT),
@@ -124,6 +128,12 @@ fn body_of(operation: &str, ids: &[(&str, String)]) -> (&'static str, String) {
         "create_fit" => ("application/json", json!({ "trials": made("trials"), "estimate": { "demand": 0.1 } }).to_string()),
         // A fit compared with itself: understood, and refused.
         "compare_fits" => ("application/json", json!({ "fits": [made("fit"), made("fit")] }).to_string()),
+        "compare_families" => ("application/json", json!({ "fits": [made("fit"), made("fit")] }).to_string()),
+        "try_additions" => ("application/json", json!({ "kinds": ["delay"], "max_additions": 1 }).to_string()),
+        "track_parameters" => {
+            let body = json!({ "trials": made("trials"), "estimate": { "demand": 0.1 }, "drift": { "demand": 0.01 } });
+            ("application/json", body.to_string())
+        }
         _ => ("application/json", String::new()),
     }
 }

@@ -1,4 +1,5 @@
 //! The command line, run as a process.
 
 mod extract;
+mod families;
 mod simulate;

@@ -152,6 +152,7 @@ pub fn simulated(network: &Network<'_>, populations: &[usize], errors: Errors, p
         Trial {
             id: (index + 1).to_string(),
             duration: Some(network.length),
+            time: None,
             controlled: [("users", customers as f64), ("think", network.think)].into_iter().collect::<Bindings>(),
             measured: (0..4).map(|k| Some(Measured { value: mean[k], std_error: std_error(k), weight: None })).collect(),
             covariances: if errors == Errors::Full { covariances } else { Vec::new() },

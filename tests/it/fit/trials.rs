@@ -58,9 +58,12 @@ fn wrong_csv_is_refused_by_row_and_column() {
         ("trial,$users\na,1\n", "no measure among the columns: expected at least one such as throughput(User)"),
         (
             "$users,speed\n1,2\n",
-            "header cell \"speed\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration",
+            "header cell \"speed\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
         ),
-        ("$users,\n1,2\n", "header cell \"\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration"),
+        (
+            "$users,\n1,2\n",
+            "header cell \"\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+        ),
         (
             "$2a,throughput(User)\n1,2\n",
             "header cell \"$2a\" (column 1): a name after $ is a letter or underscore, then letters, digits, underscores",
@@ -71,7 +74,7 @@ fn wrong_csv_is_refused_by_row_and_column() {
         ),
         (
             "users,throughput(User)\n1,2\n",
-            "header cell \"users\" (column 1): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration",
+            "header cell \"users\" (column 1): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
         ),
         ("$u,$u,throughput(User)\n1,2,3\n", "header cell \"$u\" stands twice (columns 1 and 2)"),
         ("throughput(User),throughput( User)\n1,2\n", "header cell \"throughput( User)\" stands twice (columns 1 and 2)"),
@@ -112,7 +115,7 @@ fn wrong_csv_is_refused_by_row_and_column() {
         ("trial,throughput(User)\na,2\na,3\n", "row 2: the trial id \"a\" is also that of row 1"),
         (
             "$users,service_time(e,2)\n1,2\n",
-            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial or duration",
+            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
         ),
     ];
     for (text, expected) in cases {
