@@ -8,9 +8,13 @@
 //! | [`inference`] | rank, covariance, intervals, profiles, bootstrap, regions |
 //! | [`diagnosis`] | what the residuals say: of their distribution, of single trials, of the model |
 //! | [`comparison`] | nested structures against each other |
+//! | [`correction`] | the solver's error: simulation against the analytic solver, and fits corrected by it |
+//! | [`design`] | what to measure next; what trials will tell before they are run |
 //! | [`report`] | the result, in JSON and in words |
 
 pub mod comparison;
+pub mod correction;
+pub mod design;
 pub mod diagnosis;
 pub mod engine;
 pub mod inference;
@@ -22,6 +26,8 @@ pub use comparison::{
     compare::{self, CompareError, Comparison, compare},
     f_test,
 };
+pub use correction::{CorrectionOptions, fit_corrected};
+pub use design::{Design, DesignError, DesignOptions, design};
 pub use engine::{finite_difference, least_squares, svd, trust_region};
 pub use inference::distribution;
 pub use problem::{

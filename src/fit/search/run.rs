@@ -34,7 +34,7 @@ use crate::{
             extras,
         },
     },
-    solve::{self, SolveOptions},
+    solve::{self, SolveError, SolveOptions},
 };
 
 /// Relative change of weights at which they count as settled.
@@ -97,6 +97,15 @@ pub enum FitError {
     /// The model has no solution at the best parameters found.
     #[error("the model has no solution at the best parameters found")]
     Solution(#[source] TrialSolveError),
+    /// The model cannot be simulated where the solver's error is to be taken.
+    #[error("trial \"{trial}\" cannot be simulated")]
+    Simulation {
+        /// The trial.
+        trial: String,
+        /// Why.
+        #[source]
+        source: SolveError,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -145,7 +154,17 @@ pub fn fit_with(
         notes: std::mem::take(&mut search.notes),
     };
     let fit = assemble(problem, &ending);
-    extras::add(fit, &weights, &complete, options, solver)
+    let mut step = Progress {
+        round: search.round,
+        iteration: search.iterations,
+        parameters: complete.x.clone(),
+        sum_of_squares: complete.sum_of_squares,
+    };
+    let mut keep = || {
+        step.iteration += 1;
+        (search.progress)(&step)
+    };
+    extras::add(fit, &weights, &complete, options, solver, &mut keep)
 }
 
 /// Minimises the sum of squares of `problem` with given `weights` from `start`: for comparisons, profiles, resampled data.

@@ -1,0 +1,1 @@
+//! Designs in words.
