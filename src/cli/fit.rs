@@ -127,12 +127,12 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
     Ok(problem)
 }
 
-fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
+pub(super) fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
     let missing = || Failure::with_hint(format!("{argument}: {name} is not estimated"), format!("add --estimate {name}"));
     estimate.iter_mut().find(|e| e.name == name).ok_or_else(missing)
 }
 
-fn prior(text: &str) -> Result<(String, Prior), Failure> {
+pub(super) fn prior(text: &str) -> Result<(String, Prior), Failure> {
     let form = || Failure::input_text(format!("--prior {text}: expected NAME=LEAST,LIKELY,MOST with numbers, as in dbD=0.05,0.1,0.3"));
     let (name, range) = text.split_once('=').ok_or_else(form)?;
     let numbers: Vec<f64> = range.split(',').map(|n| finite(n).ok_or_else(form)).collect::<Result<_, _>>()?;
@@ -147,7 +147,7 @@ fn read_trials(path: &Path) -> Result<Trials, Failure> {
     trials.map_err(|e| Failure::input_text(format!("{}: {}", path.display(), super::chain(&e))))
 }
 
-fn estimated(text: &str) -> Result<Estimated, Failure> {
+pub(super) fn estimated(text: &str) -> Result<Estimated, Failure> {
     let form = || Failure::input_text(format!("--estimate {text}: expected NAME or NAME=START with a number, as in dbD=0.1"));
     let (name, start) = text.split_once('=').map_or((text, None), |(name, start)| (name, Some(start)));
     let name = parameter_name(name).ok_or_else(form)?;
@@ -155,7 +155,7 @@ fn estimated(text: &str) -> Result<Estimated, Failure> {
     Ok(Estimated { start, ..Estimated::new(name) })
 }
 
-fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
+pub(super) fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
     let form = || Failure::input_text(format!("--bounds {text}: expected NAME=MIN..MAX, NAME=MIN.. or NAME=..MAX, as in dbD=0..0.5"));
     let (name, range) = text.split_once('=').ok_or_else(form)?;
     let (min, max) = range.split_once("..").ok_or_else(form)?;
@@ -167,7 +167,7 @@ fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
     Ok((parameter_name(name).ok_or_else(form)?, min, max))
 }
 
-fn parameter_name(text: &str) -> Option<String> {
+pub(super) fn parameter_name(text: &str) -> Option<String> {
     let name = text.trim().trim_start_matches('$');
     Number::parse(&format!("${name}"))?.parameter().map(str::to_owned)
 }
@@ -197,6 +197,7 @@ fn failure(error: &FitError) -> Failure {
         FitError::Start(_) | FitError::StartNotFinite => {
             Failure::with_hint(super::chain(error), "give other starts with --estimate NAME=START, or bounds with --bounds NAME=MIN..MAX")
         }
+        FitError::Simulation { .. } => Failure::with_hint(super::chain(error), "leave out --correct-solver"),
         FitError::Solution(_) => Failure::internal(error),
         _ => Failure::input(error),
     }

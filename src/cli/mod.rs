@@ -6,11 +6,14 @@
 
 mod compare;
 mod demo;
+mod design;
 mod extract;
 mod fit;
 mod fit_method;
+mod identify;
 mod input;
 mod openapi;
+mod plan;
 mod predict;
 mod serve;
 mod simulate;
@@ -44,6 +47,10 @@ enum Command {
     Solve(solve::Args),
     /// Fit a model's parameters to trials.
     Fit(fit::Args),
+    /// Say what planned trials will tell, before they are run: intervals, what cannot be told apart, what would settle it.
+    Identify(identify::Args),
+    /// Choose what to measure next: the best trials among candidates, and the best additional measure.
+    Design(design::Args),
     /// Compare two fits of nested models on the same trials.
     Compare(compare::Args),
     /// Predict with a fitted model.
@@ -121,6 +128,8 @@ pub fn main() -> ExitCode {
         Command::Extract(args) => extract::run(args),
         Command::Solve(args) => solve::run(args),
         Command::Fit(args) => fit::run(args),
+        Command::Identify(args) => identify::run(args),
+        Command::Design(args) => design::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Simulate(args) => simulate::run(args),

@@ -12,5 +12,5 @@ pub mod plot;
 pub mod scenario;
 mod write;
 
-pub use bands::{PredictError, PredictOptions, PredictedMeasure, PredictedRow, Predictions, predict, predict_with};
+pub use bands::{PredictError, PredictOptions, PredictedMeasure, PredictedRow, Predictions, SolverError, predict, predict_with};
 pub use scenario::{ScenarioError, Scenarios};

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 mod refit;
 mod simulated;
+mod text;
 
 pub use refit::{CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, PlainEstimate, fit_corrected};
 pub use simulated::{Simulated, SimulationOptions, simulated};

@@ -29,7 +29,8 @@ const FAR: f64 = 10.0;
 const WITHOUT_INTERVAL: f64 = 0.01;
 
 /// How to correct a fit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CorrectionOptions {
     /// How to simulate each operating point.
     pub simulation: SimulationOptions,
@@ -44,6 +45,26 @@ impl Default for CorrectionOptions {
         Self { simulation: SimulationOptions::default(), settled: 0.1, max_rounds: 10 }
     }
 }
+
+impl CorrectionOptions {
+    /// The first option that cannot be used, its value, and what was expected.
+    #[expect(clippy::cast_precision_loss, reason = "for an error text")]
+    pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
+        let is_positive = |v: f64| v.is_finite() && v > 0.0;
+        match self {
+            Self { settled, .. } if !is_positive(*settled) => Some(("the share of a half-width at which a correction settles", *settled, POSITIVE)),
+            Self { max_rounds, .. } if !(1..=MOST_ROUNDS).contains(max_rounds) => {
+                Some(("the number of rounds of a correction", *max_rounds as f64, "1 to 100"))
+            }
+            Self { simulation, .. } => simulation.defect(),
+        }
+    }
+}
+
+/// Most rounds that can be asked for.
+const MOST_ROUNDS: usize = 100;
+
+const POSITIVE: &str = "a number above 0";
 
 /// How a correction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +233,7 @@ fn factor(analytic: f64, simulated: f64, half_width: Option<f64>, size: f64) -> 
 
 /// The problem with nothing asked but estimates.
 fn quick(problem: &Problem) -> Problem {
-    let method = Method { intervals: Intervals::Wald, bootstrap: None, leave_one_trial_out: false, ..problem.method };
+    let method = Method { intervals: Intervals::Wald, bootstrap: None, leave_one_trial_out: false, correct_solver: None, ..problem.method };
     Problem { method, ..problem.clone() }
 }
 

@@ -1,5 +1,7 @@
 //! Measures by simulation, to a precision asked of every one of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     fit::inference::distribution::normal_two_sided,
     model::{Bindings, Measure, Model},
@@ -16,7 +18,8 @@ const MARGIN: f64 = 1.3;
 const NEAR_ZERO: f64 = 1e-3;
 
 /// How to simulate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SimulationOptions {
     /// Relative half-width to reach for every measure, > 0.
     pub precision: f64,
@@ -33,6 +36,26 @@ pub struct SimulationOptions {
 impl Default for SimulationOptions {
     fn default() -> Self {
         Self { precision: 0.01, confidence: 0.95, seed: 1, replications: 4, max_events: 40_000_000 }
+    }
+}
+
+impl SimulationOptions {
+    /// The first option that cannot be used, its value, and what was expected.
+    #[expect(clippy::cast_precision_loss, reason = "for an error text")]
+    pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
+        match self {
+            Self { precision, .. } if !(precision.is_finite() && *precision > 0.0) => {
+                Some(("the precision of a simulation", *precision, "a number above 0"))
+            }
+            Self { confidence, .. } if !(*confidence > 0.0 && *confidence < 1.0) => {
+                Some(("the confidence of a simulation", *confidence, "a number between 0 and 1"))
+            }
+            Self { replications, .. } if !(1..=1000).contains(replications) => {
+                Some(("the number of replications", *replications as f64, "1 to 1000"))
+            }
+            Self { max_events: 0, .. } => Some(("the number of events", 0.0, "1 or more")),
+            _ => None,
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl Candidate {
 
 /// Operating points around those of the trials, one controlled value varied at a time with the others at their middle: its least,
 /// middle and largest value, half the least and twice the largest.
-pub(super) fn around_the_trials(problem: &Problem) -> Vec<Candidate> {
+pub fn around_the_trials(problem: &Problem) -> Vec<Candidate> {
     let trials = &problem.trials;
     let counts = multiplicity_parameters(&problem.model);
     let names = trials.controlled_names();
@@ -129,7 +129,7 @@ pub(super) fn around_the_trials(problem: &Problem) -> Vec<Candidate> {
     found
 }
 
-/// A measure of a plan as a column that no trial has yet.
+/// Those of `all` that are not `known`.
 pub(super) fn missing_from<'m>(all: &'m [Measure], known: &[Measure]) -> Vec<&'m Measure> {
     all.iter().filter(|m| !known.contains(m)).collect()
 }

@@ -41,8 +41,6 @@ pub(super) struct MeasurementErrors {
     correlation: Option<DMatrix<f64>>,
     /// Relative error of other measures.
     pub(super) otherwise: f64,
-    /// Mean duration of the trials, where they say: that of length 1.
-    pub(super) duration: Option<f64>,
 }
 
 impl MeasurementErrors {
@@ -80,13 +78,13 @@ impl MeasurementErrors {
         }
         let typical = if relative.is_empty() { RELATIVE_ERROR } else { root_mean_square(relative.into_iter()) };
         let correlation = correlation(problem, by_measure.keys(), duration);
-        Self { by_measure, correlation, otherwise: asked.unwrap_or(typical), duration }
+        Self { by_measure, correlation, otherwise: asked.unwrap_or(typical) }
     }
 
     /// The same relative error for every measure; values near zero are taken to be known as well as a thousandth of `size`.
     pub(super) fn relative(sizes: &IndexMap<Measure, f64>, share: f64) -> Self {
         let entry = |(m, size): (&Measure, &f64)| (m.clone(), Deviation::Relative { share, floor: 1e-3 * share * size });
-        Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share, duration: None }
+        Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share }
     }
 
     /// Whether something is known of the errors of `measure`.
@@ -126,8 +124,8 @@ fn cells(problem: &Problem, k: usize, duration: Option<f64>) -> impl Iterator<It
     })
 }
 
-/// Mean duration, where every trial has one.
-fn mean_duration(problem: &Problem) -> Option<f64> {
+/// Mean duration of the trials of `problem`, where every trial has one: the duration of a trial of length 1.
+pub fn mean_duration(problem: &Problem) -> Option<f64> {
     let durations: Option<Vec<f64>> = problem.trials.trials.iter().map(|t| t.duration).collect();
     let durations = durations.filter(|d| !d.is_empty())?;
     Some(durations.iter().sum::<f64>() / f64::from(u32::try_from(durations.len()).unwrap_or(u32::MAX)))

@@ -37,7 +37,7 @@
 //! | [`mod@identify`] | what trials will tell, before any value is measured |
 //! | [`weak`] | combinations of parameters that cannot be told apart, and what would settle them |
 //! | [`observable`] | everything of a model that could be measured |
-//! | `text` | all of it in words |
+//! | `report`, `text` | the result, and in words |
 
 pub mod candidate;
 pub mod choose;
@@ -47,12 +47,16 @@ mod exchange;
 mod ground;
 pub mod identify;
 pub mod observable;
+mod report;
 mod text;
 pub mod weak;
 
 pub use candidate::{Candidate, CandidateError};
-pub use choose::{Chosen, Criterion, Design, DesignOptions, RankedMeasure, RankedPoint, Repeats, Search, Target, TargetReport, WidthChange, design, plan};
+pub use errors::mean_duration;
+pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, plan};
+pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
 pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify};
+pub(crate) use text::{directions_in_words, write_table};
 pub use weak::{Cure, KnownCombination, WeakDirection};
 
 use crate::{

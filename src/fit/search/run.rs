@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     fit::{
+        correction::fit_corrected,
         engine::{
             finite_difference,
             least_squares::{Bounds, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted},
@@ -117,10 +118,13 @@ pub enum FitError {
 /// [`FitError`] when there is nothing to report. A search without a minimum, a parameter at its bound, parameters that
 /// the data cannot tell apart are not errors but said in the [`Fit`].
 pub fn fit(problem: &Problem, options: &FitOptions, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
-    fit_with(problem, options, &solve::sensitivities, progress)
+    match &problem.method.correct_solver {
+        Some(correction) => fit_corrected(problem, options, correction, progress),
+        None => fit_with(problem, options, &solve::sensitivities, progress),
+    }
 }
 
-/// As [`fit`], with another solver.
+/// As [`fit`], with another solver, and not corrected for its error.
 ///
 /// # Errors
 /// As [`fit`].

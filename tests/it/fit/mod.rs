@@ -3,6 +3,9 @@
 mod acceptance;
 mod certified;
 mod compare;
+mod correction;
+mod design;
+mod identify;
 mod layered;
 pub mod layered_model;
 mod methods;
