@@ -2,6 +2,7 @@
 
 mod chain;
 mod comparisons;
+mod designs;
 mod fits;
 mod jobs;
 mod models;

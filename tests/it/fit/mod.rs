@@ -1,6 +1,7 @@
 //! Fitting.
 
 mod acceptance;
+mod cancel;
 mod certified;
 mod compare;
 mod correction;
@@ -11,6 +12,7 @@ pub mod layered_model;
 mod methods;
 mod outcomes;
 mod peers;
+pub mod pool;
 mod queues;
 mod recovery;
 mod report;
