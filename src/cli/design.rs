@@ -20,7 +20,7 @@ use crate::{
         },
     },
     model::{Bindings, Expression, Measure},
-    predict::Scenarios,
+    predict::{Scenarios, plot_design},
 };
 
 /// Arguments of `layerfit design`.
@@ -73,6 +73,12 @@ pub(super) struct Args {
     /// Level of the half-widths, where a model is given [default: 0.95].
     #[arg(long, requires = "estimate")]
     confidence: Option<f64>,
+    /// Draw what one trial alone would bring to this SVG file, against --against.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Controlled value of the plot [default: the first that differs between candidates].
+    #[arg(long, value_name = "NAME", requires = "plot")]
+    against: Option<String>,
     /// How to print the design.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
@@ -106,7 +112,20 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             plan(&problem, &candidates, &options)
         }
     };
-    write(&found.map_err(|e| failure(&e))?, args.format)
+    let found = found.map_err(|e| failure(&e))?;
+    if let Some(path) = &args.plot {
+        let svg = plot_design(&found, &against(&args, &found)).map_err(|e| Failure::input_text(format!("--plot: {e}")))?;
+        std::fs::write(path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
+    }
+    write(&found, args.format)
+}
+
+/// The controlled value that a plot is drawn against.
+fn against(args: &Args, design: &Design) -> String {
+    let names = || design.candidates.iter().flat_map(|c| c.candidate.controlled.iter());
+    let differs = |(name, value): &(&str, f64)| names().any(|(n, v)| n == *name && v != *value);
+    let first = names().find(differs).or_else(|| names().next()).map(|(name, _)| name.to_owned());
+    args.against.as_ref().map(|n| n.trim_start_matches('$').to_owned()).or(first).unwrap_or_default()
 }
 
 fn write(design: &Design, format: OutputFormat) -> Result<(), Failure> {
@@ -175,7 +194,8 @@ fn candidates(args: &Args, problem: &Problem) -> Result<Vec<Candidate>, Failure>
     if args.points.is_none() && args.candidates.is_empty() {
         found = around_the_trials(problem);
     }
-    let cost = args.cost.as_ref().map(|text| Expression::parse(text)).transpose().map_err(|e| Failure::input_text(format!("--cost: {e}")))?;
+    let cost =
+        args.cost.as_ref().map(|text| Expression::parse(text)).transpose().map_err(|e| Failure::input_text(format!("--cost: {e}")))?;
     for candidate in &mut found {
         candidate.length = candidate.length.or(args.length);
         if let (Some(cost), None) = (&cost, candidate.cost) {

@@ -292,7 +292,9 @@ impl<'a> Ground<'a> {
                 for (k, predicted) in row.measures.values_mut().enumerate() {
                     predicted.solver_error = Some(SolverError::of(predicted, found.values[k], found.half_widths[k]));
                 }
-                if found.precision > how.precision {
+                if found.precision.is_infinite() {
+                    row.notes.push("simulated for too short a time to say how precisely: allow more events".into());
+                } else if found.precision > how.precision {
                     row.notes.push(format!("simulated to {:.2} % only: allow more events", 100.0 * found.precision));
                 }
             }

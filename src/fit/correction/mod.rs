@@ -92,7 +92,8 @@ impl Correction {
     /// Shares of the points in the correction at `values`, summing to 1; none without points.
     fn shares(&self, values: &Bindings) -> Vec<(&CorrectedPoint, f64)> {
         let varied = self.varied();
-        let place = |of: &Bindings| -> Vec<f64> { varied.iter().map(|(n, low, high)| (of.get(n).unwrap_or(*low) - low) / (high - low)).collect() };
+        let place =
+            |of: &Bindings| -> Vec<f64> { varied.iter().map(|(n, low, high)| (of.get(n).unwrap_or(*low) - low) / (high - low)).collect() };
         let here = place(values);
         let places: Vec<Vec<f64>> = self.points.iter().map(|p| place(&p.controlled)).collect();
         if let Some(exact) = places.iter().position(|p| *p == here) {

@@ -52,7 +52,9 @@ impl CorrectionOptions {
     pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
         let is_positive = |v: f64| v.is_finite() && v > 0.0;
         match self {
-            Self { settled, .. } if !is_positive(*settled) => Some(("the share of a half-width at which a correction settles", *settled, POSITIVE)),
+            Self { settled, .. } if !is_positive(*settled) => {
+                Some(("the share of a half-width at which a correction settles", *settled, POSITIVE))
+            }
             Self { max_rounds, .. } if !(1..=MOST_ROUNDS).contains(max_rounds) => {
                 Some(("the number of rounds of a correction", *max_rounds as f64, "1 to 100"))
             }
@@ -111,8 +113,8 @@ pub struct CorrectionReport {
     pub plain: IndexMap<String, PlainEstimate>,
     /// Seed of the simulations.
     pub seed: u64,
-    /// Largest relative half-width of a simulated value.
-    pub precision: f64,
+    /// Largest relative half-width of a simulated value; absent where one is not known.
+    pub precision: Option<f64>,
     /// The factors of the last round.
     pub correction: Correction,
 }
@@ -127,6 +129,7 @@ pub fn fit_corrected(
     correction: &CorrectionOptions,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
+    problem.check()?;
     let mut refit = Refit { options, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0 };
     let plain = fit_with(&refit.quick, options, &solve::sensitivities, progress)?;
     let mut report = CorrectionReport {
@@ -134,7 +137,7 @@ pub fn fit_corrected(
         rounds: Vec::new(),
         plain: plain_estimates(&plain),
         seed: correction.simulation.seed,
-        precision: 0.0,
+        precision: None,
         correction: Correction::default(),
     };
     let mut last = plain;
@@ -149,7 +152,7 @@ pub fn fit_corrected(
             break;
         }
     }
-    report.precision = refit.precision;
+    report.precision = Some(refit.precision).filter(|p| p.is_finite());
     if !last.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
     }

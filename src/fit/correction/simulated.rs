@@ -14,6 +14,9 @@ const MOST_RUNS: usize = 4;
 /// By how much more than needed a run is lengthened: its half-width is itself uncertain.
 const MARGIN: f64 = 1.3;
 
+/// Most that a run is longer than the last.
+const MOST_LONGER: f64 = 100.0;
+
 /// Size of a value, relative to the largest of its kind, below which no relative precision is asked of it.
 const NEAR_ZERO: f64 = 1e-3;
 
@@ -68,7 +71,7 @@ pub struct Simulated {
     pub half_widths: Vec<Option<f64>>,
     /// Model time of each replication, warm-up included: what gives the same length again.
     pub run_time: f64,
-    /// Largest relative half-width.
+    /// Largest relative half-width; infinite where a measure has none.
     pub precision: f64,
 }
 
@@ -99,8 +102,9 @@ pub fn simulated(
         let found = measure(model, values, &how, measures)?;
         let half_widths: Vec<Option<f64>> = found.std_errors.iter().map(|s| s.map(|s| quantile * s)).collect();
         let largest = found.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        let relative = |(v, w): (&f64, &Option<f64>)| Some(w.as_ref()? / v.abs()).filter(|_| v.abs() > NEAR_ZERO * largest);
-        let precision = found.values.iter().zip(&half_widths).filter_map(relative).fold(0.0, f64::max);
+        let relative = |(v, w): (&f64, &Option<f64>)| w.map_or(f64::INFINITY, |w| w / v.abs());
+        let counted = found.values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
+        let precision = counted.map(relative).fold(0.0, f64::max);
         // What was measured leaves out the warm-up, a tenth or so.
         let length = how.run_time.or(found.solution.measured_time.map(|t| 1.1 * t / options.replications as f64)).unwrap_or(0.0);
         let done = run_time.is_some() || precision <= options.precision || run >= MOST_RUNS || length <= 0.0;
@@ -108,7 +112,7 @@ pub fn simulated(
             return Ok(Simulated { values: found.values, half_widths, run_time: length, precision });
         }
         how.precision = None;
-        how.run_time = Some(length * MARGIN * (precision / options.precision).powi(2));
+        how.run_time = Some(length * (MARGIN * (precision / options.precision).powi(2)).min(MOST_LONGER));
     }
     unreachable!("the runs are bounded")
 }

@@ -27,8 +27,8 @@ impl CorrectionReport {
             CorrectionOutcome::NotSettled => format!("not settled in {n} rounds"),
             CorrectionOutcome::NoMinimum => "no minimum".to_owned(),
         };
-        let precision = four_digits(100.0 * self.precision);
-        writeln!(text, "corrected for the solver's error: {outcome}; simulated to {precision} % with seed {}", self.seed)?;
+        let precision = self.precision.map_or("an unknown precision".into(), |p| format!("{} %", four_digits(100.0 * p)));
+        writeln!(text, "corrected for the solver's error: {outcome}; simulated to {precision} with seed {}", self.seed)?;
         let mut table = vec![["without the correction", "estimate", "std error", "interval"].map(str::to_owned).to_vec()];
         for (name, p) in &self.plain {
             let interval = p.lower.zip(p.upper).map_or("none".into(), |(l, u)| format!("{} .. {}", six_digits(l), six_digits(u)));

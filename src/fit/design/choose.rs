@@ -17,7 +17,7 @@ use super::{
 use crate::{
     fit::{
         inference::{Identification, direction_in_words},
-        problem::Problem,
+        problem::{Problem, trials::Trial},
         report::Fit,
         search::{run::FitOptions, solver::SolveFn},
     },
@@ -107,10 +107,26 @@ pub fn design(fit: &Fit, candidates: &[Candidate], options: &DesignOptions) -> R
 /// As [`design`].
 pub fn plan(problem: &Problem, candidates: &[Candidate], options: &DesignOptions) -> Result<Design, DesignError> {
     options.check()?;
-    problem.check_plan()?;
+    with_candidates(problem, candidates).check_plan()?;
     let share = options.relative_error.unwrap_or(IdentifyOptions::default().relative_error);
     let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, &solve::sensitivities)?;
     choose(&ground, candidates, options, &solve::sensitivities)
+}
+
+/// The problem with the candidates as its trials, where it has none: they say what is controlled.
+fn with_candidates(problem: &Problem, candidates: &[Candidate]) -> Problem {
+    let mut planned = problem.clone();
+    if planned.trials.trials.is_empty() {
+        let n = planned.trials.measures.len();
+        let trial = |(i, c): (usize, &Candidate)| Trial {
+            id: i.to_string(),
+            controlled: c.controlled.clone(),
+            measured: vec![None; n],
+            ..Trial::default()
+        };
+        planned.trials.trials = candidates.iter().enumerate().map(trial).collect();
+    }
+    planned
 }
 
 impl DesignOptions {

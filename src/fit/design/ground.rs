@@ -174,7 +174,12 @@ impl<'a> Ground<'a> {
     }
 
     /// Rows that a trial adds to the root of the information, `(n_rows, n_free)`; measures without an error are left out.
-    pub(super) fn trial_rows(&self, candidate: &Candidate, measures: &[Measure], solver: &SolveFn<'_>) -> Result<DMatrix<f64>, DesignError> {
+    pub(super) fn trial_rows(
+        &self,
+        candidate: &Candidate,
+        measures: &[Measure],
+        solver: &SolveFn<'_>,
+    ) -> Result<DMatrix<f64>, DesignError> {
         let solved = self.at(&candidate.controlled, measures, solver)?;
         let all = self.errors.covariance(measures, &solved.values);
         let kept: Vec<usize> = (0..measures.len()).filter(|&i| all[(i, i)] > 0.0).collect();

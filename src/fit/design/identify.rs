@@ -13,12 +13,7 @@ use super::{
     weak::{WeakDirection, weak_directions},
 };
 use crate::{
-    fit::{
-        inference::Identification,
-        problem::Problem,
-        report::digits::four_digits,
-        search::run::FitOptions,
-    },
+    fit::{inference::Identification, problem::Problem, report::digits::four_digits, search::run::FitOptions},
     solve,
 };
 

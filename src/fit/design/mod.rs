@@ -52,10 +52,10 @@ mod text;
 pub mod weak;
 
 pub use candidate::{Candidate, CandidateError};
-pub use errors::mean_duration;
 pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, plan};
-pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
+pub use errors::mean_duration;
 pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify};
+pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
 pub(crate) use text::{directions_in_words, write_table};
 pub use weak::{Cure, KnownCombination, WeakDirection};
 

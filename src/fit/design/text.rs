@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Write as _};
 
-use indexmap::IndexMap;
-
 use super::{
     choose::Criterion,
     ground::label,

@@ -168,9 +168,8 @@ fn directions(ground: &Ground<'_>, found: &Identification) -> Vec<(DVector<f64>,
     let n = found.singular_values.len();
     let is_unseen = |i: usize| i >= found.rank;
     let strong = (0..n).rev().filter(|&i| is_unseen(i) || found.singular_values[i] * STRONG <= largest);
-    let mut all: Vec<(DVector<f64>, Option<f64>)> = strong
-        .map(|i| (found.directions.column(i).into_owned(), (!is_unseen(i)).then(|| largest / found.singular_values[i])))
-        .collect();
+    let mut all: Vec<(DVector<f64>, Option<f64>)> =
+        strong.map(|i| (found.directions.column(i).into_owned(), (!is_unseen(i)).then(|| largest / found.singular_values[i]))).collect();
     let (values, widths) = (ground.free_values(), ground.half_widths(found, 0));
     for (k, width) in widths.values().enumerate() {
         let wide = width.is_some_and(|w| w > values[k].abs());
@@ -201,9 +200,7 @@ fn described(
     let of_these = |all: IndexMap<String, Option<f64>>| all.into_iter().filter(|(n, _)| names.contains(&n)).collect();
     let along: Vec<f64> = direction.iter().zip(&found.scale).map(|(v, d)| v * d).collect();
     let every: Vec<&DMatrix<f64>> = remedies.measures.iter().map(|m| &m.1).chain(remedies.points.iter().map(|p| &p.1)).collect();
-    let scorer = Scorer::new(ground, &every, |scale| {
-        Objective::Combination(DVector::from_fn(along.len(), |k, _| along[k] / scale[k]))
-    });
+    let scorer = Scorer::new(ground, &every, |scale| Objective::Combination(DVector::from_fn(along.len(), |k, _| along[k] / scale[k])));
     let widths_with = |rows: &DMatrix<f64>| of_these(ground.half_widths(&ground.with(&[rows]), rows.nrows()));
     let mut measures: Vec<(f64, &(Measure, DMatrix<f64>))> = remedies.measures.iter().map(|m| (scorer.gain(&[&m.1]), m)).collect();
     let mut points: Vec<(f64, &(Candidate, DMatrix<f64>))> = remedies.points.iter().map(|p| (scorer.gain(&[&p.1]), p)).collect();

@@ -102,8 +102,9 @@ pub fn profile(
     let estimate = task.minimum.x[k];
     let here = ProfilePoint { value: estimate, tau: 0.0, sum_of_squares: task.minimum.sum_of_squares };
     let held = task.coordinates.holding(k);
-    let mut side =
-        |direction: f64| Side { model, task, held: &held, k, direction, last: task.minimum.x.clone(), points: vec![here], keep }.walk(std_error);
+    let mut side = |direction: f64| {
+        Side { model, task, held: &held, k, direction, last: task.minimum.x.clone(), points: vec![here], keep }.walk(std_error)
+    };
     let (lower, lower_end, mut below) = side(-1.0);
     let (upper, upper_end, above) = side(1.0);
     below.reverse();

@@ -45,7 +45,10 @@ fn from_a_plan_to_the_next_trial() {
     let asked = ["design", &fit, "--points", &points, "--budget", "6", "--format", "json"];
     let design: Value = serde_json::from_str(&done(&[&asked[..], &target[..]].concat())).unwrap();
     assert!(design["total_cost"].as_f64().unwrap() <= 6.0 && design["criterion"]["c"]["at"]["users"] == 50.0, "{design}");
-    let around = done(&["design", &fit, "--cost", "1 + $users", "--choose", "2"]);
+    let svg = folder.path().join("design.svg").to_str().unwrap().to_owned();
+    let around = done(&["design", &fit, "--cost", "1 + $users", "--choose", "2", "--plot", &svg]);
+    let drawn = fs::read_to_string(&svg).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("half-width, relative to now") && drawn.contains("demand"), "{drawn}");
     assert!(around.contains("one more measure, in all trials there are:") && around.contains("cost"), "{around}");
     let predicted = done(&["predict", &fit, "--at", "users=5", "--solver-error=0.05", "--format", "csv"]);
     assert!(predicted.lines().next().unwrap().contains("mean_simulated(throughput(User))"), "{predicted}");
@@ -63,7 +66,7 @@ fn what_is_wrong_is_named() {
     };
     says(&["identify", &model, &plan, "--estimate", "demand"], "--estimate demand=START");
     says(&["identify", &model, &plan], "nothing to estimate");
-    says(&["identify", &model, &plan, "--estimate", "demand=0.4", "--relative-error", "-1"], "relative error");
+    says(&["identify", &model, &plan, "--estimate", "demand=0.4", "--relative-error=-1"], "relative error");
     says(&["design", &model], "give a fit written by layerfit fit --out, or a model with --estimate");
     says(&["design", &model, "--estimate", "demand=0.4", "--candidates", "users=1..3"], "add --measure");
     says(&["design", &model, "--estimate", "demand=0.4", "--measure", "throughput(User)"], "--candidates");

@@ -8,6 +8,7 @@ use layerfit::{
         correction::{CorrectionOptions, CorrectionOutcome, SimulationOptions},
         design::{Candidate, DesignOptions, design},
         fit,
+        problem::ErrorScale,
     },
     model::Measure,
     predict::{Scenarios, predict},
@@ -40,10 +41,11 @@ fn covered(fit: &Fit) -> usize {
 /// Where the layered solver is off, the plain fit is tight and wrong, the corrected one right; so are their predictions.
 #[test]
 fn a_corrected_fit_covers_what_a_plain_one_misses() {
-    let data = pool::problem(&[1, 2, 4, 6], 0.01, 70);
+    let mut data = pool::problem(&[1, 2, 4, 6], 0.01, 70);
+    data.method.error_scale = ErrorScale::Known;
     let plain = fitted(&data).unwrap();
     assert!(covered(&plain) < 2, "{:?}", plain.parameters);
-    let fit = fitted(&asked(&data, corrected(0.005))).unwrap();
+    let fit = fitted(&asked(&data, corrected(0.004))).unwrap();
     let report = fit.correction.as_ref().unwrap();
     assert_eq!(report.outcome, CorrectionOutcome::Settled, "{report:?}");
     assert!((1..=6).contains(&report.rounds.len()) && report.rounds.last().unwrap().largest_move <= 0.1);

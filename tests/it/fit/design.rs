@@ -2,15 +2,19 @@
 
 use layerfit::{
     fit::{
-        Estimated, Fit, Problem,
+        Estimated, Fit, Measured, Problem, Trial, Trials,
         design::{Candidate, Criterion, Design, DesignError, DesignOptions, Repeats, Search, Target, design, plan},
+        problem::ErrorScale,
     },
     model::{Bindings, Parameter, ParameterValue},
     solve::{self, SolveOptions},
 };
 use nalgebra::DMatrix;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
-use super::three_queue::{TRUE_DEMANDS, fitted, measures, model, problem, trials};
+use super::three_queue::{TRUE_DEMANDS, fitted, measures, model, problem, trials, truth};
 
 fn candidates(users: impl IntoIterator<Item = u32>) -> Vec<Candidate> {
     let one = |n: u32| Candidate::at([("users", f64::from(n)), ("think", 10.0)].into_iter().collect());
@@ -116,22 +120,21 @@ fn half_widths_before_and_after_are_those_of_the_covariance() {
 /// The next trial that is chosen for a prediction is the one whose simulated refit has the narrowest band there.
 #[test]
 fn the_next_trial_for_a_prediction_narrows_its_band_most() {
-    let measured = |extra: Option<f64>, seed: u64| {
-        let mut data = trials(10.0, 0.02, seed);
-        data.trials.truncate(4);
-        if let Some(users) = extra {
-            let mut other = trials(10.0, 0.02, seed + 500).trials[usize::try_from(users as i64).unwrap() - 1].clone();
-            other.id = "next".into();
-            data.trials.push(other);
-        }
-        // Errors known, as the design takes them.
-        let exact = trials(10.0, 0.0, 0);
-        for k in 0..4 {
-            let size = exact.trials.iter().map(|t| t.measured[k].unwrap().value).sum::<f64>() / 10.0;
-            data.trials.iter_mut().for_each(|t| t.measured[k].as_mut().unwrap().std_error = Some(0.02 * size));
-        }
-        let mut asked = problem(data);
-        asked.method.error_scale = layerfit::fit::problem::ErrorScale::Known;
+    let measured = |users: &[f64], noise: f64, seed: u64| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut cell = |v: f64| {
+            let z: f64 = StandardNormal.sample(&mut rng);
+            Some(Measured { value: v * (1.0 + noise * z), std_error: Some(0.02 * v), weight: None })
+        };
+        let mut trial = |n: &f64| Trial {
+            id: n.to_string(),
+            controlled: [("users", *n), ("think", 10.0)].into_iter().collect(),
+            measured: truth(*n, 10.0, &measures()).into_iter().map(&mut cell).collect(),
+            ..Trial::default()
+        };
+        let trials = users.iter().map(&mut trial).collect();
+        let mut asked = problem(Trials { measures: measures(), trials });
+        asked.method.error_scale = ErrorScale::Known;
         asked
     };
     let band = |fit: &Fit| {
@@ -141,17 +144,18 @@ fn the_next_trial_for_a_prediction_narrows_its_band_most() {
         p.upper.unwrap() - p.lower.unwrap()
     };
     let users = [1.0, 4.0, 7.0, 10.0];
-    let simulated = users.map(|n| (0..10).map(|seed| band(&fitted(&measured(Some(n), seed)).unwrap())).sum::<f64>() / 10.0);
+    let refitted = |n: f64, seed: u64| band(&fitted(&measured(&[2.0, 3.0, 5.0, 6.0, n], 0.02, seed)).unwrap());
+    let simulated = users.map(|n| (0..10).map(|seed| refitted(n, seed)).sum::<f64>() / 10.0);
     let narrowest = users[simulated.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).unwrap().0];
-    let fit = fitted(&measured(None, 3)).unwrap();
+    let fit = fitted(&measured(&[2.0, 3.0, 5.0, 6.0], 0.0, 0)).unwrap();
     let found = design(&fit, &candidates([1, 4, 7, 10]), &asked(response_at(30.0), 1)).unwrap();
     assert_eq!(times(&found), [(narrowest, 1)], "{simulated:?}");
     let target = found.target.unwrap();
     assert!((2.0 * target.half_width_now.unwrap() / band(&fit) - 1.0).abs() < 1e-9);
-    // The promised band is the simulated one, but for what the estimates of each refit move the sensitivities.
+    // The promised band is the simulated one, but for what the estimates of each refit do to the sensitivities.
     let promised = 2.0 * target.half_width_after.unwrap();
     let expected = simulated.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!((promised / expected - 1.0).abs() < 0.15, "{promised} {expected}");
+    assert!((promised / expected - 1.0).abs() < 0.1, "{promised} {expected}");
 }
 
 #[test]
@@ -200,8 +204,8 @@ fn a_long_trial_is_several_short_ones() {
 fn a_singular_fit_prefers_what_cures_it() {
     let mut asked_for = problem(trials(10.0, 0.01, 61));
     let sum = ParameterValue::Expression("$a + $weight * $b".into());
-    asked_for.model.parameters.push(Parameter { name: "d1".into(), value: sum });
     asked_for.model.parameters.push(Parameter { name: "weight".into(), value: ParameterValue::Number(1.0) });
+    asked_for.model.parameters.push(Parameter { name: "d1".into(), value: sum });
     asked_for.estimate = ["a", "b", "d2", "d3"].map(|n| Estimated::new(n).starting_at(1.0)).to_vec();
     let fit = fitted(&asked_for).unwrap();
     let mut offered = candidates([5, 10, 20]);

@@ -32,7 +32,7 @@ fn the_solver_error_stands_apart_and_extends_the_bands() {
         assert_eq!((p.mean, p.lower, p.new_upper), (q.mean, q.lower, q.new_upper), "the bands stay as they were");
         let e = p.solver_error.unwrap();
         let own = e.solver_error_half_width.unwrap();
-        assert!(own > 0.0 && own <= 0.005 * e.mean_simulated * 1.01, "{e:?}");
+        assert!(own > 0.0 && own <= 0.005 * e.mean_simulated, "{e:?}");
         assert!((e.solver_error - (e.mean_simulated - p.mean)).abs() < 1e-12);
         let (low, high) = (p.lower.unwrap() + (e.solver_error - own).min(0.0), p.upper.unwrap() + (e.solver_error + own).max(0.0));
         assert_eq!((e.lower_with_solver_error, e.upper_with_solver_error), (Some(low), Some(high)));
@@ -52,7 +52,7 @@ fn the_simulated_mean_is_the_exact_one() {
     for (p, exact) in found.rows[0].measures.values().zip(truth(6.0, &measures)) {
         let e = p.solver_error.unwrap();
         assert!((e.mean_simulated - exact).abs() < 2.0 * e.solver_error_half_width.unwrap(), "{e:?} {exact}");
-        assert!((p.mean / exact - 1.0).abs() > 0.01, "{} {exact}", p.mean);
+        assert!((p.mean / exact - 1.0).abs() > 0.005, "{} {exact}", p.mean);
     }
 }
 
@@ -81,5 +81,5 @@ fn too_few_events_are_remarked() {
     let options = PredictOptions { simulation, ..PredictOptions::new(0.95) };
     let scenarios = Scenarios::parse(&["users=2".to_owned()]).unwrap();
     let found = predict_with(&biased(), &scenarios, &[], &options, &solve::sensitivities).unwrap();
-    assert!(found.rows[0].notes.iter().any(|n| n.starts_with("simulated to ")), "{:?}", found.rows[0].notes);
+    assert!(found.rows[0].notes.iter().any(|n| n.ends_with("allow more events")), "{:?}", found.rows[0].notes);
 }
