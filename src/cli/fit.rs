@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, OutputFormat, fit_method::MethodArguments, input, write_stdout};
 use crate::{
-    fit::{Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting, fit},
+    fit::{Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting, design::Cures, fit},
     model::Number,
 };
 
@@ -72,7 +72,8 @@ enum WeightingArgument {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let problem = problem(&args)?;
     let bar = progress_bar();
-    let outcome = fit(&problem, &FitOptions::default(), &mut |p| show(&bar, p));
+    let options = FitOptions { cures: Cures::Listed, ..FitOptions::default() };
+    let outcome = fit(&problem, &options, &mut |p| show(&bar, p));
     bar.finish_and_clear();
     let fit = outcome.map_err(|e| failure(&e))?;
     if !fit.converged {

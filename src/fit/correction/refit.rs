@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{CorrectedPoint, Correction, Factor, SimulationOptions, simulated};
 use crate::{
     fit::{
+        design::Cures,
         problem::{Intervals, Method, Problem},
         report::{Fit, digits::four_digits},
         search::{
@@ -130,8 +131,9 @@ pub fn fit_corrected(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
     problem.check()?;
-    let mut refit = Refit { options, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0 };
-    let plain = fit_with(&refit.quick, options, &solve::sensitivities, progress)?;
+    let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
+    let mut refit = Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0 };
+    let plain = fit_with(&refit.quick, &lean, &solve::sensitivities, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
         rounds: Vec::new(),

@@ -2,9 +2,9 @@
 //!
 //! | the trials' weights come from | standard deviation at a value `h` |
 //! |---|---|
-//! | standard errors, covariances | `s |h|`, `s` the root mean square of the trials' relative errors; never below their smallest error |
+//! | standard errors, covariances | the root mean square of the trials' relative errors times the size of `h`; never below their smallest error |
 //! | anything else | that of the fit, the same everywhere |
-//! | nothing: a measure that no trial has | `s |h|` with the relative error asked for, or the root mean square of those of the other measures |
+//! | nothing: a measure that no trial has | the relative error asked for, or the root mean square of those of the other measures, times the size of `h` |
 //!
 //! All scaled by the mean square error where that is what the fit knows the scale by. A trial of length `ℓ` has `1 / ℓ` of the
 //! variance. Correlations are the mean of those that the trials give.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     DesignError,
     ground::Ground,
-    weak::{WeakDirection, weak_directions},
+    weak::{Cures, WeakDirection, weak_directions},
 };
 use crate::{
     fit::{inference::Identification, problem::Problem, report::digits::four_digits, search::run::FitOptions},
@@ -107,7 +107,7 @@ pub fn identify(problem: &Problem, options: &IdentifyOptions) -> Result<Expected
         parameters: parameters.collect(),
         singular_values: found.singular_values.clone(),
         condition_number: found.condition_number.filter(|c| c.is_finite()),
-        weak: weak_directions(&ground, &solve::sensitivities),
+        weak: weak_directions(&ground, Cures::Listed, &solve::sensitivities),
         notes,
     })
 }

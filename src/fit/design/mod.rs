@@ -57,7 +57,7 @@ pub use errors::mean_duration;
 pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify};
 pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
 pub(crate) use text::{directions_in_words, write_table};
-pub use weak::{Cure, KnownCombination, WeakDirection};
+pub use weak::{Cure, Cures, KnownCombination, WeakDirection};
 
 use crate::{
     fit::{problem::ProblemError, search::solver::TrialSolveError},

@@ -39,6 +39,16 @@ const WORTH_NAMING: f64 = 0.05;
 /// Most cures listed of each kind.
 const MOST_CURES: usize = 5;
 
+/// Whether what would settle a weak direction is looked for: it takes a solution of every trial with its sensitivities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cures {
+    /// It is not.
+    #[default]
+    LeftOut,
+    /// It is, and listed.
+    Listed,
+}
+
 /// A direction in which the parameters are hardly determined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeakDirection {
@@ -51,9 +61,11 @@ pub struct WeakDirection {
     pub half_widths: IndexMap<String, Option<f64>>,
     /// Combinations of the same parameters that are determined nevertheless.
     pub determined: Vec<KnownCombination>,
-    /// What would settle it best: measures at the operating points of the trials.
+    /// What would settle it best: measures at the operating points of the trials. Empty where that was not looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Cure>,
     /// What would settle it best: one more trial at an operating point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Cure>,
 }
 
@@ -146,19 +158,22 @@ pub(crate) fn of_fit(fit: &Fit, options: &FitOptions, solver: &SolveFn<'_>) -> V
         return Vec::new();
     }
     match Ground::of_fit(fit, None, options, solver) {
-        Ok(ground) => weak_directions(&ground, solver),
+        Ok(ground) => weak_directions(&ground, options.cures, solver),
         Err(_) => Vec::new(),
     }
 }
 
 /// The directions that are hardly determined.
-pub(super) fn weak_directions(ground: &Ground<'_>, solver: &SolveFn<'_>) -> Vec<WeakDirection> {
+pub(super) fn weak_directions(ground: &Ground<'_>, cures: Cures, solver: &SolveFn<'_>) -> Vec<WeakDirection> {
     let found = ground.with(&[]);
     let directions = directions(ground, &found);
     if directions.is_empty() {
         return Vec::new();
     }
-    let remedies = Remedies::of(ground, solver);
+    let remedies = match cures {
+        Cures::Listed => Remedies::of(ground, solver),
+        Cures::LeftOut => Remedies { measures: Vec::new(), points: Vec::new() },
+    };
     directions.into_iter().map(|(direction, index)| described(ground, &found, &direction, index, &remedies)).collect()
 }
 

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     fit::{
         correction::fit_corrected,
+        design::Cures,
         engine::{
             finite_difference,
             least_squares::{Bounds, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StartError, StopReason, Wanted},
@@ -55,6 +56,8 @@ pub struct FitOptions {
     /// Singular value, relative to the largest, below which a direction counts as not seen by the data. The precision
     /// of the solver's derivatives sets it.
     pub rank_tolerance: f64,
+    /// Whether the report lists what would settle directions that the data hardly see.
+    pub cures: Cures,
 }
 
 impl Default for FitOptions {
@@ -65,6 +68,7 @@ impl Default for FitOptions {
             derivatives: Derivatives::Solver,
             max_weighting_rounds: 200,
             rank_tolerance: 1e-7,
+            cures: Cures::LeftOut,
         }
     }
 }
