@@ -265,8 +265,9 @@ fn plain_estimates(fit: &Fit) -> IndexMap<String, PlainEstimate> {
 fn largest_move(before: &Fit, after: &Fit) -> f64 {
     let moves = before.parameters.values().zip(after.parameters.values()).map(|(b, a)| {
         let half_width = a.upper.zip(a.lower).map(|(u, l)| 0.5 * (u - l)).filter(|w| *w > 0.0);
-        let yardstick = half_width.unwrap_or(WITHOUT_INTERVAL * a.estimate.abs().max(f64::MIN_POSITIVE));
-        (a.estimate - b.estimate).abs() / yardstick
+        let difference = (a.estimate - b.estimate).abs();
+        let yardstick = half_width.unwrap_or(WITHOUT_INTERVAL * a.estimate.abs().max(b.estimate.abs()));
+        if difference > 0.0 { difference / yardstick } else { 0.0 }
     });
     moves.fold(0.0, f64::max)
 }
