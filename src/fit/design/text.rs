@@ -47,7 +47,8 @@ impl Design {
         let chosen: Vec<String> = self.chosen.iter().map(one).collect();
         writeln!(text, "run: {}", chosen.join("; "))?;
         let found = if self.search == Search::Exhaustive { "all sets were tried" } else { "found by exchanges" };
-        let efficiency = self.efficiency.map_or(String::new(), |e| format!(", at least {} % of the best possible", percent(e)));
+        let known = self.efficiency.filter(|_| self.search == Search::Exchange);
+        let efficiency = known.map_or(String::new(), |e| format!(", at least {} % of the best possible", percent(e)));
         writeln!(text, "{found}{efficiency}")?;
         if let Some(cost) = self.total_cost {
             writeln!(text, "cost {}", four_digits(cost))?;
