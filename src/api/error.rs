@@ -79,6 +79,7 @@ codes! {
     InvalidFit = "invalid_fit", UNPROCESSABLE_ENTITY, "The fit cannot be done as asked";
     UnknownReference = "unknown_reference", UNPROCESSABLE_ENTITY, "The body names something that is not there";
     InvalidPrediction = "invalid_prediction", UNPROCESSABLE_ENTITY, "The prediction cannot be made as asked";
+    InvalidDesign = "invalid_design", UNPROCESSABLE_ENTITY, "The design cannot be made as asked";
     NotComparable = "not_comparable", UNPROCESSABLE_ENTITY, "The fits cannot be compared";
     Internal = "internal", INTERNAL_SERVER_ERROR, "An error of the service";
     DatabaseBusy = "database_busy", SERVICE_UNAVAILABLE, "The database is busy";

@@ -14,6 +14,7 @@
 mod accept;
 mod body;
 mod comparisons;
+mod designs;
 mod error;
 mod extract;
 mod families;
@@ -86,6 +87,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(fits::list_system_fits))
         .routes(routes!(fits::get_fit))
         .routes(routes!(predictions::get_predictions))
+        .routes(routes!(designs::design_trials))
         .routes(routes!(comparisons::compare_fits))
         .routes(routes!(families::compare_families))
         .routes(routes!(families::get_baselines))

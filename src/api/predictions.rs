@@ -14,11 +14,21 @@ use super::{
     extract::{Id, Params},
 };
 use crate::{
-    fit::report::Fit,
+    fit::{correction::SimulationOptions, report::Fit},
     model::Measure,
-    predict::{Scenarios, predict},
+    predict::{PredictOptions, Scenarios, predict_with},
+    solve,
     store::{FitId, jobs::State as JobState},
 };
+
+/// Finest precision that a request can ask of a simulation.
+const FINEST_PRECISION: f64 = 0.001;
+
+/// Most operating points that one request can have simulated.
+const MOST_SIMULATED: usize = 20;
+
+/// Most events of one of them: a few seconds.
+const MOST_EVENTS: u64 = 4_000_000;
 
 /// What is to be predicted. (Only documents: repeated parameters are read by [`Asked::read`].)
 #[derive(IntoParams)]
@@ -33,6 +43,10 @@ pub(super) struct PredictionParams {
     measure: Vec<String>,
     /// Level of the bands, in (0, 1); by default the fit's.
     confidence: Option<f64>,
+    /// Simulate every operating point too, to this relative half-width, and show what the solver is off by apart from the bands; for 20
+    /// operating points at most.
+    #[param(minimum = 0.001, example = 0.01)]
+    solver_error: Option<f64>,
 }
 
 /// The query, read.
@@ -41,6 +55,7 @@ struct Asked {
     at: Vec<String>,
     measures: Vec<Measure>,
     confidence: Option<f64>,
+    solver_error: Option<f64>,
 }
 
 impl Asked {
@@ -56,7 +71,9 @@ impl Asked {
                 },
                 ("confidence", Ok(level)) if level > 0.0 && level < 1.0 => asked.confidence = Some(level),
                 ("confidence", _) => return refuse(format!("confidence={value}: expected a number between 0 and 1")),
-                _ => return refuse(format!("{name}: expected at, measure or confidence")),
+                ("solver_error", Ok(precision)) if (FINEST_PRECISION..1.0).contains(&precision) => asked.solver_error = Some(precision),
+                ("solver_error", _) => return refuse(format!("solver_error={value}: expected a number from {FINEST_PRECISION} to 1")),
+                _ => return refuse(format!("{name}: expected at, measure, confidence or solver_error")),
             }
         }
         if asked.at.len() > names_max || asked.measures.len() > names_max {
@@ -84,7 +101,18 @@ pub(super) async fn get_predictions(
             let scenarios = Scenarios::parse(&asked.at).map_err(|e| refuse(&e))?;
             let measures = if asked.measures.is_empty() { &fit.problem.trials.measures } else { &asked.measures };
             let confidence = asked.confidence.unwrap_or(fit.problem.confidence);
-            predict(&fit, &scenarios, measures, confidence).map_err(|e| refuse(&e))
+            if asked.solver_error.is_some() && scenarios.points().len() > MOST_SIMULATED {
+                let detail = format!("solver_error is taken for {MOST_SIMULATED} operating points at most");
+                return Err(Error::new(Code::InvalidPrediction, detail));
+            }
+            let simulation = asked.solver_error.map(|precision| SimulationOptions {
+                precision,
+                confidence,
+                max_events: MOST_EVENTS,
+                ..SimulationOptions::default()
+            });
+            let options = PredictOptions { simulation, ..PredictOptions::new(confidence) };
+            predict_with(&fit, &scenarios, measures, &options, &solve::sensitivities).map_err(|e| refuse(&e))
         })
         .await?;
     Ok(match media_type {

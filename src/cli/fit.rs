@@ -13,6 +13,7 @@ use crate::{
     fit::{
         Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting,
         baseline::{BaselineOptions, Baselines, baselines},
+        design::Cures,
         fit,
     },
     model::Number,
@@ -98,7 +99,8 @@ impl WeightingArgument {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let problem = problem(&args)?;
     let bar = progress_bar();
-    let outcome = fit(&problem, &FitOptions::default(), &mut |p| show(&bar, p));
+    let options = FitOptions { cures: Cures::Listed, ..FitOptions::default() };
+    let outcome = fit(&problem, &options, &mut |p| show(&bar, p));
     bar.finish_and_clear();
     let fit = outcome.map_err(|e| failure(&e))?;
     if !fit.converged {
@@ -167,12 +169,12 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
     Ok(problem)
 }
 
-fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
+pub(super) fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
     let missing = || Failure::with_hint(format!("{argument}: {name} is not estimated"), format!("add --estimate {name}"));
     estimate.iter_mut().find(|e| e.name == name).ok_or_else(missing)
 }
 
-fn prior(text: &str) -> Result<(String, Prior), Failure> {
+pub(super) fn prior(text: &str) -> Result<(String, Prior), Failure> {
     let form = || Failure::input_text(format!("--prior {text}: expected NAME=LEAST,LIKELY,MOST with numbers, as in dbD=0.05,0.1,0.3"));
     let (name, range) = text.split_once('=').ok_or_else(form)?;
     let numbers: Vec<f64> = range.split(',').map(|n| finite(n).ok_or_else(form)).collect::<Result<_, _>>()?;
@@ -237,6 +239,7 @@ fn failure(error: &FitError) -> Failure {
         FitError::Start(_) | FitError::StartNotFinite => {
             Failure::with_hint(super::chain(error), "give other starts with --estimate NAME=START, or bounds with --bounds NAME=MIN..MAX")
         }
+        FitError::Simulation { .. } => Failure::with_hint(super::chain(error), "leave out --correct-solver"),
         FitError::Solution(_) => Failure::internal(error),
         _ => Failure::input(error),
     }

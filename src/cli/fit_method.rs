@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use super::{Failure, fit::finite};
 use crate::fit::{
     Method,
+    correction::{CorrectionOptions, SimulationOptions},
     engine::loss::Loss,
     problem::{Bootstrap, ErrorScale, Intervals, Resampling, Starts},
 };
@@ -30,12 +31,17 @@ pub(super) struct MethodArguments {
     /// What the bootstrap draws again.
     #[arg(long, value_enum, default_value_t)]
     resample: ResampleArgument,
-    /// Seed of starts and bootstrap.
+    /// Seed of starts, bootstrap and the simulations of a correction.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Predict each trial by a fit to the others.
     #[arg(long)]
     leave_one_out: bool,
+    /// Correct the fit for the solver's error: fit to what a simulation of the model would give, refitting until it settles. The
+    /// simulations have the relative half-width PRECISION [default: 0.01].
+    #[arg(long, value_name = "PRECISION", num_args = 0..=1, require_equals = true, default_missing_value = "0.01",
+        value_parser = super::design::precision)]
+    correct_solver: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -84,6 +90,10 @@ impl MethodArguments {
             starts: self.starts.map(|n| Starts { n, seed: self.seed }),
             bootstrap: self.bootstrap.map(|n| Bootstrap { n, resampling, seed: self.seed }),
             leave_one_trial_out: self.leave_one_out,
+            correct_solver: self.correct_solver.map(|precision| CorrectionOptions {
+                simulation: SimulationOptions { precision, seed: self.seed, ..SimulationOptions::default() },
+                ..CorrectionOptions::default()
+            }),
         })
     }
 }

@@ -6,12 +6,15 @@
 
 mod compare;
 mod demo;
+mod design;
 mod extract;
 mod family;
 mod fit;
 mod fit_method;
+mod identify;
 mod input;
 mod openapi;
+mod plan;
 mod predict;
 mod problem;
 mod serve;
@@ -47,6 +50,10 @@ enum Command {
     Solve(solve::Args),
     /// Fit a model's parameters to trials.
     Fit(fit::Args),
+    /// Say what planned trials will tell, before they are run: intervals, what cannot be told apart, what would settle it.
+    Identify(identify::Args),
+    /// Choose what to measure next: the best trials among candidates, and the best additional measure.
+    Design(design::Args),
     /// Compare two fits of nested models on the same trials, or rank several.
     Compare(compare::Args),
     /// Fit rival models to the same trials, test and rank them, and propose the simplest that explains the trials.
@@ -128,6 +135,8 @@ pub fn main() -> ExitCode {
         Command::Extract(args) => extract::run(args),
         Command::Solve(args) => solve::run(args),
         Command::Fit(args) => fit::run(args),
+        Command::Identify(args) => identify::run(args),
+        Command::Design(args) => design::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Family(args) => family::run(args),
         Command::Track(args) => track::run(args),

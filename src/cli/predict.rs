@@ -6,8 +6,10 @@ use clap::ValueEnum;
 
 use super::{Failure, fit::read_fit, write_stdout};
 use crate::{
+    fit::correction::SimulationOptions,
     model::Measure,
-    predict::{PredictError, Scenarios, predict},
+    predict::{PredictError, PredictOptions, Scenarios, predict_with},
+    solve,
 };
 
 /// Arguments of `layerfit predict`.
@@ -21,6 +23,14 @@ pub(super) struct Args {
     /// Measure to predict; those of the trials when none is named. May be repeated.
     #[arg(long, value_name = "M")]
     measure: Vec<String>,
+    /// Simulate every operating point too, to the relative half-width PRECISION [default: 0.01], and show what the solver is off by apart
+    /// from the bands.
+    #[arg(long, value_name = "PRECISION", num_args = 0..=1, require_equals = true, default_missing_value = "0.01",
+        value_parser = super::design::precision)]
+    solver_error: Option<f64>,
+    /// Seed of the simulations.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// Level of the bands, between 0 and 1.
     #[arg(long, default_value_t = 0.95)]
     confidence: f64,
@@ -46,7 +56,14 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let scenarios = Scenarios::parse(&args.at).map_err(|e| Failure::input_text(format!("--at {e}")))?;
     let measures = args.measure.iter().map(|m| m.parse::<Measure>()).collect::<Result<Vec<_>, _>>();
     let measures = measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?;
-    let predictions = predict(&fit, &scenarios, &measures, args.confidence).map_err(|e| failure(&e))?;
+    let simulation = args.solver_error.map(|precision| SimulationOptions {
+        precision,
+        seed: args.seed,
+        confidence: args.confidence,
+        ..SimulationOptions::default()
+    });
+    let options = PredictOptions { simulation, ..PredictOptions::new(args.confidence) };
+    let predictions = predict_with(&fit, &scenarios, &measures, &options, &solve::sensitivities).map_err(|e| failure(&e))?;
     if predictions.rows.iter().any(|row| row.extrapolated) {
         eprintln!("warning: some operating points lie outside what was measured; see their notes");
     }

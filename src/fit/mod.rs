@@ -11,10 +11,14 @@
 //! | [`baseline`] | black boxes fitted to the same trials |
 //! | [`stepwise`] | additions to a model that the data ask for |
 //! | [`tracking`] | parameters that drift, followed over trials in time |
+//! | [`correction`] | the solver's error: simulation against the analytic solver, and fits corrected by it |
+//! | [`design`] | what to measure next; what trials will tell before they are run |
 //! | [`report`] | the result, in JSON and in words |
 
 pub mod baseline;
 pub mod comparison;
+pub mod correction;
+pub mod design;
 pub mod diagnosis;
 pub mod engine;
 pub mod inference;
@@ -28,6 +32,8 @@ pub use comparison::{
     compare::{self, CompareError, Comparison, compare},
     f_test,
 };
+pub use correction::{CorrectionOptions, fit_corrected};
+pub use design::{Design, DesignError, DesignOptions, design};
 pub use engine::{finite_difference, least_squares, svd, trust_region};
 pub use inference::distribution;
 pub use problem::{

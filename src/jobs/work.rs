@@ -2,7 +2,7 @@
 
 use super::Control;
 use crate::{
-    fit::{self, FitOptions, Progress as FitProgress, problem::Problem},
+    fit::{self, FitOptions, Progress as FitProgress, design::Cures, problem::Problem},
     store::{
         FitId, Store, StoreError, TraceId,
         jobs::{Ending, Failure, Job, Progress, Subject},
@@ -61,7 +61,8 @@ impl Work {
                     let sum_of_squares = Some(progress.sum_of_squares).filter(|s| s.is_finite());
                     control.step(Progress { round: progress.round, iteration: progress.iteration, sum_of_squares })
                 };
-                match fit::fit(&problem, &FitOptions::default(), &mut report_step) {
+                let options = FitOptions { cures: Cures::Listed, ..FitOptions::default() };
+                match fit::fit(&problem, &options, &mut report_step) {
                     Ok(report) => Ending::Fitted(fit, Box::new(report)),
                     Err(error) => failed("fit_failed", &error),
                 }

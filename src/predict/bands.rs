@@ -16,7 +16,11 @@
 //!
 //! A band is absent, with its reason, where it would be of no width or where the covariance cannot carry it: it depends on
 //! a combination of parameters that the trials do not determine, no error could be estimated, or no parameter matters.
-//! Source: M. Woodside, SIPEW 2008, section 3; the second band is our addition.
+//! Where a simulation is asked for, what the solver is off by stands apart: `δ = s - h` with the half-width `w` of the simulated mean
+//! `s`. The bands with it reach from `lower + min(0, δ - w)` to `upper + max(0, δ + w)`. Values of a fit that was corrected for the
+//! solver's error ([`crate::fit::correction`]) are corrected here too, by the ratios of its trials.
+//!
+//! Source: M. Woodside, SIPEW 2008, section 3; the second band and the solver's error are our addition.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -24,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     fit::{
         Fit,
+        correction::{SimulationOptions, simulated},
         inference::sees,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
@@ -48,6 +53,15 @@ pub struct PredictOptions {
     pub confidence: f64,
     /// Options of the solver.
     pub solve: SolveOptions,
+    /// Simulate every operating point too, and show what the solver is off by.
+    pub simulation: Option<SimulationOptions>,
+}
+
+impl PredictOptions {
+    /// Bands of level `confidence` by the analytic solver.
+    pub fn new(confidence: f64) -> Self {
+        Self { confidence, solve: SolveOptions::default(), simulation: None }
+    }
 }
 
 /// Predictions at all operating points.
@@ -80,7 +94,7 @@ pub struct PredictedRow {
 }
 
 /// A predicted value with its bands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictedMeasure {
     /// The predicted mean.
     pub mean: f64,
@@ -92,12 +106,34 @@ pub struct PredictedMeasure {
     pub new_lower: Option<f64>,
     /// Upper end of the band of one new measurement.
     pub new_upper: Option<f64>,
+    /// What the solver is off by here, apart from the bands; absent where it was not asked for, or the model cannot be simulated.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub solver_error: Option<SolverError>,
     /// Why there is no band of the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_band: Option<String>,
     /// Why there is no band of a new measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_new_band: Option<String>,
+}
+
+/// What a predicted mean is off by as far as a simulation of the same model tells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SolverError {
+    /// Mean of the simulation.
+    pub mean_simulated: f64,
+    /// `mean_simulated` less the predicted mean.
+    pub solver_error: f64,
+    /// Half-width of the simulation's own confidence interval; absent where there were too few batches.
+    pub solver_error_half_width: Option<f64>,
+    /// Lower end of the band of the mean, extended by the solver's error and the simulation's half-width where they reach below.
+    pub lower_with_solver_error: Option<f64>,
+    /// Upper end of the band of the mean, extended likewise.
+    pub upper_with_solver_error: Option<f64>,
+    /// Lower end of the band of a new measurement, extended likewise.
+    pub new_lower_with_solver_error: Option<f64>,
+    /// Upper end of the band of a new measurement, extended likewise.
+    pub new_upper_with_solver_error: Option<f64>,
 }
 
 /// Why there are no predictions.
@@ -136,8 +172,7 @@ pub enum PredictError {
 /// # Errors
 /// [`PredictError`]; an operating point without a solution is not an error but said in its row.
 pub fn predict(fit: &Fit, scenarios: &Scenarios, measures: &[Measure], confidence: f64) -> Result<Predictions, PredictError> {
-    let options = PredictOptions { confidence, solve: SolveOptions::default() };
-    predict_with(fit, scenarios, measures, &options, &solve::sensitivities)
+    predict_with(fit, scenarios, measures, &PredictOptions::new(confidence), &solve::sensitivities)
 }
 
 /// As [`predict`], with options and another solver.
@@ -156,9 +191,23 @@ pub fn predict_with(
     }
     let measures = if measures.is_empty() { fit.problem.trials.measures.clone() } else { measures.to_vec() };
     measures.iter().try_for_each(|m| solve::measure::check(&fit.problem.model, m))?;
-    let ground = Ground::new(fit, scenarios, options)?;
+    let mut ground = Ground::new(fit, scenarios, options)?;
+    ground.notes.extend(uncorrected(fit, &measures));
+    let corrected = fit.correction.as_ref().map(|c| c.correction.around(solver));
+    let solver: &SolveFn<'_> = match &corrected {
+        Some(corrected) => &|m, v, w, measures, o| corrected.solve(m, v, w, measures, o),
+        None => solver,
+    };
     let rows = scenarios.points().into_iter().map(|point| ground.row(point, &measures, solver)).collect();
     Ok(Predictions { confidence: options.confidence, measures, rows, notes: ground.notes })
+}
+
+/// Measures that a corrected fit knows nothing of.
+fn uncorrected(fit: &Fit, measures: &[Measure]) -> Option<String> {
+    let correction = &fit.correction.as_ref()?.correction;
+    let without: Vec<String> = measures.iter().filter(|m| !correction.covers(m)).map(ToString::to_string).collect();
+    let words = "is not among the measures that the fit was corrected by: its values are the solver's own";
+    (!without.is_empty()).then(|| format!("{} {words}", without.join(", ")))
 }
 
 /// What all rows have in common.
@@ -229,7 +278,28 @@ impl<'a> Ground<'a> {
             let row: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
             (measure.clone(), self.banded(measure, solved.values[i], &row))
         });
-        PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes }
+        let mut row = PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes };
+        if let Some(how) = &self.options.simulation {
+            self.simulate(&mut row, values, measures, how);
+        }
+        row
+    }
+
+    /// Adds what a simulation gives.
+    fn simulate(&self, row: &mut PredictedRow, values: &Bindings, measures: &[Measure], how: &SimulationOptions) {
+        match simulated(&self.fit.problem.model, values, measures, how, None) {
+            Ok(found) => {
+                for (k, predicted) in row.measures.values_mut().enumerate() {
+                    predicted.solver_error = Some(SolverError::of(predicted, found.values[k], found.half_widths[k]));
+                }
+                if found.precision.is_infinite() {
+                    row.notes.push("simulated for too short a time to say how precisely: allow more events".into());
+                } else if found.precision > how.precision {
+                    row.notes.push(format!("simulated to {:.2} % only: allow more events", 100.0 * found.precision));
+                }
+            }
+            Err(error) => row.notes.push(format!("not simulated: {error}")),
+        }
     }
 
     /// Controlled values outside the range of the trials.
@@ -257,8 +327,7 @@ impl<'a> Ground<'a> {
     }
 
     fn banded(&self, measure: &Measure, mean: f64, row: &[f64]) -> PredictedMeasure {
-        let mut predicted =
-            PredictedMeasure { mean, lower: None, upper: None, new_lower: None, new_upper: None, no_band: None, no_new_band: None };
+        let mut predicted = PredictedMeasure { mean, ..PredictedMeasure::default() };
         let variance = match self.variance(mean, row) {
             Ok(variance) => variance,
             Err(NoBand { reason, is_certain }) => {
@@ -319,6 +388,23 @@ struct NoBand {
     reason: String,
     /// Whether the value is certain as far as the parameters go, so that a new measurement still has a band.
     is_certain: bool,
+}
+
+impl SolverError {
+    fn of(predicted: &PredictedMeasure, mean_simulated: f64, half_width: Option<f64>) -> Self {
+        let error = mean_simulated - predicted.mean;
+        let own = half_width.unwrap_or(0.0);
+        let (down, up) = ((error - own).min(0.0), (error + own).max(0.0));
+        Self {
+            mean_simulated,
+            solver_error: error,
+            solver_error_half_width: half_width,
+            lower_with_solver_error: predicted.lower.map(|l| l + down),
+            upper_with_solver_error: predicted.upper.map(|u| u + up),
+            new_lower_with_solver_error: predicted.new_lower.map(|l| l + down),
+            new_upper_with_solver_error: predicted.new_upper.map(|u| u + up),
+        }
+    }
 }
 
 fn band(mean: f64, half_width: f64) -> (Option<f64>, Option<f64>) {

@@ -5,14 +5,16 @@
 //! | [`scenario`] | the operating points asked for: `users=10`, `users=1..100:5` |
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
 //! | `write` | the result as CSV and as a table |
-//! | [`plot`] | one measure against one controlled value, as SVG |
+//! | [`plot`], `design_plot` | one measure against one controlled value, and what one trial there would bring, as SVG |
 //! | [`chart`] | a model beside black boxes, parameters over time, as SVG |
 
 pub mod bands;
 pub mod chart;
+mod design_plot;
 pub mod plot;
 pub mod scenario;
 mod write;
 
-pub use bands::{PredictError, PredictOptions, PredictedMeasure, PredictedRow, Predictions, predict, predict_with};
+pub use bands::{PredictError, PredictOptions, PredictedMeasure, PredictedRow, Predictions, SolverError, predict, predict_with};
+pub use design_plot::plot_design;
 pub use scenario::{ScenarioError, Scenarios};

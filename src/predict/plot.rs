@@ -53,6 +53,12 @@ pub enum PlotError {
     /// No curve at all.
     #[error("there is nothing to draw")]
     Empty,
+    /// No candidate of a design with that controlled value, or nothing that is determined now to compare with.
+    #[error("no candidate has a value of {against} and a half-width to compare with")]
+    NoCandidates {
+        /// The controlled value.
+        against: String,
+    },
     /// The drawing library failed.
     #[error("the plot could not be drawn: {0}")]
     Drawing(String),
@@ -219,7 +225,7 @@ fn legend_position(measure: &Measure) -> SeriesLabelPosition {
 }
 
 /// A tick's label without trailing zeros.
-fn tick(value: f64) -> String {
+pub(super) fn tick(value: f64) -> String {
     let text = if value != 0.0 && !(1e-4..1e6).contains(&value.abs()) { format!("{value:.2e}") } else { format!("{value:.5}") };
     match text.contains('.') && !text.contains('e') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

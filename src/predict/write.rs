@@ -2,12 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::bands::{PredictedMeasure, PredictedRow, Predictions};
-use crate::fit::digits::six_digits;
+use super::bands::{PredictedMeasure, PredictedRow, Predictions, SolverError};
+use crate::fit::digits::{four_digits, six_digits};
+
+/// A column of what the solver is off by: its name, and its number.
+type SolverColumn = (&'static str, fn(&SolverError) -> Option<f64>);
+
+const SOLVER_COLUMNS: [SolverColumn; 5] = [
+    ("mean_simulated", |e| Some(e.mean_simulated)),
+    ("solver_error", |e| Some(e.solver_error)),
+    ("solver_error_half_width", |e| e.solver_error_half_width),
+    ("lower_with_solver_error", |e| e.lower_with_solver_error),
+    ("upper_with_solver_error", |e| e.upper_with_solver_error),
+];
 
 impl Predictions {
-    /// CSV: controlled values, then for each measure its mean, `lower(M)`, `upper(M)`, `new_lower(M)`, `new_upper(M)`, then
-    /// `notes`. An absent number is an empty cell.
+    /// CSV: controlled values, then for each measure its mean, `lower(M)`, `upper(M)`, `new_lower(M)`, `new_upper(M)`, and where it was
+    /// simulated `mean_simulated(M)`, `solver_error(M)`, `solver_error_half_width(M)`, `lower_with_solver_error(M)`,
+    /// `upper_with_solver_error(M)`; then `notes`. An absent number is an empty cell.
     pub fn to_csv(&self) -> String {
         let names = self.controlled_names();
         let mut header: Vec<String> = names.iter().map(|n| format!("${n}")).collect();
@@ -19,6 +31,9 @@ impl Predictions {
                 format!("new_lower({m})"),
                 format!("new_upper({m})"),
             ]);
+            if self.is_simulated() {
+                header.extend(SOLVER_COLUMNS.iter().map(|(name, _)| format!("{name}({m})")));
+            }
         }
         header.push("notes".into());
         let mut text = csv_line(&header);
@@ -35,9 +50,18 @@ impl Predictions {
             let found = row.measures.get(m);
             let of = |f: fn(&PredictedMeasure) -> Option<f64>| number(found.and_then(f));
             cells.extend([of(|p| Some(p.mean)), of(|p| p.lower), of(|p| p.upper), of(|p| p.new_lower), of(|p| p.new_upper)]);
+            if self.is_simulated() {
+                let error = found.and_then(|p| p.solver_error);
+                cells.extend(SOLVER_COLUMNS.iter().map(|(_, column)| number(error.as_ref().and_then(column))));
+            }
         }
         cells.push(row.remarks().join("; "));
         cells
+    }
+
+    /// Whether any value was simulated too.
+    fn is_simulated(&self) -> bool {
+        self.rows.iter().flat_map(|row| row.measures.values()).any(|p| p.solver_error.is_some())
     }
 
     fn controlled_names(&self) -> Vec<&str> {
@@ -48,7 +72,12 @@ impl Predictions {
     pub fn to_text(&self) -> String {
         let names = self.controlled_names();
         let mut header: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-        header.extend(self.measures.iter().flat_map(|m| [m.to_string(), "band of the mean".into(), "new measurement".into()]));
+        for m in &self.measures {
+            header.extend([m.to_string(), "band of the mean".into(), "new measurement".into()]);
+            if self.is_simulated() {
+                header.extend(["simulated".into(), "solver error".into(), "band with it".into()]);
+            }
+        }
         let mut table = vec![header];
         table.extend(self.rows.iter().map(|row| self.text_cells(row, &names)));
         let columns = table[0].len();
@@ -70,6 +99,15 @@ impl Predictions {
             match row.measures.get(m) {
                 Some(p) => cells.extend([six_digits(p.mean), interval(p.lower, p.upper), interval(p.new_lower, p.new_upper)]),
                 None => cells.extend(["no solution".into(), String::new(), String::new()]),
+            }
+            match row.measures.get(m).and_then(|p| p.solver_error) {
+                Some(e) => cells.extend([
+                    format!("{}{}", six_digits(e.mean_simulated), plus_minus(e.solver_error_half_width)),
+                    four_digits(e.solver_error),
+                    interval(e.lower_with_solver_error, e.upper_with_solver_error),
+                ]),
+                None if self.is_simulated() => cells.extend(["none".into(), String::new(), String::new()]),
+                None => {}
             }
         }
         cells
@@ -99,6 +137,10 @@ impl PredictedRow {
         }
         remarks
     }
+}
+
+fn plus_minus(half_width: Option<f64>) -> String {
+    half_width.map_or(String::new(), |w| format!(" ± {}", four_digits(w)))
 }
 
 fn interval(low: Option<f64>, high: Option<f64>) -> String {

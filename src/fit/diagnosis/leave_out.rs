@@ -46,13 +46,28 @@ pub(crate) struct LeaveOutTask<'a> {
     pub(crate) measures: &'a [Measure],
 }
 
-/// Leaves out each trial in turn; `make` gives the residual function of all trials.
-pub(crate) fn leave_one_out<M: ResidualModel>(task: &LeaveOutTask<'_>, make: &dyn Fn() -> M) -> LeaveOneOut {
+/// Leaves out each trial in turn; `make` gives the residual function of all trials. `keep` is asked at every step of every search; `None`
+/// when it breaks off.
+pub(crate) fn leave_one_out<M: ResidualModel>(
+    task: &LeaveOutTask<'_>,
+    make: &dyn Fn() -> M,
+    keep: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<LeaveOneOut> {
     let n_measures = task.measures.len();
     let (mut squares, mut counts) = (vec![0.0; n_measures], vec![0.0; n_measures]);
     let (mut sum_of_squares, mut n_trials, mut failed) = (0.0, 0, Vec::new());
     for block in &task.weights.blocks {
-        let Some(rows) = without(task, block.rows.clone(), make) else {
+        let mut broken_off = false;
+        let mut keep_on = || {
+            let answer = keep();
+            broken_off |= answer.is_break();
+            answer
+        };
+        let found = without(task, block.rows.clone(), make, &mut keep_on);
+        if broken_off {
+            return None;
+        }
+        let Some(rows) = found else {
             failed.push(task.ids[block.trial_idx].to_owned());
             continue;
         };
@@ -71,17 +86,22 @@ pub(crate) fn leave_one_out<M: ResidualModel>(task: &LeaveOutTask<'_>, make: &dy
         }
     }
     let rms = |k: usize| (counts[k] > 0.0).then(|| (task.measures[k].clone(), (squares[k] / counts[k]).sqrt()));
-    LeaveOneOut { sum_of_squares, n_trials, failed, rms_errors: (0..n_measures).filter_map(rms).collect() }
+    Some(LeaveOneOut { sum_of_squares, n_trials, failed, rms_errors: (0..n_measures).filter_map(rms).collect() })
 }
 
 /// Weighted errors of one trial, predicted by a fit to the others.
-fn without<M: ResidualModel>(task: &LeaveOutTask<'_>, rows: std::ops::Range<usize>, make: &dyn Fn() -> M) -> Option<DVector<f64>> {
+fn without<M: ResidualModel>(
+    task: &LeaveOutTask<'_>,
+    rows: std::ops::Range<usize>,
+    make: &dyn Fn() -> M,
+    keep: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<DVector<f64>> {
     let n = task.minimum.residuals.len();
     let mut factors = DVector::from_element(n, 1.0);
     factors.rows_mut(rows.start, rows.len()).fill(0.0);
     let mut model = Altered { inner: make(), factors, shifts: DVector::zeros(n) };
-    let keep = &mut |_: &_| ControlFlow::Continue(());
-    let found = minimise_in(&mut model, task.coordinates, &task.minimum.x, task.bounds, task.options, keep).ok()?;
+    let report = &mut |_: &_| keep();
+    let found = minimise_in(&mut model, task.coordinates, &task.minimum.x, task.bounds, task.options, report).ok()?;
     if !found.stop.converged() {
         return None;
     }

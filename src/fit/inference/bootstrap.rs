@@ -12,7 +12,15 @@
 //! replicate draws from its own stream of the seed, so that the result does not depend on the number of threads. Source: B. Efron and
 //! R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 9 and 13.
 
-use std::{num::NonZero, ops::ControlFlow, thread};
+use std::{
+    num::NonZero,
+    ops::ControlFlow,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+};
 
 use indexmap::IndexMap;
 use nalgebra::DVector;
@@ -113,20 +121,49 @@ impl<M: ResidualModel> ResidualModel for Altered<M> {
 }
 
 /// Refits to `bootstrap.n` sets of resampled data; `make` gives a residual function for a thread of its own. The order of the
-/// replicates is that of their streams; a replicate without a minimum is `None`.
-pub fn replicates<M: ResidualModel>(task: &Resampled<'_>, bootstrap: Bootstrap, make: &(dyn Fn() -> M + Sync)) -> Vec<Option<Vec<f64>>> {
+/// replicates is that of their streams; a replicate without a minimum is `None`. `keep` is asked at every step of every refit; `None`
+/// altogether when it breaks off.
+pub fn replicates<M: ResidualModel>(
+    task: &Resampled<'_>,
+    bootstrap: Bootstrap,
+    make: &(dyn Fn() -> M + Sync),
+    keep: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<Vec<Option<Vec<f64>>>> {
     let n_threads = thread::available_parallelism().map_or(1, NonZero::get).min(bootstrap.n);
     let errors = errors_by_stratum(task);
-    let run = |first: usize| -> Vec<(usize, Option<Vec<f64>>)> {
-        (first..bootstrap.n).step_by(n_threads).map(|i| (i, replicate(task, bootstrap, i, &errors, make()))).collect()
+    let broken_off = AtomicBool::new(false);
+    let run = |first: usize, steps: mpsc::SyncSender<()>| -> Vec<(usize, Option<Vec<f64>>)> {
+        let mut step = || {
+            // The receiver listens as long as there is a sender.
+            let _ = steps.send(());
+            if broken_off.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mine = (first..bootstrap.n).step_by(n_threads);
+        mine.take_while(|_| !broken_off.load(Ordering::Relaxed))
+            .map(|i| (i, replicate(task, bootstrap, i, &errors, make(), &mut step)))
+            .collect()
     };
     let run = &run;
     let mut found: Vec<(usize, Option<Vec<f64>>)> = thread::scope(|scope| {
-        let handles: Vec<_> = (0..n_threads).map(|first| scope.spawn(move || run(first))).collect();
+        let (steps, taken) = mpsc::sync_channel(n_threads);
+        let spawn = |first: usize| {
+            let steps = steps.clone();
+            scope.spawn(move || run(first, steps))
+        };
+        let handles: Vec<_> = (0..n_threads).map(spawn).collect();
+        drop(steps);
+        for () in taken {
+            if keep().is_break() {
+                broken_off.store(true, Ordering::Relaxed);
+            }
+        }
         handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
     });
+    if broken_off.load(Ordering::Relaxed) {
+        return None;
+    }
     found.sort_by_key(|(i, _)| *i);
-    found.into_iter().map(|(_, x)| x).collect()
+    Some(found.into_iter().map(|(_, x)| x).collect())
 }
 
 /// Residuals, their leverage taken out, centred, by stratum.
@@ -145,7 +182,14 @@ fn errors_by_stratum(task: &Resampled<'_>) -> Vec<Vec<f64>> {
     errors
 }
 
-fn replicate<M: ResidualModel>(task: &Resampled<'_>, bootstrap: Bootstrap, i: usize, errors: &[Vec<f64>], inner: M) -> Option<Vec<f64>> {
+fn replicate<M: ResidualModel>(
+    task: &Resampled<'_>,
+    bootstrap: Bootstrap,
+    i: usize,
+    errors: &[Vec<f64>],
+    inner: M,
+    step: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<Vec<f64>> {
     let mut rng = ChaCha8Rng::seed_from_u64(bootstrap.seed);
     rng.set_stream(u64::try_from(i).ok()?);
     let n_rows = task.minimum.residuals.len();
@@ -167,7 +211,7 @@ fn replicate<M: ResidualModel>(task: &Resampled<'_>, bootstrap: Bootstrap, i: us
         }
     }
     let mut model = Altered { inner, factors, shifts };
-    let keep = &mut |_: &_| ControlFlow::Continue(());
+    let keep = &mut |_: &_| step();
     let found = minimise_in(&mut model, task.coordinates, &task.minimum.x, task.bounds, task.options, keep).ok()?;
     found.stop.converged().then_some(found.x)
 }

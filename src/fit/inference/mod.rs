@@ -64,6 +64,8 @@ pub struct Identification {
     pub null_directions: Vec<DVector<f64>>,
     /// The least seen direction, in column-scaled coordinates, `(n_free)`.
     pub weakest: DVector<f64>,
+    /// All directions in the order of `singular_values`, in column-scaled coordinates, one a column, `(n_free, n_free)`.
+    pub directions: DMatrix<f64>,
     /// Lengths of the columns of the Jacobian, `(n_free)`; 1 for a column of zeros.
     pub scale: Vec<f64>,
     /// Columns that are zero: no residual depends on the parameter.
@@ -88,6 +90,7 @@ pub fn identify(jacobian: &DMatrix<f64>, rank_tolerance: f64) -> Identification 
         null_directions: (rank..n).map(|i| decomposition.v.column(i).into_owned()).collect(),
         weakest: if n > 0 { decomposition.v.column(n - 1).into_owned() } else { DVector::zeros(0) },
         singular_values: decomposition.s.iter().copied().collect(),
+        directions: decomposition.v,
         scale,
         unseen: lengths.iter().map(|&d| d == 0.0).collect(),
     }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use crate::fit::engine::{
-    least_squares::{Bounds, LeastSquaresOptions, Minimum, ResidualModel},
+    least_squares::{Bounds, Iterate, LeastSquaresOptions, Minimum, ResidualModel, StopReason},
     view::{Coordinates, minimise_in},
 };
 
@@ -90,13 +90,21 @@ pub struct ProfileTask<'a> {
     pub options: &'a LeastSquaresOptions,
 }
 
-/// The profile of parameter `k`, whose standard error is `std_error`.
-pub fn profile(model: &mut dyn ResidualModel, task: &ProfileTask<'_>, k: usize, std_error: f64) -> Profile {
+/// The profile of parameter `k`, whose standard error is `std_error`. `keep` is asked at every step of every search and may break the
+/// profile off; what is returned then is not one.
+pub fn profile(
+    model: &mut dyn ResidualModel,
+    task: &ProfileTask<'_>,
+    k: usize,
+    std_error: f64,
+    keep: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
+) -> Profile {
     let estimate = task.minimum.x[k];
     let here = ProfilePoint { value: estimate, tau: 0.0, sum_of_squares: task.minimum.sum_of_squares };
     let held = task.coordinates.holding(k);
-    let mut side =
-        |direction: f64| Side { model, task, held: &held, k, direction, last: task.minimum.x.clone(), points: vec![here] }.walk(std_error);
+    let mut side = |direction: f64| {
+        Side { model, task, held: &held, k, direction, last: task.minimum.x.clone(), points: vec![here], keep }.walk(std_error)
+    };
     let (lower, lower_end, mut below) = side(-1.0);
     let (upper, upper_end, above) = side(1.0);
     below.reverse();
@@ -115,6 +123,7 @@ struct Side<'a> {
     /// The other parameters at the last point.
     last: Vec<f64>,
     points: Vec<ProfilePoint>,
+    keep: &'a mut dyn FnMut(&Iterate) -> ControlFlow<()>,
 }
 
 impl Side<'_> {
@@ -175,8 +184,10 @@ impl Side<'_> {
     fn at(&mut self, value: f64) -> Option<ProfilePoint> {
         let mut start = self.last.clone();
         start[self.k] = value;
-        let keep = &mut |_: &_| ControlFlow::Continue(());
-        let found = minimise_in(self.model, self.held, &start, self.task.bounds, self.task.options, keep).ok()?;
+        let found = minimise_in(self.model, self.held, &start, self.task.bounds, self.task.options, self.keep).ok()?;
+        if found.stop == StopReason::Cancelled {
+            return None;
+        }
         let rise = (found.sum_of_squares - self.task.minimum.sum_of_squares) / self.task.scale;
         self.last = found.x;
         Some(ProfilePoint { value, tau: self.direction * rise.max(0.0).sqrt(), sum_of_squares: found.sum_of_squares })
@@ -213,7 +224,7 @@ mod tests {
         let coordinates = Coordinates::natural(2);
         let task = ProfileTask { minimum: &minimum, coordinates: &coordinates, bounds, scale: 0.04, quantile: 3.0, options: &options };
         // (JᵀJ)⁻¹ has 0.2 for the slope.
-        let profile = profile(&mut Line, &task, 1, (0.2_f64 * 0.04).sqrt());
+        let profile = profile(&mut Line, &task, 1, (0.2_f64 * 0.04).sqrt(), &mut |_| ControlFlow::Continue(()));
         (minimum, profile)
     }
 

@@ -10,6 +10,17 @@ impl Problem {
     /// The first [`ProblemError`] found.
     pub fn check(&self) -> Result<(), ProblemError> {
         self.trials.check()?;
+        self.check_plan()?;
+        let (n_obs, n_params) = (self.n_observations() + self.priors().count(), self.estimate.len());
+        if n_obs < n_params { Err(ProblemError::TooFewMeasurements { n_obs, n_params }) } else { Ok(()) }
+    }
+
+    /// As [`Problem::check`] for trials that are planned: they need not have values.
+    ///
+    /// # Errors
+    /// The first [`ProblemError`] found.
+    pub fn check_plan(&self) -> Result<(), ProblemError> {
+        self.trials.check_plan()?;
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(ProblemError::Confidence(self.confidence));
         }
@@ -21,8 +32,7 @@ impl Problem {
         for measure in &self.trials.measures {
             solve::measure::check(&self.model, measure)?;
         }
-        let (n_obs, n_params) = (self.n_observations() + self.priors().count(), self.estimate.len());
-        if n_obs < n_params { Err(ProblemError::TooFewMeasurements { n_obs, n_params }) } else { Ok(()) }
+        Ok(())
     }
 
     fn check_names(&self) -> Result<(), ProblemError> {

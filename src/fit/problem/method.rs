@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ProblemError;
+use crate::fit::correction::CorrectionOptions;
 pub use crate::fit::engine::loss::Loss;
 
 /// How residuals are weighed.
@@ -97,6 +98,9 @@ pub struct Method {
     pub bootstrap: Option<Bootstrap>,
     /// Whether each trial is also predicted by a fit to the others.
     pub leave_one_trial_out: bool,
+    /// Correct the fit for the solver's error, by simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correct_solver: Option<CorrectionOptions>,
 }
 
 const MOST_STARTS: usize = 10_000;
@@ -115,6 +119,9 @@ impl Method {
         let usable = threshold > 0.0;
         if !usable {
             return Err(ProblemError::Method { what: "the threshold of the loss", value: threshold, expected: "a number above 0" });
+        }
+        if let Some((what, value, expected)) = self.correct_solver.and_then(|c| c.defect()) {
+            return Err(ProblemError::Method { what, value, expected });
         }
         if let Some(n) = self.starts.map(|s| s.n).filter(|n| !(1..=MOST_STARTS).contains(n)) {
             return Err(ProblemError::Method { what: "the number of starts", value: n as f64, expected: "1 to 10000" });

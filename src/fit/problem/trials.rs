@@ -224,6 +224,22 @@ impl Trials {
         if self.trials.is_empty() {
             return Err(TrialsError::NoTrials);
         }
+        self.check_plan()?;
+        let empty = |(_, t): &(usize, &Trial)| t.measured.iter().all(Option::is_none);
+        match self.trials.iter().enumerate().find(empty) {
+            Some((index, trial)) => Err(TrialsError::NothingMeasured { row: index + 1, id: trial.id.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks what trials must satisfy that are planned, and need not have any values, nor be any.
+    ///
+    /// # Errors
+    /// [`TrialsError`] naming row and column.
+    pub fn check_plan(&self) -> Result<(), TrialsError> {
+        if self.measures.is_empty() {
+            return Err(TrialsError::NoMeasures);
+        }
         for (index, measure) in self.measures.iter().enumerate() {
             if let Some(first) = self.measures[..index].iter().position(|m| m == measure) {
                 return Err(TrialsError::DuplicateColumn { cell: measure.to_string(), first: first + 1, second: index + 1 });
@@ -267,9 +283,6 @@ impl Trials {
             if measured.std_error.is_some() && measured.weight.is_some() {
                 return Err(TrialsError::StandardErrorAndWeight { measure: measure.clone() });
             }
-        }
-        if trial.measured.iter().all(Option::is_none) {
-            return Err(TrialsError::NothingMeasured { row, id: trial.id.clone() });
         }
         self.check_covariances(row, trial)
     }
@@ -414,7 +427,7 @@ impl JsonTrial {
 }
 
 /// Whether `name` can follow a `$` in a model.
-pub(super) fn is_parameter_name(name: &str) -> bool {
+pub(crate) fn is_parameter_name(name: &str) -> bool {
     crate::model::Number::parse(&format!("${name}")).is_some_and(|n| n.parameter() == Some(name))
 }
 

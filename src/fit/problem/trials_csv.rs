@@ -44,6 +44,22 @@ impl Trials {
     /// # Errors
     /// [`TrialsError`] naming row and column header of the first cell that cannot be used.
     pub fn from_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
+        let trials = Self::read_csv(bytes)?;
+        trials.check()?;
+        Ok(trials)
+    }
+
+    /// Reads CSV of trials that are planned: measures may be empty cells throughout.
+    ///
+    /// # Errors
+    /// As [`Trials::from_csv`].
+    pub fn plan_from_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
+        let trials = Self::read_csv(bytes)?;
+        trials.check_plan()?;
+        Ok(trials)
+    }
+
+    fn read_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         std::str::from_utf8(bytes).map_err(|e| TrialsError::NotUtf8 { byte: e.valid_up_to() })?;
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(bytes);
@@ -60,9 +76,7 @@ impl Trials {
             }
             trials.push(header.trial(row, &record)?);
         }
-        let trials = Self { measures: header.measures, trials };
-        trials.check()?;
-        Ok(trials)
+        Ok(Self { measures: header.measures, trials })
     }
 
     /// Writes CSV that [`Trials::from_csv`] reads back to the same trials.

@@ -97,6 +97,7 @@ pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
         starts: ending.starts.clone(),
         profiles: IndexMap::new(),
         bootstrap: None,
+        correction: None,
         diagnosis: Diagnosis::default(),
         notes: Vec::new(),
         problem: problem.clone(),
@@ -265,6 +266,7 @@ impl<'a> Inference<'a> {
             null_directions: found.null_directions.iter().map(|d| d.iter().copied().collect()).collect(),
             scale: found.scale.clone(),
             covariance,
+            weak: Vec::new(),
             no_covariance: nothing.map(|(_, text)| text),
         }
     }

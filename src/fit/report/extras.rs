@@ -1,6 +1,6 @@
 //! What is made from a finished fit: likelihood, tied parameters, what priors did, diagnosis, profiles, resampling.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use indexmap::IndexMap;
 use nalgebra::DMatrix;
@@ -9,12 +9,13 @@ use num_dual::DualSVec64;
 use super::{DataAlone, DerivedEstimate, Fit, IntervalMethod, ParameterStatus, PriorReport};
 use crate::{
     fit::{
+        design::weak,
         diagnosis::{
             diagnose,
-            leave_out::{LeaveOutTask, leave_one_out},
+            leave_out::{LeaveOneOut, LeaveOutTask, leave_one_out},
             leverages,
         },
-        engine::least_squares::{Bounds, Minimum},
+        engine::least_squares::{Bounds, Iterate, Minimum},
         inference::{
             bootstrap::{self, Resampled},
             identify,
@@ -60,23 +61,34 @@ pub(crate) fn scales(problem: &Problem, weights: &Weights, minimum: &Minimum, me
     Scales { covariance, error: mean_square_error.map(|_| sigma * sigma), is_known: false }
 }
 
+/// Asked at every step of what is computed after the search: whether to go on.
+pub(crate) type Keep<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
+
 /// The rest of the report.
 ///
 /// # Errors
-/// [`FitError::Cancelled`] only.
-pub(crate) fn add(mut fit: Fit, weights: &Weights, minimum: &Minimum, options: &FitOptions, solver: &SolveFn<'_>) -> Result<Fit, FitError> {
+/// [`FitError::Cancelled`] when `keep` breaks off.
+pub(crate) fn add(
+    mut fit: Fit,
+    weights: &Weights,
+    minimum: &Minimum,
+    options: &FitOptions,
+    solver: &SolveFn<'_>,
+    keep: &mut Keep<'_>,
+) -> Result<Fit, FitError> {
     let problem = fit.problem.clone();
     let free: Vec<usize> = (0..problem.estimate.len()).filter(|&j| fit.identifiability.free.contains(&problem.estimate[j].name)).collect();
     let scale = scales(&problem, weights, minimum, fit.mean_square_error).error;
     let after = After { problem: &problem, weights, minimum, options, solver };
+    fit.identifiability.weak = weak::of_fit(&fit, options, solver);
     fit.information = after.information(&fit);
     fit.derived = derived(&fit);
     fit.priors = after.priors(&fit);
     fit.diagnosis = diagnose(&fit, weights, minimum, &free, scale, options.rank_tolerance);
     if fit.converged {
-        after.profiles(&mut fit);
-        fit.bootstrap = after.bootstrap(&free);
-        fit.diagnosis.leave_one_out = problem.method.leave_one_trial_out.then(|| after.leave_one_out());
+        after.profiles(&mut fit, keep)?;
+        fit.bootstrap = after.bootstrap(&free, keep)?;
+        fit.diagnosis.leave_one_out = after.leave_one_out(keep)?;
     }
     let mut notes = fit.diagnosis.notes();
     notes.extend(after.notes(&fit));
@@ -144,11 +156,11 @@ impl<'a> After<'a> {
         self.problem.priors().map(report).collect()
     }
 
-    fn profiles(&self, fit: &mut Fit) {
+    fn profiles(&self, fit: &mut Fit, keep: &mut Keep<'_>) -> Result<(), FitError> {
         let scale = scales(self.problem, self.weights, self.minimum, fit.mean_square_error).covariance;
-        let (Some(scale), Some(quantile)) = (scale.filter(|s| *s > 0.0), fit.quantile(fit.confidence)) else { return };
+        let (Some(scale), Some(quantile)) = (scale.filter(|s| *s > 0.0), fit.quantile(fit.confidence)) else { return Ok(()) };
         if self.problem.method.intervals != Intervals::Profile || !self.problem.method.loss.is_squared() {
-            return;
+            return Ok(());
         }
         let (bounds, coordinates) = (self.bounds(), coordinates(self.problem, &self.problem.whole_numbers()));
         let options = &self.options.least_squares;
@@ -160,7 +172,16 @@ impl<'a> After<'a> {
             if !(seen.is_estimable(j) && std_error > 0.0 && std_error.is_finite()) {
                 continue;
             }
-            let found = profile(&mut self.residuals(), &task, j, std_error);
+            let mut broken_off = false;
+            let mut keep_on = |_: &Iterate| {
+                let answer = keep();
+                broken_off |= answer.is_break();
+                answer
+            };
+            let found = profile(&mut self.residuals(), &task, j, std_error, &mut keep_on);
+            if broken_off {
+                return Err(FitError::Cancelled);
+            }
             let name = self.problem.estimate[j].name.clone();
             if let Some(parameter) = fit.parameters.get_mut(&name) {
                 (parameter.lower, parameter.upper) = (found.lower, found.upper);
@@ -170,10 +191,11 @@ impl<'a> After<'a> {
             fit.profiles.insert(name, found);
         }
         fit.interval_method = IntervalMethod::Profile;
+        Ok(())
     }
 
-    fn bootstrap(&self, free: &[usize]) -> Option<bootstrap::BootstrapReport> {
-        let asked = self.problem.method.bootstrap?;
+    fn bootstrap(&self, free: &[usize], keep: &mut Keep<'_>) -> Result<Option<bootstrap::BootstrapReport>, FitError> {
+        let Some(asked) = self.problem.method.bootstrap else { return Ok(None) };
         let n_rows = self.weights.n_residuals();
         let (bounds, coordinates) = (self.bounds(), coordinates(self.problem, &self.problem.whole_numbers()));
         let leverages = leverages(self.minimum, free, n_rows, self.options.rank_tolerance);
@@ -189,9 +211,9 @@ impl<'a> After<'a> {
             options: &self.options.least_squares,
         };
         let make = || self.residuals();
-        let found = bootstrap::replicates(&task, asked, &make);
+        let found = bootstrap::replicates(&task, asked, &make, keep).ok_or(FitError::Cancelled)?;
         let names = self.problem.estimated_names();
-        bootstrap::summary(&found, &self.minimum.x, &names, &coordinates.free, self.problem.confidence, asked)
+        Ok(bootstrap::summary(&found, &self.minimum.x, &names, &coordinates.free, self.problem.confidence, asked))
     }
 
     /// Rows of a block whose errors are alike over trials: those of one measure, or of what is left of exact relations.
@@ -202,7 +224,10 @@ impl<'a> After<'a> {
         vec![self.weights.sources.len(); block.rows.len()]
     }
 
-    fn leave_one_out(&self) -> crate::fit::diagnosis::leave_out::LeaveOneOut {
+    fn leave_one_out(&self, keep: &mut Keep<'_>) -> Result<Option<LeaveOneOut>, FitError> {
+        if !self.problem.method.leave_one_trial_out {
+            return Ok(None);
+        }
         let (bounds, coordinates) = (self.bounds(), coordinates(self.problem, &self.problem.whole_numbers()));
         let task = LeaveOutTask {
             weights: self.weights,
@@ -213,7 +238,7 @@ impl<'a> After<'a> {
             ids: self.problem.trials.trials.iter().map(|t| t.id.as_str()).collect(),
             measures: &self.problem.trials.measures,
         };
-        leave_one_out(&task, &|| self.residuals())
+        leave_one_out(&task, &|| self.residuals(), keep).ok_or(FitError::Cancelled).map(Some)
     }
 
     fn notes(&self, fit: &Fit) -> Vec<String> {

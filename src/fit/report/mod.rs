@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 pub use crate::fit::inference::regions::JointRegion;
 use crate::{
     fit::{
+        correction::CorrectionReport,
+        design::WeakDirection,
         diagnosis::Diagnosis,
         engine::least_squares::StopReason,
         inference::{
@@ -104,6 +106,10 @@ pub struct Fit {
     /// Refits to resampled data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapReport>,
+    /// How the fit was corrected for the solver's error, where that was asked for: values predicted are those of the analytic solver
+    /// times the ratios in here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<CorrectionReport>,
     /// What the residuals say.
     #[serde(default)]
     pub diagnosis: Diagnosis,
@@ -224,12 +230,15 @@ pub struct Identifiability {
     pub weakest_direction: Option<String>,
     /// Combinations that the data do not see at all, in words.
     pub unidentified: Vec<String>,
-    /// The same as vectors over `free`, in steps relative to `scale`.
+    /// `unidentified` as vectors over `free`, in steps relative to `scale`.
     pub null_directions: Vec<Vec<f64>>,
     /// Length of each free parameter's column of the weighted Jacobian; 1 where it is zero.
     pub scale: Vec<f64>,
     /// Covariance on what is seen, over `free`, scaled by the mean square error; absent with `no_covariance`.
     pub covariance: Option<Vec<Vec<f64>>>,
+    /// Directions that the data hardly see or do not see, with what would settle them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weak: Vec<WeakDirection>,
     /// Why there is no covariance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_covariance: Option<String>,

@@ -12,6 +12,7 @@ use crate::fit::{
         compare::Comparison,
         f_test::{DofRule, Preferred},
     },
+    design::directions_in_words,
     search::weights::WeightSource,
 };
 
@@ -24,6 +25,10 @@ impl Fit {
         let _ = self.write_whole(&mut text);
         let _ = self.write_measures(&mut text);
         let _ = self.write_tests(&mut text);
+        text.push_str(&directions_in_words(&self.identifiability.weak));
+        if let Some(correction) = &self.correction {
+            text.push_str(&correction.to_text());
+        }
         let _ = self.write_knowledge(&mut text);
         let _ = self.write_resampling(&mut text);
         for note in &self.notes {

@@ -22,6 +22,8 @@ use super::{
 };
 use crate::{
     fit::{
+        correction::fit_corrected,
+        design::Cures,
         engine::{
             least_squares::{Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason},
             loss::median_deviation,
@@ -35,7 +37,7 @@ use crate::{
             extras,
         },
     },
-    solve::{self, SolveOptions},
+    solve::{self, SolveError, SolveOptions},
 };
 
 /// Relative change of weights at which they count as settled.
@@ -55,6 +57,8 @@ pub struct FitOptions {
     /// Singular value, relative to the largest, below which a direction counts as not seen by the data. The precision
     /// of the solver's derivatives sets it.
     pub rank_tolerance: f64,
+    /// Whether the report lists what would settle directions that the data hardly see.
+    pub cures: Cures,
 }
 
 impl Default for FitOptions {
@@ -65,6 +69,7 @@ impl Default for FitOptions {
             derivatives: Derivatives::Solver,
             max_weighting_rounds: 200,
             rank_tolerance: 1e-7,
+            cures: Cures::LeftOut,
         }
     }
 }
@@ -98,6 +103,15 @@ pub enum FitError {
     /// The model has no solution at the best parameters found.
     #[error("the model has no solution at the best parameters found")]
     Solution(#[source] TrialSolveError),
+    /// The model cannot be simulated where the solver's error is to be taken.
+    #[error("trial \"{trial}\" cannot be simulated")]
+    Simulation {
+        /// The trial.
+        trial: String,
+        /// Why.
+        #[source]
+        source: SolveError,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -109,10 +123,13 @@ pub enum FitError {
 /// [`FitError`] when there is nothing to report. A search without a minimum, a parameter at its bound, parameters that
 /// the data cannot tell apart are not errors but said in the [`Fit`].
 pub fn fit(problem: &Problem, options: &FitOptions, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
-    fit_with(problem, options, &solve::sensitivities, progress)
+    match &problem.method.correct_solver {
+        Some(correction) => fit_corrected(problem, options, correction, progress),
+        None => fit_with(problem, options, &solve::sensitivities, progress),
+    }
 }
 
-/// As [`fit`], with another solver.
+/// As [`fit`], with another solver, and not corrected for its error.
 ///
 /// # Errors
 /// As [`fit`].
@@ -146,7 +163,17 @@ pub fn fit_with(
         notes: std::mem::take(&mut search.notes),
     };
     let fit = assemble(problem, &ending);
-    extras::add(fit, &weights, &complete, options, solver)
+    let mut step = Progress {
+        round: search.round,
+        iteration: search.iterations,
+        parameters: complete.x.clone(),
+        sum_of_squares: complete.sum_of_squares,
+    };
+    let mut keep = || {
+        step.iteration += 1;
+        (search.progress)(&step)
+    };
+    extras::add(fit, &weights, &complete, options, solver, &mut keep)
 }
 
 /// Minimises the sum of squares of `problem` with given `weights` from `start`: for comparisons, profiles, resampled data.

@@ -2,6 +2,7 @@
 
 mod chain;
 mod comparisons;
+mod designs;
 mod families;
 mod fits;
 mod jobs;

@@ -1,5 +1,6 @@
 //! The command line, run as a process.
 
+mod design;
 mod extract;
 mod families;
 mod simulate;

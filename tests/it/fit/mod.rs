@@ -2,15 +2,20 @@
 
 mod acceptance;
 mod baseline;
+mod cancel;
 mod certified;
 mod compare;
+mod correction;
+mod design;
 mod family;
+mod identify;
 mod layered;
 pub mod layered_model;
 mod layered_simulated;
 mod methods;
 mod outcomes;
 mod peers;
+pub mod pool;
 mod queues;
 mod recovery;
 mod report;

@@ -1,5 +1,7 @@
 //! Predicting: bands, remarks, and what is refused.
 
+mod solver_error;
+
 use layerfit::{
     fit::{Estimated, Fit, FitOptions, Problem, Trials, Weighting, least_squares::LeastSquaresOptions},
     model::{Measure, Parameter, ParameterValue},

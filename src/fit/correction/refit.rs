@@ -1,0 +1,299 @@
+//! The refits of a response correction.
+
+use std::ops::ControlFlow;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::{CorrectedPoint, Correction, Factor, SimulationOptions, simulated};
+use crate::{
+    fit::{
+        design::Cures,
+        problem::{Intervals, Method, Problem},
+        report::{Fit, digits::four_digits},
+        search::{
+            run::{FitError, FitOptions, Progress, fit_with},
+            solver::solve_trials,
+        },
+    },
+    model::{Bindings, Measure, Model},
+    solve::{self, SolveOptions},
+};
+
+/// Value, relative to the measure's size over the trials, below which a difference is added instead of a ratio.
+const NEAR_ZERO: f64 = 1e-3;
+
+/// Ratio beyond which, either way, it is no correction any more and the difference is added.
+const FAR: f64 = 10.0;
+
+/// Half-width, relative to a parameter, that one without an interval is held to.
+const WITHOUT_INTERVAL: f64 = 0.01;
+
+/// How to correct a fit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CorrectionOptions {
+    /// How to simulate each operating point.
+    pub simulation: SimulationOptions,
+    /// Largest move of a parameter, in half-widths of its interval, at which the fit has settled.
+    pub settled: f64,
+    /// Most rounds, at least 1.
+    pub max_rounds: usize,
+}
+
+impl Default for CorrectionOptions {
+    fn default() -> Self {
+        Self { simulation: SimulationOptions::default(), settled: 0.1, max_rounds: 10 }
+    }
+}
+
+impl CorrectionOptions {
+    /// The first option that cannot be used, its value, and what was expected.
+    #[expect(clippy::cast_precision_loss, reason = "for an error text")]
+    pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
+        let is_positive = |v: f64| v.is_finite() && v > 0.0;
+        match self {
+            Self { settled, .. } if !is_positive(*settled) => {
+                Some(("the share of a half-width at which a correction settles", *settled, POSITIVE))
+            }
+            Self { max_rounds, .. } if !(1..=MOST_ROUNDS).contains(max_rounds) => {
+                Some(("the number of rounds of a correction", *max_rounds as f64, "1 to 100"))
+            }
+            Self { simulation, .. } => simulation.defect(),
+        }
+    }
+}
+
+/// Most rounds that can be asked for.
+const MOST_ROUNDS: usize = 100;
+
+const POSITIVE: &str = "a number above 0";
+
+/// How a correction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrectionOutcome {
+    /// No parameter moved by more than the share of its half-width asked.
+    Settled,
+    /// The rounds were used up; the estimates are those of the last.
+    NotSettled,
+    /// A round found no minimum: the estimates are not corrected, or only as far as the rounds before went.
+    NoMinimum,
+}
+
+/// One round of a correction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorrectionRound {
+    /// Estimates at its end.
+    pub parameters: IndexMap<String, f64>,
+    /// Largest move of a parameter in half-widths of its interval.
+    pub largest_move: f64,
+}
+
+/// An estimate without the correction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainEstimate {
+    /// The estimate.
+    pub estimate: f64,
+    /// Its standard error.
+    pub std_error: Option<f64>,
+    /// Lower end of its confidence interval.
+    pub lower: Option<f64>,
+    /// Upper end of its confidence interval.
+    pub upper: Option<f64>,
+}
+
+/// What a correction did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorrectionReport {
+    /// How it ended.
+    pub outcome: CorrectionOutcome,
+    /// Its rounds.
+    pub rounds: Vec<CorrectionRound>,
+    /// The estimates without it.
+    pub plain: IndexMap<String, PlainEstimate>,
+    /// Seed of the simulations.
+    pub seed: u64,
+    /// Largest relative half-width of a simulated value; absent where one is not known.
+    pub precision: Option<f64>,
+    /// The factors of the last round.
+    pub correction: Correction,
+}
+
+/// Fits `problem` to what a simulation of the model would give, by response correction of the analytic solver.
+///
+/// # Errors
+/// As [`crate::fit::fit`], and [`FitError::Simulation`]. A correction that does not settle is not an error but said in the [`Fit`].
+pub fn fit_corrected(
+    problem: &Problem,
+    options: &FitOptions,
+    correction: &CorrectionOptions,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
+    problem.check()?;
+    let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
+    let mut refit = Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0 };
+    let plain = fit_with(&refit.quick, &lean, &solve::sensitivities, progress)?;
+    let mut report = CorrectionReport {
+        outcome: CorrectionOutcome::NotSettled,
+        rounds: Vec::new(),
+        plain: plain_estimates(&plain),
+        seed: correction.simulation.seed,
+        precision: None,
+        correction: Correction::default(),
+    };
+    let mut last = plain;
+    while last.converged && report.rounds.len() < correction.max_rounds.max(1) {
+        report.correction = refit.factors(&last, progress)?;
+        let next = refit.round(&report.correction, &last, progress)?;
+        let largest_move = largest_move(&last, &next);
+        report.rounds.push(CorrectionRound { parameters: owned_estimates(&next), largest_move });
+        last = next;
+        if last.converged && largest_move <= correction.settled {
+            report.outcome = CorrectionOutcome::Settled;
+            break;
+        }
+    }
+    report.precision = Some(refit.precision).filter(|p| p.is_finite());
+    if !last.converged {
+        report.outcome = CorrectionOutcome::NoMinimum;
+    }
+    finished(problem, options, &last, report, progress)
+}
+
+/// The whole fit with the last factors, from the last estimates.
+fn finished(
+    problem: &Problem,
+    options: &FitOptions,
+    last: &Fit,
+    report: CorrectionReport,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
+    let corrected = report.correction.around(&solve::sensitivities);
+    let solver = |m: &Model, v: &Bindings, w: &[String], measures: &[Measure], o: &SolveOptions| corrected.solve(m, v, w, measures, o);
+    let mut fit = fit_with(&started(problem, last), options, &solver, progress)?;
+    fit.problem = problem.clone();
+    fit.notes.extend(notes(&report, &fit));
+    fit.correction = Some(report);
+    Ok(fit)
+}
+
+struct Refit<'a> {
+    options: &'a FitOptions,
+    correction: &'a CorrectionOptions,
+    /// The problem without what is only wanted of the last fit.
+    quick: Problem,
+    /// Length of the simulation of each operating point, once known.
+    lengths: Vec<f64>,
+    precision: f64,
+}
+
+impl Refit<'_> {
+    /// Factors at the estimates of `fit`, for each operating point once; the same random numbers in every round.
+    fn factors(&mut self, fit: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Correction, FitError> {
+        let problem = &self.quick;
+        let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
+        let solved = solve_trials(problem, &x, &[], &self.options.solve, &solve::sensitivities).map_err(FitError::Solution)?;
+        let measures = &problem.trials.measures;
+        let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
+        let sizes: Vec<f64> = (0..measures.len()).map(size).collect();
+        let mut points: Vec<CorrectedPoint> = Vec::new();
+        for (index, trial) in problem.trials.trials.iter().enumerate() {
+            if points.iter().any(|p| p.controlled == trial.controlled) {
+                continue;
+            }
+            let step = Progress { round: 0, iteration: index, parameters: x.clone(), sum_of_squares: fit.sum_of_squares };
+            if progress(&step).is_break() {
+                return Err(FitError::Cancelled);
+            }
+            let mut values = problem.bindings_of(index);
+            fit.estimates().for_each(|(name, v)| values.set(name, v));
+            let place = points.len();
+            let failed = |source| FitError::Simulation { trial: trial.id.clone(), source };
+            let length = self.lengths.get(place).copied();
+            let found = simulated(&problem.model, &values, measures, &self.correction.simulation, length).map_err(failed)?;
+            if length.is_none() {
+                self.lengths.push(found.run_time);
+            }
+            self.precision = self.precision.max(found.precision);
+            let factor = |k: usize| factor(solved.values[index][k], found.values[k], found.half_widths[k], sizes[k]);
+            let factors = measures.iter().enumerate().map(|(k, m)| (m.clone(), factor(k))).collect();
+            points.push(CorrectedPoint { controlled: trial.controlled.clone(), factors });
+        }
+        Ok(Correction { points })
+    }
+
+    fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
+        let corrected = correction.around(&solve::sensitivities);
+        let solver = |m: &Model, v: &Bindings, w: &[String], measures: &[Measure], o: &SolveOptions| corrected.solve(m, v, w, measures, o);
+        fit_with(&started(&self.quick, from), self.options, &solver, progress)
+    }
+}
+
+fn factor(analytic: f64, simulated: f64, half_width: Option<f64>, size: f64) -> Factor {
+    let ratio = simulated / analytic;
+    let usable = analytic.abs() > NEAR_ZERO * size && (FAR.recip()..=FAR).contains(&ratio);
+    Factor { analytic, simulated, half_width, ratio: usable.then_some(ratio) }
+}
+
+/// The problem with nothing asked but estimates.
+fn quick(problem: &Problem) -> Problem {
+    let method = Method { intervals: Intervals::Wald, bootstrap: None, leave_one_trial_out: false, correct_solver: None, ..problem.method };
+    Problem { method, ..problem.clone() }
+}
+
+/// The problem started from the estimates of `fit`.
+fn started(problem: &Problem, fit: &Fit) -> Problem {
+    let mut started = problem.clone();
+    started.method.starts = None;
+    started.estimate.iter_mut().zip(fit.estimates()).for_each(|(e, (_, v))| e.start = Some(v));
+    started
+}
+
+fn owned_estimates(fit: &Fit) -> IndexMap<String, f64> {
+    fit.estimates().map(|(n, v)| (n.to_owned(), v)).collect()
+}
+
+fn plain_estimates(fit: &Fit) -> IndexMap<String, PlainEstimate> {
+    let plain = |(name, p): (&String, &crate::fit::report::ParameterEstimate)| {
+        (name.clone(), PlainEstimate { estimate: p.estimate, std_error: p.std_error, lower: p.lower, upper: p.upper })
+    };
+    fit.parameters.iter().map(plain).collect()
+}
+
+/// Largest difference between the estimates of two fits, in half-widths of the second.
+fn largest_move(before: &Fit, after: &Fit) -> f64 {
+    let moves = before.parameters.values().zip(after.parameters.values()).map(|(b, a)| {
+        let half_width = a.upper.zip(a.lower).map(|(u, l)| 0.5 * (u - l)).filter(|w| *w > 0.0);
+        let difference = (a.estimate - b.estimate).abs();
+        let yardstick = half_width.unwrap_or(WITHOUT_INTERVAL * a.estimate.abs().max(b.estimate.abs()));
+        if difference > 0.0 { difference / yardstick } else { 0.0 }
+    });
+    moves.fold(0.0, f64::max)
+}
+
+fn notes(report: &CorrectionReport, fit: &Fit) -> Vec<String> {
+    let mut notes = Vec::new();
+    let n = report.rounds.len();
+    match report.outcome {
+        CorrectionOutcome::Settled => {}
+        CorrectionOutcome::NotSettled => {
+            let last = report.rounds.last().map_or(0.0, |r| r.largest_move);
+            notes.push(format!(
+                "the correction for the solver's error did not settle in {n} rounds: a parameter still moved by {} half-widths",
+                four_digits(last)
+            ));
+        }
+        CorrectionOutcome::NoMinimum => notes.push("the correction for the solver's error ended without a minimum".into()),
+    }
+    let rough = report.correction.points.iter().flat_map(|p| &p.factors).find(|(measure, f)| {
+        let error = fit.weighting.measures.get(*measure).and_then(|m| m.deviation);
+        error.zip(f.half_width).is_some_and(|(error, half_width)| half_width > error)
+    });
+    if let Some((measure, _)) = rough {
+        notes.push(format!(
+            "{measure}: the simulation's own half-width is larger than the error of a measurement, and is not in the intervals: simulate more precisely"
+        ));
+    }
+    notes
+}

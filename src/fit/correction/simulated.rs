@@ -1,0 +1,119 @@
+//! Measures by simulation, to a precision asked of every one of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    fit::inference::distribution::normal_two_sided,
+    model::{Bindings, Measure, Model},
+    solve::{SimulateOptions, SolveError, simulate::measure},
+};
+
+/// Most runs, each longer than the last, to reach a precision.
+const MOST_RUNS: usize = 4;
+
+/// By how much more than needed a run is lengthened: its half-width is itself uncertain.
+const MARGIN: f64 = 1.3;
+
+/// Most that a run is longer than the last.
+const MOST_LONGER: f64 = 100.0;
+
+/// Size of a value, relative to the largest of its kind, below which no relative precision is asked of it.
+const NEAR_ZERO: f64 = 1e-3;
+
+/// How to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimulationOptions {
+    /// Relative half-width to reach for every measure, > 0.
+    pub precision: f64,
+    /// Level of the half-widths, in (0, 1).
+    pub confidence: f64,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Independent replications.
+    pub replications: usize,
+    /// Most events of one operating point.
+    pub max_events: u64,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self { precision: 0.01, confidence: 0.95, seed: 1, replications: 4, max_events: 40_000_000 }
+    }
+}
+
+impl SimulationOptions {
+    /// The first option that cannot be used, its value, and what was expected.
+    #[expect(clippy::cast_precision_loss, reason = "for an error text")]
+    pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
+        match self {
+            Self { precision, .. } if !(precision.is_finite() && *precision > 0.0) => {
+                Some(("the precision of a simulation", *precision, "a number above 0"))
+            }
+            Self { confidence, .. } if !(*confidence > 0.0 && *confidence < 1.0) => {
+                Some(("the confidence of a simulation", *confidence, "a number between 0 and 1"))
+            }
+            Self { replications, .. } if !(1..=1000).contains(replications) => {
+                Some(("the number of replications", *replications as f64, "1 to 1000"))
+            }
+            Self { max_events: 0, .. } => Some(("the number of events", 0.0, "1 or more")),
+            _ => None,
+        }
+    }
+}
+
+/// What a simulation found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// Means, `(n_measures)`.
+    pub values: Vec<f64>,
+    /// Half-widths, `(n_measures)`; `None` where there were too few batches.
+    pub half_widths: Vec<Option<f64>>,
+    /// Model time of each replication, warm-up included: what gives the same length again.
+    pub run_time: f64,
+    /// Largest relative half-width; infinite where a measure has none.
+    pub precision: f64,
+}
+
+/// Simulates `model` at `values` until every measure has the precision asked, or the events are used up; for a model time of `run_time`
+/// a replication where that is given.
+///
+/// # Errors
+/// As [`measure`].
+pub fn simulated(
+    model: &Model,
+    values: &Bindings,
+    measures: &[Measure],
+    options: &SimulationOptions,
+    run_time: Option<f64>,
+) -> Result<Simulated, SolveError> {
+    let mut how = SimulateOptions {
+        seed: options.seed,
+        confidence: options.confidence,
+        run_time,
+        precision: if run_time.is_none() { Some(options.precision) } else { None },
+        max_events: options.max_events,
+        replications: options.replications,
+        ..SimulateOptions::default()
+    };
+    how.check()?;
+    let quantile = normal_two_sided(options.confidence).unwrap_or(f64::NAN);
+    let mut runs = 0;
+    loop {
+        runs += 1;
+        let found = measure(model, values, &how, measures)?;
+        let half_widths: Vec<Option<f64>> = found.std_errors.iter().map(|s| s.map(|s| quantile * s)).collect();
+        let largest = found.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        let relative = |(v, w): (&f64, &Option<f64>)| w.map_or(f64::INFINITY, |w| w / v.abs());
+        let counted = found.values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
+        let precision = counted.map(relative).fold(0.0, f64::max);
+        // What was measured leaves out the warm-up, a tenth or so.
+        let length = how.run_time.or(found.solution.measured_time.map(|t| 1.1 * t / options.replications as f64)).unwrap_or(0.0);
+        let done = run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || length <= 0.0;
+        if done {
+            return Ok(Simulated { values: found.values, half_widths, run_time: length, precision });
+        }
+        how.precision = None;
+        how.run_time = Some(length * (MARGIN * (precision / options.precision).powi(2)).min(MOST_LONGER));
+    }
+}

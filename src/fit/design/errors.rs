@@ -1,0 +1,158 @@
+//! How well each measure can be measured at an operating point where it has not been yet.
+//!
+//! | the trials' weights come from | standard deviation at a value `h` |
+//! |---|---|
+//! | standard errors, covariances | the root mean square of the trials' relative errors times the size of `h`; never below their smallest error |
+//! | anything else | that of the fit, the same everywhere |
+//! | nothing: a measure that no trial has | the relative error asked for, or the root mean square of those of the other measures, times the size of `h` |
+//!
+//! All scaled by the mean square error where that is what the fit knows the scale by. A trial of length `ℓ` has `1 / ℓ` of the
+//! variance. Correlations are the mean of those that the trials give.
+
+use indexmap::IndexMap;
+use nalgebra::DMatrix;
+
+use crate::{
+    fit::{
+        problem::{Problem, trials::Trial},
+        report::Fit,
+        search::weights::WeightSource,
+    },
+    model::Measure,
+};
+
+/// Relative error of a measure where nothing at all is known.
+const RELATIVE_ERROR: f64 = 0.05;
+
+/// Smallest error, relative to the largest predicted value, that is believed.
+const LEAST_RELATIVE: f64 = 1e-9;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Deviation {
+    Constant(f64),
+    Relative { share: f64, floor: f64 },
+}
+
+/// Errors of one trial of length 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MeasurementErrors {
+    by_measure: IndexMap<Measure, Deviation>,
+    /// Correlations of the measures, `(n_measures, n_measures)`, in the order of `by_measure`; absent where none are given.
+    correlation: Option<DMatrix<f64>>,
+    /// Relative error of other measures.
+    pub(super) otherwise: f64,
+}
+
+impl MeasurementErrors {
+    /// As the trials of a fit had them; other measures have the relative error `asked`.
+    pub(super) fn of_fit(fit: &Fit, asked: Option<f64>) -> Self {
+        let problem = &fit.problem;
+        let duration = mean_duration(problem);
+        let mut by_measure = IndexMap::new();
+        let mut relative = Vec::new();
+        for (k, (measure, found)) in fit.weighting.measures.iter().enumerate() {
+            let Some(deviation) = found.deviation else { continue };
+            let given: Vec<(f64, f64)> = cells(problem, k, duration)
+                .filter_map(|(t, trial, scale)| {
+                    let std_error = trial.error_covariance(&[k]).ok()?[(0, 0)].sqrt() * scale;
+                    Some((std_error, fit.predicted.get(t)?.get(measure)?.abs()))
+                })
+                .collect();
+            let own = matches!(found.weighted_by, WeightSource::StandardErrors | WeightSource::Covariances) && !given.is_empty();
+            let size = root_mean_square(fit.predicted.iter().filter_map(|row| row.get(measure).copied()));
+            let entry = match own && given.iter().all(|(_, h)| *h > 0.0) {
+                true => {
+                    // The fitted scale of the errors: what the report says of a typical one over what the trials say.
+                    let scale = deviation / root_mean_square(given.iter().map(|(s, _)| *s));
+                    let floor = scale * given.iter().map(|(s, _)| *s).fold(f64::INFINITY, f64::min);
+                    Deviation::Relative { share: scale * root_mean_square(given.iter().map(|(s, h)| s / h)), floor }
+                }
+                false => Deviation::Constant(deviation.max(LEAST_RELATIVE * size)),
+            };
+            match entry {
+                Deviation::Relative { share, .. } => relative.push(share),
+                Deviation::Constant(d) if size > 0.0 => relative.push(d / size),
+                Deviation::Constant(_) => {}
+            }
+            by_measure.insert(measure.clone(), entry);
+        }
+        let typical = if relative.is_empty() { RELATIVE_ERROR } else { root_mean_square(relative.into_iter()) };
+        let correlation = correlation(problem, by_measure.keys(), duration);
+        Self { by_measure, correlation, otherwise: asked.unwrap_or(typical) }
+    }
+
+    /// The same relative error for every measure; values near zero are taken to be known as well as a thousandth of `size`.
+    pub(super) fn relative(sizes: &IndexMap<Measure, f64>, share: f64) -> Self {
+        let entry = |(m, size): (&Measure, &f64)| (m.clone(), Deviation::Relative { share, floor: 1e-3 * share * size });
+        Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share }
+    }
+
+    /// Whether something is known of the errors of `measure`.
+    pub(super) fn knows(&self, measure: &Measure) -> bool {
+        self.by_measure.contains_key(measure)
+    }
+
+    /// Standard deviation of `measure` at a predicted `value`; 0 where nothing can be said, its value being zero.
+    pub(super) fn deviation(&self, measure: &Measure, value: f64) -> f64 {
+        match self.by_measure.get(measure) {
+            Some(Deviation::Constant(d)) => *d,
+            Some(Deviation::Relative { share, floor }) => (share * value.abs()).max(*floor),
+            None => self.otherwise * value.abs(),
+        }
+    }
+
+    /// Covariance of `measures` at predicted `values` in a trial of length 1; a measure without an error has variance 0.
+    pub(super) fn covariance(&self, measures: &[Measure], values: &[f64]) -> DMatrix<f64> {
+        let deviations: Vec<f64> = measures.iter().zip(values).map(|(m, v)| self.deviation(m, *v)).collect();
+        let position: Vec<Option<usize>> = measures.iter().map(|m| self.by_measure.get_index_of(m)).collect();
+        DMatrix::from_fn(measures.len(), measures.len(), |i, j| {
+            let correlation = match (&self.correlation, position[i], position[j]) {
+                _ if i == j => 1.0,
+                (Some(c), Some(a), Some(b)) => c[(a, b)],
+                _ => 0.0,
+            };
+            correlation * deviations[i] * deviations[j]
+        })
+    }
+}
+
+/// Trials that have a value of measure `k`, with their position and what scales their errors to the mean duration.
+fn cells(problem: &Problem, k: usize, duration: Option<f64>) -> impl Iterator<Item = (usize, &Trial, f64)> {
+    problem.trials.trials.iter().enumerate().filter(move |(_, t)| t.measured.get(k).copied().flatten().is_some()).map(move |(i, t)| {
+        let scale = t.duration.zip(duration).map_or(1.0, |(own, mean)| (own / mean).sqrt());
+        (i, t, scale)
+    })
+}
+
+/// Mean duration of the trials of `problem`, where every trial has one: the duration of a trial of length 1.
+pub fn mean_duration(problem: &Problem) -> Option<f64> {
+    let durations: Option<Vec<f64>> = problem.trials.trials.iter().map(|t| t.duration).collect();
+    let durations = durations.filter(|d| !d.is_empty())?;
+    Some(durations.iter().sum::<f64>() / f64::from(u32::try_from(durations.len()).unwrap_or(u32::MAX)))
+}
+
+/// Mean correlations of the errors within trials; `None` without covariances.
+fn correlation<'a>(problem: &Problem, measures: impl Iterator<Item = &'a Measure>, duration: Option<f64>) -> Option<DMatrix<f64>> {
+    if !problem.trials.have_covariances() {
+        return None;
+    }
+    let positions: Vec<usize> = measures.filter_map(|m| problem.trials.measures.iter().position(|known| known == m)).collect();
+    let n = positions.len();
+    let (mut sums, mut counts) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
+    for (a, &i) in positions.iter().enumerate() {
+        for (b, &j) in positions.iter().enumerate() {
+            for (_, trial, _) in cells(problem, i, duration).filter(|(_, t, _)| t.measured.get(j).copied().flatten().is_some()) {
+                if let Ok(r) = trial.error_covariance(&[i, j]) {
+                    sums[(a, b)] += if a == b { 1.0 } else { r[(0, 1)] / (r[(0, 0)] * r[(1, 1)]).sqrt() };
+                    counts[(a, b)] += 1.0;
+                }
+            }
+        }
+    }
+    Some(DMatrix::from_fn(n, n, |a, b| if a == b { 1.0 } else { sums[(a, b)] / counts[(a, b)].max(1.0) }))
+}
+
+fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0.0), |(s, n), v| (s + v * v, n + 1.0));
+    if n > 0.0 { (sum / n).sqrt() } else { 0.0 }
+}

@@ -1,0 +1,254 @@
+//! What is known before a design: the information there is, and sensitivities wherever they are asked for.
+
+use indexmap::IndexMap;
+use nalgebra::DMatrix;
+
+use super::{DesignError, candidate::Candidate, errors::MeasurementErrors};
+use crate::{
+    fit::{
+        engine::least_squares::{ResidualModel, Wanted},
+        inference::{
+            Identification,
+            distribution::{normal_two_sided, t_two_sided},
+            identify as analyse,
+        },
+        parameter_uses::parameter_uses,
+        problem::{ErrorScale, Problem},
+        report::Fit,
+        search::{
+            run::FitOptions,
+            solver::{ProblemResiduals, SolveFn, TrialSolveError, solve_point},
+            weights::Weights,
+            whitening::Whitening,
+        },
+    },
+    model::{Bindings, Measure},
+    solve::Sensitivities,
+};
+
+/// The parameters that are to be learnt more about, and what is known of them.
+#[derive(Clone, Debug)]
+pub(super) struct Ground<'a> {
+    pub(super) problem: &'a Problem,
+    /// Values of all estimated parameters, at which sensitivities are taken.
+    pub(super) values: Vec<f64>,
+    /// Positions of those that are free.
+    pub(super) free: Vec<usize>,
+    /// Their names.
+    pub(super) names: Vec<String>,
+    /// Root of the information there is: `M₀ = rowsᵀ rows`, `(n_rows, n_free)`.
+    pub(super) rows: DMatrix<f64>,
+    pub(super) errors: MeasurementErrors,
+    /// Degrees of freedom of the intervals; `None` where the errors are known.
+    pub(super) dof: Option<usize>,
+    pub(super) confidence: f64,
+    pub(super) options: FitOptions,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> Ground<'a> {
+    /// The end of a fit; where no error could be estimated, as if its measures had a relative error `asked`.
+    pub(super) fn of_fit(fit: &'a Fit, asked: Option<f64>, options: &FitOptions, solver: &SolveFn<'_>) -> Result<Self, DesignError> {
+        if !fit.converged {
+            return Err(DesignError::NotConverged);
+        }
+        let id = &fit.identifiability;
+        let problem = &fit.problem;
+        if id.free.is_empty() {
+            return Err(DesignError::NothingFree);
+        }
+        let values: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
+        let free: Vec<usize> = (0..values.len()).filter(|&j| id.free.contains(&problem.estimate[j].name)).collect();
+        let mut errors = MeasurementErrors::of_fit(fit, asked);
+        let mut notes = bound_notes(problem, &free);
+        let (rows, dof) = match &id.covariance {
+            Some(covariance) => {
+                let dof = (fit.error_scale == ErrorScale::Estimated).then_some(fit.degrees_of_freedom);
+                (root_of_information(covariance, &id.scale, id.rank), dof)
+            }
+            None => {
+                let planned = Self::assumed(problem, values.clone(), errors.otherwise, options, solver)?;
+                notes.push(format!(
+                    "the fit has no error to go by: each measure is taken to have a relative error of {}",
+                    crate::fit::digits::four_digits(errors.otherwise)
+                ));
+                errors = planned.errors;
+                (planned.rows.select_columns(&free), None)
+            }
+        };
+        let names = id.free.clone();
+        Ok(Self { problem, values, free, names, rows, errors, dof, confidence: fit.confidence, options: options.clone(), notes })
+    }
+
+    /// The trials of `problem`, measured or not, at the parameters `values`, with a relative error of `share` wherever the trials
+    /// give none.
+    pub(super) fn assumed(
+        problem: &'a Problem,
+        values: Vec<f64>,
+        share: f64,
+        options: &FitOptions,
+        solver: &SolveFn<'_>,
+    ) -> Result<Self, DesignError> {
+        let solved = crate::fit::search::solver::solve_trials(problem, &values, &[], &options.solve, solver)?;
+        let measures = &problem.trials.measures;
+        let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
+        let sizes: IndexMap<Measure, f64> = measures.iter().enumerate().map(|(k, m)| (m.clone(), size(k))).collect();
+        let errors = MeasurementErrors::relative(&sizes, share);
+        let mut filled = problem.clone();
+        filled.method.error_scale = ErrorScale::Known;
+        filled.weighting = crate::fit::problem::Weighting::Auto;
+        for (trial, row) in filled.trials.trials.iter_mut().zip(&solved.values) {
+            let empty = trial.measured.iter().all(Option::is_none);
+            for ((cell, value), measure) in trial.measured.iter_mut().zip(row).zip(measures) {
+                let std_error = cell.and_then(|c| c.std_error).unwrap_or_else(|| errors.deviation(measure, *value));
+                if (empty || cell.is_some()) && std_error > 0.0 {
+                    *cell = Some(crate::fit::problem::trials::Measured { value: *value, std_error: Some(std_error), weight: None });
+                } else {
+                    *cell = None;
+                }
+            }
+            if trial.measured.iter().any(Option::is_none) {
+                let present: Vec<bool> = trial.measured.iter().map(Option::is_some).collect();
+                trial.covariances.retain(|c| present[c.first] && present[c.second]);
+            }
+        }
+        let weights = Weights::of(&filled)?;
+        let mut residuals = ProblemResiduals::new(&filled, &weights, options, solver);
+        let evaluation = residuals.evaluate(&values, Wanted::Jacobian);
+        let rows = match evaluation.map(|e| e.jacobian) {
+            Ok(Some(jacobian)) => jacobian,
+            _ => return Err(residuals.last_error.map_or(DesignError::NothingFree, DesignError::Solution)),
+        };
+        let free: Vec<usize> = (0..values.len()).collect();
+        let names = problem.estimated_names();
+        let confidence = problem.confidence;
+        Ok(Self { problem, values, free, names, rows, errors, dof: None, confidence, options: options.clone(), notes: Vec::new() })
+    }
+
+    /// Half the width of an interval in standard errors, after `n_more` more measured values.
+    pub(super) fn quantile(&self, n_more: usize) -> Option<f64> {
+        match self.dof {
+            Some(dof) => t_two_sided(self.confidence, dof + n_more),
+            None => normal_two_sided(self.confidence),
+        }
+    }
+
+    /// Values of the free parameters.
+    pub(super) fn free_values(&self) -> Vec<f64> {
+        self.free.iter().map(|&j| self.values[j]).collect()
+    }
+
+    /// Sensitivities of `measures` by the free parameters at an operating point.
+    pub(super) fn at(&self, controlled: &Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> Result<Sensitivities, DesignError> {
+        let values = self.bindings(controlled)?;
+        Ok(solve_point(&self.problem.model, &values, &self.names, measures, &self.options.solve, solver, &label(controlled))?)
+    }
+
+    /// All parameters at an operating point: assumptions, what all trials share, the estimates, and what the point sets.
+    fn bindings(&self, controlled: &Bindings) -> Result<Bindings, DesignError> {
+        let trials = &self.problem.trials;
+        let mut values = self.problem.assumed.clone();
+        for name in trials.controlled_names().into_iter().filter(|n| controlled.get(n).is_none()) {
+            match trials.controlled_range(name) {
+                Some((low, high)) if low == high => values.set(name, low),
+                _ => return Err(DesignError::Missing { point: label(controlled), name: name.to_owned() }),
+            }
+        }
+        self.problem.estimate.iter().zip(&self.values).for_each(|(e, v)| values.set(e.name.clone(), *v));
+        controlled.iter().for_each(|(n, v)| values.set(n, v));
+        Ok(values)
+    }
+
+    /// Refuses names that the model does not use, and those that are estimated.
+    pub(super) fn check_names(&self, controlled: &Bindings) -> Result<(), DesignError> {
+        let uses = parameter_uses(&self.problem.model);
+        for (name, _) in controlled.iter() {
+            if self.problem.estimate.iter().any(|e| e.name == name) {
+                return Err(DesignError::Estimated { name: name.to_owned() });
+            }
+            if !uses.contains_key(name) && !self.problem.model.parameters.iter().any(|p| p.name == name) {
+                return Err(DesignError::UnknownName { name: name.to_owned(), available: uses.into_keys().collect() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that a trial adds to the root of the information, `(n_rows, n_free)`; measures without an error are left out.
+    pub(super) fn trial_rows(
+        &self,
+        candidate: &Candidate,
+        measures: &[Measure],
+        solver: &SolveFn<'_>,
+    ) -> Result<DMatrix<f64>, DesignError> {
+        let solved = self.at(&candidate.controlled, measures, solver)?;
+        let all = self.errors.covariance(measures, &solved.values);
+        let kept: Vec<usize> = (0..measures.len()).filter(|&i| all[(i, i)] > 0.0).collect();
+        let covariance = all.select_rows(&kept).select_columns(&kept);
+        let whitening = Whitening::of(&covariance);
+        let length = candidate.length.unwrap_or(1.0);
+        Ok(whitening.matrix * solved.jacobian.select_rows(&kept) * length.sqrt())
+    }
+
+    /// What the information there is, with `more` rows, says of the parameters.
+    pub(super) fn with(&self, more: &[&DMatrix<f64>]) -> Identification {
+        analyse(&stacked(&self.rows, more), self.options.rank_tolerance)
+    }
+
+    /// Half-widths of the free parameters; absent where one cannot be told from others.
+    pub(super) fn half_widths(&self, found: &Identification, n_more: usize) -> IndexMap<String, Option<f64>> {
+        let quantile = self.quantile(n_more);
+        let width = |k: usize| Some(quantile? * found.unscaled_covariance[(k, k)].sqrt()).filter(|_| found.is_estimable(k));
+        self.names.iter().enumerate().map(|(k, n)| (n.clone(), width(k))).collect()
+    }
+
+    /// Half-width of the linear combination `gradient`; absent where the information does not see it.
+    pub(super) fn half_width_of(&self, found: &Identification, gradient: &[f64], n_more: usize) -> Option<f64> {
+        if !found.sees(gradient) {
+            return None;
+        }
+        let g = nalgebra::DVector::from_row_slice(gradient);
+        Some(self.quantile(n_more)? * (g.transpose() * &found.unscaled_covariance * g)[(0, 0)].max(0.0).sqrt())
+    }
+}
+
+/// `rows` with all of `more` below.
+pub(super) fn stacked(rows: &DMatrix<f64>, more: &[&DMatrix<f64>]) -> DMatrix<f64> {
+    let n = rows.nrows() + more.iter().map(|m| m.nrows()).sum::<usize>();
+    let mut all = rows.clone().resize_vertically(n, 0.0);
+    let mut at = rows.nrows();
+    for m in more {
+        all.rows_mut(at, m.nrows()).copy_from(m);
+        at += m.nrows();
+    }
+    all
+}
+
+/// `users=10 think=5`.
+pub(super) fn label(controlled: &Bindings) -> String {
+    controlled.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Rows whose products are the inverse of `covariance` on the `rank` directions that are seen, in the scale of the parameters.
+fn root_of_information(covariance: &[Vec<f64>], scale: &[f64], rank: usize) -> DMatrix<f64> {
+    let n = scale.len();
+    let scaled = DMatrix::from_fn(n, n, |i, j| scale[i] * covariance[i][j] * scale[j]);
+    let eigen = scaled.symmetric_eigen();
+    let mut order: Vec<usize> = (0..n).filter(|&i| eigen.eigenvalues[i] > 0.0).collect();
+    order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
+    order.truncate(rank);
+    DMatrix::from_fn(order.len(), n, |i, j| eigen.eigenvectors[(j, order[i])] * scale[j] / eigen.eigenvalues[order[i]].sqrt())
+}
+
+fn bound_notes(problem: &Problem, free: &[usize]) -> Vec<String> {
+    let held = (0..problem.estimate.len()).filter(|j| !free.contains(j));
+    held.map(|j| format!("{} is at its bound and taken as known", problem.estimate[j].name)).collect()
+}
+
+/// The reason of a failure in words, sources included.
+pub(super) fn reason(error: &DesignError) -> String {
+    match error {
+        DesignError::Solution(TrialSolveError::Refused { source, .. }) => source.to_string(),
+        DesignError::Solution(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

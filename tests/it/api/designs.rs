@@ -1,0 +1,57 @@
+//! `/v1/fits/{fit_id}/designs`.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use super::{NO_ID, TestApp, id};
+
+#[tokio::test]
+async fn trials_are_chosen() {
+    let app = TestApp::new().await;
+    let path = format!("/v1/fits/{}/designs", id(&app.finished_fit().await));
+    let found = app.post_json(&path, json!({ "candidates": ["users=1..20"], "choose": 2 })).await.expect(StatusCode::OK);
+    let times: u64 = found["chosen"].as_array().unwrap().iter().map(|c| c["times"].as_u64().unwrap()).sum();
+    assert_eq!((times, found["candidates"].as_array().map(Vec::len)), (2, Some(20)), "{found}");
+    assert!(found["parameters"]["demand"]["half_width_after"].as_f64() < found["parameters"]["demand"]["half_width_now"].as_f64());
+    // For a prediction, within a budget.
+    let points = json!([{ "controlled": { "users": 3 }, "cost": 1 }, { "controlled": { "users": 30 }, "cost": 4, "length": 2 }]);
+    let asked = json!({ "points": points, "budget": 5, "for": { "measure": "response_time(User)", "at": { "users": 40 } } });
+    let found = app.post_json(&path, asked).await.expect(StatusCode::OK);
+    assert!(found["target"]["half_width_after"].as_f64() < found["target"]["half_width_now"].as_f64(), "{found}");
+    assert!(found["total_cost"].as_f64() <= Some(5.0));
+    // Without candidates, points around the trials.
+    let found = app.post_json(&path, json!({})).await.expect(StatusCode::OK);
+    assert!(!found["chosen"].as_array().unwrap().is_empty() && !found["additional_measures"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn bad_designs_are_refused() {
+    let app = TestApp::new().await;
+    let path = format!("/v1/fits/{}/designs", id(&app.finished_fit().await));
+    for asked in [
+        json!({ "candidates": ["users=x"] }),
+        json!({ "candidates": ["speed=1"] }),
+        json!({ "candidates": ["users=1..5000"] }),
+        json!({ "criterion": "c" }),
+        json!({ "choose": 0 }),
+        json!({ "budget": -1 }),
+        json!({ "measures": ["throughput(Nobody)"] }),
+    ] {
+        app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_design");
+    }
+    for asked in [json!({ "criterion": "e" }), json!({ "measures": ["speed"] }), json!({ "what": 1 })] {
+        app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+    }
+    app.post_json(&format!("/v1/fits/{NO_ID}/designs"), json!({})).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+#[tokio::test]
+async fn the_solver_error_is_simulated_when_asked() {
+    let app = TestApp::new().await;
+    let path = format!("/v1/fits/{}/predictions", id(&app.finished_fit().await));
+    let found = app.get(&format!("{path}?at=users=3&measure=throughput(User)&solver_error=0.05")).await.expect(StatusCode::OK);
+    assert!(found["rows"][0]["measures"]["throughput(User)"]["mean_simulated"].is_number(), "{found}");
+    let many = app.get(&format!("{path}?at=users=1..40&solver_error=0.05")).await;
+    many.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_prediction");
+    app.get(&format!("{path}?at=users=3&solver_error=0")).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
+}

@@ -1,0 +1,118 @@
+//! Fits corrected for the solver's error.
+
+use std::ops::ControlFlow;
+
+use layerfit::{
+    fit::{
+        Fit, FitError, FitOptions, Problem,
+        correction::{CorrectionOptions, CorrectionOutcome, SimulationOptions},
+        design::{Candidate, DesignOptions, design},
+        fit,
+        problem::ErrorScale,
+    },
+    model::Measure,
+    predict::{Scenarios, predict},
+};
+
+use super::{
+    pool::{self, TRUE, truth},
+    three_queue::{fitted, problem, trials},
+};
+
+fn corrected(precision: f64) -> CorrectionOptions {
+    let simulation = SimulationOptions { precision, seed: 5, ..SimulationOptions::default() };
+    CorrectionOptions { simulation, ..CorrectionOptions::default() }
+}
+
+fn asked(problem: &Problem, correction: CorrectionOptions) -> Problem {
+    let mut asked = problem.clone();
+    asked.method.correct_solver = Some(correction);
+    asked
+}
+
+fn covered(fit: &Fit) -> usize {
+    let holds = |(name, truth): &(&str, f64)| {
+        let p = &fit.parameters[*name];
+        p.lower.unwrap() < *truth && *truth < p.upper.unwrap()
+    };
+    TRUE.iter().filter(|t| holds(t)).count()
+}
+
+/// Where the layered solver is off, the plain fit is tight and wrong, the corrected one right; so are their predictions.
+#[test]
+fn a_corrected_fit_covers_what_a_plain_one_misses() {
+    let mut data = pool::problem(&[1, 2, 4, 6], 0.01, 70);
+    data.method.error_scale = ErrorScale::Known;
+    let plain = fitted(&data).unwrap();
+    assert!(covered(&plain) < 2, "{:?}", plain.parameters);
+    let fit = fitted(&asked(&data, corrected(0.004))).unwrap();
+    let report = fit.correction.as_ref().unwrap();
+    assert_eq!(report.outcome, CorrectionOutcome::Settled, "{report:?}");
+    assert!((1..=6).contains(&report.rounds.len()) && report.rounds.last().unwrap().largest_move <= 0.1);
+    assert_eq!(covered(&fit), 2, "{:?}", fit.parameters);
+    for (name, p) in &report.plain {
+        assert_eq!(p.estimate, plain.parameters[name].estimate);
+    }
+    assert_eq!(report.correction.points.len(), 4);
+    assert!(fit.sum_of_squares < plain.sum_of_squares, "{} {}", fit.sum_of_squares, plain.sum_of_squares);
+    assert_eq!(fit.problem.trials, data.trials, "what was measured stays as it is");
+    let text = fit.to_text();
+    assert!(text.contains("corrected for the solver's error: settled in") && text.contains("without the correction"), "{text}");
+    let measures: Vec<Measure> = vec!["throughput(c)".parse().unwrap()];
+    let at = Scenarios::parse(&["users=5".to_owned()]).unwrap();
+    let exact = truth(5.0, &measures)[0];
+    let error = |fit: &Fit| (predict(fit, &at, &measures, 0.95).unwrap().rows[0].measures[0].mean / exact - 1.0).abs();
+    assert!(error(&fit) < 0.01, "{}", error(&fit));
+    // What was not corrected is said.
+    let other = predict(&fit, &at, &["utilization(t)".parse().unwrap()], 0.95).unwrap();
+    assert!(other.notes.iter().any(|n| n.contains("utilization(t) is not among the measures")), "{:?}", other.notes);
+    // Stored and read again it predicts the same.
+    let stored = Fit::from_json(&serde_json::to_vec(&fit).unwrap()).unwrap();
+    assert_eq!(predict(&stored, &at, &measures, 0.95), predict(&fit, &at, &measures, 0.95));
+    // Designs stand on the corrected model.
+    let candidates = [2.0, 8.0].map(|n| Candidate::at([("users", n)].into_iter().collect()));
+    assert!(design(&fit, &candidates, &DesignOptions::default()).unwrap().width_ratio.unwrap() < 1.0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_correction() {
+    let data = asked(&pool::problem(&[2, 5], 0.01, 71), corrected(0.02));
+    assert_eq!(fitted(&data), fitted(&data));
+}
+
+#[test]
+fn rounds_that_run_out_are_said() {
+    let once = CorrectionOptions { max_rounds: 1, settled: 1e-9, ..corrected(0.02) };
+    let fit = fitted(&asked(&pool::problem(&[2, 5], 0.01, 72), once)).unwrap();
+    assert_eq!(fit.correction.as_ref().unwrap().outcome, CorrectionOutcome::NotSettled);
+    assert!(fit.notes.iter().any(|n| n.contains("did not settle in 1 rounds")), "{:?}", fit.notes);
+}
+
+/// An exact solver needs no correction: the estimates stay within the noise of the simulation.
+#[test]
+fn an_exact_solver_is_hardly_corrected() {
+    let mut data = problem(trials(10.0, 0.01, 73));
+    data.trials.trials.retain(|t| ["3", "7", "10"].contains(&t.id.as_str()));
+    let (plain, fit) = (fitted(&data).unwrap(), fitted(&asked(&data, corrected(0.01))).unwrap());
+    for (name, p) in &fit.parameters {
+        assert!((p.estimate / plain.parameters[name].estimate - 1.0).abs() < 0.02, "{name}: {p:?}");
+    }
+    let ratios = fit.correction.as_ref().unwrap().correction.points.iter().flat_map(|p| p.factors.values());
+    for factor in ratios {
+        assert!((factor.ratio.unwrap() - 1.0).abs() < 2.0 * factor.half_width.unwrap() / factor.analytic, "{factor:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_corrected_is_refused() {
+    let bad = asked(&pool::problem(&[2, 5], 0.01, 74), CorrectionOptions { max_rounds: 0, ..corrected(0.02) });
+    assert!(fitted(&bad).unwrap_err().to_string().contains("as it stands"));
+    let bad = asked(&pool::problem(&[2, 5], 0.01, 74), corrected(0.0));
+    assert!(matches!(fitted(&bad), Err(FitError::Problem(_))));
+    let mut stopped = 0;
+    let cancelled = fit(&asked(&pool::problem(&[2, 5], 0.01, 75), corrected(0.02)), &FitOptions::default(), &mut |p| {
+        stopped += usize::from(p.iteration > 0);
+        if stopped > 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!(cancelled, Err(FitError::Cancelled));
+}
