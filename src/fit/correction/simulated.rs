@@ -106,7 +106,8 @@ pub fn simulated(
         let largest = found.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
         let relative = |(v, w): (&f64, &Option<f64>)| w.map_or(f64::INFINITY, |w| w / v.abs());
         let counted = found.values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
-        let precision = counted.map(relative).fold(0.0, f64::max);
+        // Where nothing counts, nothing happened in the run.
+        let precision = counted.map(relative).reduce(f64::max).unwrap_or(f64::INFINITY);
         // What was measured leaves out the warm-up, a tenth or so.
         let length = how.run_time.or(found.solution.measured_time.map(|t| 1.1 * t / options.replications as f64)).unwrap_or(0.0);
         let done = run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || length <= 0.0;
