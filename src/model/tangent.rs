@@ -381,7 +381,7 @@ mod tests {
         z += x.recip() * y.powi(3);
         z -= (x - y).abs().ln();
         z *= x.sin_cos().0 + y.atan2(x) + 1.0;
-        z / (y + x.ln() * 0.2) + x.powd(y) + (y % x)
+        z / (y + x.ln() * 0.2) + x.powd(y)
     }
 
     #[test]
@@ -394,6 +394,13 @@ mod tests {
                 assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{ours} {theirs}");
             }
         }
+    }
+
+    #[test]
+    fn a_remainder_falls_by_the_whole_quotient() {
+        let rest = Tangent::<2>::variable(7.5, 0) % Tangent::variable(2.0, 1);
+        assert!(rest.value == 1.5 && rest.derivatives == [1.0, -3.0], "{rest}");
+        assert!((Tangent::<1>::variable(7.5, 0) % 2.0).derivatives == [1.0]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! are solved by Cholesky's method with a ridge that stands for the rounding of the differences. Over dual numbers, whose values
 //! have converged, only the derivatives are accelerated, each direction with a `γ` of its own: their iteration is linear.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use nalgebra::{DMatrix, DVector};
 
@@ -24,8 +24,6 @@ const LINEAR_DEPTH: usize = 12;
 const RIDGE: f64 = 1e-13;
 /// Growth of the residual over the best one at which the memory is dropped.
 const GROWTH_LIMIT: f64 = 4.0;
-/// Step after the memory was dropped.
-const CAUTIOUS_STEP: f64 = 0.7;
 /// Such steps after the memory was first dropped; they double each time, since where the map expands, as it does far from the
 /// solution, extrapolation leads back and only plain steps lead out.
 const FIRST_CAUTION: usize = 1;
@@ -39,6 +37,8 @@ pub(super) type Differences<S> = VecDeque<(Vec<S>, Vec<S>)>;
 pub(super) struct Anderson<S> {
     /// Leading unknowns over which the norm is.
     n_leading: usize,
+    /// Those among them that may come from nothing, and are weighed as the largest is.
+    small: Range<usize>,
     last: Option<(Vec<S>, Vec<S>)>,
     differences: Differences<S>,
     best: f64,
@@ -48,10 +48,10 @@ pub(super) struct Anderson<S> {
 }
 
 impl<S: Scalar> Anderson<S> {
-    /// An empty memory; the first `cautious` steps are short and plain.
-    pub fn new(n_leading: usize, cautious: usize) -> Self {
+    /// An empty memory; the first `cautious` steps, and those after it was dropped, are plain and of length `step`.
+    pub fn new(n_leading: usize, small: Range<usize>, cautious: usize, step: f64) -> Self {
         let differences = VecDeque::with_capacity(DEPTH + 1);
-        Self { n_leading, last: None, differences, best: f64::INFINITY, cautious, step: CAUTIOUS_STEP, n_forgotten: 0 }
+        Self { n_leading, small, last: None, differences, best: f64::INFINITY, cautious, step, n_forgotten: 0 }
     }
 
     /// Begins with the differences of another iteration that is much like this one.
@@ -67,7 +67,7 @@ impl<S: Scalar> Anderson<S> {
 
     /// No acceleration at all: plain steps of this length.
     pub fn plain(step: f64) -> Self {
-        Self { step, ..Self::new(0, usize::MAX) }
+        Self::new(0, 0..0, usize::MAX, step)
     }
 
     /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
@@ -130,7 +130,7 @@ impl<S: Scalar> Anderson<S> {
         if k == 0 || self.n_leading == 0 {
             return None;
         }
-        let weights = weights(&image[..self.n_leading], lane);
+        let weights = weights(&image[..self.n_leading], lane, &self.small);
         let weighed = |values: &[S]| -> DVector<f64> {
             DVector::from_iterator(self.n_leading, values.iter().zip(&weights).map(|(v, &w)| part(v, lane) * w))
         };
@@ -161,8 +161,9 @@ fn part<S: Scalar>(value: &S, lane: Option<usize>) -> f64 {
 }
 
 /// Values are weighed relatively; derivatives by the largest of their lane, since many of them are next to nothing.
-fn weights<S: Scalar>(image: &[S], lane: Option<usize>) -> Vec<f64> {
+fn weights<S: Scalar>(image: &[S], lane: Option<usize>, small: &Range<usize>) -> Vec<f64> {
     let largest = image.iter().map(|v| part(v, lane).abs()).fold(0.0, f64::max);
     let floor = if lane.is_none() { 1e-6 } else { 1.0 } * largest;
-    image.iter().map(|v| if largest > 0.0 { part(v, lane).abs().max(floor).recip() } else { 0.0 }).collect()
+    let floor = |i: usize| if small.contains(&i) { largest } else { floor };
+    image.iter().enumerate().map(|(i, v)| if largest > 0.0 { part(v, lane).abs().max(floor(i)).recip() } else { 0.0 }).collect()
 }

@@ -142,7 +142,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             Capacity::Kept => n_times,
             Capacity::KeptThroughout => x.len(),
         };
-        let mut acceleration = Anderson::new(n_leading, cautious);
+        let mut acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
         let differences = std::mem::take(&mut self.differences);
         if matches!(from, From::Settled(..)) {
             acceleration = acceleration.remembering(differences);
@@ -161,7 +161,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             self.record.residual = change;
             if !change.is_finite() {
                 x = self.start(&From::Nothing);
-                acceleration = Anderson::new(n_leading, CAUTIOUS_STEPS_AGAIN);
+                acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, cautious_step(capacity));
                 continue;
             }
             let enough = if sweep < PATIENCE { tolerance } else { tolerance.max(STAGNATION) };
@@ -221,7 +221,13 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
         let n_times = n_waits + self.net.stations.len();
         let (of_waits, of_ratios) = (steepest(&image[..n_waits]), steepest(&image[n_times..]));
-        let most = change(&x[..n_times], &image[..n_times], &of_waits, relative);
+        let mut most = change(&x[..n_waits], &image[..n_waits], &of_waits, relative);
+        for layout in &self.layouts {
+            // An excess is part of the waits at its station.
+            let scale = layout.arcs.iter().map(|&a| relative(image[a].value())).fold(f64::MIN_POSITIVE, f64::max);
+            let excess = layout.excess..layout.excess + 1;
+            most = most.max(change(&x[excess.clone()], &image[excess], &of_waits, |_| scale));
+        }
         most.max(change(&x[n_times..], &image[n_times..], &of_ratios, |_| 1.0))
     }
 
@@ -239,6 +245,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
                 x
             }
         }
+    }
+}
+
+/// Length of the plain steps at the start and after an extrapolation that failed: the harder the stage, the shorter.
+fn cautious_step(capacity: Capacity) -> f64 {
+    match capacity {
+        Capacity::Free => 0.7,
+        Capacity::Kept => 0.4,
+        Capacity::KeptThroughout => 0.2,
     }
 }
 
