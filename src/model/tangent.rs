@@ -103,6 +103,7 @@ impl<const N: usize> Sub for Tangent<N> {
 impl<const N: usize> Mul for Tangent<N> {
     type Output = Self;
     #[inline]
+    #[expect(clippy::suspicious_arithmetic_impl, reason = "the product rule")]
     fn mul(self, other: Self) -> Self {
         self.zip(other, self.value * other.value, |a, b| a * other.value + b * self.value)
     }
@@ -111,6 +112,7 @@ impl<const N: usize> Mul for Tangent<N> {
 impl<const N: usize> Div for Tangent<N> {
     type Output = Self;
     #[inline]
+    #[expect(clippy::suspicious_arithmetic_impl, reason = "the quotient rule")]
     fn div(self, other: Self) -> Self {
         let inverse = other.value.recip();
         let value = self.value * inverse;

@@ -87,11 +87,10 @@ impl<S: Scalar> Anderson<S> {
         }
         let mut next = image.to_vec();
         let n_lanes = image.first().map_or(0, |v| v.derivatives().len());
-        if n_lanes == 0 {
-            if let Some(gamma) = self.coefficients(&f, image, None) {
-                for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
-                    next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
-                }
+        let of_values = if n_lanes == 0 { self.coefficients(&f, image, None) } else { None };
+        if let Some(gamma) = of_values {
+            for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
+                next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
             }
         }
         for lane in 0..n_lanes {

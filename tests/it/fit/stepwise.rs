@@ -63,7 +63,7 @@ fn a_queue_that_was_left_out_is_found() {
         let (without, with) = c.sums_of_squares.unwrap();
         assert!(with <= without * (1.0 + 1e-8), "{c:?}");
     }
-    assert_eq!(found.report.added, [best.description.clone()]);
+    assert_eq!(found.report.added, std::slice::from_ref(&best.description));
     // The proposed model stands by itself, in a file too.
     let written = lqnx::parse(&lqnx::write(&proposed_model(&found.proposed))).unwrap();
     let at: Bindings = [("users", 4.0), ("think", 10.0)].into_iter().collect();

@@ -47,8 +47,14 @@ fn csv_survives_the_round_trip() {
     assert_eq!(Trials::from_json(trials.to_json().to_string().as_bytes()).unwrap(), trials);
 }
 
+fn assert_refused(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(csv(text).expect_err(text).to_string(), *expected, "{text:?}");
+    }
+}
+
 #[test]
-fn wrong_csv_is_refused_by_row_and_column() {
+fn a_wrong_header_is_refused_by_column() {
     let head = "$users,throughput(User),stderr(throughput(User))\n";
     let cases = [
         ("", "the file is empty: expected a header such as $users,throughput(User)"),
@@ -84,6 +90,17 @@ fn wrong_csv_is_refused_by_row_and_column() {
             "throughput(User),stderr(throughput(User)),weight(throughput(User))\n1,2,3\n",
             "throughput(User) has both a stderr and a weight: give one of the two",
         ),
+        (
+            "$users,service_time(e,2)\n1,2\n",
+            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+        ),
+    ];
+    assert_refused(&cases);
+}
+
+#[test]
+fn wrong_rows_are_refused_by_row_and_column() {
+    let cases = [
         ("$users,throughput(User)\n1\n", "row 1: 1 cells, the header has 2"),
         ("$users,throughput(User)\n1,2\n1,2,3\n", "row 2: 3 cells, the header has 2"),
         ("$users,throughput(User)\nx,2\n", "row 1, column $users: \"x\": expected a finite number"),
@@ -113,14 +130,8 @@ fn wrong_csv_is_refused_by_row_and_column() {
         ("$users,duration,throughput(User)\n1,0,2\n", "row 1, column duration: \"0\": expected a finite number above 0"),
         ("$users,throughput(User)\n1,2\n2,\n", "row 2 (trial \"2\"): nothing was measured"),
         ("trial,throughput(User)\na,2\na,3\n", "row 2: the trial id \"a\" is also that of row 1"),
-        (
-            "$users,service_time(e,2)\n1,2\n",
-            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
-        ),
     ];
-    for (text, expected) in cases {
-        assert_eq!(csv(text).expect_err(text).to_string(), expected, "{text:?}");
-    }
+    assert_refused(&cases);
     assert_eq!(Trials::from_csv(b"$u,throughput(U)\n1,\xff\n"), Err(TrialsError::NotUtf8 { byte: 19 }));
 }
 
