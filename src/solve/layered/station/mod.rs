@@ -50,9 +50,8 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Part of a step of Newton's method by which a sweep changes the excess wait: `N` sources that come back after `C = N/λ` bring
-/// a load that falls by `1/C` of itself for every unit they wait longer, if nothing else changes.
-const EXCESS_GAIN: f64 = 0.5;
+/// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
+const EXCESS_GAIN: f64 = 4.0;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
 /// With fewer sources than this many times the servers, `(û/m)^m` is the better chance of finding all servers busy.
@@ -252,12 +251,10 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         let unbounded = self.visits.iter().zip(&self.layout.pool_of).filter(|(_, pool)| pool.is_none());
         let unbounded = unbounded.fold(zero, |sum, (v, _)| sum + v.rate * (v.first + v.late));
-        let customers: f64 = self.sweep.populations.customers.iter().sum();
-        if load <= 0.0 || unbounded >= self.servers || customers <= 0.0 {
+        if load <= 0.0 || unbounded >= self.servers {
             return zero;
         }
-        let cycle = self.visits.iter().fold(zero, |sum, v| sum + v.rate).recip() * self.sources.min(customers);
-        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * cycle * EXCESS_GAIN;
+        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * self.mean_service * EXCESS_GAIN;
         if next > 0.0 { next } else { zero }
     }
 
