@@ -39,6 +39,15 @@ pub struct Occurrence {
     pub self_time_ticks: [Option<f64>; 2],
 }
 
+/// A place in an occurrence's forks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Branch {
+    /// The fork (with its join) within the occurrence, from 0 in order of time.
+    pub fork: u16,
+    /// The branch within the fork, from 0.
+    pub branch: u16,
+}
+
 /// One interaction between occurrences (indices into [`Interactions::occurrences`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interaction {
@@ -52,18 +61,85 @@ pub struct Interaction {
     pub via: Vec<usize>,
     /// The one that replied; of an asynchronous message its receiver.
     pub to: usize,
+    /// The parallel branch of the requester that it was made in; `None` outside forks.
+    pub branch: Option<Branch>,
     /// When each of `from`, `via` and `to` sent its message of this interaction (time of its reception); of an asynchronous
     /// message the one time of its reception.
     pub times: Vec<Time>,
 }
 
 /// A recording that interactions were found in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     /// Its name.
     pub name: String,
     /// What it is a recording of (number in [`Interactions::scenarios`]).
     pub scenario: u32,
+    /// How many recordings it stands for (> 0): 1, but 1 / probability where recordings were sampled.
+    pub weight: f64,
+    /// Whether this goes on with a recording whose beginning was handed over before (under the same name).
+    pub continued: bool,
+}
+
+impl Recording {
+    /// A recording that stands for itself alone.
+    pub fn new(name: impl Into<String>, scenario: u32) -> Self {
+        Self { name: name.into(), scenario, weight: 1.0, continued: false }
+    }
+}
+
+/// What a trace, or the user, says of a process beyond its interactions; `None` where nothing does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProcessHints {
+    /// Name of the processor it runs on.
+    pub processor: Option<String>,
+    /// Threads (a task's multiplicity), where they are not the units seen.
+    pub threads: Option<u64>,
+    /// Whether a request never waits for a thread: third parties, delays.
+    pub infinite: bool,
+    /// Host demand of its operations in seconds, for phases 1 and 2.
+    pub demands: IndexMap<String, [Option<f64>; 2]>,
+    /// Of a process that starts on its own: its workload.
+    pub workload: Option<Workload>,
+}
+
+/// What is known of a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProcessorHints {
+    /// Number of cores.
+    pub cores: Option<u64>,
+    /// Scheduling.
+    pub scheduling: Option<crate::model::ProcessorScheduling>,
+}
+
+/// Who makes the initial requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// A number of customers, each thinking between cycles.
+    Closed {
+        /// Customers, > 0.
+        customers: f64,
+        /// Mean think time in seconds, ≥ 0.
+        think_time: f64,
+    },
+    /// Cycles arrive from outside.
+    Open {
+        /// Cycles a second, > 0.
+        rate: f64,
+    },
+}
+
+/// What is known beside the interactions, by the names of processes and processors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hints {
+    /// Of processes (names in [`Units::processes`]).
+    pub processes: IndexMap<String, ProcessHints>,
+    /// Of processors.
+    pub processors: IndexMap<String, ProcessorHints>,
 }
 
 /// The interactions of any number of finished traces.
@@ -83,6 +159,8 @@ pub struct Interactions {
     pub interactions: Vec<Interaction>,
     /// What was odd.
     pub diagnostics: Diagnostics,
+    /// What is known beside the interactions.
+    pub hints: Hints,
 }
 
 impl Interactions {

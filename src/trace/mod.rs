@@ -4,6 +4,7 @@ pub mod diagnostics;
 pub mod input;
 pub mod names;
 pub mod same;
+pub mod span;
 mod time;
 pub mod units;
 

@@ -33,14 +33,22 @@ impl Plan {
         }
         all.units = units;
         all.scenarios.intern("s");
-        all.traces.push(Recording { name: "s".into(), scenario: 0 });
+        all.traces.push(Recording::new("s", 0));
         for (index, (unit, parent)) in self.0.iter().enumerate() {
             let originator = parent.is_none();
             let occurrence = Occurrence { unit: *unit, number: 0, trace: 0, operation: None, originator, self_time_ticks: [None; 2] };
             all.occurrences.push(occurrence);
             if let Some((from, is_async, phase)) = *parent {
                 let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
-                all.interactions.push(Interaction { kind, phase, from, via: Vec::new(), to: index, times: vec![Time::default()] });
+                all.interactions.push(Interaction {
+                    kind,
+                    phase,
+                    from,
+                    via: Vec::new(),
+                    to: index,
+                    branch: None,
+                    times: vec![Time::default()],
+                });
             }
         }
         all
@@ -125,7 +133,7 @@ fn unknown_first_phases_do_not_count_and_absent_second_phases_are_zero() {
 fn trace_weights_enter_means() {
     let mut all =
         Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
-    all.traces.push(Recording { name: "u".into(), scenario: 0 });
+    all.traces.push(Recording::new("u", 0));
     all.occurrences[3].trace = 1;
     all.occurrences[4].trace = 1;
     let tasks = Tasks::of_processes(&all.units, &IndexMap::new());

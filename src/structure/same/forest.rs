@@ -350,6 +350,7 @@ impl<'n> Forest<'n> {
             from: occurrences[0],
             via: occurrences[1..last].to_vec(),
             to: occurrences[last],
+            branch: None,
             times,
         });
         for pair in cycle.windows(2) {
@@ -444,7 +445,7 @@ impl<'n> Forest<'n> {
 }
 
 fn asynchronous(phase: u8, from: usize, to: usize, time: Time) -> Interaction {
-    Interaction { kind: InteractionKind::Async, phase, from, via: Vec::new(), to, times: vec![time] }
+    Interaction { kind: InteractionKind::Async, phase, from, via: Vec::new(), to, branch: None, times: vec![time] }
 }
 
 #[cfg(test)]

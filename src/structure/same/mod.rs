@@ -36,7 +36,7 @@ mod forest;
 use crate::{
     structure::{
         SecondPhase, Timing,
-        interactions::{Interactions, Recording},
+        interactions::{Hints, Interactions, Recording},
     },
     trace::{
         diagnostics::Diagnostics,
@@ -60,8 +60,8 @@ pub fn find_interactions(log: MessageLog, timing: Timing, second_phase: SecondPh
     }
     let (occurrences, interactions, found) = forest.finish();
     diagnostics.merge(found);
-    let traces = traces.into_iter().map(|trace| Recording { name: trace.name, scenario: trace.scenario }).collect();
-    Interactions { units, operations, scenarios, traces, occurrences, interactions, diagnostics }
+    let traces = traces.into_iter().map(|trace| Recording::new(trace.name, trace.scenario)).collect();
+    Interactions { units, operations, scenarios, traces, occurrences, interactions, diagnostics, hints: Hints::default() }
 }
 
 /// What [`Timing::Auto`] means for this trace: two points where every message has both times, in this order.

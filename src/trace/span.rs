@@ -1,0 +1,213 @@
+//! Spans: what every distributed-tracing format says of one timed operation, in one shape.
+//!
+//! Texts are interned ([`SpanTexts`]), times are nanoseconds since 1970 (importers convert), and of a span's attributes only
+//! those are kept that a layered model can use, under the names that [`Attribute`] lists: the semantic conventions' old and new
+//! keys map to one. A reader hands spans over one at a time, in the order of its input.
+
+use serde::{Deserialize, Serialize};
+
+use super::names::Names;
+
+/// Identity of a trace: 128 bits; shorter ids of older formats are padded with zeros on the left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(pub u128);
+
+/// Identity of a span within its trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanId(pub u64);
+
+impl std::fmt::Display for TraceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 >> 64 == 0 { write!(f, "{:016x}", self.0) } else { write!(f, "{:032x}", self.0) }
+    }
+}
+
+impl std::fmt::Display for SpanId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The role of a span in an interaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanKind {
+    /// The input does not say.
+    #[default]
+    Unspecified,
+    /// Work inside a service.
+    Internal,
+    /// A request being served.
+    Server,
+    /// A request being made.
+    Client,
+    /// A message being sent.
+    Producer,
+    /// A message being handled.
+    Consumer,
+}
+
+/// How a span ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanStatus {
+    /// Well, as far as is known.
+    #[default]
+    Ok,
+    /// With an error.
+    Error,
+    /// With an error that says that time ran out (a deadline, a gateway time-out).
+    Timeout,
+    /// It was cancelled by its client.
+    Cancelled,
+}
+
+/// What an attribute says, whatever its key was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attribute {
+    /// `peer.service`, `service.peer.name`: the name of the service called.
+    PeerService,
+    /// `server.address`, `net.peer.name`, `net.peer.ip`, `peer.hostname`, `peer.address`, `http.host`, Zipkin's `sa`/`remoteEndpoint`.
+    ServerAddress,
+    /// `server.port`, `net.peer.port`, `peer.port`.
+    ServerPort,
+    /// `db.system`, `db.system.name`, `db.type`, `sql` components.
+    DbSystem,
+    /// `db.namespace`, `db.name`, `db.instance`.
+    DbNamespace,
+    /// `db.operation`, `db.operation.name`.
+    DbOperation,
+    /// `db.collection.name`, `db.sql.table`, `db.mongodb.collection`.
+    DbCollection,
+    /// `db.statement`, `db.query.text`, `sql.query`: cut to [`LONGEST_TEXT_BYTES`].
+    DbStatement,
+    /// `messaging.system`.
+    MessagingSystem,
+    /// `messaging.destination.name`, `messaging.destination`, `kafka.topic`.
+    MessagingDestination,
+    /// `messaging.operation.type`, `messaging.operation`.
+    MessagingOperation,
+    /// `messaging.message.conversation_id`, `messaging.conversation_id`: pairs a reply with its request.
+    MessagingConversation,
+    /// `rpc.system`, `rpc.system.name`.
+    RpcSystem,
+    /// `rpc.service`.
+    RpcService,
+    /// `rpc.method`, `grpc.method`.
+    RpcMethod,
+    /// `http.request.method`, `http.method`.
+    HttpMethod,
+    /// `http.route`.
+    HttpRoute,
+    /// `url.path`, `http.target`, `url.full`, `http.url`, `http.path`.
+    Url,
+    /// `http.response.status_code`, `http.status_code`.
+    HttpStatus,
+    /// `faas.trigger`, `faas.invoked_name`.
+    FaasName,
+    /// `session.id`, `enduser.id`, `user.id`: what joins the requests of one user.
+    Session,
+    /// `thread.id`, `thread.name`.
+    Thread,
+}
+
+/// Longest text that is kept of one attribute or name, bytes (cut at a character).
+pub const LONGEST_TEXT_BYTES: usize = 512;
+
+/// What sent the spans: a process, with what it runs on. Numbers are of [`SpanTexts::texts`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// `service.name`, Jaeger's `serviceName`, Zipkin's `localEndpoint.serviceName`; `None` where the input does not say.
+    pub service: Option<u32>,
+    /// `service.namespace`.
+    pub namespace: Option<u32>,
+    /// `service.instance.id`, else the pod, container or process that tells instances of a service apart.
+    pub instance: Option<u32>,
+    /// `host.name`, `k8s.node.name`, `host.id`, Jaeger's `hostname`, the endpoint's address: what clocks belong to.
+    pub host: Option<u32>,
+    /// `k8s.pod.name`, `container.id`.
+    pub container: Option<u32>,
+    /// `telemetry.sdk.language` or `process.runtime.name`; for the report.
+    pub runtime: Option<u32>,
+}
+
+/// A reference to a span of this or another trace that is not its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The trace.
+    pub trace: TraceId,
+    /// The span.
+    pub span: SpanId,
+}
+
+/// One span.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Span {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Itself.
+    pub id: SpanId,
+    /// Its parent; `None` for a root.
+    pub parent: Option<SpanId>,
+    /// Whether client and server share the id (Zipkin's shared spans): this is the server's half.
+    pub shared: bool,
+    /// Number in [`SpanTexts::resources`].
+    pub resource: u32,
+    /// Number in [`SpanTexts::texts`].
+    pub name: u32,
+    /// Its role.
+    pub kind: SpanKind,
+    /// Start, nanoseconds since 1970.
+    pub start_ns: i64,
+    /// Duration in nanoseconds; negative where the input has it so; `None` of a span that did not finish.
+    pub duration_ns: Option<i64>,
+    /// How it ended.
+    pub status: SpanStatus,
+    /// What its attributes say; numbers are of [`SpanTexts::texts`]; the first value of each attribute.
+    pub attributes: Vec<(Attribute, u32)>,
+    /// Further spans it follows from.
+    pub links: Vec<Link>,
+    /// How many spans it stands for where the input says that it was sampled: 1 / probability, ≥ 1.
+    pub adjusted_count: Option<f64>,
+}
+
+impl Span {
+    /// The end, nanoseconds since 1970; the start of a span that did not finish or ends before it starts.
+    pub fn end_ns(&self) -> i64 {
+        self.start_ns.saturating_add(self.duration_ns.unwrap_or(0).max(0))
+    }
+
+    /// The number of the text of `attribute`.
+    pub fn attribute(&self, attribute: Attribute) -> Option<u32> {
+        self.attributes.iter().find(|(known, _)| *known == attribute).map(|(_, text)| *text)
+    }
+}
+
+/// Texts and resources of spans, each held once.
+#[derive(Clone, Debug, Default)]
+pub struct SpanTexts {
+    /// Names and attribute values.
+    pub texts: Names,
+    resources: indexmap::IndexSet<Resource>,
+}
+
+impl SpanTexts {
+    /// The number of `resource`, a new one if it was not seen before.
+    ///
+    /// # Panics
+    /// When there are more than `u32::MAX` resources.
+    pub fn resource_number(&mut self, resource: Resource) -> u32 {
+        u32::try_from(self.resources.insert_full(resource).0).expect("fewer than 2^32 resources")
+    }
+
+    /// The resource numbered `number`.
+    pub fn resource(&self, number: u32) -> Option<&Resource> {
+        self.resources.get_index(number as usize)
+    }
+
+    /// The number of `text`, cut to [`LONGEST_TEXT_BYTES`].
+    pub fn text(&mut self, text: &str) -> u32 {
+        self.texts.intern(&text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)])
+    }
+}
