@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    interactions::{Interaction, InteractionKind, Interactions},
-    merge::Accepts,
+    entries::{Accepts, ArcKind},
+    interactions::InteractionKind,
+    summary::{Kept, Summary},
 };
 use crate::{
     model::Model,
@@ -20,12 +21,26 @@ pub struct Extraction {
     pub interactions: InteractionCounts,
     /// The scenarios that were recorded.
     pub scenarios: Vec<ScenarioReport>,
-    /// Every interaction, in the order found.
+    /// The interactions in the order found; of very many only the first.
     pub records: Vec<Record>,
+    /// How many interactions are not among the records.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub records_left_out: u64,
     /// The model.
     pub model: Model,
     /// What was odd in the traces, and what a reader of the model should know.
     pub diagnostics: Vec<Diagnostic>,
+    /// How well the traces bear the model, where the technique tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<serde_json::Value>,
+    /// What the technique found that a layered queueing network cannot say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<serde_json::Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Numbers of interactions by kind.
@@ -71,6 +86,34 @@ pub struct EntryReport {
     pub first: String,
     /// Mean self time of each phase in seconds; `null` where the trace does not tell.
     pub self_times: Vec<Option<f64>>,
+    /// Its coefficient of variation, by phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub self_time_variations: Vec<Option<f64>>,
+    /// What it requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallReport>,
+    /// Recordings that show it, a few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+}
+
+/// Requests of an entry to another, over the invocations seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallReport {
+    /// The entry requested.
+    pub to: String,
+    /// How.
+    pub kind: ArcKind,
+    /// The requester's phase.
+    pub phase: u8,
+    /// Mean number for each invocation; of a forwarding its probability.
+    pub mean: f64,
+    /// Variance of the number over invocations.
+    pub variance: f64,
+    /// Invocations that made at least one.
+    pub occurrences: u64,
+    /// How many invocations made how many, by number; the greatest number stands for it and more.
+    pub distribution: Vec<(u64, u64)>,
 }
 
 /// A recorded scenario.
@@ -102,24 +145,24 @@ pub struct Record {
 }
 
 impl InteractionCounts {
-    pub(super) fn of(interactions: &Interactions) -> Self {
-        Self {
-            sync: interactions.count(InteractionKind::Sync),
-            asynchronous: interactions.count(InteractionKind::Async),
-            forward: interactions.count(InteractionKind::Forward),
-        }
+    pub(super) fn of(summary: &Summary) -> Self {
+        let [sync, asynchronous, forward] = summary.counts;
+        Self { sync, asynchronous, forward }
     }
 }
 
 impl Record {
-    pub(super) fn of(interaction: &Interaction, all: &Interactions) -> Self {
+    pub(super) fn of(kept: &Kept, summary: &Summary) -> Self {
+        let mut names: Vec<String> = kept.chain.iter().map(|label| summary.name(*label)).collect();
+        let to = names.pop().unwrap_or_default();
+        let mut names = names.into_iter();
         Self {
-            kind: interaction.kind,
-            from: all.occurrence_name(interaction.from),
-            to: all.occurrence_name(interaction.to),
-            via: interaction.via.iter().map(|o| all.occurrence_name(*o)).collect(),
-            phase: interaction.phase,
-            times: interaction.times.clone(),
+            kind: kept.kind,
+            from: names.next().unwrap_or_default(),
+            to,
+            via: names.collect(),
+            phase: kept.phase,
+            times: kept.times.clone(),
         }
     }
 }

@@ -163,6 +163,25 @@ pub struct Interactions {
     pub hints: Hints,
 }
 
+impl Hints {
+    /// Puts what `other` says over what is said here.
+    pub fn overlay(&mut self, other: &Self) {
+        for (name, hints) in &other.processes {
+            let here = self.processes.entry(name.clone()).or_default();
+            here.processor = hints.processor.clone().or(here.processor.take());
+            here.threads = hints.threads.or(here.threads);
+            here.infinite |= hints.infinite;
+            here.demands.extend(hints.demands.iter().map(|(operation, demands)| (operation.clone(), *demands)));
+            here.workload = hints.workload.or(here.workload);
+        }
+        for (name, hints) in &other.processors {
+            let here = self.processors.entry(name.clone()).or_default();
+            here.cores = hints.cores.or(here.cores);
+            here.scheduling = hints.scheduling.or(here.scheduling);
+        }
+    }
+}
+
 impl Interactions {
     /// Joins what was found in other traces to what was found in these: tasks, operations and scenarios are joined by name.
     pub fn merge(&mut self, other: Self) {
@@ -190,6 +209,7 @@ impl Interactions {
             ..i
         }));
         self.diagnostics.merge(other.diagnostics);
+        self.hints.overlay(&other.hints);
     }
 
     fn unit(&mut self, name: &str, process: &str) -> u32 {

@@ -11,7 +11,7 @@ use petgraph::{
     graph::{DiGraph, NodeIndex},
 };
 
-use super::merge::{Accepts, ArcKind, MergedEntry};
+use super::entries::{Accepts, ArcKind, MergedEntry};
 
 /// The depth of each entry within the circle of tasks that it is in; 0 for all outside circles. Shape `(n_entries,)`.
 ///

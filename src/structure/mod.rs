@@ -17,15 +17,16 @@
 
 mod assemble;
 mod customers;
+pub mod entries;
 mod extraction;
 pub mod interactions;
 mod layers;
-mod merge;
 mod options;
 pub mod same;
+pub mod summary;
 
-pub use extraction::{EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
-pub use merge::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, merge};
+pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
+pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
 pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, Technique, Timing, UnknownTechnique};
 
 use crate::{
@@ -37,7 +38,8 @@ use crate::{
     },
 };
 use assemble::{Parts, assemble};
-use interactions::{Interactions, Tasks};
+use interactions::Interactions;
+use summary::Summary;
 
 /// Why nothing was extracted.
 #[derive(Debug, thiserror::Error)]
@@ -79,13 +81,19 @@ pub fn extract(sources: &[Source<'_>], format: Format, options: &ExtractOptions)
     let interactions = match options.technique.unwrap_or(Technique::for_format(format)) {
         Technique::Same => find_by_same(sources, options)?,
     };
-    if interactions.interactions.is_empty() {
+    let mut summary = Summary::new(options.summary());
+    summary.absorb(&interactions);
+    to_extraction(sources, summary, options)
+}
+
+fn to_extraction(sources: &[Source<'_>], summary: Summary, options: &ExtractOptions) -> Result<Extraction, ExtractError> {
+    if summary.n_interactions() == 0 {
         let sources = sources.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
-        return Err(ExtractError::NoMessages { sources, diagnostics: interactions.diagnostics.into_vec() });
+        return Err(ExtractError::NoMessages { sources, diagnostics: summary.diagnostics.into_vec() });
     }
     let stem = sources[0].stem();
-    let name = if interactions.scenarios.len() > 1 { "combined" } else { stem };
-    Ok(to_model(name, interactions, options)?)
+    let name = if summary.scenarios.len() > 1 { "combined" } else { stem };
+    Ok(summary_to_model(name, summary, options)?)
 }
 
 fn find_by_same(sources: &[Source<'_>], options: &ExtractOptions) -> Result<Interactions, ReadError> {
@@ -98,34 +106,42 @@ fn find_by_same(sources: &[Source<'_>], options: &ExtractOptions) -> Result<Inte
 /// # Errors
 /// [`OptionError`] where the usage profile does not fit the scenarios.
 pub fn to_model(name: &str, interactions: Interactions, options: &ExtractOptions) -> Result<Extraction, OptionError> {
-    let tasks = Tasks::of_processes(&interactions.units, &options.task_names);
-    let shares = customers::scenario_shares(&interactions, options)?;
-    let weights = customers::trace_weights(&interactions, &shares, options);
-    let merged = merge(&interactions, &tasks, options.merge, &weights);
-    let customers = customers::customers(&interactions, &tasks, &merged, &shares, options);
-    let parts = Parts { interactions: &interactions, tasks: &tasks, merged: &merged, customers: &customers, options };
-    let assembled = assemble(name, parts);
-    let scenarios = interactions.scenarios.iter().zip(&shares).map(|(name, share)| ScenarioReport {
+    summary_to_model(name, Summary::of(&interactions, options.summary()), options)
+}
+
+/// The shared road from a summary on.
+///
+/// # Errors
+/// As of [`to_model`].
+pub fn summary_to_model(name: &str, summary: Summary, options: &ExtractOptions) -> Result<Extraction, OptionError> {
+    let shares = customers::scenario_shares(&summary, options)?;
+    let merged = summary.merged(&customers::factors(&shares, options));
+    let customers = customers::customers(&summary, &merged, &shares, options);
+    let assembled = assemble(name, Parts { summary: &summary, merged: &merged, customers: &customers, options });
+    let scenarios = summary.scenarios.iter().zip(&shares).map(|(name, share)| ScenarioReport {
         name: name.to_owned(),
         traces: share.n_traces,
         probability: share.probability,
     });
-    let mut diagnostics = interactions.diagnostics.clone();
+    let mut diagnostics = summary.diagnostics.clone();
     diagnostics.merge(assembled.diagnostics);
-    note_unmatched_names(&interactions, options, &mut diagnostics);
+    note_unmatched_names(&summary, options, &mut diagnostics);
     note_defects(&assembled.model, &mut diagnostics);
     Ok(Extraction {
         tasks: assembled.tasks,
-        interactions: InteractionCounts::of(&interactions),
+        interactions: InteractionCounts::of(&summary),
         scenarios: scenarios.collect(),
-        records: interactions.interactions.iter().map(|i| Record::of(i, &interactions)).collect(),
+        records: summary.kept.iter().map(|kept| Record::of(kept, &summary)).collect(),
+        records_left_out: summary.n_records_left_out(),
         model: assembled.model,
         diagnostics: diagnostics.into_vec(),
+        quality: None,
+        findings: None,
     })
 }
 
-fn note_unmatched_names(interactions: &Interactions, options: &ExtractOptions, diagnostics: &mut Diagnostics) {
-    for process in options.task_names.keys().filter(|process| interactions.units.processes.get(process).is_none()) {
+fn note_unmatched_names(summary: &Summary, options: &ExtractOptions, diagnostics: &mut Diagnostics) {
+    for process in options.task_names.keys().filter(|process| summary.units.processes.get(process).is_none()) {
         diagnostics.add("unknown_process", "processes that were to be renamed are not in the trace", || process.clone());
     }
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::summary::SummaryOptions;
 use crate::{
     model::Number,
     trace::{BadRows, Format, SourcesAre},
@@ -89,8 +90,10 @@ pub enum MergeKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Demands {
-    /// All are [`ExtractOptions::default_demand`].
+    /// `SelfTimes` where the format carries times of work in a known unit (spans, Kieker logs), else `Default`.
     #[default]
+    Auto,
+    /// All are [`ExtractOptions::default_demand`].
     Default,
     /// The mean self time in the trace, the default where the trace does not tell. Self time is elapsed, so that it also
     /// holds what the task waited for its processor: a starting value, from above.
@@ -125,6 +128,8 @@ pub struct ExtractOptions {
     pub usage_profile: IndexMap<String, f64>,
     /// Names of processes → names of their tasks, as from instances to their class.
     pub task_names: IndexMap<String, String>,
+    /// Most interactions that are reported one by one, the first ones.
+    pub records_kept: usize,
     /// Name of the reference task that makes the initial requests of several scenarios.
     pub client: String,
     /// Customers of each reference task; by default as many as were seen at once.
@@ -148,6 +153,7 @@ impl Default for ExtractOptions {
             demands: Demands::default(),
             usage_profile: IndexMap::new(),
             task_names: IndexMap::new(),
+            records_kept: 100_000,
             client: "Client".to_owned(),
             customers: None,
             think_time: Number::Value(0.0),
@@ -168,6 +174,11 @@ pub struct OptionError {
 }
 
 impl ExtractOptions {
+    /// What a summary is to keep.
+    pub(super) fn summary(&self) -> SummaryOptions {
+        SummaryOptions { merge: self.merge, task_names: self.task_names.clone(), records_kept: self.records_kept }
+    }
+
     /// Checks what can be checked without a trace.
     ///
     /// # Errors

@@ -2,7 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    structure::interactions::{Interaction, Occurrence, Recording},
+    structure::{
+        entries::{Accepts, Merged},
+        interactions::{Branch, Interaction, InteractionKind, Occurrence, Recording},
+    },
     trace::{Time, units::Units},
 };
 
@@ -55,8 +58,17 @@ impl Plan {
     }
 }
 
-fn merged(all: &Interactions, key: MergeKey) -> Merged {
-    merge(all, &Tasks::of_processes(&all.units, &IndexMap::new()), key, &vec![1.0; all.traces.len()])
+fn options(merge: MergeKey) -> SummaryOptions {
+    SummaryOptions { merge, ..SummaryOptions::default() }
+}
+
+/// The entries, and the entry of each occurrence.
+fn merged(all: &Interactions, key: MergeKey) -> (Merged, Vec<usize>) {
+    let mut summary = Summary::new(options(key));
+    let class_of = summary.absorb(all);
+    let merged = summary.merged(&vec![1.0; summary.scenarios.len()]);
+    let entry_of = class_of.iter().map(|class| merged.entry_of[*class]).collect();
+    (merged, entry_of)
 }
 
 /// Part D as the paper has it: any two identical entries are merged, until there are none.
@@ -82,7 +94,7 @@ proptest! {
     #[test]
     fn linear_pass_is_the_naive_fixpoint(plan in plans()) {
         let all = plan.interactions();
-        prop_assert_eq!(merged(&all, MergeKey::Behaviour).entry_of, in_order_of_first(naive_fixpoint(&all)));
+        prop_assert_eq!(merged(&all, MergeKey::Behaviour).1, in_order_of_first(naive_fixpoint(&all)));
     }
 
     /// Invocations are conserved: what the entries' means say, times their weights, is the number of requests there were.
@@ -90,7 +102,7 @@ proptest! {
     fn means_times_weights_are_the_requests(plan in plans()) {
         let all = plan.interactions();
         for key in [MergeKey::Behaviour, MergeKey::BehaviourOnly, MergeKey::Operation] {
-            let merged = merged(&all, key);
+            let (merged, _) = merged(&all, key);
             for (index, entry) in merged.entries.iter().enumerate().filter(|(_, e)| e.accepts != Accepts::Nothing) {
                 let received: f64 = merged.entries.iter().flat_map(|source| {
                     source.arcs.iter().filter(|arc| arc.target == index).map(|arc| arc.mean * source.n_occurrences as f64)
@@ -104,7 +116,7 @@ proptest! {
     #[test]
     fn by_operation_entries_are_few(plan in plans()) {
         let all = plan.interactions();
-        let merged = merged(&all, MergeKey::Operation);
+        let (merged, _) = merged(&all, MergeKey::Operation);
         let mut kinds: Vec<_> = merged.entries.iter().map(|e| (e.task, e.accepts)).collect();
         kinds.sort_unstable();
         let n = kinds.len();
@@ -118,7 +130,7 @@ fn entry_with_self_times(times: &[[Option<f64>; 2]]) -> [Option<f64>; 2] {
     for (occurrence, time) in all.occurrences.iter_mut().zip(times) {
         occurrence.self_time_ticks = *time;
     }
-    merged(&all, MergeKey::Behaviour).entries[0].self_time_ticks
+    merged(&all, MergeKey::Behaviour).0.entries[0].self_times.map(|time| time.map(|t| t.mean_ticks))
 }
 
 #[test]
@@ -128,16 +140,96 @@ fn unknown_first_phases_do_not_count_and_absent_second_phases_are_zero() {
     assert_eq!(entry_with_self_times(&[[None, None]]), [None, None]);
 }
 
-/// Traces weigh in the means of entries that are merged by operation.
+/// Recordings weigh in the means of entries that are merged by operation.
 #[test]
-fn trace_weights_enter_means() {
+fn weights_of_recordings_enter_means() {
     let mut all =
         Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
-    all.traces.push(Recording::new("u", 0));
+    all.traces.push(Recording { weight: 3.0, ..Recording::new("u", 0) });
     all.occurrences[3].trace = 1;
     all.occurrences[4].trace = 1;
-    let tasks = Tasks::of_processes(&all.units, &IndexMap::new());
-    let merged = merge(&all, &tasks, MergeKey::Operation, &[1.0, 3.0]);
-    let entry = &merged.entries[merged.entry_of[1]];
+    let (merged, entry_of) = merged(&all, MergeKey::Operation);
+    let entry = &merged.entries[entry_of[1]];
     assert_eq!((entry.n_occurrences, entry.arcs[0].mean), (2, 0.25));
+}
+
+/// So do the factors of scenarios.
+#[test]
+fn factors_of_scenarios_enter_means() {
+    let mut all =
+        Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((1, false, 1))), (0, None), (1, Some((3, false, 1)))]).interactions();
+    all.scenarios.intern("other");
+    all.traces.push(Recording::new("u", 1));
+    all.occurrences[3].trace = 1;
+    all.occurrences[4].trace = 1;
+    let mut summary = Summary::new(options(MergeKey::Operation));
+    let class_of = summary.absorb(&all);
+    let merged = summary.merged(&[1.0, 3.0]);
+    assert_eq!(merged.entries[merged.entry_of[class_of[1]]].arcs[0].mean, 0.25);
+}
+
+/// An occurrence with a fork of `n` branches, each to a task of its own.
+fn forked(targets: &[(u32, u16)]) -> Interactions {
+    let links = std::iter::once((0, None)).chain(targets.iter().map(|(task, _)| (*task, Some((0, false, 1)))));
+    let mut all = Plan(links.collect()).interactions();
+    for (interaction, (_, branch)) in all.interactions.iter_mut().zip(targets) {
+        interaction.branch = Some(Branch { fork: 0, branch: *branch });
+    }
+    all
+}
+
+/// Branches are told apart by what they request, whichever came first.
+#[test]
+fn forks_of_one_shape_are_one_fork() {
+    let mut all = forked(&[(1, 0), (2, 1)]);
+    all.merge(forked(&[(2, 0), (1, 1)]));
+    for key in [MergeKey::Behaviour, MergeKey::Operation] {
+        let (merged, entry_of) = merged(&all, key);
+        assert_eq!(entry_of[0], entry_of[3]);
+        let forks = &merged.entries[entry_of[0]].forks;
+        assert_eq!(forks.len(), 1, "{key:?}");
+        assert_eq!((forks[0].mean, forks[0].branches.len()), (1.0, 2));
+        assert!(forks[0].branches.iter().all(|branch| branch.len() == 1 && branch[0].mean == 1.0));
+    }
+    let one_after_another = Plan(vec![(0, None), (1, Some((0, false, 1))), (2, Some((0, false, 1)))]).interactions();
+    all.merge(one_after_another);
+    let by_behaviour = merged(&all, MergeKey::Behaviour).1;
+    assert_ne!(by_behaviour[0], by_behaviour[6]);
+    let (by_operation, entry_of) = merged(&all, MergeKey::Operation);
+    assert_eq!(entry_of[0], entry_of[6]);
+    let entry = &by_operation.entries[entry_of[0]];
+    assert!((entry.forks[0].mean - 2.0 / 3.0).abs() < 1e-12 && entry.arcs.iter().all(|arc| (arc.mean - 1.0).abs() < 1e-12));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Halves merged are the whole: entries, customers, counts, records.
+    #[test]
+    fn merged_summaries_equal_one_whole(first in plans(), second in plans()) {
+        for key in [MergeKey::Behaviour, MergeKey::BehaviourOnly, MergeKey::Operation] {
+            let (first, second) = (first.interactions(), second.interactions());
+            let mut whole = Summary::of(&first, options(key));
+            whole.absorb(&second);
+            let mut halves = Summary::of(&first, options(key));
+            halves.merge(Summary::of(&second, options(key)));
+            prop_assert_eq!(halves.merged(&[1.0]).entries, whole.merged(&[1.0]).entries);
+            prop_assert_eq!(halves.counts, whole.counts);
+            prop_assert_eq!(&halves.kept, &whole.kept);
+            prop_assert_eq!(&halves.n_traces, &whole.n_traces);
+            prop_assert_eq!(halves.most_starters(None), whole.most_starters(None));
+            prop_assert_eq!(halves.serving_units(), whole.serving_units());
+            let (a, b) = (halves.merged(&[1.0]), whole.merged(&[1.0]));
+            prop_assert_eq!(halves.starts(&[1.0], &a), whole.starts(&[1.0], &b));
+        }
+    }
+}
+
+/// Renumbers classes by their first occurrence.
+fn in_order_of_first(mut class_of: Vec<usize>) -> Vec<usize> {
+    let mut order: IndexMap<usize, ()> = IndexMap::new();
+    for class in &mut class_of {
+        *class = order.insert_full(*class, ()).0;
+    }
+    class_of
 }

@@ -1,0 +1,149 @@
+//! Sums over the occurrences of a class.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+
+use super::{
+    arcs::Arc,
+    forks::{self, ForkShape},
+};
+use crate::structure::entries::ArcKind;
+
+/// Numbers of calls of one invocation that are told apart; greater ones are counted together.
+pub(super) const MOST_COUNTS: usize = 64;
+
+/// Forks of different shape that are kept of one class; requests of further ones are counted as made one after another.
+const MOST_FORKS: usize = 16;
+
+/// Sums of a quantity and its square.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct TimeSums {
+    /// Occurrences of which it is known.
+    pub(super) n: u64,
+    /// What they stand for.
+    pub(super) weight: f64,
+    pub(super) sum: f64,
+    pub(super) sum_of_squares: f64,
+}
+
+impl TimeSums {
+    fn add(&mut self, value: f64, weight: f64) {
+        self.n += 1;
+        self.weight += weight;
+        self.sum += weight * value;
+        self.sum_of_squares += weight * value * value;
+    }
+
+    /// Adds `factor` times what `other` sums up.
+    pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
+        self.n += other.n;
+        self.weight += factor * other.weight;
+        self.sum += factor * other.sum;
+        self.sum_of_squares += factor * other.sum_of_squares;
+    }
+}
+
+/// Sums over requests of one kind to one class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RequestSums {
+    /// Weighted number of requests.
+    pub(super) sum: f64,
+    /// Invocations by how many requests they make; those that make none are not counted.
+    pub(super) counts: BTreeMap<u64, u64>,
+}
+
+/// Forks of one shape.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ForkSums {
+    /// Weighted number of them.
+    pub(super) weight: f64,
+    /// Weighted numbers of requests, by branch and request in the order of the shape.
+    pub(super) requests: Vec<Vec<f64>>,
+}
+
+/// Sums over occurrences of a class in recordings of one scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    pub(super) n: u64,
+    pub(super) weight: f64,
+    /// Self times of phases 1 and 2, in ticks.
+    pub(super) self_time: [TimeSums; 2],
+    /// By kind, phase and class. By behaviour, those of one occurrence.
+    pub(super) requests: IndexMap<(ArcKind, u8, usize), RequestSums>,
+    pub(super) forks: BTreeMap<ForkShape, ForkSums>,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, self_time_ticks: [Option<f64>; 2], weight: f64) {
+        self.n += 1;
+        self.weight += weight;
+        for (sums, ticks) in self.self_time.iter_mut().zip(self_time_ticks) {
+            if let Some(ticks) = ticks {
+                sums.add(ticks, weight);
+            }
+        }
+    }
+
+    pub(super) fn add_requests(&mut self, arcs: &[Arc], class_of: &[usize], weight: f64) {
+        let mut keys: Vec<(ArcKind, u8, usize)> = arcs.iter().map(|arc| (arc.kind, arc.phase, class_of[arc.target])).collect();
+        keys.sort_unstable();
+        for same in keys.chunk_by(|a, b| a == b) {
+            let sums = self.requests.entry(same[0]).or_default();
+            sums.sum += weight * same.len() as f64;
+            *sums.counts.entry(same.len().min(MOST_COUNTS) as u64).or_insert(0) += 1;
+        }
+        if arcs.iter().any(|arc| arc.branch.is_some()) {
+            for (shape, counts) in forks::forks(arcs, class_of) {
+                if self.forks.contains_key(&shape) || self.forks.len() < MOST_FORKS {
+                    let counts: Vec<Vec<f64>> = counts.iter().map(|b| b.iter().map(|n| weight * *n as f64).collect()).collect();
+                    self.forks.entry(shape).or_default().add(weight, &counts);
+                }
+            }
+        }
+    }
+
+    /// Adds what `later` sums up, whose classes have the numbers `class_of` here. By behaviour only occurrences are added:
+    /// the requests are alike.
+    pub(super) fn merge(&mut self, later: Self, class_of: &[usize], by_operation: bool) {
+        let is_first = self.n == 0;
+        self.n += later.n;
+        self.weight += later.weight;
+        for (here, there) in self.self_time.iter_mut().zip(&later.self_time) {
+            here.add_scaled(there, 1.0);
+        }
+        if !by_operation && !is_first {
+            return;
+        }
+        for ((kind, phase, class), sums) in later.requests {
+            let here = self.requests.entry((kind, phase, class_of[class])).or_default();
+            here.sum += sums.sum;
+            sums.counts.into_iter().for_each(|(n, times)| *here.counts.entry(n).or_insert(0) += times);
+        }
+        for (shape, sums) in later.forks {
+            let mut branches: Vec<Vec<((ArcKind, usize), f64)>> = Vec::with_capacity(shape.len());
+            for (branch, requests) in shape.into_iter().zip(sums.requests) {
+                let mut renamed: Vec<_> = branch.into_iter().map(|(kind, class)| (kind, class_of[class])).zip(requests).collect();
+                renamed.sort_by_key(|(request, _)| *request);
+                branches.push(renamed);
+            }
+            branches.sort_by(|a, b| a.iter().map(|(r, _)| r).cmp(b.iter().map(|(r, _)| r)));
+            let (shape, requests): (ForkShape, Vec<Vec<f64>>) = branches.into_iter().map(|branch| branch.into_iter().unzip()).unzip();
+            if self.forks.contains_key(&shape) || self.forks.len() < MOST_FORKS {
+                self.forks.entry(shape).or_default().add(sums.weight, &requests);
+            }
+        }
+    }
+}
+
+impl ForkSums {
+    pub(super) fn add(&mut self, weight: f64, requests: &[Vec<f64>]) {
+        self.weight += weight;
+        if self.requests.is_empty() {
+            self.requests = requests.iter().map(|branch| vec![0.0; branch.len()]).collect();
+        }
+        for (here, there) in self.requests.iter_mut().flatten().zip(requests.iter().flatten()) {
+            *here += there;
+        }
+    }
+}
