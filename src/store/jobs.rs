@@ -370,19 +370,21 @@ impl Store {
     }
 }
 
-async fn insert_structure(
+/// Adds what was extracted from a trace.
+pub(super) async fn insert_structure(
     transaction: &mut Transaction<'static, Sqlite>,
     system: SystemId,
     trace: TraceId,
     extraction: &Extraction,
-) -> Result<(), StoreError> {
+) -> Result<StructureId, StoreError> {
+    let id = StructureId::generate();
     sqlx::query("INSERT INTO structures (id, system_id, trace_id, extraction, created_at_ms) VALUES (?, ?, ?, ?, ?)")
-        .bind(StructureId::generate())
+        .bind(id)
         .bind(system)
         .bind(trace)
         .bind(serde_json::to_string(extraction)?)
         .bind(Timestamp::now())
         .execute(&mut **transaction)
         .await?;
-    Ok(())
+    Ok(id)
 }

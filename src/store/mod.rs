@@ -15,6 +15,7 @@ mod id;
 pub mod jobs;
 pub mod models;
 mod page;
+pub mod receptions;
 pub mod structures;
 pub mod systems;
 mod time;

@@ -16,6 +16,7 @@
 //! | `assemble` | entries and customers to a model |
 
 mod assemble;
+mod cores;
 mod customers;
 pub mod entries;
 mod extraction;

@@ -8,7 +8,7 @@ pub mod span;
 mod time;
 pub mod units;
 
-use std::str::FromStr;
+use std::{io::Read, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,27 @@ impl<'a> Source<'a> {
             Some((stem, _)) if !stem.is_empty() => stem,
             _ => plain,
         }
+    }
+}
+
+/// A named stream of input: read once, from its beginning.
+pub struct StreamSource<'a> {
+    /// Name for messages: a file name, or `request body`.
+    pub name: String,
+    /// The bytes, plain or compressed.
+    pub reader: Box<dyn Read + Send + 'a>,
+}
+
+impl<'a> Source<'a> {
+    /// The same as a stream.
+    pub fn stream(&self) -> StreamSource<'a> {
+        StreamSource { name: self.name.to_owned(), reader: Box::new(self.bytes) }
+    }
+}
+
+impl std::fmt::Debug for StreamSource<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamSource").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

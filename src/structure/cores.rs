@@ -1,0 +1,109 @@
+//! Many sources on all cores.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// What has been done, in the order of the items.
+struct Done<T, E> {
+    /// The first `n_merged` items.
+    merged: Option<T>,
+    n_merged: usize,
+    /// Later ones that wait for those before them.
+    waiting: BTreeMap<usize, T>,
+    /// The failure of the earliest item that failed.
+    failed: Option<(usize, E)>,
+}
+
+/// Runs `work` on every item on up to `n_threads` threads and merges the results in the order of the items, whichever was
+/// ready first: the result is the same for any number of threads. `None` without items.
+///
+/// # Errors
+/// That of the earliest item that failed; no further item is begun after a failure.
+pub(super) fn on_all_cores<I: Send, T: Send, E: Send>(
+    items: Vec<I>,
+    n_threads: usize,
+    work: impl Fn(usize, I) -> Result<T, E> + Sync,
+    merge: impl Fn(&mut T, T) + Sync,
+) -> Result<Option<T>, E> {
+    let n_threads = n_threads.clamp(1, items.len().max(1));
+    let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Done { merged: None, n_merged: 0, waiting: BTreeMap::new(), failed: None });
+    let run = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(slot) = items.get(index) else { return };
+            let Some(item) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+            let result = work(index, item);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            match result {
+                Ok(result) => done.add(index, result, &merge),
+                Err(error) => {
+                    next.store(items.len(), Ordering::Relaxed);
+                    if done.failed.as_ref().is_none_or(|(earliest, _)| index < *earliest) {
+                        done.failed = Some((index, error));
+                    }
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..n_threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match done.failed {
+        Some((_, error)) => Err(error),
+        None => Ok(done.merged),
+    }
+}
+
+impl<T, E> Done<T, E> {
+    fn add(&mut self, index: usize, result: T, merge: &impl Fn(&mut T, T)) {
+        self.waiting.insert(index, result);
+        while let Some(result) = self.waiting.remove(&self.n_merged) {
+            match &mut self.merged {
+                Some(merged) => merge(merged, result),
+                None => self.merged = Some(result),
+            }
+            self.n_merged += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_merged_in_order_for_any_number_of_threads() {
+        for n_threads in 1..5 {
+            let items: Vec<usize> = (0..50).collect();
+            let slow_first = |index: usize, item: usize| {
+                std::thread::sleep(std::time::Duration::from_micros(if index % 7 == 0 { 300 } else { 10 }));
+                Ok::<_, ()>(vec![item])
+            };
+            let merged = on_all_cores(items.clone(), n_threads, slow_first, |all, more| all.extend(more));
+            assert_eq!(merged, Ok(Some(items)));
+        }
+        assert_eq!(on_all_cores(Vec::<u8>::new(), 3, |_, _| Ok::<u8, ()>(0), |_, _| ()), Ok(None));
+    }
+
+    #[test]
+    fn a_failure_ends_the_work() {
+        let begun = AtomicUsize::new(0);
+        let work = |index: usize, (): ()| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if index == 3 { Err("third") } else { Ok(()) }
+        };
+        assert_eq!(on_all_cores(vec![(); 1000], 2, work, |(), ()| ()), Err("third"));
+        assert!(begun.load(Ordering::Relaxed) < 1000);
+    }
+}
