@@ -37,13 +37,21 @@ impl Bound {
 /// # Errors
 /// Too large, too slow, not the gzip it is said to be, another encoding, or empty.
 pub(super) async fn read(headers: &HeaderMap, body: Body, bound: Bound, limits: &Limits) -> Result<Bytes, Error> {
-    let is_gzip = is_gzip_encoded(headers)?;
-    let sent = read_sent(headers, body, bound.sent_bytes, limits).await?;
-    let bytes = if is_gzip { decompress(sent, bound.decompressed_bytes).await? } else { sent };
+    let bytes = read_or_empty(headers, body, bound, limits).await?;
     if bytes.is_empty() {
         return Err(Error::new(Code::EmptyBody, "the request has no body"));
     }
     Ok(bytes)
+}
+
+/// As [`read`], but nothing is a body too.
+///
+/// # Errors
+/// As of [`read`], but for the empty body.
+pub(super) async fn read_or_empty(headers: &HeaderMap, body: Body, bound: Bound, limits: &Limits) -> Result<Bytes, Error> {
+    let is_gzip = is_gzip_encoded(headers)?;
+    let sent = read_sent(headers, body, bound.sent_bytes, limits).await?;
+    if is_gzip && !sent.is_empty() { decompress(sent, bound.decompressed_bytes).await } else { Ok(sent) }
 }
 
 /// As [`read`], and a body that is a gzip file itself is decompressed too.

@@ -27,6 +27,7 @@ mod observe;
 mod predictions;
 mod probes;
 mod problems;
+mod reception;
 mod serve;
 mod state;
 mod structures;
@@ -77,6 +78,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(systems::get_system, systems::delete_system))
         .routes(routes!(traces::upload_trace, traces::list_traces))
         .routes(routes!(traces::get_trace))
+        .routes(routes!(reception::receive_spans))
         .routes(routes!(structures::list_structures))
         .routes(routes!(structures::get_structure))
         .routes(routes!(models::create_model, models::list_models))

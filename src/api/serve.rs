@@ -45,6 +45,7 @@ pub async fn serve_on(
         }
     };
     let folding = tokio::spawn(fold_metrics(state.clone()));
+    let receiving = tokio::spawn(state.receptions().clone().run(state.stopping()));
     let mut server = tokio::spawn(axum::serve(listener, app(state.clone())).with_graceful_shutdown(stop).into_future());
     let served = tokio::select! {
         ended = &mut server => Some(ended),
@@ -58,9 +59,11 @@ pub async fn serve_on(
         server.abort();
         warn!(grace_s = grace.as_secs_f64(), "requests were cut off");
     }
+    // What was received last is stored before the database is closed.
+    let is_received = time::timeout(grace, receiving).await.is_ok();
     let have_workers_ended = state.jobs().shutdown(grace).await;
     state.store().close().await;
-    Ok(if is_drained && have_workers_ended { Ended::Gracefully } else { Ended::OutOfTime })
+    Ok(if is_drained && is_received && have_workers_ended { Ended::Gracefully } else { Ended::OutOfTime })
 }
 
 /// Completes `grace` after the drain has begun; never, where it does not begin.

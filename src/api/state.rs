@@ -8,7 +8,10 @@ use tokio::{
 };
 
 use super::{Error, Limits, telemetry::Telemetry};
-use crate::{jobs::Jobs, store::Store};
+use crate::{
+    jobs::{Jobs, ReceptionOptions, Receptions},
+    store::Store,
+};
 
 /// The service's parts: cheap to clone.
 #[derive(Clone, Debug)]
@@ -20,6 +23,7 @@ pub struct AppState {
 struct Shared {
     store: Store,
     jobs: Jobs,
+    receptions: Receptions,
     limits: Limits,
     telemetry: Telemetry,
     computations: Arc<Semaphore>,
@@ -30,7 +34,8 @@ impl AppState {
     /// A service on a database and its queue.
     pub fn new(store: Store, jobs: Jobs, limits: Limits) -> Self {
         let computations = Arc::new(Semaphore::new(limits.n_computations));
-        let shared = Shared { store, jobs, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
+        let receptions = Receptions::new(store.clone(), ReceptionOptions::default());
+        let shared = Shared { store, jobs, receptions, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -42,6 +47,11 @@ impl AppState {
     /// The queue.
     pub fn jobs(&self) -> &Jobs {
         &self.shared.jobs
+    }
+
+    /// The streams of spans.
+    pub fn receptions(&self) -> &Receptions {
+        &self.shared.receptions
     }
 
     /// Bounds on requests.

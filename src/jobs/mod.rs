@@ -14,10 +14,12 @@
 //! | file | is |
 //! |---|---|
 //! | `control` | what a running job reads and reports |
+//! | `reception` | streams of spans: not jobs, but work in the background all the same |
 //! | `work` | the work itself, synchronous |
 //! | `worker` | the loop of one worker |
 
 mod control;
+mod reception;
 mod work;
 mod worker;
 
@@ -37,6 +39,7 @@ use tokio::{
 use tracing::{info, warn};
 
 pub use control::Control;
+pub use reception::{Options as ReceptionOptions, ReceptionError, Receptions, Refresh};
 
 use crate::store::{
     JobId, Store, StoreError,

@@ -31,13 +31,31 @@ use sha2::{Digest, Sha256};
 
 /// Hex SHA-256 of a client's input, by which equal inputs are recognised.
 pub fn content_hash(content: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(content) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
+    let mut hash = ContentHash::default();
+    hash.update(content);
+    hash.hex()
+}
+
+/// The hash of an input that comes in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct ContentHash(Sha256);
+
+impl ContentHash {
+    /// The next piece.
+    pub fn update(&mut self, content: &[u8]) {
+        self.0.update(content);
     }
-    text
+
+    /// Hex SHA-256 of all pieces.
+    pub fn hex(self) -> String {
+        use std::fmt::Write;
+        let mut text = String::with_capacity(64);
+        for byte in self.0.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
 }
 
 #[cfg(test)]

@@ -94,7 +94,3 @@ impl Store {
     }
 }
 
-/// Whether a trace's bytes were kept.
-pub fn is_kept(gzip: &[u8]) -> bool {
-    !gzip.is_empty()
-}

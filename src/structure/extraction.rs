@@ -145,6 +145,11 @@ pub struct Record {
 }
 
 impl InteractionCounts {
+    /// Of all kinds.
+    pub fn total(&self) -> u64 {
+        self.sync + self.asynchronous + self.forward
+    }
+
     pub(super) fn of(summary: &Summary) -> Self {
         let [sync, asynchronous, forward] = summary.counts;
         Self { sync, asynchronous, forward }

@@ -115,6 +115,12 @@ pub enum Attribute {
 /// Longest text that is kept of one attribute or name, bytes (cut at a character).
 pub const LONGEST_TEXT_BYTES: usize = 512;
 
+/// Most texts that are held.
+pub const MOST_TEXTS: usize = 1 << 18;
+
+/// What stands for texts beyond [`MOST_TEXTS`].
+pub const OTHER_TEXT: &str = "(other)";
+
 /// What sent the spans: a process, with what it runs on. Numbers are of [`SpanTexts::texts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
@@ -206,8 +212,31 @@ impl SpanTexts {
         self.resources.get_index(number as usize)
     }
 
-    /// The number of `text`, cut to [`LONGEST_TEXT_BYTES`].
+    /// The number of `text`, cut to [`LONGEST_TEXT_BYTES`]; beyond [`MOST_TEXTS`] new texts are all [`OTHER_TEXT`].
     pub fn text(&mut self, text: &str) -> u32 {
-        self.texts.intern(&text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)])
+        let text = &text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)];
+        match self.texts.get(text) {
+            Some(known) => known,
+            None if self.texts.len() >= MOST_TEXTS => self.texts.intern(OTHER_TEXT),
+            None => self.texts.intern(text),
+        }
+    }
+
+    /// A span whose texts and resource are held by `from`, held here.
+    pub fn adopt(&mut self, span: &Span, from: &Self) -> Span {
+        let mut text = |number: u32| self.text(from.texts.name(number));
+        let name = text(span.name);
+        let attributes = span.attributes.iter().map(|(attribute, number)| (*attribute, text(*number))).collect();
+        let resource = from.resource(span.resource).cloned().unwrap_or_default();
+        let mut of_resource = |number: Option<u32>| number.map(&mut text);
+        let resource = Resource {
+            service: of_resource(resource.service),
+            namespace: of_resource(resource.namespace),
+            instance: of_resource(resource.instance),
+            host: of_resource(resource.host),
+            container: of_resource(resource.container),
+            runtime: of_resource(resource.runtime),
+        };
+        Span { name, attributes, resource: self.resource_number(resource), ..span.clone() }
     }
 }

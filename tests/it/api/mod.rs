@@ -11,6 +11,7 @@ mod openapi;
 mod predictions;
 mod probes;
 mod protocol;
+mod reception;
 mod shutdown;
 mod structures;
 mod systems;

@@ -54,6 +54,7 @@ const CALLS: &[(&str, Method, &str, StatusCode)] = &[
     ("stream_job_events", Method::GET, "/v1/jobs/{job}/events", StatusCode::OK),
     ("list_traces", Method::GET, "/v1/systems/{system}/traces", StatusCode::OK),
     ("get_trace", Method::GET, "/v1/traces/{trace}", StatusCode::OK),
+    ("receive_spans", Method::POST, "/v1/traces", StatusCode::OK),
     ("list_structures", Method::GET, "/v1/systems/{system}/structures", StatusCode::OK),
     ("get_structure", Method::GET, "/v1/structures/{structure}", StatusCode::OK),
     ("create_model", Method::POST, "/v1/systems/{system}/models", StatusCode::CREATED),

@@ -1,7 +1,9 @@
 //! `layerfit extract`.
 
+mod report;
+mod sources;
+
 use std::{
-    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
@@ -11,23 +13,26 @@ use serde::de::DeserializeOwned;
 use super::{Failure, OutputFormat, input, write_stdout};
 use crate::{
     model::{Model, Number, format::Format as ModelFormat, json, lqnx},
-    structure::{Accepts, Demands, ExtractOptions, Extraction, MergeKey, Record, SecondPhase, TaskReport, Technique, Timing, extract},
-    trace::{BadRows, Format, Source, SourcesAre},
+    structure::{
+        Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Technique, Timing, compare_extractions, extract_streams,
+        execution_graph::parse_resources,
+        spans::{EntryRule, InternalSpans},
+    },
+    trace::{BadRows, Format, SourcesAre},
 };
-
-/// Records that the text report shows.
-const RECORDS_SHOWN: usize = 20;
+use report::report;
 
 /// Arguments of `layerfit extract`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Traces, plain or gzip.
+    /// Traces: files, plain or compressed; folders of files; - for standard input.
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Format of the traces: same.
-    #[arg(long)]
+    /// Format of the traces: same, angio, event-trace, call-path, kieker, otlp, jaeger, zipkin, or auto, which tells the formats of
+    /// spans apart.
+    #[arg(long, default_value = "auto")]
     from: Format,
-    /// How structure is found: same. By default what fits the format.
+    /// How structure is found: same, tlc, execution-graph, call-path, spans. By default what fits the format.
     #[arg(long)]
     technique: Option<Technique>,
     /// Where the model is written: .lqnx or .json.
@@ -48,14 +53,35 @@ pub(super) struct Args {
     /// Name of a task for a process, as from an instance to its class.
     #[arg(long, value_name = "PROCESS=TASK")]
     rename: Vec<String>,
-    /// Seconds of one tick of the log's clock.
+    /// Seconds of one tick of the log's clock, where the format does not say it.
     #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
     seconds_per_tick: f64,
+    /// Says what changed since an extraction that was printed with --format json.
+    #[arg(long, value_name = "OLD.json")]
+    compare: Option<PathBuf>,
+    /// Resources beside the traces, TOML: processors, threads, demands, workload.
+    #[arg(long, value_name = "FILE.toml")]
+    resources: Option<PathBuf>,
+    /// Spans that match are one entry, as in 'GET /item/*=item'.
+    #[arg(long, value_name = "PATTERN=NAME")]
+    entry_rule: Vec<EntryRule>,
+    /// What becomes of internal spans: fold (into their entry), keep (as entries of their own).
+    #[arg(long, value_parser = by_name::<InternalSpans>, default_value = "fold")]
+    internal: InternalSpans,
+    /// Share of traces that were recorded, where the spans do not say it.
+    #[arg(long, value_name = "SHARE")]
+    sampling_rate: Option<f64>,
+    /// Most interactions that are reported one by one.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    records: usize,
+    /// Files read at the same time; by default one on each core.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
     /// Demand of an entry where nothing else says it, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, allow_negative_numbers = true)]
     default_demand: f64,
-    /// Where demands come from: default, self-times.
-    #[arg(long, value_parser = by_name::<Demands>, default_value = "default")]
+    /// Where demands come from: auto, default, self-times.
+    #[arg(long, value_parser = by_name::<Demands>, default_value = "auto")]
     demands: Demands,
     /// Which times of a message count: auto, reception, two-point.
     #[arg(long, value_parser = by_name::<Timing>, default_value = "auto")]
@@ -90,23 +116,45 @@ fn number(text: &str) -> Result<Number, String> {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let options = options(&args)?;
     let writer = args.out.as_deref().map(model_writer).transpose()?;
-    let mut contents = Vec::with_capacity(args.traces.len());
-    for path in &args.traces {
-        contents.push((path.to_string_lossy().into_owned(), input::read_bytes(path)?));
-    }
-    let sources: Vec<Source<'_>> = contents.iter().map(|(name, bytes)| Source { name, bytes }).collect();
-    let extraction = extract(&sources, args.from, &options).map_err(|error| Failure::input(&error))?;
+    let old = args.compare.as_deref().map(read_extraction).transpose()?;
+    let (sources, bar) = sources::open(&sources::files(&args.traces)?)?;
+    let extraction = extract_streams(sources, args.from, &options);
+    bar.finish_and_clear();
+    let extraction = extraction.map_err(|error| Failure::input(&error))?;
+    let changes = old.map(|old| compare_extractions(&old, &extraction));
     if let (Some(path), Some(write)) = (&args.out, writer) {
         fs::write(path, write(&extraction.model)).map_err(|error| Failure::input_text(format!("{}: {error}", path.display())))?;
     }
-    match args.format {
-        OutputFormat::Text => write_stdout(&report(&extraction)),
+    print(args.format, &extraction, changes.as_ref())
+}
+
+fn print(format: OutputFormat, extraction: &Extraction, changes: Option<&Changes>) -> Result<(), Failure> {
+    match format {
+        OutputFormat::Text => {
+            write_stdout(&report(extraction));
+            if let Some(changes) = changes {
+                write_stdout(&format!("\n{}", changes.text()));
+            }
+        }
         OutputFormat::Json => {
-            let json = serde_json::to_string_pretty(&extraction).map_err(|error| Failure::internal(&error))?;
+            let mut json = serde_json::to_value(extraction).map_err(|error| Failure::internal(&error))?;
+            if let Some(changes) = changes {
+                json["changes"] = serde_json::to_value(changes).map_err(|error| Failure::internal(&error))?;
+            }
+            let json = serde_json::to_string_pretty(&json).map_err(|error| Failure::internal(&error))?;
             write_stdout(&format!("{json}\n"));
         }
     }
     Ok(())
+}
+
+/// An extraction as `--format json` printed it.
+fn read_extraction(path: &Path) -> Result<Extraction, Failure> {
+    let text = input::read_text(path)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let message = format!("{}: {error}: expected what `layerfit extract --format json` prints", path.display());
+        Failure::input_text(message)
+    })
 }
 
 fn options(args: &Args) -> Result<ExtractOptions, Failure> {
@@ -123,8 +171,19 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         client: args.client.clone(),
         customers: args.customers.clone(),
         think_time: args.think_time.clone(),
+        records_kept: args.records,
+        threads: args.threads.map_or(0, std::num::NonZeroUsize::get),
+        // The user's own files, read as streams: their size is no danger.
+        limit_bytes: u64::MAX,
         ..ExtractOptions::default()
     };
+    options.spans.entry_rules.clone_from(&args.entry_rule);
+    options.spans.internal = args.internal;
+    options.spans.sampling_rate = args.sampling_rate;
+    if let Some(path) = &args.resources {
+        let text = input::read_text(path)?;
+        options.resources = parse_resources(&path.to_string_lossy(), &text).map_err(|error| Failure::input(&error))?;
+    }
     for argument in &args.profile {
         let parsed = argument.rsplit_once('=').and_then(|(name, weight)| Some((name.trim(), weight.trim().parse().ok()?)));
         let Some((name, weight)) = parsed.filter(|(name, _)| !name.is_empty()) else {
@@ -151,75 +210,4 @@ fn model_writer(path: &Path) -> Result<fn(&Model) -> String, Failure> {
             "the text grammar is read, not written",
         )),
     }
-}
-
-fn report(extraction: &Extraction) -> String {
-    let mut text = String::new();
-    let counts = &extraction.interactions;
-    let _ = writeln!(text, "model {}", extraction.model.name);
-    let _ = writeln!(text, "interactions: {} synchronous, {} asynchronous, {} forwarded", counts.sync, counts.asynchronous, counts.forward);
-    if extraction.scenarios.len() > 1 {
-        let _ = writeln!(text, "\nscenarios");
-        for scenario in &extraction.scenarios {
-            let _ = writeln!(text, "  {:<24} {:>6} traces  probability {:.4}", scenario.name, scenario.traces, scenario.probability);
-        }
-    }
-    let _ = writeln!(text, "\ntasks");
-    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, &extraction.model));
-    let _ = writeln!(text, "\nrecords");
-    extraction.records.iter().take(RECORDS_SHOWN).for_each(|record| report_record(&mut text, record));
-    if let Some(more) = extraction.records.len().checked_sub(RECORDS_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "  … and {more} more; --format json has all");
-    }
-    if !extraction.diagnostics.is_empty() {
-        let _ = writeln!(text, "\ndiagnostics");
-    }
-    for diagnostic in &extraction.diagnostics {
-        let _ = writeln!(text, "  {} ({} times): {}", diagnostic.code, diagnostic.count, diagnostic.message);
-        for example in &diagnostic.examples {
-            let _ = writeln!(text, "      {example}");
-        }
-    }
-    text
-}
-
-fn report_task(text: &mut String, task: &TaskReport, model: &Model) {
-    let kind = if task.reference { "reference task" } else { "task" };
-    let _ = writeln!(text, "  {kind} {} on {}, {} seen", task.name, task.processor, plural(task.threads, "thread"));
-    for report in &task.entries {
-        let accepts = match report.accepts {
-            Accepts::Nothing => "starts on its own",
-            Accepts::Sync => "replies",
-            Accepts::Async => "does not reply",
-        };
-        let _ = write!(text, "    {}: {accepts}, {}", report.name, plural(report.occurrences, "occurrence"));
-        let times: Vec<String> = report.self_times.iter().map(|t| t.map_or("unknown".into(), |t| format!("{t:.6} s"))).collect();
-        let _ = writeln!(text, ", self time {}", times.join(" + "));
-        let Some((_, entry)) = model.entry(&report.name) else { continue };
-        for phase in &entry.phases {
-            for call in &phase.activity.calls {
-                let kind = if call.kind == crate::model::CallKind::Sync { "calls" } else { "sends to" };
-                let _ = writeln!(text, "      phase {} {kind} {} × {}", phase.phase, call.dest, call.mean);
-            }
-        }
-        for forwarding in &entry.forwarding {
-            let _ = writeln!(text, "      forwards to {} with probability {}", forwarding.dest, forwarding.probability);
-        }
-    }
-}
-
-fn plural(n: u64, noun: &str) -> String {
-    if n == 1 { format!("{n} {noun}") } else { format!("{n} {noun}s") }
-}
-
-fn report_record(text: &mut String, record: &Record) {
-    let kind = match record.kind {
-        crate::structure::interactions::InteractionKind::Sync => "sync   ",
-        crate::structure::interactions::InteractionKind::Async => "async  ",
-        crate::structure::interactions::InteractionKind::Forward => "forward",
-    };
-    let chain: Vec<&str> = [&record.from].into_iter().chain(&record.via).chain([&record.to]).map(String::as_str).collect();
-    let times: Vec<String> = record.times.iter().map(ToString::to_string).collect();
-    let phase = if record.phase == 2 { ", phase 2" } else { "" };
-    let _ = writeln!(text, "  {kind} {} at {}{phase}", chain.join(" → "), times.join(", "));
 }

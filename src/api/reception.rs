@@ -1,0 +1,175 @@
+//! The OTLP/HTTP receiver: `POST /v1/traces` as OpenTelemetry exporters and collectors send it.
+//!
+//! Spans are filed under the system that the header `x-layerfit-system` names, else under that of their resource's
+//! `service.namespace`, else under `default`; systems are made as they are named. What is answered follows the OTLP
+//! specification: 200 with `partialSuccess` where some spans could not be taken, in the request's own encoding.
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use indexmap::IndexMap;
+use serde_json::json;
+
+use super::{
+    AppState, Code, Error,
+    body::{self, Bound},
+    error::WriteProblems,
+};
+use crate::{
+    jobs::{ReceptionError, Receptions},
+    trace::{
+        BadRows,
+        diagnostics::Diagnostics,
+        otlp,
+        span::{Span, SpanTexts},
+        spans::{SpanFormat, SpanReadOptions, read_spans},
+    },
+};
+
+/// Header that names the system of all spans of a request.
+const SYSTEM_HEADER: &str = "x-layerfit-system";
+
+/// The system of spans that nothing files elsewhere.
+const DEFAULT_SYSTEM: &str = "default";
+
+/// Longest name of a system, characters.
+const SYSTEM_NAME_MAX: usize = 200;
+
+const PROTOBUF: &str = "application/x-protobuf";
+const JSON: &str = "application/json";
+
+/// The two encodings of OTLP/HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Protobuf,
+    Json,
+}
+
+impl Encoding {
+    fn of(headers: &HeaderMap) -> Result<Self, Error> {
+        match body::media_type(headers).as_deref() {
+            Some(PROTOBUF | "application/protobuf") => Ok(Self::Protobuf),
+            Some(JSON) => Ok(Self::Json),
+            other => {
+                let found = other.unwrap_or("not said");
+                let detail = format!("the body's type is {found}; expected {PROTOBUF} or {JSON}");
+                Err(Error::new(Code::UnsupportedMediaType, detail).with("expected", vec![PROTOBUF, JSON]))
+            }
+        }
+    }
+}
+
+/// What a request held.
+struct Received {
+    /// Spans by the name of their system.
+    spans: IndexMap<String, Vec<Span>>,
+    texts: SpanTexts,
+    n_rejected: u64,
+    reasons: String,
+}
+
+/// Receives spans from an OpenTelemetry exporter or collector (OTLP/HTTP, protobuf or JSON, gzip). They are filed under the
+/// system that the header `x-layerfit-system` or their resource's `service.namespace` names; a structure is stored as they
+/// change it.
+#[utoipa::path(post, path = "/v1/traces", tag = "traces",
+    params(("x-layerfit-system" = Option<String>, Header, description = "Name of the system that all spans are of")),
+    request_body(content((String = "application/x-protobuf"), (Object = "application/json")),
+        description = "ExportTraceServiceRequest"),
+    responses((status = OK, description = "ExportTraceServiceResponse, in the request's encoding",
+        content((String = "application/x-protobuf"), (Object = "application/json"))), WriteProblems))]
+pub(super) async fn receive_spans(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
+    let encoding = Encoding::of(&headers)?;
+    let system = system_header(&headers)?;
+    let limits = state.limits();
+    let bound = Bound { sent_bytes: limits.trace_sent_bytes, decompressed_bytes: limits.trace_bytes };
+    let content = body::read_or_empty(&headers, body, bound, limits).await?;
+    let limit_bytes = limits.trace_bytes as u64;
+    let (received, content) = state
+        .compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content)))
+        .await?;
+    let mut filed = Vec::with_capacity(received.spans.len());
+    for (name, spans) in received.spans {
+        let id = state.receptions().system_called(&name).await.map_err(reception_error)?;
+        filed.push((id, spans));
+    }
+    let (receptions, texts): (Receptions, SpanTexts) = (state.receptions().clone(), received.texts);
+    state
+        .compute(move || {
+            for (system, spans) in &filed {
+                receptions.receive(*system, spans, &texts, &content).map_err(reception_error)?;
+            }
+            Ok(())
+        })
+        .await?;
+    Ok(answer(encoding, received.n_rejected, &received.reasons))
+}
+
+fn system_header(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let Some(value) = headers.get(SYSTEM_HEADER) else { return Ok(None) };
+    let name = value.to_str().map(str::trim).unwrap_or_default();
+    if name.is_empty() || name.chars().count() > SYSTEM_NAME_MAX {
+        return Err(Error::new(Code::InvalidQuery, format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters")));
+    }
+    Ok(Some(name.to_owned()))
+}
+
+fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes: u64) -> Result<Received, Error> {
+    let mut received = Received { spans: IndexMap::new(), texts: SpanTexts::default(), n_rejected: 0, reasons: String::new() };
+    if content.is_empty() {
+        // An export of nothing is an empty protobuf message.
+        return Ok(received);
+    }
+    let mut diagnostics = Diagnostics::default();
+    let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes, ..SpanReadOptions::default() };
+    let spans = &mut received.spans;
+    let mut sink = |span: Span, texts: &mut SpanTexts| {
+        let namespace = || texts.resource(span.resource).and_then(|r| r.namespace).map(|n| texts.texts.name(n));
+        let name = system.or_else(namespace).filter(|name| !name.is_empty()).unwrap_or(DEFAULT_SYSTEM);
+        let name: String = name.chars().take(SYSTEM_NAME_MAX).collect();
+        spans.entry(name).or_insert_with(Vec::new).push(span);
+    };
+    let malformed = |error: &dyn std::error::Error| Error::new(Code::MalformedBody, crate::error_chain::chain(error));
+    match encoding {
+        Encoding::Json => {
+            read_spans("request body", content, SpanFormat::Otlp, &options, &mut received.texts, &mut diagnostics, &mut sink)
+                .map_err(|e| malformed(&e))?;
+        }
+        Encoding::Protobuf => {
+            otlp::read_request("request body", content, &options, &mut received.texts, &mut diagnostics, &mut sink).map_err(|e| malformed(&e))?;
+        }
+    }
+    for diagnostic in diagnostics.into_vec().into_iter().filter(|d| d.code == "bad_span") {
+        received.n_rejected += diagnostic.count;
+        received.reasons = format!("{}: {}", diagnostic.message, diagnostic.examples.join("; "));
+    }
+    Ok(received)
+}
+
+fn reception_error(error: ReceptionError) -> Error {
+    match error {
+        ReceptionError::Store(error) => error.into(),
+        ReceptionError::TooManySystems { .. } => Error::new(Code::TooManySystems, error.to_string()),
+    }
+}
+
+/// The response of the OTLP specification: empty, or with what was not taken.
+fn answer(encoding: Encoding, n_rejected: u64, reasons: &str) -> Response {
+    match encoding {
+        Encoding::Json => {
+            let body = if n_rejected == 0 {
+                json!({})
+            } else {
+                // 64-bit integers are text in the JSON of protobuf.
+                json!({"partialSuccess": {"rejectedSpans": n_rejected.to_string(), "errorMessage": reasons}})
+            };
+            (StatusCode::OK, axum::Json(body)).into_response()
+        }
+        Encoding::Protobuf => {
+            let body = otlp::encode_response(n_rejected, reasons);
+            (StatusCode::OK, [(header::CONTENT_TYPE, HeaderValue::from_static(PROTOBUF))], body).into_response()
+        }
+    }
+}

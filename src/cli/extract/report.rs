@@ -1,0 +1,86 @@
+//! An extraction in words.
+
+use std::fmt::Write;
+
+use crate::{
+    model::{CallKind, Model},
+    structure::{Accepts, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind},
+};
+
+/// Records that the text report shows.
+const RECORDS_SHOWN: usize = 20;
+
+/// Observations below which an element of the model is marked as resting on few.
+const FEW: u64 = 30;
+
+/// The whole report.
+pub(super) fn report(extraction: &Extraction) -> String {
+    let mut text = String::new();
+    let counts = &extraction.interactions;
+    let _ = writeln!(text, "model {}", extraction.model.name);
+    let _ = writeln!(text, "interactions: {} synchronous, {} asynchronous, {} forwarded", counts.sync, counts.asynchronous, counts.forward);
+    if extraction.scenarios.len() > 1 {
+        let _ = writeln!(text, "\nscenarios");
+        for scenario in &extraction.scenarios {
+            let _ = writeln!(text, "  {:<24} {:>6} traces  probability {:.4}", scenario.name, scenario.traces, scenario.probability);
+        }
+    }
+    let _ = writeln!(text, "\ntasks");
+    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, &extraction.model));
+    let _ = writeln!(text, "\nrecords");
+    extraction.records.iter().take(RECORDS_SHOWN).for_each(|record| report_record(&mut text, record));
+    if let Some(more) = extraction.records.len().checked_sub(RECORDS_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  … and {more} more; --format json has all");
+    }
+    if !extraction.diagnostics.is_empty() {
+        let _ = writeln!(text, "\ndiagnostics");
+    }
+    for diagnostic in &extraction.diagnostics {
+        let _ = writeln!(text, "  {} ({} times): {}", diagnostic.code, diagnostic.count, diagnostic.message);
+        for example in &diagnostic.examples {
+            let _ = writeln!(text, "      {example}");
+        }
+    }
+    text
+}
+
+fn report_task(text: &mut String, task: &TaskReport, model: &Model) {
+    let kind = if task.reference { "reference task" } else { "task" };
+    let _ = writeln!(text, "  {kind} {} on {}, {} seen", task.name, task.processor, plural(task.threads, "thread"));
+    for report in &task.entries {
+        let accepts = match report.accepts {
+            Accepts::Nothing => "starts on its own",
+            Accepts::Sync => "replies",
+            Accepts::Async => "does not reply",
+        };
+        let _ = write!(text, "    {}: {accepts}, {}", report.name, plural(report.occurrences, "occurrence"));
+        let times: Vec<String> = report.self_times.iter().map(|t| t.map_or("unknown".into(), |t| format!("{t:.6} s"))).collect();
+        let _ = writeln!(text, ", self time {}", times.join(" + "));
+        let Some((_, entry)) = model.entry(&report.name) else { continue };
+        for phase in &entry.phases {
+            for call in &phase.activity.calls {
+                let kind = if call.kind == crate::model::CallKind::Sync { "calls" } else { "sends to" };
+                let _ = writeln!(text, "      phase {} {kind} {} × {}", phase.phase, call.dest, call.mean);
+            }
+        }
+        for forwarding in &entry.forwarding {
+            let _ = writeln!(text, "      forwards to {} with probability {}", forwarding.dest, forwarding.probability);
+        }
+    }
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    if n == 1 { format!("{n} {noun}") } else { format!("{n} {noun}s") }
+}
+
+fn report_record(text: &mut String, record: &Record) {
+    let kind = match record.kind {
+        crate::structure::interactions::InteractionKind::Sync => "sync   ",
+        crate::structure::interactions::InteractionKind::Async => "async  ",
+        crate::structure::interactions::InteractionKind::Forward => "forward",
+    };
+    let chain: Vec<&str> = [&record.from].into_iter().chain(&record.via).chain([&record.to]).map(String::as_str).collect();
+    let times: Vec<String> = record.times.iter().map(ToString::to_string).collect();
+    let phase = if record.phase == 2 { ", phase 2" } else { "" };
+    let _ = writeln!(text, "  {kind} {} at {}{phase}", chain.join(" → "), times.join(", "));
+}

@@ -1,0 +1,221 @@
+//! Streams of spans: what exporters send is summed up by system, and a structure stored as it changes.
+//!
+//! Spans are held no longer than their traces take to end (bounded, see [`crate::structure::live`]); what is kept is the
+//! mergeable summary, in memory. A structure is stored at most once an interval, and only when something new was found; a
+//! restart of the service begins a new summary, the structures stored before stay.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::watch, task};
+use tracing::{error, info};
+
+use crate::{
+    store::{ContentHash, Store, StoreError, SystemId, receptions::NewReception},
+    structure::{ExtractOptions, live::Live},
+    trace::span::{Span, SpanTexts},
+};
+
+/// How receptions are run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Shortest time between two structures of a system.
+    pub refresh_interval: Duration,
+    /// Time without new spans after which traces are taken to have ended.
+    pub idle_time: Duration,
+    /// Structures of receptions kept for each system.
+    pub n_kept: u32,
+    /// Systems that may be received for.
+    pub n_systems: usize,
+    /// How structures are extracted.
+    pub extract: ExtractOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // Often enough for a person who watches, seldom enough for a database of structures.
+            refresh_interval: Duration::from_secs(30),
+            // Exporters send every few seconds; late spans of slower ones are joined to their trace within this time.
+            idle_time: Duration::from_secs(60),
+            // Half a year at one deployment a week, or ten minutes at the shortest interval.
+            n_kept: 20,
+            // Each holds a window of spans: a bound on the memory that names in requests can take.
+            n_systems: 64,
+            extract: ExtractOptions::default(),
+        }
+    }
+}
+
+/// Why spans were not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceptionError {
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Too many systems send.
+    #[error("spans of {n} systems are being received already, no further one is taken")]
+    TooManySystems {
+        /// How many.
+        n: usize,
+    },
+}
+
+/// What one system has sent since the service started.
+struct Reception {
+    live: Live,
+    hash: ContentHash,
+    received_bytes: i64,
+    received_at: Instant,
+    stored_at: Option<Instant>,
+    /// Interactions that the structure stored last rests on.
+    n_stored: u64,
+}
+
+/// The streams of all systems: cheap to clone, shared by all.
+#[derive(Clone)]
+pub struct Receptions {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    options: Options,
+    systems: Mutex<HashMap<SystemId, Arc<Mutex<Reception>>>>,
+    names: Mutex<HashMap<String, SystemId>>,
+}
+
+impl std::fmt::Debug for Receptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receptions").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Receptions {
+    /// No spans so far.
+    pub fn new(store: Store, options: Options) -> Self {
+        Self { shared: Arc::new(Shared { store, options, systems: Mutex::default(), names: Mutex::default() }) }
+    }
+
+    /// Stores structures as they change, until `stopping` becomes `true`; then once more.
+    pub async fn run(self, mut stopping: watch::Receiver<bool>) {
+        let tick = (self.shared.options.refresh_interval / 4).max(Duration::from_millis(50));
+        loop {
+            let stop = tokio::select! {
+                stopped = stopping.wait_for(|stop| *stop) => { drop(stopped); true }
+                () = tokio::time::sleep(tick) => false,
+            };
+            self.refresh(if stop { Refresh::All } else { Refresh::Due }).await;
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// The system of that name, made where there is none.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn system_called(&self, name: &str) -> Result<SystemId, ReceptionError> {
+        if let Some(known) = lock(&self.shared.names).get(name) {
+            return Ok(*known);
+        }
+        let system = self.shared.store.system_called(name).await?.id;
+        lock(&self.shared.names).insert(name.to_owned(), system);
+        Ok(system)
+    }
+
+    /// Takes spans whose texts `texts` holds; `content` is what they came in, for the record. Takes CPU time in proportion
+    /// to their number: not for the async threads.
+    ///
+    /// # Errors
+    /// [`ReceptionError::TooManySystems`].
+    pub fn receive(&self, system: SystemId, spans: &[Span], texts: &SpanTexts, content: &[u8]) -> Result<(), ReceptionError> {
+        let reception = {
+            let mut systems = lock(&self.shared.systems);
+            if !systems.contains_key(&system) && systems.len() >= self.shared.options.n_systems {
+                return Err(ReceptionError::TooManySystems { n: systems.len() });
+            }
+            Arc::clone(systems.entry(system).or_insert_with(|| Arc::new(Mutex::new(Reception::new(&self.shared.options.extract)))))
+        };
+        let mut reception = lock(&reception);
+        for span in spans {
+            reception.live.feed(span, texts);
+        }
+        reception.hash.update(content);
+        reception.received_bytes = reception.received_bytes.saturating_add(i64::try_from(content.len()).unwrap_or(i64::MAX));
+        reception.received_at = Instant::now();
+        Ok(())
+    }
+
+    /// Forgets a system's spans, as when it was deleted.
+    pub fn forget(&self, system: SystemId) {
+        lock(&self.shared.systems).remove(&system);
+        lock(&self.shared.names).retain(|_, known| *known != system);
+    }
+
+    /// Stores the structure of every system that has something new.
+    pub async fn refresh(&self, which: Refresh) {
+        let systems: Vec<_> = lock(&self.shared.systems).iter().map(|(id, reception)| (*id, Arc::clone(reception))).collect();
+        for (system, reception) in systems {
+            let options = self.shared.options.clone();
+            let extracted = task::spawn_blocking(move || lock(&reception).extract(&options, which)).await;
+            let Ok(Some((extraction, sha256, received_bytes))) = extracted else { continue };
+            let new = NewReception { system, options: &self.shared.options.extract, received_bytes, sha256, extraction: &extraction };
+            match self.shared.store.insert_reception(new, self.shared.options.n_kept).await {
+                Ok(structure) => info!(%system, %structure, interactions = extraction.interactions.total(), "structure of received spans stored"),
+                Err(StoreError::MissingReference) => self.forget(system),
+                Err(failed) => error!(%system, error = crate::error_chain::chain(&failed), "the structure of received spans was not stored"),
+            }
+        }
+    }
+}
+
+/// Which structures are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// Those whose interval is over; traces count once they have ended.
+    Due,
+    /// All that have something new; what is there of unfinished traces counts.
+    All,
+}
+
+impl Reception {
+    fn new(options: &ExtractOptions) -> Self {
+        Self {
+            live: Live::new(options),
+            hash: ContentHash::default(),
+            received_bytes: 0,
+            received_at: Instant::now(),
+            stored_at: None,
+            n_stored: 0,
+        }
+    }
+
+    /// What all spans so far give, where that is due and new: with hash and number of the bytes since the last time.
+    fn extract(&mut self, options: &Options, which: Refresh) -> Option<(crate::structure::Extraction, String, i64)> {
+        let is_due = self.stored_at.is_none_or(|at| at.elapsed() >= options.refresh_interval);
+        if which == Refresh::Due && !is_due {
+            return None;
+        }
+        if which == Refresh::All || self.received_at.elapsed() >= options.idle_time {
+            self.live.end_traces();
+        }
+        let n_found = self.live.n_interactions();
+        if n_found == self.n_stored || self.received_bytes == 0 {
+            return None;
+        }
+        let extraction = self.live.extraction()?;
+        self.n_stored = n_found;
+        self.stored_at = Some(Instant::now());
+        let hash = std::mem::take(&mut self.hash);
+        Some((extraction, hash.hex(), std::mem::take(&mut self.received_bytes)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

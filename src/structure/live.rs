@@ -1,0 +1,83 @@
+//! A stream of spans that does not end: spans in, at any time the model of what has been seen.
+//!
+//! Traces are complete when the stream has gone on for a while after their last span ([`SpanOptions::idle_timeout_ns`]), or
+//! when they are said to be ([`Live::end_traces`]); until then no more spans are held than the options allow. What is kept of
+//! complete ones is a [`Summary`].
+
+use super::{
+    Demands, ExtractOptions, Extraction, NANOSECONDS,
+    spans::{SpanOptions, Spans},
+    summary::Summary,
+    summary_to_model,
+};
+use crate::trace::span::{Span, SpanTexts};
+
+/// Texts beyond which they are forgotten at the next occasion: names of requests change for ever.
+const MOST_TEXTS: usize = 1 << 16;
+
+/// Most spans held of a stream.
+const MAX_OPEN_SPANS: usize = 200_000;
+
+/// What has been seen of a stream.
+#[derive(Clone, Debug)]
+pub struct Live {
+    options: ExtractOptions,
+    texts: SpanTexts,
+    spans: Spans,
+    summary: Summary,
+}
+
+impl Live {
+    /// Nothing so far.
+    pub fn new(options: &ExtractOptions) -> Self {
+        let spans = SpanOptions {
+            // A stream is not to be seen as a whole: what is complete is used.
+            hold_spans: 0,
+            max_open_spans: options.spans.max_open_spans.min(MAX_OPEN_SPANS),
+            ..options.spans.clone()
+        };
+        let demands = if options.demands == Demands::Auto { Demands::SelfTimes } else { options.demands };
+        let options = ExtractOptions { seconds_per_tick: NANOSECONDS, demands, ..options.for_spans() };
+        Self { spans: Spans::new(spans), summary: Summary::new(options.summary()), texts: SpanTexts::default(), options }
+    }
+
+    /// Takes a span whose texts `texts` holds.
+    pub fn feed(&mut self, span: &Span, texts: &SpanTexts) {
+        if self.texts.texts.len() > MOST_TEXTS {
+            self.texts = SpanTexts::default();
+            self.spans.forget_texts();
+        }
+        let span = self.texts.adopt(span, texts);
+        let summary = &mut self.summary;
+        self.spans.feed(&span, &self.texts, &mut |batch| {
+            summary.absorb(&batch);
+        });
+    }
+
+    /// Every trace is complete as it is.
+    pub fn end_traces(&mut self) {
+        let summary = &mut self.summary;
+        self.spans.flush(&mut |batch| {
+            summary.absorb(&batch);
+        });
+    }
+
+    /// Interactions found so far.
+    pub fn n_interactions(&self) -> u64 {
+        self.summary.n_interactions()
+    }
+
+    /// The model of what has been seen, with its quality; `None` of nothing.
+    pub fn extraction(&self) -> Option<Extraction> {
+        if self.summary.n_interactions() == 0 {
+            return None;
+        }
+        let mut summary = self.summary.clone();
+        let quality = self.spans.quality();
+        summary.hints.overlay(&self.spans.hints());
+        summary.hints.overlay(&self.options.resources);
+        summary.diagnostics.merge(quality.diagnostics());
+        let extraction = summary_to_model("received", summary, &self.options).ok()?;
+        Some(Extraction { quality: serde_json::to_value(quality).ok(), ..extraction })
+    }
+}

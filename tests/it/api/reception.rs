@@ -1,0 +1,185 @@
+//! The OTLP/HTTP receiver, as exporters use it.
+
+use std::{collections::HashMap, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{Method, Request, StatusCode, header},
+};
+use layerfit::{api::serve_on, jobs::Refresh};
+use opentelemetry::{
+    Context, KeyValue,
+    trace::{SpanKind, TraceContextExt, Tracer, TracerProvider},
+};
+use opentelemetry_otlp::{Compression, Protocol, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use super::TestApp;
+
+/// One request of a shop: the client's half, the server's half, and a query of the database seen from the server.
+fn spans(namespace: Option<&str>) -> Value {
+    let resource = |service: &str| {
+        let mut attributes = vec![json!({"key": "service.name", "value": {"stringValue": service}})];
+        attributes.extend(namespace.map(|n| json!({"key": "service.namespace", "value": {"stringValue": n}})));
+        json!({"attributes": attributes})
+    };
+    let span = |id: u8, parent: Option<u8>, name: &str, kind: u8, from_ms: u64, to_ms: u64| {
+        json!({
+            "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": format!("{id:016x}"),
+            "parentSpanId": parent.map(|p| format!("{p:016x}")).unwrap_or_default(), "name": name, "kind": kind,
+            "startTimeUnixNano": (1_700_000_000_000_000_000 + from_ms * 1_000_000).to_string(),
+            "endTimeUnixNano": (1_700_000_000_000_000_000 + to_ms * 1_000_000).to_string(),
+        })
+    };
+    let mut query = span(4, Some(3), "SELECT items", 3, 20, 30);
+    query["attributes"] = json!([{"key": "db.system", "value": {"stringValue": "postgresql"}}]);
+    json!({"resourceSpans": [
+        {"resource": resource("web"), "scopeSpans": [{"spans": [span(1, None, "GET /", 2, 0, 100), span(2, Some(1), "GET", 3, 5, 60)]}]},
+        {"resource": resource("shop"), "scopeSpans": [{"spans": [span(3, Some(2), "GET /items", 2, 10, 55), query]}]},
+    ]})
+}
+
+async fn export(app: &TestApp, system: Option<&str>, body: &Value) -> super::Answer {
+    let mut request = Request::builder().method(Method::POST).uri("/v1/traces").header(header::CONTENT_TYPE, "application/json");
+    if let Some(system) = system {
+        request = request.header("x-layerfit-system", system);
+    }
+    app.send(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+/// The one structure of the one system of that name.
+async fn structure_of(app: &TestApp, system: &str) -> Value {
+    app.state.receptions().refresh(Refresh::All).await;
+    let systems = app.get(&format!("/v1/systems?name={system}")).await.expect(StatusCode::OK);
+    let id = systems["items"][0]["id"].as_str().expect("the system was made").to_owned();
+    let structures = app.get(&format!("/v1/systems/{id}/structures")).await.expect(StatusCode::OK);
+    let structures = structures["items"].as_array().unwrap().clone();
+    assert!(!structures.is_empty(), "no structure of {system}");
+    let last = structures.last().unwrap()["id"].as_str().unwrap().to_owned();
+    app.get(&format!("/v1/structures/{last}")).await.expect(StatusCode::OK)
+}
+
+fn task_names(structure: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = structure["tasks"].as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test]
+async fn spans_are_filed_by_header_then_namespace_then_default() {
+    let app = TestApp::new().await;
+    for (header, namespace, system) in [(Some("billing"), Some("shop"), "billing"), (None, Some("shop"), "shop"), (None, None, "default")] {
+        let answer = export(&app, header, &spans(namespace)).await;
+        assert_eq!(answer.expect(StatusCode::OK), json!({}));
+        let structure = structure_of(&app, system).await;
+        let names = task_names(&structure);
+        for task in ["web", "shop"] {
+            assert!(names.contains(&task), "{system}: {names:?}");
+        }
+        assert!(names.iter().any(|name| name.contains("postgresql")), "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_structure_grows_with_what_is_received_and_old_ones_go() {
+    let app = TestApp::new().await;
+    let mut body = spans(Some("grows"));
+    for trace in 0..25 {
+        for resource in body["resourceSpans"].as_array_mut().unwrap() {
+            for span in resource["scopeSpans"][0]["spans"].as_array_mut().unwrap() {
+                span["traceId"] = json!(format!("{:032x}", trace + 1));
+            }
+        }
+        export(&app, None, &body).await.expect(StatusCode::OK);
+        app.state.receptions().refresh(Refresh::All).await;
+    }
+    let structure = structure_of(&app, "grows").await;
+    let shop = structure["tasks"].as_array().unwrap().iter().find(|task| task["name"] == "shop").unwrap();
+    assert_eq!(shop["entries"][0]["occurrences"], 25);
+    let systems = app.get("/v1/systems?name=grows").await.expect(StatusCode::OK);
+    let id = systems["items"][0]["id"].as_str().unwrap();
+    let kept = app.get(&format!("/v1/systems/{id}/structures")).await.expect(StatusCode::OK);
+    assert_eq!(kept["items"].as_array().unwrap().len(), 20, "the latest are kept");
+    // A model can be made of a structure that was received.
+    let last = kept["items"][19]["id"].as_str().unwrap();
+    app.post_json(&format!("/v1/systems/{id}/models"), json!({"structure": last})).await.expect(StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_said_in_the_answer() {
+    let app = TestApp::new().await;
+    let mut body = spans(Some("partial"));
+    body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["spanId"] = json!("0000000000000000");
+    let answer = export(&app, None, &body).await.expect(StatusCode::OK);
+    assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1");
+    assert!(answer["partialSuccess"]["errorMessage"].as_str().unwrap().contains("span"), "{answer}");
+
+    let malformed = export(&app, None, &json!({"resourceSpans": 3})).await;
+    malformed.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "text/csv").body(Body::from("x")).unwrap();
+    app.send(request).await.expect_problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+    let nothing = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/x-protobuf").body(Body::empty()).unwrap();
+    assert_eq!(app.send(nothing).await.status, StatusCode::OK, "an export of nothing is an empty message");
+}
+
+/// Runs requests through the SDK's tracer: a gateway that calls a server, three times.
+fn trace_requests(endpoint: &str, protocol: Protocol, compression: Option<Compression>, namespace: &'static str) {
+    let exporter = |service: &'static str| {
+        let mut builder = opentelemetry_otlp::SpanExporter::builder()
+            .with_http()
+            .with_protocol(protocol)
+            .with_endpoint(endpoint)
+            .with_timeout(Duration::from_secs(30))
+            .with_headers(HashMap::from([("x-unrelated".to_owned(), "1".to_owned())]));
+        if let Some(compression) = compression {
+            builder = builder.with_compression(compression);
+        }
+        let resource = Resource::builder_empty()
+            .with_attributes([KeyValue::new("service.name", service), KeyValue::new("service.namespace", namespace)])
+            .build();
+        SdkTracerProvider::builder().with_batch_exporter(builder.build().unwrap()).with_resource(resource).build()
+    };
+    let (gateway, server) = (exporter("gateway"), exporter("server"));
+    let (at_gateway, at_server) = (gateway.tracer("test"), server.tracer("test"));
+    for _ in 0..3 {
+        let root = Context::new().with_span(at_gateway.span_builder("GET /cart").with_kind(SpanKind::Server).start(&at_gateway));
+        let call = root.with_span(at_gateway.span_builder("GET").with_kind(SpanKind::Client).start_with_context(&at_gateway, &root));
+        let served = call.with_span(at_server.span_builder("GET /items").with_kind(SpanKind::Server).start_with_context(&at_server, &call));
+        std::thread::sleep(Duration::from_millis(2));
+        served.span().end();
+        call.span().end();
+        root.span().end();
+    }
+    gateway.shutdown().unwrap();
+    server.shutdown().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_opentelemetry_sdk_exports_to_a_running_service() {
+    let app = TestApp::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(serve_on(listener, app.state.clone(), async move { drop(stopped.await) }, Duration::from_secs(30)));
+    let exports = [
+        (Protocol::HttpBinary, None, "binary"),
+        (Protocol::HttpBinary, Some(Compression::Gzip), "binary-gzip"),
+        (Protocol::HttpJson, None, "json"),
+        (Protocol::HttpJson, Some(Compression::Gzip), "json-gzip"),
+    ];
+    for (protocol, compression, system) in exports {
+        let endpoint = endpoint.clone();
+        tokio::task::spawn_blocking(move || trace_requests(&endpoint, protocol, compression, system)).await.unwrap();
+        let structure = structure_of(&app, system).await;
+        let tasks = structure["tasks"].as_array().unwrap();
+        let entry = |task: &str| tasks.iter().find(|t| t["name"] == task).unwrap_or_else(|| panic!("{system}: no {task}"))["entries"][0].clone();
+        let (called, calling) = (entry("server"), entry("gateway"));
+        assert_eq!((&called["operation"], &called["occurrences"]), (&json!("GET /items"), &json!(3)), "{system}");
+        assert_eq!((&calling["calls"][0]["to"], &calling["calls"][0]["mean"]), (&called["name"], &json!(1.0)), "{system}");
+        assert!(called["self_times"][0].as_f64().unwrap() >= 0.002, "{system}: {called}");
+    }
+    stop.send(()).unwrap();
+    server.await.unwrap().unwrap();
+}
