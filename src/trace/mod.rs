@@ -2,11 +2,16 @@
 
 pub mod diagnostics;
 pub mod input;
+pub mod jaeger;
+mod json;
 pub mod names;
+pub mod otlp;
 pub mod same;
 pub mod span;
+pub mod spans;
 mod time;
 pub mod units;
+pub mod zipkin;
 
 use std::{io::Read, str::FromStr};
 
