@@ -25,6 +25,7 @@ mod layers;
 mod options;
 pub mod same;
 pub mod summary;
+pub mod spans;
 
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};

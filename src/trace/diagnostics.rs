@@ -38,6 +38,14 @@ impl Diagnostics {
         }
     }
 
+    /// Counts `count` oddities of kind `code` at once, with the examples that were kept of them.
+    pub fn add_many(&mut self, code: &'static str, message: &'static str, count: u64, examples: &[String]) {
+        let (code_text, message) = (code.to_owned(), message.to_owned());
+        let mut one = Self::default();
+        one.0.insert(code, Diagnostic { code: code_text, message, count, examples: examples.to_vec() });
+        self.merge(one);
+    }
+
     /// Counts what `later` counted, after what is here.
     pub fn merge(&mut self, later: Self) {
         for (code, diagnostic) in later.0 {

@@ -1,0 +1,391 @@
+//! Tasks, entries, hosts and instances that spans speak of, each held once, and the label of each kind of span.
+//!
+//! Input: a span's resource, name, kind and attributes; output: its [`Label`], found once for each distinct combination.
+//!
+//! Task of a span: its service; `unknown_service` where the input does not say.
+//!
+//! Entry of a served request, the first that there is:
+//! user's rule · `METHOD route` · `rpc.service/rpc.method` · span name with ids cut out (not if it is only a method) ·
+//! `METHOD path` with ids cut out.
+//!
+//! Task of a request seen only from its client, the first that there is:
+//! `peer.service` · `db.system` + `/` + namespace (else server address) · messaging destination (with its system) ·
+//! `rpc.service` · server address with its port · `SERVICE.peer`. Its entry: user's rule · `OPERATION collection` · verb and
+//! table of the statement · `METHOD route` · `rpc.method` · span name with ids cut out · `METHOD path`.
+//!
+//! Bounds: [`MAX_NAMES`] texts, entries of a task as the options say. What is over them is `(other)`.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use indexmap::IndexSet;
+
+use super::{SpanOptions, generalize};
+use crate::trace::{
+    names::Names,
+    span::{Attribute, Resource, Span, SpanKind, SpanTexts},
+};
+
+/// Most texts that are held.
+const MAX_NAMES: usize = 200_000;
+/// Most combinations of resource, name and attributes that are remembered.
+const MAX_CACHED: usize = 200_000;
+/// Name of what is over a bound.
+pub const OTHER: &str = "(other)";
+/// Task of spans whose service is not said.
+pub const UNKNOWN_SERVICE: &str = "unknown_service";
+/// Number of the empty text, which stands for none.
+pub const NONE: u32 = 0;
+
+/// What kind of task is known only from its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PeerKind {
+    /// A database or cache.
+    Store,
+    /// A queue, topic or broker.
+    Queue,
+    /// Anything else: a third party.
+    ThirdParty,
+}
+
+/// What a client span says of the one it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
+    /// Its task.
+    pub task: u32,
+    /// Name of its entry.
+    pub name: u32,
+    /// Its kind.
+    pub kind: PeerKind,
+    /// Whether attributes name it.
+    pub is_named: bool,
+}
+
+/// What is to be known of a span beside its times. Numbers are of [`Catalog::names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// Its task.
+    pub task: u32,
+    /// Name of the entry that it is where it is a request being served.
+    pub name: u32,
+    /// The host, [`NONE`] where it is not said.
+    pub host: u32,
+    /// The instance of the service (number in [`Catalog::instances`]).
+    pub instance: u32,
+    /// Whom it calls where it is a request being made.
+    pub peer: Peer,
+    /// Whether it is the tracing's own traffic.
+    pub is_noise: bool,
+}
+
+/// The numbers in one catalog of what another holds, by the numbers there.
+#[derive(Clone, Debug, Default)]
+pub struct Renumbered {
+    /// Of names.
+    pub names: Vec<u32>,
+    /// Of instances.
+    pub instances: Vec<u32>,
+    /// Of labels.
+    pub labels: Vec<u32>,
+    /// Of entries.
+    pub entries: Vec<u32>,
+}
+
+impl Renumbered {
+    /// The number of an entry; what is not numbered stays as it is.
+    pub fn entry(&self, entry: u32) -> u32 {
+        self.entries.get(entry as usize).copied().unwrap_or(entry)
+    }
+}
+
+/// Names and labels.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Tasks, entries, hosts, instances.
+    pub names: Names,
+    /// Distinct labels.
+    pub labels: IndexSet<Label>,
+    /// Instances: task and name.
+    pub instances: IndexSet<(u32, u32)>,
+    /// Entries: task and name.
+    pub entries: IndexSet<(u32, u32)>,
+    /// Entries of each task (number of its name).
+    n_entries: HashMap<u32, usize>,
+    /// Entries that were over the bound, by task.
+    pub over_bound: HashMap<u32, u64>,
+    /// Labels by a digest of what they are found from.
+    cache: HashMap<u64, u32>,
+}
+
+impl Catalog {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let mut catalog = Self::default();
+        catalog.names.intern("");
+        catalog
+    }
+
+    /// The number of a text; of [`OTHER`] once there are too many.
+    pub fn name(&mut self, text: &str) -> u32 {
+        if self.names.len() >= MAX_NAMES && self.names.get(text).is_none() { self.names.intern(OTHER) } else { self.names.intern(text) }
+    }
+
+    /// The entry of `task` that is called `name`; its entry [`OTHER`] where it has too many.
+    pub fn entry(&mut self, task: u32, name: u32, limit: usize) -> u32 {
+        if let Some(known) = self.entries.get_index_of(&(task, name)) {
+            return known as u32;
+        }
+        let n_entries = self.n_entries.entry(task).or_insert(0);
+        if *n_entries < limit {
+            *n_entries += 1;
+            return self.entries.insert_full((task, name)).0 as u32;
+        }
+        *self.over_bound.entry(task).or_insert(0) += 1;
+        let other = self.names.intern(OTHER);
+        self.entries.insert_full((task, other)).0 as u32
+    }
+
+    /// Name of the task and of the entry.
+    pub fn entry_names(&self, entry: u32) -> (&str, &str) {
+        self.entries.get_index(entry as usize).map_or(("", ""), |(task, name)| (self.names.name(*task), self.names.name(*name)))
+    }
+
+    /// The label numbered `label`.
+    pub fn label(&self, label: u32) -> Label {
+        self.labels[label as usize]
+    }
+
+    /// The next spans' numbers are of other texts.
+    pub fn forget_texts(&mut self) {
+        self.cache.clear();
+    }
+
+    /// The number of a span's label.
+    pub fn label_of(&mut self, span: &Span, texts: &SpanTexts, options: &SpanOptions) -> u32 {
+        let mut digest = DefaultHasher::new();
+        (span.resource, span.name, span.kind).hash(&mut digest);
+        for (attribute, text) in span.attributes.iter().filter(|(a, _)| !is_personal(*a)) {
+            (*attribute, *text).hash(&mut digest);
+        }
+        let digest = digest.finish();
+        if let Some(label) = self.cache.get(&digest) {
+            return *label;
+        }
+        if self.cache.len() >= MAX_CACHED {
+            self.cache.clear();
+        }
+        let label = self.new_label(span, texts, options);
+        let number = self.labels.insert_full(label).0 as u32;
+        self.cache.insert(digest, number);
+        number
+    }
+
+    /// Takes all of `other` over; the numbers here of what is there.
+    pub fn absorb(&mut self, other: &Self, entries_per_task: usize) -> Renumbered {
+        let mut names: Vec<u32> = Vec::with_capacity(other.names.len());
+        for name in other.names.iter() {
+            names.push(self.name(name));
+        }
+        let both = |pair: &(u32, u32)| (names[pair.0 as usize], names[pair.1 as usize]);
+        let instances: Vec<u32> = other.instances.iter().map(|pair| self.instances.insert_full(both(pair)).0 as u32).collect();
+        let renumbered = |label: &Label| Label {
+            task: names[label.task as usize],
+            name: names[label.name as usize],
+            host: names[label.host as usize],
+            instance: instances[label.instance as usize],
+            peer: Peer { task: names[label.peer.task as usize], name: names[label.peer.name as usize], ..label.peer },
+            is_noise: label.is_noise,
+        };
+        let labels = other.labels.iter().map(|label| self.labels.insert_full(renumbered(label)).0 as u32).collect();
+        let entries = other.entries.iter().map(&both).collect::<Vec<_>>();
+        let entries = entries.into_iter().map(|(task, name)| self.entry(task, name, entries_per_task)).collect();
+        for (task, n) in &other.over_bound {
+            *self.over_bound.entry(names[*task as usize]).or_insert(0) += n;
+        }
+        Renumbered { names, instances, labels, entries }
+    }
+
+    fn new_label(&mut self, span: &Span, texts: &SpanTexts, options: &SpanOptions) -> Label {
+        let unknown = Resource::default();
+        let resource = texts.resource(span.resource).unwrap_or(&unknown);
+        let text = |number: Option<u32>| number.map(|n| texts.texts.name(n)).filter(|t| !t.is_empty());
+        let said = Said { span, texts };
+        let service = text(resource.service).unwrap_or(UNKNOWN_SERVICE);
+        let instance = text(resource.instance).or_else(|| text(resource.container)).or_else(|| text(resource.host)).unwrap_or("");
+        let host = text(resource.host).or_else(|| text(resource.container)).unwrap_or("");
+        let (task, instance, host) = (self.name(service), self.name(instance), self.name(host));
+        let name = self.name(&said.served(options));
+        let peer = said.peer(service, options);
+        Label {
+            task,
+            name,
+            host,
+            instance: self.instances.insert_full((task, instance)).0 as u32,
+            peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3 },
+            is_noise: said.is_noise(),
+        }
+    }
+}
+
+/// What differs from span to span of one kind, and says nothing about its label.
+fn is_personal(attribute: Attribute) -> bool {
+    matches!(
+        attribute,
+        Attribute::Session | Attribute::Thread | Attribute::MessagingConversation | Attribute::HttpStatus | Attribute::MessagingOperation
+    )
+}
+
+/// A span with its texts.
+struct Said<'s> {
+    span: &'s Span,
+    texts: &'s SpanTexts,
+}
+
+/// Parts of names and addresses that only the tracing's own traffic has.
+const NOISE: &[&str] = &[
+    "/v1/traces",
+    "/v1/metrics",
+    "/v1/logs",
+    "/api/v2/spans",
+    "/api/v1/spans",
+    "/api/traces",
+    "opentelemetry.proto.collector.",
+    "jaeger.api_v2.CollectorService",
+];
+
+const HTTP_METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "HTTP", "_OTHER"];
+
+impl<'s> Said<'s> {
+    fn get(&self, attribute: Attribute) -> Option<&'s str> {
+        self.span.attribute(attribute).map(|number| self.texts.texts.name(number).trim()).filter(|text| !text.is_empty())
+    }
+
+    fn name(&self) -> &'s str {
+        self.texts.texts.name(self.span.name).trim()
+    }
+
+    /// Exporters' requests: a client's, and what serves it inside the same trace.
+    fn is_noise(&self) -> bool {
+        let is_request = matches!(self.span.kind, SpanKind::Client | SpanKind::Server | SpanKind::Unspecified);
+        let texts = [Some(self.name()), self.get(Attribute::Url), self.get(Attribute::HttpRoute), self.get(Attribute::RpcService)];
+        is_request && texts.into_iter().flatten().any(|text| NOISE.iter().any(|noise| text.contains(noise)))
+    }
+
+    fn by_rule(&self, options: &SpanOptions, attributes: &[Attribute]) -> Option<String> {
+        if options.entry_rules.is_empty() {
+            return None;
+        }
+        let texts = attributes.iter().filter_map(|a| self.get(*a)).chain([self.name()]);
+        let rule = |text: &str| options.entry_rules.iter().find(|rule| rule.matches(text));
+        texts.filter_map(rule).next().map(|rule| rule.name.clone())
+    }
+
+    fn with_method(&self, rest: &str) -> String {
+        self.get(Attribute::HttpMethod).map_or_else(|| rest.to_owned(), |method| format!("{} {rest}", method.to_ascii_uppercase()))
+    }
+
+    fn generalised_name(&self) -> Option<String> {
+        let name = self.name();
+        let is_method = HTTP_METHODS.iter().any(|method| name.eq_ignore_ascii_case(method));
+        (!name.is_empty() && !(is_method && self.get(Attribute::Url).is_some())).then(|| named(name))
+    }
+
+    fn path(&self) -> Option<String> {
+        self.get(Attribute::Url).map(|url| self.with_method(&generalize::path(url)))
+    }
+
+    fn served(&self, options: &SpanOptions) -> String {
+        let route = || self.get(Attribute::HttpRoute).map(|route| self.with_method(route));
+        let rpc = || match (self.get(Attribute::RpcService), self.get(Attribute::RpcMethod)) {
+            (Some(service), Some(method)) => Some(format!("{service}/{method}")),
+            _ => None,
+        };
+        self.by_rule(options, &[Attribute::HttpRoute, Attribute::Url])
+            .or_else(route)
+            .or_else(rpc)
+            .or_else(|| self.generalised_name())
+            .or_else(|| self.path())
+            .unwrap_or_else(|| "(unnamed)".to_owned())
+    }
+
+    /// Task and entry of the one called, its kind, and whether attributes name it.
+    fn peer(&self, service: &str, options: &SpanOptions) -> (String, String, PeerKind, bool) {
+        let kind = if self.get(Attribute::DbSystem).is_some() {
+            PeerKind::Store
+        } else if self.get(Attribute::MessagingSystem).is_some()
+            || self.get(Attribute::MessagingDestination).is_some()
+            || self.span.kind == SpanKind::Producer
+        {
+            PeerKind::Queue
+        } else {
+            PeerKind::ThirdParty
+        };
+        let task = self.peer_task(kind);
+        let is_named = task.is_some();
+        (task.unwrap_or_else(|| format!("{service}.peer")), self.peer_entry(kind, options), kind, is_named)
+    }
+
+    fn peer_task(&self, kind: PeerKind) -> Option<String> {
+        let address = || {
+            let address = self.get(Attribute::ServerAddress)?;
+            Some(self.get(Attribute::ServerPort).map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
+        };
+        if let Some(peer) = self.get(Attribute::PeerService) {
+            return Some(peer.to_owned());
+        }
+        match kind {
+            PeerKind::Store => {
+                let system = self.get(Attribute::DbSystem)?;
+                let part = self.get(Attribute::DbNamespace).map(str::to_owned).or_else(address);
+                Some(part.map_or_else(|| system.to_owned(), |part| format!("{system}/{part}")))
+            }
+            PeerKind::Queue => {
+                let destination = self.get(Attribute::MessagingDestination).map(generalize::name);
+                match (self.get(Attribute::MessagingSystem), destination) {
+                    (Some(system), Some(destination)) => Some(format!("{system}/{destination}")),
+                    (None, Some(destination)) => Some(destination),
+                    (system, None) => system.map(str::to_owned).or_else(address),
+                }
+            }
+            PeerKind::ThirdParty => {
+                self.get(Attribute::RpcService).or_else(|| self.get(Attribute::FaasName)).map(str::to_owned).or_else(address)
+            }
+        }
+    }
+
+    fn peer_entry(&self, kind: PeerKind, options: &SpanOptions) -> String {
+        let rule = self.by_rule(options, &[Attribute::DbStatement, Attribute::HttpRoute, Attribute::Url]);
+        let stored = || {
+            let operation = match (self.get(Attribute::DbOperation), self.get(Attribute::DbCollection)) {
+                (Some(operation), Some(collection)) => Some(format!("{operation} {}", generalize::name(collection))),
+                (operation, _) => operation.map(str::to_owned),
+            };
+            let from_statement = || self.get(Attribute::DbStatement).and_then(generalize::statement);
+            match self.get(Attribute::DbCollection) {
+                Some(_) => operation,
+                None => from_statement().or(operation),
+            }
+        };
+        let route = || self.get(Attribute::HttpRoute).map(|route| self.with_method(route));
+        let method = || self.get(Attribute::RpcMethod).map(str::to_owned);
+        let specific = if kind == PeerKind::Store { stored() } else { None };
+        let named = || {
+            // The bare method names of HTTP clients say less than the path.
+            self.generalised_name()
+        };
+        rule.or(specific).or_else(route).or_else(method).or_else(named).or_else(|| self.path()).unwrap_or_else(|| "(unnamed)".to_owned())
+    }
+}
+
+/// A span name; one that holds a URL is generalised as such.
+fn named(name: &str) -> String {
+    match name.find("://") {
+        Some(_) => {
+            let start = name.rfind(' ').map_or(0, |at| at + 1);
+            format!("{}{}", &name[..start], generalize::path(&name[start..]))
+        }
+        None => generalize::name(name),
+    }
+}

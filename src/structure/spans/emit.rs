@@ -1,0 +1,303 @@
+//! Forests to recordings: what is handed over.
+//!
+//! A recording is made of each root (with those of its trace whose parents are missing); its scenario is the root's entry.
+//! Above a root stands an originator: the synthetic client, or, where the root is a request being made, its service. Units
+//! are lanes of a task: an occurrence takes the lane that has been free for longest, a new one where none is.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
+
+use super::{
+    SpanOptions,
+    account::Account,
+    catalog::Catalog,
+    forest::{Call, Forest, Occ, Origin, Root},
+    load::Load,
+    tree::{NOBODY, Tree},
+};
+use crate::{
+    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    trace::{Time, span::SpanKind},
+};
+
+/// Occurrences from which on a batch is handed over.
+const BATCH: usize = 8192;
+/// Scenario of recordings whose root is missing.
+pub const UNKNOWN_PARENT: &str = "unknown-parent";
+
+/// Interactions of several recordings, until they are handed over.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    out: Interactions,
+    units: HashMap<(u32, u32), u32>,
+    operations: HashMap<u32, u32>,
+    scenarios: HashMap<u32, u32>,
+}
+
+/// What a recording is added to.
+#[derive(Debug)]
+pub struct Sums<'s> {
+    /// Names.
+    pub catalog: &'s mut Catalog,
+    /// Quality.
+    pub account: &'s mut Account,
+    /// Concurrency and workload.
+    pub load: &'s mut Load,
+    /// Options.
+    pub options: &'s SpanOptions,
+}
+
+/// Members of a recording: its occurrences in the order handed over, `None` for the synthetic client.
+struct Members {
+    occs: Vec<Option<u32>>,
+    /// Whether all that leads to it is synchronous and of phase 1.
+    on_path: Vec<bool>,
+}
+
+impl Batch {
+    /// What there is.
+    pub fn take(&mut self) -> Interactions {
+        std::mem::take(self).out
+    }
+
+    /// Hands over what there is if it is large enough, or `all` of it.
+    pub fn hand_over(&mut self, all: bool, sink: &mut dyn FnMut(Interactions)) {
+        if self.out.occurrences.len() >= BATCH || (all && !self.out.traces.is_empty()) {
+            sink(std::mem::take(self).out);
+        }
+    }
+
+    /// Adds the recordings of a group; `continued` if a part of it was handed over before.
+    pub fn add(&mut self, tree: &Tree, forest: &Forest, continued: bool, sums: &mut Sums<'_>) {
+        let mut recordings: Vec<Vec<Root>> = Vec::new();
+        let mut of_trace: HashMap<u32, usize> = HashMap::new();
+        for root in forest.roots.iter().filter(|root| !root.is_orphan && !forest.occs[root.occ as usize].is_gone) {
+            of_trace.entry(root.trace).or_insert(recordings.len());
+            recordings.push(vec![*root]);
+        }
+        for root in forest.roots.iter().filter(|root| root.is_orphan) {
+            let n = recordings.len();
+            let recording = *of_trace.entry(root.trace).or_insert(n);
+            if recording == n {
+                recordings.push(Vec::new());
+            }
+            recordings[recording].push(*root);
+        }
+        let mut n_of_trace: HashMap<u32, u32> = HashMap::new();
+        for roots in recordings {
+            let trace = tree.traces[roots[0].trace as usize];
+            let number = n_of_trace.entry(roots[0].trace).or_insert(0);
+            *number += 1;
+            let name = if *number == 1 { trace.to_string() } else { format!("{trace}.{number}") };
+            self.add_recording(tree, forest, &roots, name, continued, sums);
+        }
+    }
+
+    fn add_recording(&mut self, tree: &Tree, forest: &Forest, roots: &[Root], name: String, continued: bool, sums: &mut Sums<'_>) {
+        let first = roots[0];
+        let weight = weight_of(tree, first, sums);
+        let is_rooted = !first.is_orphan;
+        count_trace(is_rooted, roots.iter().any(|root| root.is_orphan), weight, continued, sums);
+        let trace = self.out.traces.len() as u32;
+        let scenario = self.scenario(forest, first, sums.catalog);
+        self.out.traces.push(Recording { name, scenario, weight, continued });
+        let base = self.out.occurrences.len();
+        let starts_itself = forest.occs[first.occ as usize].origin == Origin::Originator;
+        let mut members = Members { occs: vec![starts_itself.then_some(first.occ)], on_path: vec![true] };
+        for root in roots.iter().filter(|root| !(starts_itself && root.occ == first.occ)) {
+            let is_async = tree.pieces[root.piece as usize].kind == SpanKind::Consumer;
+            let occ = &forest.occs[root.occ as usize];
+            let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
+            let at = members.occs.len();
+            members.occs.push(Some(root.occ));
+            members.on_path.push(!is_async && is_rooted && root.occ == first.occ);
+            let times = if is_async { vec![occ.start_ns] } else { vec![occ.start_ns, occ.reply_ns] };
+            self.interaction(kind, 1, (base, base + at), None, &times);
+        }
+        self.follow_calls(forest, base, &mut members);
+        self.place(forest, &members, trace, sums);
+        if is_rooted {
+            self.explain(forest, &members, first, sums);
+            let occ = &forest.occs[first.occ as usize];
+            let process = if starts_itself { occ.task } else { sums.catalog.name(&sums.options.client) };
+            let session = tree.pieces[first.piece as usize].session;
+            sums.load.root(process, session, occ.start_ns, occ.end_ns, weight);
+        }
+        let example = tree.traces[first.trace as usize];
+        for occ in members.occs.iter().flatten() {
+            sums.account.occurrence(forest, *occ as usize, example);
+        }
+    }
+
+    fn scenario(&mut self, forest: &Forest, root: Root, catalog: &Catalog) -> u32 {
+        let occ = &forest.occs[root.occ as usize];
+        let key = if root.is_orphan { NOBODY } else { occ.entry };
+        let starts_itself = occ.origin == Origin::Originator;
+        if let Some(known) = self.scenarios.get(&key).filter(|_| !starts_itself) {
+            return *known;
+        }
+        let scenario = if root.is_orphan {
+            self.out.scenarios.intern(UNKNOWN_PARENT)
+        } else {
+            self.out.scenarios.intern(&format!("{}.{}", catalog.names.name(occ.task), entry_name(occ, catalog)))
+        };
+        if !starts_itself {
+            self.scenarios.insert(key, scenario);
+        }
+        scenario
+    }
+
+    fn interaction(&mut self, kind: InteractionKind, phase: u8, ends: (usize, usize), call: Option<&Call>, times: &[i64]) {
+        self.out.interactions.push(Interaction {
+            kind,
+            phase,
+            from: ends.0,
+            via: Vec::new(),
+            to: ends.1,
+            branch: call.and_then(|call| call.branch),
+            times: times.iter().map(|ns| Time::from_ticks(*ns)).collect(),
+        });
+    }
+
+    /// All that the members request, in order of requesters.
+    fn follow_calls(&mut self, forest: &Forest, base: usize, members: &mut Members) {
+        let mut at = 0;
+        while at < members.occs.len() {
+            let Some(occ) = members.occs[at] else {
+                at += 1;
+                continue;
+            };
+            for call in &forest.calls[forest.calls_of(occ as usize)] {
+                let (target, to) = (&forest.occs[call.to as usize], members.occs.len());
+                members.occs.push(Some(call.to));
+                members.on_path.push(members.on_path[at] && !call.is_async && call.phase == 1);
+                let ends = (base + at, base + to);
+                if call.is_async {
+                    self.interaction(InteractionKind::Async, call.phase, ends, Some(call), &[target.start_ns]);
+                } else {
+                    self.interaction(InteractionKind::Sync, call.phase, ends, Some(call), &[target.start_ns, call.end_ns]);
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Gives members their units, and counts them.
+    fn place(&mut self, forest: &Forest, members: &Members, trace: u32, sums: &mut Sums<'_>) {
+        let client = sums.catalog.name(&sums.options.client);
+        let task = |o: &Option<u32>| o.map_or(client, |o| forest.occs[o as usize].task);
+        let start = |o: &Option<u32>| o.map_or(i64::MIN, |o| forest.occs[o as usize].start_ns);
+        let mut order: Vec<usize> = (0..members.occs.len()).collect();
+        order.sort_by_key(|m| (task(&members.occs[*m]), start(&members.occs[*m])));
+        let mut placed = vec![(0, 0); members.occs.len()];
+        // Lanes of the task at hand: when each is free, and its number of occurrences.
+        let mut free: BinaryHeap<Reverse<(i64, u32)>> = BinaryHeap::new();
+        let mut n_occurrences: Vec<u32> = Vec::new();
+        let mut task_at_hand = None;
+        for m in order {
+            let of = &members.occs[m];
+            if task_at_hand != Some(task(of)) {
+                task_at_hand = Some(task(of));
+                free.clear();
+                n_occurrences.clear();
+            }
+            let end = of.map_or(i64::MAX, |o| forest.occs[o as usize].work_end_ns);
+            let lane = match free.peek() {
+                Some(Reverse((time, lane))) if *time <= start(of) => *lane,
+                _ => n_occurrences.len() as u32,
+            };
+            if lane as usize == n_occurrences.len() {
+                n_occurrences.push(0);
+            } else {
+                free.pop();
+            }
+            free.push(Reverse((end, lane)));
+            n_occurrences[lane as usize] += 1;
+            placed[m] = (self.unit(task(of), lane, sums.catalog), n_occurrences[lane as usize]);
+        }
+        for (m, of) in members.occs.iter().enumerate() {
+            let (unit, number) = placed[m];
+            let occ = of.map(|o| &forest.occs[o as usize]);
+            let operation = occ.filter(|occ| occ.entry != NOBODY).map(|occ| self.operation(occ.entry, sums.catalog));
+            let self_time_ticks = occ.map_or([None; 2], |occ| occ.self_ns);
+            self.out.occurrences.push(Occurrence { unit, number, trace, operation, originator: m == 0, self_time_ticks });
+            if let Some(occ) = occ.filter(|occ| occ.entry != NOBODY) {
+                sums.load.occurrence(occ.instance, occ.entry, occ.start_ns, occ.work_end_ns);
+            }
+        }
+    }
+
+    fn unit(&mut self, task: u32, lane: u32, catalog: &Catalog) -> u32 {
+        *self.units.entry((task, lane)).or_insert_with(|| {
+            let thread = if lane == 0 { String::new() } else { (lane + 1).to_string() };
+            self.out.units.intern(catalog.names.name(task), &thread)
+        })
+    }
+
+    fn operation(&mut self, entry: u32, catalog: &Catalog) -> u32 {
+        *self.operations.entry(entry).or_insert_with(|| self.out.operations.intern(catalog.entry_names(entry).1))
+    }
+
+    /// What the root's time consists of.
+    fn explain(&self, forest: &Forest, members: &Members, root: Root, sums: &mut Sums<'_>) {
+        let whole = &forest.occs[root.occ as usize];
+        let total = whole.reply_ns.saturating_sub(whole.start_ns);
+        let is_path = members.on_path.get(1).copied().unwrap_or(false) || whole.origin == Origin::Originator;
+        if total <= 0 || !is_path {
+            return;
+        }
+        let (mut own, mut gaps, mut unknown) = (0.0, 0.0, 0.0);
+        for (occ, _) in members.occs.iter().zip(&members.on_path).filter(|(_, on_path)| **on_path) {
+            let Some(o) = *occ else { continue };
+            let occ = &forest.occs[o as usize];
+            let calls = &forest.calls[forest.calls_of(o as usize)];
+            let waits = || calls.iter().filter(|call| !call.is_async && call.phase == 1);
+            match occ.self_ns[0] {
+                Some(ns) => own += ns,
+                None if occ.origin != Origin::Originator => {
+                    let waited: i64 = waits().fold(0, |sum, call| sum.saturating_add(call.end_ns.saturating_sub(call.start_ns)));
+                    unknown += occ.reply_ns.saturating_sub(occ.start_ns).saturating_sub(waited).max(0) as f64;
+                }
+                None => {}
+            }
+            for call in waits().filter(|call| call.has_client && call.has_server) {
+                let served = &forest.occs[call.to as usize];
+                let wait = call.end_ns.saturating_sub(call.start_ns);
+                gaps += wait.saturating_sub(served.reply_ns.saturating_sub(served.start_ns)).max(0) as f64;
+            }
+        }
+        let explained = &mut sums.account.explained;
+        explained.roots += 1;
+        explained.root_s += total as f64 * 1e-9;
+        explained.self_s += own * 1e-9;
+        explained.gap_s += gaps * 1e-9;
+        explained.unknown_s += unknown * 1e-9;
+        explained.parallel_s += (own + gaps + unknown - total as f64).max(0.0) * 1e-9;
+    }
+}
+
+fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
+    if occ.entry == NOBODY { catalog.names.name(occ.name) } else { catalog.entry_names(occ.entry).1 }
+}
+
+fn weight_of(tree: &Tree, root: Root, sums: &mut Sums<'_>) -> f64 {
+    let said = f64::from(tree.pieces[root.piece as usize].weight);
+    if said > 0.0 {
+        sums.account.sampling.said += 1;
+        said
+    } else {
+        sums.options.sampling_rate.map_or(1.0, |rate| 1.0 / rate)
+    }
+}
+
+fn count_trace(is_rooted: bool, has_orphans: bool, weight: f64, continued: bool, sums: &mut Sums<'_>) {
+    let Account { traces, sampling, .. } = sums.account;
+    traces.complete += u64::from(is_rooted && !has_orphans && !continued);
+    traces.incomplete += u64::from(has_orphans && !continued);
+    traces.without_root += u64::from(!is_rooted && !continued);
+    traces.late += u64::from(continued);
+    sampling.recordings += 1;
+    sampling.stand_for += weight;
+}

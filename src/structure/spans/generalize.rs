@@ -1,0 +1,169 @@
+//! Entry names from texts with ids in them: what differs between two requests for the same thing is cut out.
+//!
+//! Input: a route, URL, span name or database statement; output: a name that requests of the same kind share.
+//!
+//! | text | becomes |
+//! |---|---|
+//! | URL | its path: without scheme, host, query and fragment |
+//! | segment (between `/`, blanks, `,`, `=`, `&`, `:` and `;`) of digits | `{id}` |
+//! | segment that is a UUID, or hexadecimal of 8 or more with a digit, or `0x…` | `{id}` |
+//! | segment of 20 or more with letters and at least 4 digits (tokens) | `{id}` |
+//! | 4 or more digits within a segment | `{id}` for the digits |
+//! | statement | its verb and the first table: `SELECT orders`; other languages: the verb (`GET`) |
+
+/// Longest name, bytes.
+const LONGEST_NAME_BYTES: usize = 120;
+/// Shortest hexadecimal segment that is an id.
+const SHORTEST_HEX: usize = 8;
+/// Shortest token that is an id.
+const SHORTEST_TOKEN: usize = 20;
+/// Fewest digits that are an id within a segment.
+const FEWEST_DIGITS: usize = 4;
+/// Longest verb of a statement.
+const LONGEST_VERB: usize = 24;
+
+/// The path of a URL, with ids cut out; `/` for an empty path.
+pub fn path(url: &str) -> String {
+    let without_host = match url.find("://") {
+        Some(at) => url[at + 3..].find('/').map_or("/", |slash| &url[at + 3 + slash..]),
+        None => url,
+    };
+    let path = without_host.split(['?', '#']).next().unwrap_or("");
+    if path.is_empty() { "/".to_owned() } else { name(path) }
+}
+
+/// A name with ids cut out.
+pub fn name(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let end = rest.find(is_separator).unwrap_or(rest.len());
+        push_segment(&mut out, &rest[..end]);
+        rest = &rest[end..];
+        if let Some(separator) = rest.chars().next() {
+            out.push(separator);
+            rest = &rest[separator.len_utf8()..];
+        }
+    }
+    out.truncate(out.floor_char_boundary(LONGEST_NAME_BYTES));
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn is_separator(c: char) -> bool {
+    matches!(c, '/' | ' ' | ',' | '=' | '&' | ':' | ';' | '\t' | '\n' | '\r' | '(' | ')' | '[' | ']')
+}
+
+fn push_segment(out: &mut String, segment: &str) {
+    if is_id(segment) {
+        out.push_str("{id}");
+        return;
+    }
+    let mut rest = segment;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        out.push_str(&rest[..start]);
+        let n_digits = rest[start..].bytes().take_while(u8::is_ascii_digit).count();
+        let digits = &rest[start..start + n_digits];
+        out.push_str(if n_digits >= FEWEST_DIGITS { "{id}" } else { digits });
+        rest = &rest[start + n_digits..];
+    }
+    out.push_str(rest);
+}
+
+fn is_id(segment: &str) -> bool {
+    let bytes = segment.as_bytes();
+    let n_digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    if n_digits == 0 {
+        return false;
+    }
+    let is_hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    let is_token = |b: &u8| b.is_ascii_alphanumeric() || b"-_.~+".contains(b);
+    n_digits == bytes.len()
+        || (bytes.len() >= SHORTEST_HEX && is_hex(bytes))
+        || (segment.starts_with("0x") && is_hex(&bytes[2..]))
+        || is_uuid(bytes)
+        || (bytes.len() >= SHORTEST_TOKEN && n_digits >= FEWEST_DIGITS && bytes.iter().all(is_token))
+}
+
+fn is_uuid(bytes: &[u8]) -> bool {
+    let mut lengths = bytes.split(|b| *b == b'-').map(<[u8]>::len);
+    bytes.len() == 36
+        && [8, 4, 4, 4, 12].into_iter().all(|n| lengths.next() == Some(n))
+        && bytes.iter().all(|b| *b == b'-' || b.is_ascii_hexdigit())
+}
+
+/// Verb and first table of a statement; `None` where it does not begin with a word.
+pub fn statement(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | ';')).filter(|w| !w.is_empty());
+    let verb = words.next().filter(|w| w.len() <= LONGEST_VERB && w.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'))?;
+    let verb = verb.to_ascii_uppercase();
+    let before_table: &[&str] = match verb.as_str() {
+        "SELECT" | "DELETE" | "WITH" => &["FROM"],
+        "INSERT" | "REPLACE" | "MERGE" => &["INTO"],
+        "UPDATE" => &[],
+        "CREATE" | "ALTER" | "DROP" | "TRUNCATE" => &["TABLE", "INDEX", "VIEW"],
+        _ => return Some(verb),
+    };
+    if !before_table.is_empty() {
+        words.find(|word| before_table.iter().any(|known| word.eq_ignore_ascii_case(known)));
+    }
+    let table = words.find(|word| !["ONLY", "IF", "NOT", "EXISTS"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+    let table = table.map(|t| name(t.trim_matches(|c: char| matches!(c, '"' | '`' | '\'')))).filter(|t| !t.is_empty());
+    Some(table.map_or_else(|| verb.clone(), |table| format!("{verb} {table}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ids_are_cut_out_of_paths() {
+        for (url, expected) in [
+            ("/users/42/orders/7", "/users/{id}/orders/{id}"),
+            ("https://shop.example:8080/cart/3f2504e0-4f89-11d3-9a0c-0305e82c3301?x=1#top", "/cart/{id}"),
+            ("http://shop.example", "/"),
+            ("/img/deadbeef01.png", "/img/deadbeef01.png"),
+            ("/img/deadbeef01", "/img/{id}"),
+            ("/v1/oauth2/s3", "/v1/oauth2/s3"),
+            ("/order_12345.html", "/order_{id}.html"),
+            ("/reset/eyJhbGciOiJIUzI1NiJ9abc12345", "/reset/{id}"),
+            ("/dead/beefcafe", "/dead/beefcafe"),
+            ("", "/"),
+        ] {
+            assert_eq!(path(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn statements_are_verb_and_table() {
+        for (text, expected) in [
+            ("select a, b from orders o where id = 5", Some("SELECT orders")),
+            ("INSERT INTO `users` (a) VALUES (1)", Some("INSERT users")),
+            ("update only \"stock\" set n = n - 1", Some("UPDATE stock")),
+            ("DELETE FROM shop.cart WHERE id=3", Some("DELETE shop.cart")),
+            ("GET user:1234", Some("GET")),
+            ("COMMIT", Some("COMMIT")),
+            ("SELECT 1", Some("SELECT")),
+            ("{ \"find\": 1 }", None),
+            ("", None),
+        ] {
+            assert_eq!(statement(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_bounded_name(text in ".{0,300}") {
+            prop_assert!(name(&text).len() <= LONGEST_NAME_BYTES);
+            let _ = statement(&text);
+            let _ = path(&text);
+        }
+
+        #[test]
+        fn a_name_is_its_own_name(text in "[a-z/0-9 ]{0,60}") {
+            let once = name(&text);
+            prop_assert_eq!(name(&once), once);
+        }
+    }
+}

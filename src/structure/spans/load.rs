@@ -1,0 +1,234 @@
+//! How much was going on at once: threads of tasks, load at the start of occurrences, and the workload of roots.
+//!
+//! Input: starts and ends of occurrences and roots, roughly in order of time; output: per instance the most occurrences open
+//! at once, per entry the mean number open in the instance at a start (itself included), per reference process a [`Workload`].
+//!
+//! Starts and ends are put in order in a buffer of [`BUFFER`] events, of which the earlier half is worked off when it is
+//! full: disorder within that is without effect.
+//!
+//! Workload of a reference process, N(t) its open roots, T from the first to the last start, n their number, w their mean
+//! weight (of sampled traces):
+//!
+//! | seen | workload |
+//! |---|---|
+//! | sessions on at least half of the roots, with two requests or more | closed: think time Z = mean gap between a reply and the next request of the session, customers = (n/T)(R + Z) by Little's law, at least the most at once |
+//! | n ≥ 30, all recorded (w = 1), and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once, Z = R (1 − p)/p |
+//! | else | open: rate = w (n − 1)/T (Poisson arrivals have Var N/E N = 1) |
+
+use std::collections::HashMap;
+
+use super::{catalog::Renumbered, quality::Moments};
+use crate::structure::interactions::Workload;
+
+/// Events put in order at a time.
+const BUFFER: usize = 1 << 17;
+/// Most sessions that are followed at a time.
+const MAX_SESSIONS: usize = 100_000;
+/// Fewest roots from which a closed population is concluded.
+const FEWEST_ROOTS: u64 = 30;
+/// Dispersion of the number of open roots below which the population is closed.
+const CLOSED_BELOW: f64 = 0.5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    /// An occurrence: its instance and entry.
+    Occurrence(u32, u32),
+    /// A root: its process and session.
+    Root(u32, u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    time_ns: i64,
+    is_start: bool,
+    who: Who,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    now: i64,
+    most: i64,
+}
+
+/// Roots of one reference process.
+#[derive(Clone, Debug, Default)]
+struct Roots {
+    open: Open,
+    first_ns: Option<i64>,
+    last_start_ns: i64,
+    last_event_ns: i64,
+    /// ∫N dt and ∫N² dt, in seconds.
+    area: [f64; 2],
+    response_s: Moments,
+    weight: Moments,
+    think_s: Moments,
+    n_with_session: u64,
+    /// End of the last request of each session.
+    sessions: HashMap<u32, i64>,
+}
+
+impl Roots {
+    fn event(&mut self, event: &Event, session: u32) {
+        if self.first_ns.is_some() && event.time_ns > self.last_event_ns {
+            let (n, dt) = (self.open.now as f64, seconds(event.time_ns.saturating_sub(self.last_event_ns)));
+            self.area[0] += n * dt;
+            self.area[1] += n * n * dt;
+        }
+        self.last_event_ns = self.last_event_ns.max(event.time_ns);
+        self.open.count(event.is_start);
+        if event.is_start {
+            if self.first_ns.is_none() {
+                (self.first_ns, self.last_event_ns) = (Some(event.time_ns), event.time_ns);
+            }
+            self.last_start_ns = event.time_ns;
+        }
+        if session == 0 {
+            return;
+        }
+        if event.is_start {
+            self.n_with_session += 1;
+            if let Some(end) = self.sessions.get(&session).filter(|end| **end <= event.time_ns) {
+                self.think_s.add(seconds(event.time_ns - end));
+            }
+        } else if self.sessions.len() < MAX_SESSIONS || self.sessions.contains_key(&session) {
+            self.sessions.insert(session, event.time_ns);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.open.now += other.open.now;
+        self.open.most = self.open.most.max(other.open.most);
+        self.first_ns = [self.first_ns, other.first_ns].into_iter().flatten().min();
+        self.last_start_ns = self.last_start_ns.max(other.last_start_ns);
+        self.last_event_ns = self.last_event_ns.max(other.last_event_ns);
+        self.area[0] += other.area[0];
+        self.area[1] += other.area[1];
+        self.response_s.merge(other.response_s);
+        self.weight.merge(other.weight);
+        self.think_s.merge(other.think_s);
+        self.n_with_session += other.n_with_session;
+        self.sessions.extend(other.sessions);
+    }
+
+    fn workload(&self) -> Option<Workload> {
+        let n = self.response_s.count;
+        let span = seconds(self.last_start_ns.saturating_sub(self.first_ns?));
+        if n < 2 || span <= 0.0 {
+            return None;
+        }
+        let rate = (n - 1) as f64 / span;
+        let most = self.open.most as f64;
+        let whole = |customers: f64| customers.round().max(most).max(1.0);
+        if self.n_with_session * 2 >= n && self.think_s.count > 0 {
+            let think_time = self.think_s.mean;
+            let customers = rate * self.weight.mean * (self.response_s.mean + think_time);
+            return Some(Workload::Closed { customers: whole(customers), think_time });
+        }
+        let all = seconds(self.last_event_ns.saturating_sub(self.first_ns?));
+        let mean = self.area[0] / all;
+        let dispersion = (self.area[1] / all - mean * mean) / mean;
+        let is_whole = (self.weight.mean - 1.0).abs() < 1e-9;
+        if n >= FEWEST_ROOTS && is_whole && dispersion < CLOSED_BELOW {
+            let busy = 1.0 - dispersion.max(0.0);
+            let think_time = self.response_s.mean * (1.0 - busy) / busy;
+            return Some(Workload::Closed { customers: whole(mean / busy), think_time });
+        }
+        Some(Workload::Open { rate: rate * self.weight.mean })
+    }
+}
+
+impl Open {
+    fn count(&mut self, is_start: bool) {
+        self.now += if is_start { 1 } else { -1 };
+        self.most = self.most.max(self.now);
+    }
+}
+
+fn seconds(ns: i64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// What is open at once.
+#[derive(Clone, Debug, Default)]
+pub struct Load {
+    events: Vec<Event>,
+    instances: HashMap<u32, Open>,
+    /// Load at starts, by entry.
+    pub at_start: HashMap<u32, Moments>,
+    roots: HashMap<u32, Roots>,
+}
+
+impl Load {
+    /// An occurrence of `entry` in `instance`.
+    pub fn occurrence(&mut self, instance: u32, entry: u32, start_ns: i64, end_ns: i64) {
+        self.add(Who::Occurrence(instance, entry), start_ns, end_ns);
+    }
+
+    /// A root of `process` that stands for `weight`.
+    pub fn root(&mut self, process: u32, session: u32, start_ns: i64, end_ns: i64, weight: f64) {
+        let roots = self.roots.entry(process).or_default();
+        roots.response_s.add(seconds(end_ns.saturating_sub(start_ns)));
+        roots.weight.add(weight);
+        self.add(Who::Root(process, session), start_ns, end_ns);
+    }
+
+    fn add(&mut self, who: Who, start_ns: i64, end_ns: i64) {
+        self.events.push(Event { time_ns: start_ns, is_start: true, who });
+        self.events.push(Event { time_ns: end_ns.max(start_ns.saturating_add(1)), is_start: false, who });
+        if self.events.len() >= BUFFER {
+            self.work_off(BUFFER / 2);
+        }
+    }
+
+    fn work_off(&mut self, n: usize) {
+        self.events.sort_unstable();
+        for event in self.events.drain(..n) {
+            match event.who {
+                Who::Root(process, session) => self.roots.entry(process).or_default().event(&event, session),
+                Who::Occurrence(instance, entry) => {
+                    let open = self.instances.entry(instance).or_default();
+                    open.count(event.is_start);
+                    if event.is_start {
+                        self.at_start.entry(entry).or_default().add(open.now as f64);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes over what `other` saw; `numbers` are those here of what it numbers. What both had worked off before is not put
+    /// in order any more: of what was open at once, the part with more counts.
+    pub fn absorb(&mut self, other: Self, numbers: &Renumbered) {
+        let who = |who: Who| match who {
+            Who::Occurrence(instance, entry) => Who::Occurrence(numbers.instances[instance as usize], numbers.entry(entry)),
+            Who::Root(process, session) => Who::Root(numbers.names[process as usize], session),
+        };
+        self.events.extend(other.events.into_iter().map(|event| Event { who: who(event.who), ..event }));
+        for (instance, theirs) in other.instances {
+            let open = self.instances.entry(numbers.instances[instance as usize]).or_default();
+            open.now += theirs.now;
+            open.most = open.most.max(theirs.most);
+        }
+        for (entry, theirs) in other.at_start {
+            self.at_start.entry(numbers.entry(entry)).or_default().merge(theirs);
+        }
+        for (process, theirs) in other.roots {
+            self.roots.entry(numbers.names[process as usize]).or_default().merge(theirs);
+        }
+    }
+
+    /// Works all off.
+    pub fn finish(&mut self) {
+        self.work_off(self.events.len());
+    }
+
+    /// Most occurrences open at once, by instance.
+    pub fn most(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.instances.iter().map(|(instance, open)| (*instance, u64::try_from(open.most).unwrap_or(0)))
+    }
+
+    /// The workload of each reference process, where it is known.
+    pub fn workloads(&self) -> impl Iterator<Item = (u32, Workload)> {
+        self.roots.iter().filter_map(|(process, roots)| Some((*process, roots.workload()?)))
+    }
+}

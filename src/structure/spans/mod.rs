@@ -1,0 +1,369 @@
+//! Spans: distributed traces (OpenTelemetry, Jaeger, Zipkin) to interactions, with what they rest on.
+//!
+//! Input: spans one at a time in any order, whatever traces they are of; output: batches of [`Interactions`] of complete
+//! recordings, and at the end a [`Quality`] and [`Hints`].
+//!
+//! ```text
+//!  Span ─▶ catalog ─▶ live ─▶ tree ─▶ skew ─▶ forest ─▶ replies ─▶ timing ─▶ emit ─▶ Interactions
+//!          (label)   (group) (parents, (clocks)(calls)  (queues)  (phases,  (units)
+//!                             kinds)                              forks)      └─▶ load, account ─▶ Quality, Hints
+//! ```
+//!
+//! | file | rules |
+//! |---|---|
+//! | [`options`](SpanOptions) | what can be asked for |
+//! | `catalog`, `generalize` | names of tasks and entries |
+//! | `live` | which spans belong together, and when a trace is complete |
+//! | `tree` | duplicates, parents, kinds, corrected times |
+//! | `skew` | differences between clocks |
+//! | `forest` | occurrences and calls |
+//! | `replies` | requests over queues |
+//! | `timing` | phases, asynchronous calls, forks, self times |
+//! | `emit` | recordings and units |
+//! | `load` | threads, load, workload |
+//! | [`quality`], `account`, `text` | the quality report |
+//!
+//! What is learned from all traces (clocks, which calls overlap as a rule, which services have spans of their own) is learned
+//! from a trace before it is used on it. While fewer spans are held than [`SpanOptions::hold_spans`], it is learned from all
+//! of them before any is used, so that the result does not depend on the order of the spans nor on how they were divided
+//! among several [`Spans`] that are merged.
+//!
+//! Assumptions beyond those of the specifications' mappings of spans (section 6 of each): only structure and means come from
+//! spans; self time is elapsed time, hence a first estimate of demand from above.
+
+mod account;
+mod catalog;
+mod emit;
+mod forest;
+mod generalize;
+mod live;
+mod load;
+mod options;
+pub mod quality;
+mod replies;
+mod skew;
+mod text;
+mod timing;
+mod tree;
+
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+pub use options::{EntryRule, InternalSpans, SpanOptions};
+pub use quality::Quality;
+
+use super::interactions::{Hints, Interactions, ProcessHints, ProcessorHints};
+use crate::trace::span::{Attribute, Span, SpanId, SpanKind, SpanTexts, TraceId};
+use account::Account;
+use catalog::{Catalog, PeerKind};
+use emit::{Batch, Sums};
+use forest::{Forest, Origin};
+use live::{Bounds, Group, Live, Piece, UNFINISHED};
+use load::Load;
+use quality::Notes;
+use skew::Skews;
+use timing::Evidence;
+use tree::{NOBODY, Role, Tree};
+
+/// Links of one span that are followed.
+const MAX_LINKS: usize = 128;
+/// The coarsest clock, nanoseconds.
+const COARSEST_NS: i64 = 1_000_000;
+
+/// What spans say beside the interactions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// What the model rests on.
+    pub quality: Quality,
+    /// Processors, threads and workloads.
+    pub hints: Hints,
+}
+
+/// Extraction from spans: unfinished traces, and sums over the finished ones.
+#[derive(Clone, Debug)]
+pub struct Spans {
+    options: SpanOptions,
+    bounds: Bounds,
+    catalog: Catalog,
+    live: Live,
+    skews: Skews,
+    evidence: Evidence,
+    /// Tasks with spans of their own.
+    served: HashSet<u32>,
+    load: Load,
+    account: Account,
+    notes: Notes,
+    batch: Batch,
+    /// Batches of others that were merged into this.
+    waiting: Vec<Interactions>,
+    n_read: u64,
+    /// The largest of 1 ms, 1 µs, 1 ns that divides every start.
+    resolution_ns: i64,
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self::new(SpanOptions::default())
+    }
+}
+
+impl Spans {
+    /// Nothing read yet. The options are to have been checked ([`SpanOptions::check`]).
+    pub fn new(options: SpanOptions) -> Self {
+        let bounds = Bounds {
+            idle_timeout_ns: options.idle_timeout_ns,
+            hold_spans: options.hold_spans,
+            max_open_spans: options.max_open_spans,
+            max_trace_spans: options.max_trace_spans,
+            completed_remembered: options.completed_remembered,
+        };
+        Self {
+            options,
+            bounds,
+            catalog: Catalog::new(),
+            live: Live::default(),
+            skews: Skews::default(),
+            evidence: Evidence::default(),
+            served: HashSet::new(),
+            load: Load::default(),
+            account: Account::default(),
+            notes: Notes::default(),
+            batch: Batch::default(),
+            waiting: Vec::new(),
+            n_read: 0,
+            resolution_ns: COARSEST_NS,
+        }
+    }
+
+    /// Takes a span, whose numbers are of `texts`; traces that are complete by now go to `sink`, in batches.
+    ///
+    /// The texts have to be those of the spans before, with more added at most; else call [`Self::forget_texts`] first.
+    pub fn feed(&mut self, span: &Span, texts: &SpanTexts, sink: &mut dyn FnMut(Interactions)) {
+        self.n_read += 1;
+        while span.start_ns % self.resolution_ns != 0 {
+            self.resolution_ns /= 1000;
+        }
+        let label = self.catalog.label_of(span, texts, &self.options);
+        let digest = |attribute: Attribute| span.attribute(attribute).map_or(0, |number| digest(texts.texts.name(number)));
+        let piece = Piece {
+            id: span.id,
+            parent: span.parent.unwrap_or_default(),
+            start_ns: span.start_ns,
+            duration_ns: span.duration_ns.unwrap_or(UNFINISHED),
+            label,
+            trace: 0,
+            session: digest(Attribute::Session),
+            conversation: digest(Attribute::MessagingConversation),
+            weight: span.adjusted_count.filter(|w| w.is_finite() && *w >= 1.0).unwrap_or(0.0) as f32,
+            kind: span.kind,
+            status: span.status,
+            has_parent: span.parent.is_some(),
+            shared: span.shared,
+        };
+        let links: Vec<(TraceId, SpanId)> = span.links.iter().take(MAX_LINKS).map(|link| (link.trace, link.span)).collect();
+        let name = || format!("{}/{}", span.trace, span.id);
+        if span.links.len() > MAX_LINKS {
+            self.notes.count("links_cut", name);
+        }
+        let added = self.live.add(span.trace, piece, &links, &self.bounds);
+        if added.late {
+            self.notes.count("late_span", name);
+        }
+        if added.size >= self.bounds.max_trace_spans
+            && let Some(group) = self.live.pop_large(span.trace, &self.bounds)
+        {
+            self.complete(group, sink);
+        }
+        while let Some(group) = self.live.pop(&self.bounds) {
+            self.complete(group, sink);
+        }
+    }
+
+    /// The next spans' numbers are of other texts.
+    pub fn forget_texts(&mut self) {
+        self.catalog.forget_texts();
+    }
+
+    /// Number of spans that are held as their traces are not complete.
+    pub fn n_held(&self) -> usize {
+        self.live.n_held()
+    }
+
+    /// Takes over what `other`, with the same options, read: its unfinished traces are joined to those here.
+    pub fn merge(&mut self, other: Self) {
+        let numbers = self.catalog.absorb(&other.catalog, self.options.entries_per_task);
+        self.live.absorb(other.live, &numbers.labels, &self.bounds);
+        self.skews.absorb(other.skews, &numbers.names);
+        self.evidence.absorb(other.evidence, &numbers);
+        self.served.extend(other.served.into_iter().map(|task| numbers.names[task as usize]));
+        self.load.absorb(other.load, &numbers);
+        self.account.absorb(other.account, &numbers);
+        self.notes.merge(other.notes);
+        let mut batch = other.batch;
+        self.waiting.extend(other.waiting);
+        self.waiting.push(batch.take());
+        self.n_read += other.n_read;
+        self.resolution_ns = self.resolution_ns.min(other.resolution_ns);
+    }
+
+    /// Completes all traces that are held.
+    pub fn flush(&mut self, sink: &mut dyn FnMut(Interactions)) {
+        let groups = self.live.take_all(&self.bounds);
+        for group in &groups {
+            // What is odd is noted when the traces are used.
+            let tree = Tree::of(group.clone(), &self.catalog, &mut Notes::default());
+            self.learn(&tree);
+        }
+        self.skews.update();
+        for group in groups {
+            let early = group.early;
+            let continued = group.continued;
+            let tree = Tree::of(group, &self.catalog, &mut self.notes);
+            self.add(tree, continued, early);
+            self.batch.hand_over(false, sink);
+        }
+        self.waiting.drain(..).filter(|batch| !batch.traces.is_empty()).for_each(&mut *sink);
+        self.batch.hand_over(true, sink);
+    }
+
+    /// Completes all, and says what the interactions handed over rest on.
+    pub fn finish(mut self, sink: &mut dyn FnMut(Interactions)) -> Outcome {
+        self.flush(sink);
+        self.load.finish();
+        Outcome { quality: self.quality(), hints: self.hints() }
+    }
+
+    /// What the traces completed so far rest on.
+    pub fn quality(&self) -> Quality {
+        let mut quality = self.account.quality(&self.catalog, &self.load, &self.skews, &self.evidence, &self.notes);
+        quality.spans.read = self.n_read;
+        quality.spans.used = self.n_read - self.notes.n_set_aside() - self.live.n_held() as u64;
+        let mut over_bound: Vec<(&str, u64)> =
+            self.catalog.over_bound.iter().map(|(task, n)| (self.catalog.names.name(*task), *n)).collect();
+        over_bound.sort_unstable();
+        for (task, n) in over_bound {
+            let reason = quality.spans.remarks.entry("other_entries".to_owned()).or_default();
+            reason.count += n;
+            if reason.examples.len() < quality::EXAMPLES_KEPT {
+                reason.examples.push(task.to_owned());
+            }
+        }
+        quality
+    }
+
+    /// Processors, threads and workloads of the tasks seen so far.
+    ///
+    /// | task | threads | processor |
+    /// |---|---|---|
+    /// | with spans of its own | most occurrences open at once, summed over instances | its host, shared with others there; if it was seen on several, one of its own with as many cores |
+    /// | database or cache seen from clients | most requests open at once | of its own |
+    /// | queue, third party | without limit | of its own |
+    /// | kept internal spans | without limit | that of their service |
+    pub fn hints(&self) -> Hints {
+        let mut hints = Hints::default();
+        let mut threads = std::collections::HashMap::new();
+        for (instance, most) in self.load.most() {
+            let Some((task, _)) = self.catalog.instances.get_index(instance as usize) else { continue };
+            *threads.entry(*task).or_insert(0) += most;
+        }
+        let mut tasks: Vec<u32> = self.account.tasks.keys().copied().collect();
+        tasks.sort_by_key(|task| self.catalog.names.name(*task));
+        for task in tasks {
+            let (sums, name) = (&self.account.tasks[&task], self.catalog.names.name(task));
+            let mut process = ProcessHints::default();
+            let bounded = sums.is_served || matches!(sums.origin, Some(Origin::Client(PeerKind::Store) | Origin::Implied));
+            process.infinite = !bounded;
+            process.threads = threads.get(&task).copied().filter(|n| bounded && *n > 0);
+            match sums.hosts.len() {
+                0 => {}
+                1 => process.processor = sums.hosts.iter().next().map(|host| self.catalog.names.name(*host).to_owned()),
+                n_hosts => {
+                    let processor = format!("{name}_cpu");
+                    hints.processors.insert(processor.clone(), ProcessorHints { cores: Some(n_hosts as u64), scheduling: None });
+                    process.processor = Some(processor);
+                }
+            }
+            hints.processes.insert(name.to_owned(), process);
+        }
+        let internal: Vec<(String, Option<String>)> = hints
+            .processes
+            .keys()
+            .filter_map(|name| Some((name.clone(), name.strip_suffix("(internal)")?.to_owned())))
+            .map(|(name, service)| (name, hints.processes.get(&service).and_then(|p| p.processor.clone())))
+            .collect();
+        for (name, processor) in internal {
+            hints.processes[&name].processor = processor;
+        }
+        let mut workloads: Vec<_> = self.load.workloads().collect();
+        workloads.sort_by_key(|(process, _)| self.catalog.names.name(*process));
+        for (process, workload) in workloads {
+            let name = self.catalog.names.name(process).to_owned();
+            hints.processes.entry(name).or_default().workload = Some(workload);
+        }
+        hints
+    }
+
+    fn complete(&mut self, group: Group, sink: &mut dyn FnMut(Interactions)) {
+        let (continued, early) = (group.continued, group.early);
+        let tree = Tree::of(group, &self.catalog, &mut self.notes);
+        self.learn(&tree);
+        self.add(tree, continued, early);
+        self.waiting.drain(..).filter(|batch| !batch.traces.is_empty()).for_each(&mut *sink);
+        self.batch.hand_over(false, sink);
+    }
+
+    /// Learns what is used on other traces, too.
+    fn learn(&mut self, tree: &Tree) {
+        for request in tree.requests(&self.catalog) {
+            self.skews.learn(&request, &self.catalog);
+        }
+        for i in (0..tree.len()).filter(|i| tree.role[*i] == Role::Entry) {
+            self.served.insert(self.catalog.label(tree.pieces[i].label).task);
+        }
+        let forest = self.forest(tree, &mut Notes::default());
+        timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
+    }
+
+    fn forest(&mut self, tree: &Tree, notes: &mut Notes) -> Forest {
+        let mut forest = Forest::of(tree, &mut self.catalog, &self.options, notes);
+        replies::join_replies(&mut forest, tree, notes);
+        timing::name_entries(&mut forest, &mut self.catalog, self.options.entries_per_task);
+        timing::divide_phases(&mut forest, self.resolution_ns);
+        forest
+    }
+
+    /// Adds the recordings of a tree to the batch.
+    fn add(&mut self, mut tree: Tree, continued: bool, early: bool) {
+        let mut notes = std::mem::take(&mut self.notes);
+        if early {
+            self.account.traces.early += 1;
+            notes.count("completed_early", || tree.traces[0].to_string());
+        }
+        tree.correct(&self.skews, &self.catalog, &mut notes);
+        let mut forest = self.forest(&tree, &mut notes);
+        for call in &forest.calls {
+            let piece = &tree.pieces[call.piece as usize];
+            if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
+                notes.count("outlives_caller", || tree.name(call.piece as usize));
+            }
+        }
+        for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && self.served.contains(&occ.task)) {
+            occ.is_measured = false;
+        }
+        timing::find_forks(&mut forest, &self.evidence, self.resolution_ns);
+        timing::measure(&mut forest);
+        debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
+        let mut sums = Sums { catalog: &mut self.catalog, account: &mut self.account, load: &mut self.load, options: &self.options };
+        self.batch.add(&tree, &forest, continued, &mut sums);
+        self.notes = notes;
+    }
+}
+
+/// A digest of a text, never 0.
+fn digest(text: &str) -> u32 {
+    let mut digest = DefaultHasher::new();
+    text.hash(&mut digest);
+    (digest.finish() as u32).max(1)
+}

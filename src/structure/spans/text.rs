@@ -1,0 +1,171 @@
+//! The quality report as text: what was read, and how well each element is supported, weak ones said to be weak.
+
+use std::fmt::Write;
+
+use super::quality::{CallQuality, EntryQuality, Moments, Quality, Reasons};
+
+/// Occurrences below which an element is weakly supported.
+const FEW: u64 = 30;
+/// Occurrences below which it is hardly supported.
+const VERY_FEW: u64 = 5;
+
+/// What each reason and remark means, by code.
+pub const MESSAGES: &[(&str, &str)] = &[
+    ("duplicate", "spans came twice, or their id was used twice: the first by start was used"),
+    ("tracing_itself", "spans of the tracing's own traffic were left out"),
+    ("missing_parent", "spans whose parent is not there: they are requested by the client of their trace"),
+    ("cyclic_parents", "spans are parents of one another in a circle: cut above the earliest"),
+    ("unfinished", "spans did not finish: their time is not used"),
+    ("negative_duration", "spans end before they start: their time is not used"),
+    ("zero_duration", "spans last no time: below the clock's resolution"),
+    ("clock_residual", "served requests were not within the request made: moved into it"),
+    ("missing_client_half", "requests were seen by their server only: network and queueing are not seen"),
+    ("missing_server_half", "requests were seen on both sides of a service, but not in it"),
+    ("client_half_alone", "requests were seen by their client only: the other side is a task known from its clients"),
+    ("message_without_consumer", "messages were sent that no span received"),
+    ("batched_message", "messages were handled together with others: the handling is a call of the first"),
+    ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
+    ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
+    ("late_span", "spans came after their trace had been completed"),
+    ("completed_early", "traces were completed before their time as a bound was reached"),
+    ("links_cut", "spans have more links than are used"),
+    ("other_entries", "entries beyond the bound of their task are its entry (other)"),
+];
+
+fn reasons(out: &mut String, reasons: &Reasons) {
+    for (code, reason) in reasons {
+        let message = MESSAGES.iter().find(|(known, _)| known == code).map_or("", |(_, message)| message);
+        let _ = writeln!(out, "  {} {code}: {message} (as in {})", reason.count, reason.examples.join(", "));
+    }
+}
+
+fn support(n: u64) -> String {
+    match n {
+        0..VERY_FEW => format!("{n} occurrences only: HARDLY SUPPORTED"),
+        VERY_FEW..FEW => format!("{n} occurrences: WEAK"),
+        _ => format!("{n} occurrences"),
+    }
+}
+
+fn milliseconds(moments: &Moments) -> String {
+    let spread = moments.coefficient_of_variation().map(|cv| format!(", cv {cv:.2}")).unwrap_or_default();
+    format!("{:.3} ms{spread} (n {})", moments.mean * 1e3, moments.count)
+}
+
+fn entry(out: &mut String, name: &str, entry: &EntryQuality) {
+    let from = match entry.served {
+        0 => ", seen from its clients only",
+        served if served < entry.occurrences => ", partly seen from its clients only",
+        _ => "",
+    };
+    let _ = write!(out, "  {name}: {}{from}", support(entry.occurrences));
+    for (phase, moments) in entry.self_s.iter().enumerate().filter(|(_, m)| m.count > 0) {
+        let _ = write!(out, "; self time {}{}", if phase == 1 { "of phase 2 " } else { "" }, milliseconds(moments));
+    }
+    if entry.self_s[0].count == 0 {
+        let _ = write!(out, "; self time unknown");
+    }
+    let _ = write!(out, " at load {:.2}", entry.load.mean);
+    for (n, what) in [(entry.errors, "errors"), (entry.timeouts, "time-outs"), (entry.cancelled, "cancelled")] {
+        if n > 0 {
+            let _ = write!(out, "; {n} {what}, not in the self time");
+        }
+    }
+    let _ = writeln!(out, " (as in {})", entry.examples.join(", "));
+    entry.calls.iter().for_each(|call| self::call(out, call, entry.occurrences));
+}
+
+fn call(out: &mut String, call: &CallQuality, n_callers: u64) {
+    let share = call.made_by as f64 / n_callers.max(1) as f64;
+    let phase = if call.phase == 2 { " in phase 2" } else { "" };
+    let _ = write!(
+        out,
+        "    {}{phase} {:.3} × {}: made by {:.0} % of occurrences",
+        call.kind,
+        call.per_occurrence.mean,
+        call.to,
+        share * 100.0
+    );
+    if let Some(cv) = call.per_occurrence.coefficient_of_variation() {
+        let _ = write!(out, ", cv {cv:.2}");
+    }
+    if call.calls < FEW {
+        let _ = write!(
+            out,
+            ", {} calls{}: {}",
+            call.calls,
+            if call.calls < VERY_FEW { " only" } else { "" },
+            if call.calls < VERY_FEW { "HARDLY SUPPORTED" } else { "WEAK" }
+        );
+    }
+    if call.queueing_s.count > 0 {
+        let _ = write!(out, "; queueing {}", milliseconds(&call.queueing_s));
+    }
+    for (n, what) in [(call.failed, "failed"), (call.retries, "retries"), (call.parallel, "parallel to others")] {
+        if n > 0 {
+            let _ = write!(out, "; {n} {what}");
+        }
+    }
+    let _ = writeln!(out);
+}
+
+impl Quality {
+    /// The report, one element a line.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let spans = &self.spans;
+        let _ = writeln!(out, "Spans: {} read, {} used, {} set aside.", spans.read, spans.used, self.n_set_aside());
+        reasons(&mut out, &spans.set_aside);
+        reasons(&mut out, &spans.remarks);
+        let traces = &self.traces;
+        let _ = writeln!(
+            out,
+            "Traces: {} complete, {} incomplete ({} without a root), {} completed early, {} late parts.",
+            traces.complete, traces.incomplete, traces.without_root, traces.early, traces.late
+        );
+        let e = &self.explained;
+        if e.root_s > 0.0 {
+            let percent = |s: f64| 100.0 * s / e.root_s;
+            let _ = writeln!(
+                out,
+                "Time of {} root spans: {:.1} % self times, {:.1} % between clients and servers, {:.1} % of these parallel, {:.1} % not known.",
+                e.roots,
+                percent(e.self_s),
+                percent(e.gap_s),
+                percent(e.parallel_s),
+                percent(e.unknown_s)
+            );
+        }
+        let s = &self.sampling;
+        if s.said > 0 || (s.stand_for - s.recordings as f64).abs() > 1e-9 * s.stand_for {
+            let _ = writeln!(out, "Sampling: {} recordings stand for {:.0}.", s.recordings, s.stand_for);
+        }
+        for clock in &self.clocks {
+            let _ = writeln!(
+                out,
+                "Clock of {} is ahead of {}'s by {:.3} ms (between {:.3} and {:.3}; {} requests).",
+                clock.hosts[1],
+                clock.hosts[0],
+                clock.offset_s * 1e3,
+                clock.bounds_s[0] * 1e3,
+                clock.bounds_s[1] * 1e3,
+                clock.requests
+            );
+        }
+        for (name, task) in &self.tasks {
+            let _ = writeln!(out, "{name}: {} instances, {} hosts, up to {} at once", task.instances, task.hosts, task.concurrency);
+            task.entries.iter().for_each(|(name, quality)| entry(&mut out, name, quality));
+        }
+        for overlap in &self.overlaps {
+            let [a, b] = &overlap.called;
+            let _ = writeln!(
+                out,
+                "{}: {a} and {b} parallel in {} of {} occurrences",
+                overlap.caller,
+                overlap.together,
+                overlap.together + overlap.apart
+            );
+        }
+        out
+    }
+}

@@ -1,0 +1,336 @@
+//! Phases, asynchronous calls, forks and self times of the occurrences of a forest.
+//!
+//! Input: a [`Forest`] with corrected times; output: the same with `reply_ns`, `work_end_ns`, `self_ns` of occurrences and
+//! `is_async`, `phase`, `branch` of calls.
+//!
+//! Of an occurrence with span [s, e], requested by a call [c₀, c₁]:
+//!
+//! - its reply is at r = c₁ if the requesting half was seen, did not give up (time-out, cancellation), and c₁ < e by more
+//!   than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
+//!   that outlast the span, and calls that start at r or later.
+//! - A call that starts before r and ends after it is not waited for: asynchronous.
+//! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
+//!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
+//!   branch may hold several calls, one after the other.
+//! - Overlaps of two entries called by a third are counted over all its occurrences (calls matched by rank). With
+//!   [`ENOUGH`] or more, entries that overlap in less than a tenth do not make a fork (that was jitter), and those that
+//!   overlap in more than half do even where they did not this once.
+//! - Self time of phase 1 is r − s less the union of the waits of phase 1, so that parallel children count once; of phase 2
+//!   the time after r covered by its own or internal spans less the union of waits.
+//! - Failed, unfinished and ill-timed occurrences have no self time.
+
+use std::collections::HashMap;
+
+use super::{
+    catalog::{Catalog, PeerKind, Renumbered},
+    forest::{Call, Forest, Origin},
+    tree::NOBODY,
+};
+use crate::{structure::interactions::Branch, trace::span::SpanStatus};
+
+/// Pairs from which on what was seen of others decides.
+pub const ENOUGH: u64 = 5;
+/// Overlaps are measured in this many resolutions of the clock.
+const RESOLUTIONS: i64 = 3;
+/// Part of the shorter call that an overlap must be larger than: one in so many.
+const SHARE: i64 = 20;
+/// Calls of one occurrence beyond which pairs are neither counted nor compared with others.
+const MOST_PAIRED: usize = 48;
+
+/// How often two entries called by a third overlapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overlaps {
+    /// At the same time.
+    pub together: u64,
+    /// One after the other.
+    pub apart: u64,
+}
+
+impl Overlaps {
+    fn says(self) -> Option<bool> {
+        let n = self.together + self.apart;
+        if n < ENOUGH {
+            None
+        } else if self.together * 2 > n {
+            Some(true)
+        } else if self.together * 10 < n {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+/// Caller and two called entries, the smaller number first.
+pub type Triple = (u32, u32, u32);
+
+/// Overlaps seen so far.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// By caller and called entries.
+    pub pairs: HashMap<Triple, Overlaps>,
+}
+
+/// Most pairs of entries that are counted.
+const MAX_TRIPLES: usize = 100_000;
+
+impl Evidence {
+    fn add(&mut self, triple: Triple, together: bool) {
+        if self.pairs.len() >= MAX_TRIPLES && !self.pairs.contains_key(&triple) {
+            return;
+        }
+        let pair = self.pairs.entry(triple).or_default();
+        *(if together { &mut pair.together } else { &mut pair.apart }) += 1;
+    }
+
+    /// Takes over what `other` counted; `numbers` are those here of its entries.
+    pub fn absorb(&mut self, other: Self, numbers: &Renumbered) {
+        for ((caller, a, b), theirs) in other.pairs {
+            let here = triple(numbers.entry(caller), numbers.entry(a), numbers.entry(b));
+            let pair = self.pairs.entry(here).or_default();
+            pair.together += theirs.together;
+            pair.apart += theirs.apart;
+        }
+    }
+}
+
+fn triple(caller: u32, a: u32, b: u32) -> Triple {
+    (caller, a.min(b), a.max(b))
+}
+
+/// Numbers the entries of all occurrences.
+pub fn name_entries(forest: &mut Forest, catalog: &mut Catalog, entries_per_task: usize) {
+    for occ in forest.occs.iter_mut().filter(|occ| !occ.is_gone && occ.origin != Origin::Originator) {
+        occ.entry = catalog.entry(occ.task, occ.name, entries_per_task);
+    }
+}
+
+/// Phases and asynchronous calls; `resolution_ns` is the clock's.
+pub fn divide_phases(forest: &mut Forest, resolution_ns: i64) {
+    for o in 0..forest.occs.len() {
+        set_reply(forest, o, resolution_ns);
+        let occ = forest.occs[o];
+        let mut work_end = occ.end_ns.max(occ.reply_ns);
+        for c in forest.calls_of(o) {
+            let call = &mut forest.calls[c];
+            let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
+            if after && call.start_ns > occ.start_ns {
+                call.phase = 2;
+            } else if call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
+                call.is_async = true;
+            }
+            if !call.is_async {
+                work_end = work_end.max(call.end_ns);
+            }
+        }
+        forest.occs[o].work_end_ns = work_end;
+    }
+    for (occ, _, end) in &forest.late_work {
+        let occ = &mut forest.occs[*occ as usize];
+        occ.work_end_ns = occ.work_end_ns.max(*end);
+    }
+}
+
+fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {
+    let occ = forest.occs[o];
+    if occ.origin == Origin::Implied {
+        return;
+    }
+    let mut reply = occ.reply_ns.min(occ.end_ns);
+    let request = (occ.requested_by != NOBODY).then(|| forest.calls[occ.requested_by as usize]);
+    if let Some(call) = request.filter(|call| call.has_client && !call.is_async) {
+        let gave_up = matches!(call.status, SpanStatus::Timeout | SpanStatus::Cancelled);
+        if gave_up && forest.occs[o].status == SpanStatus::Ok {
+            forest.occs[o].status = call.status;
+        }
+        let outlasts = occ.end_ns > call.end_ns.saturating_add(resolution_ns);
+        if outlasts && !gave_up && call.end_ns >= occ.start_ns {
+            reply = reply.min(call.end_ns);
+        }
+    }
+    forest.occs[o].reply_ns = reply;
+}
+
+fn overlap(a: &Call, b: &Call, resolution_ns: i64) -> bool {
+    let common = a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns));
+    let shorter = a.end_ns.saturating_sub(a.start_ns).min(b.end_ns.saturating_sub(b.start_ns));
+    common > (RESOLUTIONS * resolution_ns).max(shorter / SHARE)
+}
+
+/// Waits of one phase that may be parallel (indices into [`Forest::calls`]).
+fn waits(forest: &Forest, o: usize, phase: u8) -> Vec<usize> {
+    let is_wait = |call: &Call| !call.is_async && !call.is_nested && call.phase == phase;
+    forest.calls_of(o).filter(|c| is_wait(&forest.calls[*c])).collect()
+}
+
+/// Pairs of calls that belong together by rank: the i-th of one entry and the i-th of another, and neighbours of one entry.
+fn ranked_pairs(forest: &Forest, calls: &[usize]) -> Vec<(usize, usize, Triple)> {
+    let mut rank: HashMap<u32, u32> = HashMap::new();
+    let entry = |c: usize| forest.occs[forest.calls[c].to as usize].entry;
+    let ranks: Vec<u32> = calls
+        .iter()
+        .map(|c| {
+            let rank = rank.entry(entry(*c)).or_insert(0);
+            *rank += 1;
+            *rank
+        })
+        .collect();
+    let mut pairs = Vec::new();
+    for (i, a) in calls.iter().enumerate() {
+        for (j, b) in calls.iter().enumerate().skip(i + 1) {
+            let same = entry(*a) == entry(*b);
+            if (same && ranks[j] == ranks[i] + 1) || (!same && ranks[i] == ranks[j]) {
+                let caller = forest.occs[forest.calls[*a].from as usize].entry;
+                pairs.push((i, j, triple(caller, entry(*a), entry(*b))));
+            }
+        }
+    }
+    pairs
+}
+
+/// Counts the overlaps of a forest.
+pub fn learn_overlaps(forest: &Forest, evidence: &mut Evidence, resolution_ns: i64) {
+    for o in 0..forest.occs.len() {
+        if forest.calls_of(o).len() < 2 {
+            continue;
+        }
+        for phase in [1, 2] {
+            let calls = waits(forest, o, phase);
+            if calls.len() < 2 || calls.len() > MOST_PAIRED {
+                continue;
+            }
+            for (i, j, triple) in ranked_pairs(forest, &calls) {
+                evidence.add(triple, overlap(&forest.calls[calls[i]], &forest.calls[calls[j]], resolution_ns));
+            }
+        }
+    }
+}
+
+/// Forks and their branches.
+pub fn find_forks(forest: &mut Forest, evidence: &Evidence, resolution_ns: i64) {
+    for o in 0..forest.occs.len() {
+        if forest.calls_of(o).len() < 2 {
+            continue;
+        }
+        let mut n_forks = 0;
+        for phase in [1, 2] {
+            let calls = waits(forest, o, phase);
+            if calls.len() < 2 {
+                continue;
+            }
+            let parallel = parallel_pairs(forest, &calls, evidence, resolution_ns);
+            if !parallel.is_empty() {
+                mark_branches(forest, &calls, &parallel, &mut n_forks);
+            }
+        }
+    }
+}
+
+/// Pairs (positions in `calls`, the earlier first, sorted) that are parallel.
+fn parallel_pairs(forest: &Forest, calls: &[usize], evidence: &Evidence, resolution_ns: i64) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    let entry = |c: usize| forest.occs[forest.calls[c].to as usize].entry;
+    for (j, b) in calls.iter().enumerate() {
+        // Of very many calls, only those near one another are compared.
+        for (i, a) in calls.iter().enumerate().take(j).skip(j.saturating_sub(MOST_PAIRED)) {
+            let (first, second) = (&forest.calls[*a], &forest.calls[*b]);
+            let caller = forest.occs[first.from as usize].entry;
+            let says = evidence.pairs.get(&triple(caller, entry(*a), entry(*b))).and_then(|pair| pair.says());
+            if says != Some(false) && overlap(first, second, resolution_ns) {
+                pairs.push((i, j));
+            }
+        }
+    }
+    if calls.len() <= MOST_PAIRED {
+        let usual = |triple: &Triple| evidence.pairs.get(triple).and_then(|pair| pair.says()) == Some(true);
+        pairs.extend(ranked_pairs(forest, calls).into_iter().filter(|(_, _, triple)| usual(triple)).map(|(i, j, _)| (i, j)));
+        pairs.sort_unstable();
+        pairs.dedup();
+    }
+    pairs
+}
+
+fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize)], n_forks: &mut u16) {
+    let n = calls.len();
+    let mut fork_of: Vec<usize> = (0..n).collect();
+    fn root(fork_of: &mut [usize], mut at: usize) -> usize {
+        while fork_of[at] != at {
+            fork_of[at] = fork_of[fork_of[at]];
+            at = fork_of[at];
+        }
+        at
+    }
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut is_parallel = vec![false; n];
+    for (i, j) in parallel {
+        before[*j].push(*i);
+        (is_parallel[*i], is_parallel[*j]) = (true, true);
+        let (a, b) = (root(&mut fork_of, *i), root(&mut fork_of, *j));
+        fork_of[a.max(b)] = a.min(b);
+    }
+    let mut numbers: HashMap<usize, u16> = HashMap::new();
+    let mut branches: Vec<u16> = vec![0; n];
+    for j in (0..n).filter(|j| is_parallel[*j]) {
+        let fork = root(&mut fork_of, j);
+        let number = *numbers.entry(fork).or_insert_with(|| {
+            let number = *n_forks;
+            *n_forks = n_forks.saturating_add(1);
+            number
+        });
+        let taken: Vec<u16> = before[j].iter().map(|i| branches[*i]).collect();
+        branches[j] = (0..u16::MAX).find(|branch| !taken.contains(branch)).unwrap_or(0);
+        forest.calls[calls[j]].branch = Some(Branch { fork: number, branch: branches[j] });
+    }
+}
+
+/// Self times of all occurrences.
+pub fn measure(forest: &mut Forest) {
+    let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
+    for (occ, start, end) in &forest.late_work {
+        late.entry(*occ).or_default().push((*start, *end));
+    }
+    let (mut waits, mut both) = (Vec::new(), Vec::new());
+    for o in 0..forest.occs.len() {
+        let occ = forest.occs[o];
+        if occ.is_gone || !occ.is_measured || occ.status != SpanStatus::Ok || occ.origin == Origin::Originator {
+            continue;
+        }
+        if matches!(occ.origin, Origin::Client(kind) if kind == PeerKind::Queue) {
+            continue;
+        }
+        let calls = &forest.calls[forest.calls_of(o)];
+        let clipped = |call: &Call, from: i64, to: i64| (call.start_ns.clamp(from, to), call.end_ns.clamp(from, to));
+        let first_end = occ.reply_ns.max(occ.start_ns);
+        waits.clear();
+        waits.extend(calls.iter().filter(|c| !c.is_async && c.phase == 1).map(|c| clipped(c, occ.start_ns, first_end)));
+        let first = first_end.saturating_sub(occ.start_ns).saturating_sub(union_ns(&mut waits)) as f64;
+        waits.clear();
+        let second = |c: &&Call| !c.is_async && c.phase == 2;
+        waits.extend(calls.iter().filter(second).map(|c| (c.start_ns, c.end_ns)));
+        both.clear();
+        both.extend_from_slice(&waits);
+        if occ.end_ns > first_end {
+            both.push((first_end, occ.end_ns));
+        }
+        let after = |(start, end): &(i64, i64)| ((*start).max(first_end), (*end).max(first_end));
+        both.extend(late.get(&(o as u32)).into_iter().flatten().map(after).filter(|(start, end)| end > start));
+        let has_second = !both.is_empty() || calls.iter().any(|c| c.phase == 2);
+        let second = has_second.then(|| union_ns(&mut both).saturating_sub(union_ns(&mut waits)) as f64);
+        forest.occs[o].self_ns = [Some(first), second];
+    }
+}
+
+/// Length of the union of intervals.
+fn union_ns(intervals: &mut [(i64, i64)]) -> i64 {
+    intervals.sort_unstable();
+    let mut covered = 0_i64;
+    let mut end = i64::MIN;
+    for (from, to) in intervals.iter() {
+        let from = (*from).max(end);
+        if *to > from {
+            covered = covered.saturating_add(to.saturating_sub(from));
+            end = *to;
+        }
+    }
+    covered
+}

@@ -1,0 +1,413 @@
+//! One group of spans as trees: duplicates out, parents found, circles cut, kinds decided, clocks corrected.
+//!
+//! Input: a [`Group`]; output: [`Tree`], whose spans stand in an order that does not depend on that of the input.
+//!
+//! | matter | rule |
+//! |---|---|
+//! | duplicates | of spans with the same trace, id and side (requesting or serving), the first by start, then the longest stays |
+//! | shared ids | a serving span with the id of a requesting one is its server half |
+//! | parent with two halves | the serving one; the requesting one for spans of its service only |
+//! | links | a consumer follows the first producer that it links to, any span without a parent the first span that it links to |
+//! | circles | cut above their earliest span |
+//! | no kind | in another service than its parent, or a root: serving. Otherwise requesting if its only child is in another service, or it is a leaf whose attributes name another party; else internal |
+//! | serving inside the same instance | in-process: internal, unless a request leads to it |
+//! | requesting around a request of the same service | internal: two layers of instrumentation |
+//! | clocks | all times of a host move by its difference to the host of the root ([`super::skew`]); a server half that still is not within its client half moves into it with its subtree, by the mean of both ends, if it fits and is not on the same host, and nothing better is known; one that begins before its client is moved to begin with it |
+
+use std::cmp::Reverse;
+
+use super::{
+    catalog::{Catalog, NONE},
+    live::{Group, Piece, UNFINISHED},
+    quality::Notes,
+    skew::{Seen, Skews},
+};
+use crate::trace::span::{SpanId, SpanKind, TraceId};
+
+/// No span.
+pub const NOBODY: u32 = u32::MAX;
+
+/// What a span is in the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// A request being served: an occurrence of an entry.
+    Entry,
+    /// A request being made.
+    Call,
+    /// Part of the occurrence around it.
+    #[default]
+    Fold,
+    /// Not used: the tracing's own traffic.
+    Dropped,
+}
+
+/// Spans of a group with their parents, times and roles; all arrays have the shape `(n_pieces,)`.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The traces, in order.
+    pub traces: Vec<TraceId>,
+    /// The spans.
+    pub pieces: Vec<Piece>,
+    /// Index of the parent or requester, or [`NOBODY`].
+    pub parent: Vec<u32>,
+    /// Whether the parent is not there.
+    pub is_orphan: Vec<bool>,
+    /// Of a producer: whether it was handled together with others.
+    pub is_batched: Vec<bool>,
+    /// Indices with parents before children, siblings by start.
+    pub order: Vec<u32>,
+    /// Role.
+    pub role: Vec<Role>,
+    /// Corrected start.
+    pub start_ns: Vec<i64>,
+    /// Corrected end.
+    pub end_ns: Vec<i64>,
+    /// Links between pieces: from, to.
+    pub links: Vec<(u32, u32)>,
+}
+
+fn is_serving(piece: &Piece) -> bool {
+    piece.shared || matches!(piece.kind, SpanKind::Server | SpanKind::Consumer)
+}
+
+impl Tree {
+    /// Makes the tree of a group; `notes` takes what is odd.
+    pub fn of(mut group: Group, catalog: &Catalog, notes: &mut Notes) -> Self {
+        let mut tree = Self { traces: std::mem::take(&mut group.traces), ..Self::default() };
+        tree.take_pieces(&mut group, catalog, notes);
+        tree.resolve_links(&group);
+        tree.find_parents(catalog, notes);
+        tree.follow_links(notes);
+        tree.cut_circles(notes);
+        tree.put_in_order();
+        tree.close_unfinished(notes);
+        tree.decide_roles(catalog, notes);
+        tree
+    }
+
+    /// Number of spans.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The parent of a piece.
+    pub fn parent_of(&self, piece: usize) -> Option<usize> {
+        (self.parent[piece] != NOBODY).then(|| self.parent[piece] as usize)
+    }
+
+    /// `TRACE/SPAN`, for messages.
+    pub fn name(&self, piece: usize) -> String {
+        format!("{}/{}", self.traces[self.pieces[piece].trace as usize], self.pieces[piece].id)
+    }
+
+    /// Puts traces and pieces in order and leaves duplicates out.
+    fn take_pieces(&mut self, group: &mut Group, catalog: &Catalog, notes: &mut Notes) {
+        let mut sorted = self.traces.clone();
+        sorted.sort_unstable();
+        let rank = |trace: &TraceId| sorted.binary_search(trace).unwrap_or(0) as u32;
+        let ranks: Vec<u32> = self.traces.iter().map(rank).collect();
+        self.traces = sorted;
+        let mut pieces = std::mem::take(&mut group.pieces);
+        pieces.iter_mut().for_each(|p| p.trace = ranks[p.trace as usize]);
+        group.links.iter_mut().for_each(|l| {
+            l.trace = ranks[l.trace as usize];
+            l.to_trace = ranks[l.to_trace as usize];
+        });
+        group.links.sort_unstable();
+        let identity = |p: &Piece| (p.trace, p.id, is_serving(p));
+        let rest = |p: &Piece| (p.start_ns, Reverse(p.duration_ns), p.kind as u8, p.status as u8, p.has_parent, p.parent);
+        let label = |p: &Piece| {
+            let label = catalog.label(p.label);
+            (catalog.names.name(label.task), catalog.names.name(label.name))
+        };
+        pieces.sort_unstable_by(|a, b| {
+            identity(a).cmp(&identity(b)).then_with(|| rest(a).cmp(&rest(b))).then_with(|| label(a).cmp(&label(b)))
+        });
+        self.pieces.reserve(pieces.len());
+        for piece in pieces {
+            if self.pieces.last().is_some_and(|last| identity(last) == identity(&piece)) {
+                notes.set_aside("duplicate", || format!("{}/{}", self.traces[piece.trace as usize], piece.id));
+            } else {
+                self.pieces.push(piece);
+            }
+        }
+        self.start_ns = self.pieces.iter().map(|p| p.start_ns).collect();
+        self.end_ns = self.pieces.iter().map(|p| p.start_ns.saturating_add(p.duration_ns.max(0))).collect();
+    }
+
+    /// The pieces with this id: none, one, or both halves.
+    fn find(&self, trace: u32, id: SpanId) -> std::ops::Range<usize> {
+        let first = self.pieces.partition_point(|p| (p.trace, p.id) < (trace, id));
+        let n = self.pieces[first..].iter().take_while(|p| (p.trace, p.id) == (trace, id)).count();
+        first..first + n
+    }
+
+    fn resolve_links(&mut self, group: &Group) {
+        for link in &group.links {
+            let from = self.find(link.trace, link.id);
+            let to = self.find(link.to_trace, link.to);
+            if let (Some(from), Some(to)) = (from.last(), to.last()) {
+                self.links.push((from as u32, to as u32));
+            }
+        }
+        self.links.sort_unstable();
+        self.links.dedup();
+    }
+
+    fn find_parents(&mut self, catalog: &Catalog, notes: &mut Notes) {
+        let n = self.pieces.len();
+        (self.parent, self.is_orphan, self.is_batched) = (vec![NOBODY; n], vec![false; n], vec![false; n]);
+        for i in 0..n {
+            let piece = self.pieces[i];
+            let halves = i > 0 && (self.pieces[i - 1].trace, self.pieces[i - 1].id) == (piece.trace, piece.id);
+            if halves {
+                self.parent[i] = i as u32 - 1;
+                continue;
+            }
+            if !piece.has_parent {
+                continue;
+            }
+            let found = self.find(piece.trace, piece.parent);
+            let task = |i: usize| catalog.label(self.pieces[i].label).task;
+            self.parent[i] = match found.len() {
+                0 => {
+                    self.is_orphan[i] = true;
+                    NOBODY
+                }
+                1 => found.start as u32,
+                _ => {
+                    let (client, server) = (found.start, found.start + 1);
+                    if task(i) == task(client) && task(i) != task(server) { client as u32 } else { server as u32 }
+                }
+            };
+        }
+        for i in (0..n).filter(|i| self.is_orphan[*i]) {
+            notes.count("missing_parent", || self.name(i));
+        }
+    }
+
+    /// Consumers follow their producers, spans without parents what they link to.
+    fn follow_links(&mut self, notes: &mut Notes) {
+        let links = std::mem::take(&mut self.links);
+        for of_one in links.chunk_by(|a, b| a.0 == b.0) {
+            let from = of_one[0].0 as usize;
+            let requested = self.parent_of(from).is_some_and(|p| matches!(self.pieces[p].kind, SpanKind::Producer | SpanKind::Client));
+            let is_consumer = self.pieces[from].kind == SpanKind::Consumer;
+            if requested || !(is_consumer || self.parent[from] == NOBODY) {
+                continue;
+            }
+            let is_producer = |to: &u32| self.pieces[*to as usize].kind == SpanKind::Producer;
+            let targets = of_one.iter().map(|(_, to)| *to).filter(|to| *to as usize != from);
+            let key = |to: &u32| (!is_producer(to), self.start_ns[*to as usize], *to);
+            let mut targets: Vec<u32> = targets.filter(|to| !is_consumer || is_producer(to) || self.parent[from] == NOBODY).collect();
+            targets.sort_unstable_by_key(key);
+            let Some(first) = targets.first() else { continue };
+            self.parent[from] = *first;
+            self.is_orphan[from] = false;
+            for other in &targets[1..] {
+                self.is_batched[*other as usize] = true;
+                notes.count("batched_message", || self.name(*other as usize));
+            }
+        }
+        self.links = links;
+    }
+
+    /// Cuts each circle of parents above its earliest span.
+    fn cut_circles(&mut self, notes: &mut Notes) {
+        const NEW: u32 = 0;
+        let mut seen_in = vec![NEW; self.len()];
+        for first in 0..self.len() {
+            let walk = first as u32 + 1;
+            let mut at = first;
+            while seen_in[at] == NEW {
+                seen_in[at] = walk;
+                match self.parent_of(at) {
+                    Some(parent) => at = parent,
+                    None => break,
+                }
+            }
+            if seen_in[at] != walk || self.parent[at] == NOBODY {
+                continue;
+            }
+            let (mut earliest, mut next) = (at, self.parent[at] as usize);
+            while next != at {
+                if (self.start_ns[next], next) < (self.start_ns[earliest], earliest) {
+                    earliest = next;
+                }
+                next = self.parent[next] as usize;
+            }
+            self.parent[earliest] = NOBODY;
+            self.is_orphan[earliest] = true;
+            notes.count("cyclic_parents", || self.name(earliest));
+        }
+    }
+
+    fn put_in_order(&mut self) {
+        let n = self.len();
+        let mut by_start: Vec<u32> = (0..n as u32).collect();
+        by_start.sort_unstable_by_key(|i| (Reverse(self.start_ns[*i as usize]), Reverse(*i)));
+        // Lists of children, earliest first.
+        let (mut first_child, mut next) = (vec![NOBODY; n], vec![NOBODY; n]);
+        let mut stack = Vec::new();
+        for i in by_start {
+            match self.parent_of(i as usize) {
+                None => stack.push(i),
+                Some(parent) => {
+                    next[i as usize] = first_child[parent];
+                    first_child[parent] = i;
+                }
+            }
+        }
+        let mut siblings = Vec::new();
+        while let Some(i) = stack.pop() {
+            self.order.push(i);
+            let mut child = first_child[i as usize];
+            while child != NOBODY {
+                siblings.push(child);
+                child = next[child as usize];
+            }
+            stack.extend(siblings.drain(..).rev());
+        }
+    }
+
+    /// A span that did not finish lasts as long as what it contains.
+    fn close_unfinished(&mut self, notes: &mut Notes) {
+        for i in (0..self.len()).rev().map(|k| self.order[k] as usize) {
+            match self.pieces[i].duration_ns {
+                UNFINISHED => notes.count("unfinished", || self.name(i)),
+                ..0 => notes.count("negative_duration", || self.name(i)),
+                0 => notes.count("zero_duration", || self.name(i)),
+                _ => {}
+            }
+            if let Some(parent) = self.parent_of(i).filter(|p| self.pieces[*p].duration_ns == UNFINISHED) {
+                self.end_ns[parent] = self.end_ns[parent].max(self.end_ns[i]);
+            }
+        }
+    }
+
+    fn decide_roles(&mut self, catalog: &Catalog, notes: &mut Notes) {
+        let n = self.len();
+        let (mut n_remote, mut n_local, mut n_served, mut n_local_calls) = (vec![0_u32; n], vec![0_u32; n], vec![0_u32; n], vec![0_u32; n]);
+        let label = |i: usize| catalog.label(self.pieces[i].label);
+        for i in 0..n {
+            let Some(parent) = self.parent_of(i) else { continue };
+            let remote = label(i).task != label(parent).task;
+            let calls = matches!(self.pieces[i].kind, SpanKind::Client | SpanKind::Producer);
+            n_remote[parent] += u32::from(remote);
+            n_local[parent] += u32::from(!remote);
+            n_served[parent] += u32::from(remote || is_serving(&self.pieces[i]));
+            n_local_calls[parent] += u32::from(!remote && calls);
+        }
+        let mut role = vec![Role::Fold; n];
+        for i in self.order.iter().map(|i| *i as usize) {
+            let parent = self.parent_of(i);
+            let around = parent.map(|p| (role[p], label(p)));
+            let here = label(i);
+            let is_remote = around.is_none_or(|(_, there)| there.task != here.task);
+            let in_process = around.is_some_and(|(role, there)| role != Role::Call && there.instance == here.instance);
+            role[i] =
+                if here.is_noise || matches!(around, Some((Role::Dropped, _))) {
+                    notes.set_aside("tracing_itself", || self.name(i));
+                    Role::Dropped
+                } else {
+                    match self.pieces[i].kind {
+                        SpanKind::Server | SpanKind::Consumer if in_process => Role::Fold,
+                        SpanKind::Server | SpanKind::Consumer => Role::Entry,
+                        SpanKind::Client | SpanKind::Producer if n_served[i] == 0 && n_local_calls[i] > 0 => {
+                            if is_remote && parent.is_some() { Role::Entry } else { Role::Fold }
+                        }
+                        SpanKind::Client | SpanKind::Producer => Role::Call,
+                        SpanKind::Internal | SpanKind::Unspecified if is_remote || self.pieces[i].shared => Role::Entry,
+                        SpanKind::Internal => Role::Fold,
+                        SpanKind::Unspecified if n_remote[i] == 1 && n_local[i] == 0 => Role::Call,
+                        SpanKind::Unspecified if n_remote[i] + n_local[i] == 0 && here.peer.is_named && here.peer.task != here.task => {
+                            Role::Call
+                        }
+                        SpanKind::Unspecified => Role::Fold,
+                    }
+                };
+            // A requesting root around requests of its own service has nothing to be folded into.
+            if role[i] == Role::Fold && parent.is_none() {
+                role[i] = Role::Entry;
+            }
+        }
+        self.role = role;
+    }
+
+    /// The requests with both halves, as read.
+    pub fn requests<'t>(&'t self, catalog: &'t Catalog) -> impl Iterator<Item = Seen> + 't {
+        let is_known = |i: usize| self.pieces[i].duration_ns >= 0;
+        (0..self.len()).filter_map(move |server| {
+            let client = self.parent_of(server)?;
+            let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
+            let is_sync = self.pieces[client].kind != SpanKind::Producer && self.pieces[server].kind != SpanKind::Consumer;
+            let times = |i: usize| [self.pieces[i].start_ns, self.pieces[i].start_ns.saturating_add(self.pieces[i].duration_ns)];
+            let piece = &self.pieces[server];
+            (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
+                hosts: [client, server].map(|i| catalog.label(self.pieces[i].label).host),
+                identity: (self.traces[piece.trace as usize].0, piece.id.0),
+                client_ns: times(client),
+                server_ns: times(server),
+            })
+        })
+    }
+
+    /// Corrects the times of all spans.
+    pub fn correct(&mut self, skews: &Skews, catalog: &Catalog, notes: &mut Notes) {
+        let mut shift = vec![0_i64; self.len()];
+        let mut residual = vec![0_i64; self.len()];
+        let mut of_host: Vec<(u32, i64)> = Vec::new();
+        for k in 0..self.order.len() {
+            let i = self.order[k] as usize;
+            let host = catalog.label(self.pieces[i].label).host;
+            let Some(parent) = self.parent_of(i) else {
+                of_host.clear();
+                of_host.push((host, 0));
+                continue;
+            };
+            let parent_host = catalog.label(self.pieces[parent].label).host;
+            shift[i] = if host == parent_host || host == NONE {
+                shift[parent]
+            } else if let Some((_, known)) = of_host.iter().find(|(known, _)| *known == host) {
+                *known
+            } else {
+                let offset = skews.offset(parent_host, host).map_or(0, |o| o.offset_ns);
+                let shift = shift[parent].saturating_sub(offset);
+                of_host.push((host, shift));
+                shift
+            };
+            residual[i] = residual[parent];
+            let moved = shift[i].saturating_add(residual[i]);
+            self.start_ns[i] = self.start_ns[i].saturating_add(moved);
+            self.end_ns[i] = self.end_ns[i].saturating_add(moved);
+            let nudge = self.nudge(i, parent, [parent_host, host], skews);
+            if nudge != 0 {
+                notes.count("clock_residual", || self.name(i));
+                residual[i] = residual[i].saturating_add(nudge);
+                self.start_ns[i] = self.start_ns[i].saturating_add(nudge);
+                self.end_ns[i] = self.end_ns[i].saturating_add(nudge);
+            }
+        }
+    }
+
+    /// How far a served request has still to move to lie in the request made.
+    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
+        let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
+        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) {
+            return 0;
+        }
+        let (start, end) = (self.start_ns[i], self.end_ns[i]);
+        let (from, to) = (self.start_ns[parent], self.end_ns[parent]);
+        let fits = end.saturating_sub(start) <= to.saturating_sub(from);
+        let same_host = hosts[0] == hosts[1] && hosts[0] != NONE;
+        let is_trusted = || skews.offset(hosts[0], hosts[1]).is_some_and(|o| o.is_trusted());
+        let early = from.saturating_sub(start).max(0);
+        if early == 0 && end <= to {
+            0
+        } else if self.role[parent] == Role::Call && fits && !same_host && (early > 0 || !is_trusted()) {
+            from.saturating_sub(start) / 2 + to.saturating_sub(end) / 2
+        } else {
+            early
+        }
+    }
+}
