@@ -5,7 +5,7 @@
 //! complete ones is a [`Summary`].
 
 use super::{
-    Demands, ExtractOptions, Extraction, NANOSECONDS,
+    ExtractOptions, Extraction, Technique,
     spans::{SpanOptions, Spans},
     summary::Summary,
     summary_to_model,
@@ -36,8 +36,7 @@ impl Live {
             max_open_spans: options.spans.max_open_spans.min(MAX_OPEN_SPANS),
             ..options.spans.clone()
         };
-        let demands = if options.demands == Demands::Auto { Demands::SelfTimes } else { options.demands };
-        let options = ExtractOptions { seconds_per_tick: NANOSECONDS, demands, ..options.for_spans() };
+        let options = options.resolved(Technique::Spans);
         Self { spans: Spans::new(spans), summary: Summary::new(options.summary()), texts: SpanTexts::default(), options }
     }
 

@@ -22,10 +22,12 @@ pub mod entries;
 mod extraction;
 pub mod interactions;
 mod layers;
+pub mod live;
 mod options;
 pub mod same;
-pub mod summary;
 pub mod spans;
+pub mod summary;
+mod techniques;
 
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
@@ -34,14 +36,17 @@ pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, T
 use crate::{
     model::Severity,
     trace::{
-        Format, Source,
+        Format, Source, StreamSource,
         diagnostics::Diagnostics,
-        same::{ReadError, ReadOptions},
+        same::ReadError,
+        spans::SpanFormat,
+        stem_of,
     },
 };
 use assemble::{Parts, assemble};
 use interactions::Interactions;
 use summary::Summary;
+use techniques::Found;
 
 /// Why nothing was extracted.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +57,17 @@ pub enum ExtractError {
     /// A trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Spans cannot be read.
+    #[error(transparent)]
+    ReadSpans(#[from] crate::trace::spans::ReadError),
+    /// The technique does not take what the format carries.
+    #[error("the technique {technique} does not take traces of the format {format}: expected {}", Technique::for_format(*.format))]
+    Unfit {
+        /// The technique.
+        technique: Technique,
+        /// The format.
+        format: Format,
+    },
     /// An option's value cannot be used.
     #[error(transparent)]
     Option(#[from] OptionError),
@@ -70,37 +86,45 @@ fn reasons(diagnostics: &[crate::trace::diagnostics::Diagnostic]) -> String {
     diagnostics.iter().map(reason).collect()
 }
 
-/// Extracts a model from traces.
+/// Seconds of a tick in formats whose times are nanoseconds.
+const NANOSECONDS: f64 = 1e-9;
+
+/// Extracts a model from traces that are at hand.
+///
+/// # Errors
+/// As of [`extract_streams`].
+pub fn extract(sources: &[Source<'_>], format: Format, options: &ExtractOptions) -> Result<Extraction, ExtractError> {
+    extract_streams(sources.iter().map(Source::stream).collect(), format, options)
+}
+
+/// Extracts a model from traces that are read as streams, each by one thread, on as many threads as the options say.
 ///
 /// # Errors
 /// [`ExtractError`]: sources that cannot be read (with [`crate::trace::BadRows::Reject`] also a single bad row), options
-/// out of range, or no message at all. Anything less is a diagnostic of the result.
-pub fn extract(sources: &[Source<'_>], format: Format, options: &ExtractOptions) -> Result<Extraction, ExtractError> {
+/// out of range, a technique that does not take the format, or no interaction at all. Anything less is a diagnostic of the
+/// result.
+pub fn extract_streams(sources: Vec<StreamSource<'_>>, format: Format, options: &ExtractOptions) -> Result<Extraction, ExtractError> {
     options.check()?;
-    if sources.is_empty() {
-        return Err(ExtractError::NoSources);
-    }
-    let interactions = match options.technique.unwrap_or(Technique::for_format(format)) {
-        Technique::Same => find_by_same(sources, options)?,
+    let Some(first) = sources.first() else { return Err(ExtractError::NoSources) };
+    let stem = stem_of(&first.name).to_owned();
+    let names = sources.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+    let technique = options.technique.unwrap_or(Technique::for_format(format));
+    let options = options.resolved(technique);
+    let Found { mut summary, quality, findings } = match (technique, format) {
+        (Technique::Same, Format::Same) => techniques::same(sources, &options)?,
+        (Technique::Spans, Format::Otlp) => techniques::spans(sources, SpanFormat::Otlp, &options)?,
+        (Technique::Spans, Format::Jaeger) => techniques::spans(sources, SpanFormat::Jaeger, &options)?,
+        (Technique::Spans, Format::Zipkin) => techniques::spans(sources, SpanFormat::Zipkin, &options)?,
+        (Technique::Spans, Format::Auto) => techniques::spans(sources, SpanFormat::Auto, &options)?,
+        (technique, format) => return Err(ExtractError::Unfit { technique, format }),
     };
-    let mut summary = Summary::new(options.summary());
-    summary.absorb(&interactions);
-    to_extraction(sources, summary, options)
-}
-
-fn to_extraction(sources: &[Source<'_>], summary: Summary, options: &ExtractOptions) -> Result<Extraction, ExtractError> {
     if summary.n_interactions() == 0 {
-        let sources = sources.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
-        return Err(ExtractError::NoMessages { sources, diagnostics: summary.diagnostics.into_vec() });
+        return Err(ExtractError::NoMessages { sources: names, diagnostics: summary.diagnostics.into_vec() });
     }
-    let stem = sources[0].stem();
-    let name = if summary.scenarios.len() > 1 { "combined" } else { stem };
-    Ok(summary_to_model(name, summary, options)?)
-}
-
-fn find_by_same(sources: &[Source<'_>], options: &ExtractOptions) -> Result<Interactions, ReadError> {
-    let read = ReadOptions { bad_rows: options.bad_rows, sources_are: options.sources_are, limit_bytes: options.limit_bytes };
-    Ok(same::find_interactions(crate::trace::same::read(sources, &read)?, options.timing, options.second_phase))
+    summary.hints.overlay(&options.resources);
+    let name = if technique == Technique::Same && summary.scenarios.len() > 1 { "combined" } else { &stem };
+    let extraction = summary_to_model(name, summary, &options)?;
+    Ok(Extraction { quality, findings, ..extraction })
 }
 
 /// The shared road: interactions, by whatever technique, to a model called `name`.

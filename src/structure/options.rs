@@ -1,11 +1,11 @@
 //! What extraction can be asked for.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::summary::SummaryOptions;
+use super::{NANOSECONDS, interactions::Hints, spans::SpanOptions, summary::SummaryOptions};
 use crate::{
     model::Number,
     trace::{BadRows, Format, SourcesAre},
@@ -17,11 +17,19 @@ use crate::{
 pub enum Technique {
     /// Interaction trees over messages: [`super::same`].
     Same,
+    /// Templates over angio traces: [`super::tlc`].
+    Tlc,
+    /// Threads and event indices without clocks: [`super::execution_graph`].
+    ExecutionGraph,
+    /// Call paths over entry and exit records: [`super::call_path`].
+    CallPath,
+    /// Spans of distributed tracing: [`super::spans`].
+    Spans,
 }
 
 /// A technique's name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{name}\" is not an extraction technique: expected same")]
+#[error("\"{name}\" is not an extraction technique: expected same, tlc, execution-graph, call-path or spans")]
 pub struct UnknownTechnique {
     /// The name as given.
     pub name: String,
@@ -31,18 +39,37 @@ impl FromStr for Technique {
     type Err = UnknownTechnique;
 
     fn from_str(name: &str) -> Result<Self, UnknownTechnique> {
-        match name {
-            "same" => Ok(Self::Same),
-            _ => Err(UnknownTechnique { name: name.to_owned() }),
-        }
+        let all = [Self::Same, Self::Tlc, Self::ExecutionGraph, Self::CallPath, Self::Spans];
+        all.into_iter().find(|technique| technique.name() == name).ok_or_else(|| UnknownTechnique { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Technique {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 impl Technique {
+    /// Its name on the command line and over HTTP.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Tlc => "tlc",
+            Self::ExecutionGraph => "execution-graph",
+            Self::CallPath => "call-path",
+            Self::Spans => "spans",
+        }
+    }
+
     /// The technique that fits what a format carries.
     pub fn for_format(format: Format) -> Self {
         match format {
             Format::Same => Self::Same,
+            Format::Angio => Self::Tlc,
+            Format::EventTrace => Self::ExecutionGraph,
+            Format::CallPath | Format::Kieker => Self::CallPath,
+            Format::Otlp | Format::Jaeger | Format::Zipkin | Format::Auto => Self::Spans,
         }
     }
 }
@@ -76,9 +103,11 @@ pub enum SecondPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MergeKey {
+    /// `Behaviour` for message logs, `Operation` for all that names operations.
+    #[default]
+    Auto,
     /// Those of the same operation that make the same requests, equally often, to the same entries in the same phase, and
     /// forward to the same entry.
-    #[default]
     Behaviour,
     /// As `Behaviour`, whatever their operation (Part D as the paper has it).
     BehaviourOnly,
@@ -128,6 +157,12 @@ pub struct ExtractOptions {
     pub usage_profile: IndexMap<String, f64>,
     /// Names of processes → names of their tasks, as from instances to their class.
     pub task_names: IndexMap<String, String>,
+    /// What is asked of spans.
+    pub spans: SpanOptions,
+    /// What the user says of processors, threads, demands and workload.
+    pub resources: Hints,
+    /// Sources that are read at the same time; 0 for one on each core.
+    pub threads: usize,
     /// Most interactions that are reported one by one, the first ones.
     pub records_kept: usize,
     /// Name of the reference task that makes the initial requests of several scenarios.
@@ -153,6 +188,9 @@ impl Default for ExtractOptions {
             demands: Demands::default(),
             usage_profile: IndexMap::new(),
             task_names: IndexMap::new(),
+            spans: SpanOptions::default(),
+            resources: Hints::default(),
+            threads: 0,
             records_kept: 100_000,
             client: "Client".to_owned(),
             customers: None,
@@ -174,6 +212,27 @@ pub struct OptionError {
 }
 
 impl ExtractOptions {
+    /// The options with what goes without saying for a technique said.
+    pub(super) fn resolved(&self, technique: Technique) -> Self {
+        let mut options = self.clone();
+        let in_nanoseconds = matches!(technique, Technique::Spans | Technique::CallPath);
+        if in_nanoseconds {
+            options.seconds_per_tick = NANOSECONDS;
+        }
+        if options.demands == Demands::Auto {
+            options.demands = if in_nanoseconds { Demands::SelfTimes } else { Demands::Default };
+        }
+        if technique != Technique::Same && options.merge == MergeKey::Auto {
+            options.merge = MergeKey::Operation;
+        }
+        options
+    }
+
+    /// Threads that sources are read on.
+    pub(super) fn n_threads(&self) -> usize {
+        if self.threads > 0 { self.threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+
     /// What a summary is to keep.
     pub(super) fn summary(&self) -> SummaryOptions {
         SummaryOptions { merge: self.merge, task_names: self.task_names.clone(), records_kept: self.records_kept }
@@ -184,6 +243,7 @@ impl ExtractOptions {
     /// # Errors
     /// [`OptionError`] for a number out of its range, or an empty name.
     pub fn check(&self) -> Result<(), OptionError> {
+        self.spans.check()?;
         let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
         if !(self.seconds_per_tick.is_finite() && self.seconds_per_tick > 0.0) {
             return Err(error("seconds_per_tick", self.seconds_per_tick.to_string(), "a number above 0"));

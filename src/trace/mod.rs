@@ -24,11 +24,56 @@ pub use time::Time;
 pub enum Format {
     /// Message log: CSV, or the columns of the SAME paper's Table 1.
     Same,
+    /// Angio events: CSV or JSON lines.
+    Angio,
+    /// Events with thread and event indices: CSV or JSON lines.
+    EventTrace,
+    /// Entry and exit records: CSV or JSON lines.
+    CallPath,
+    /// Kieker's text logs.
+    Kieker,
+    /// OpenTelemetry's protocol: JSON or protobuf.
+    Otlp,
+    /// Jaeger's JSON.
+    Jaeger,
+    /// Zipkin's JSON.
+    Zipkin,
+    /// The format of spans that the first bytes show.
+    Auto,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 9] =
+        [Self::Same, Self::Angio, Self::EventTrace, Self::CallPath, Self::Kieker, Self::Otlp, Self::Jaeger, Self::Zipkin, Self::Auto];
+
+    /// Its name on the command line and over HTTP.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Angio => "angio",
+            Self::EventTrace => "event-trace",
+            Self::CallPath => "call-path",
+            Self::Kieker => "kieker",
+            Self::Otlp => "otlp",
+            Self::Jaeger => "jaeger",
+            Self::Zipkin => "zipkin",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A format's name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{name}\" is not a trace format that is read here: expected same")]
+#[error(
+    "\"{name}\" is not a trace format that is read here: expected same, angio, event-trace, call-path, kieker, otlp, jaeger, zipkin or auto"
+)]
 pub struct UnknownFormat {
     /// The name as given.
     pub name: String,
@@ -38,10 +83,17 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "same" => Ok(Self::Same),
-            _ => Err(UnknownFormat { name: name.to_owned() }),
-        }
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| UnknownFormat { name: name.to_owned() })
+    }
+}
+
+/// A source's name without folders, compression's ending and one further ending: `browse` of `logs/browse.log.gz`.
+pub fn stem_of(name: &str) -> &str {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let plain = [".gz", ".zst", ".xz", ".zip"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
+    match plain.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => plain,
     }
 }
 
@@ -55,14 +107,9 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The name without folders, `.gz` and one further extension: `browse` of `logs/browse.log.gz`.
+    /// See [`stem_of`].
     pub fn stem(&self) -> &'a str {
-        let file = self.name.rsplit(['/', '\\']).next().unwrap_or(self.name);
-        let plain = file.strip_suffix(".gz").unwrap_or(file);
-        match plain.rsplit_once('.') {
-            Some((stem, _)) if !stem.is_empty() => stem,
-            _ => plain,
-        }
+        stem_of(self.name)
     }
 }
 

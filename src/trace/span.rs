@@ -116,7 +116,7 @@ pub enum Attribute {
 pub const LONGEST_TEXT_BYTES: usize = 512;
 
 /// Most texts that are held.
-pub const MOST_TEXTS: usize = 1 << 18;
+pub const MOST_TEXTS: usize = 1 << 20;
 
 /// What stands for texts beyond [`MOST_TEXTS`].
 pub const OTHER_TEXT: &str = "(other)";
