@@ -23,6 +23,7 @@ mod layers;
 mod merge;
 mod options;
 pub mod same;
+pub mod tlc;
 
 pub use extraction::{EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
 pub use merge::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, merge};
