@@ -11,9 +11,9 @@
 //! | template | new entries and requests | reply | triggers |
 //! |---|---|---|---|
 //! | (i) | E → Eₙ at e₂ | e₃ | |
-//! | (iii) | E → Eₙ at e₂ | e₃ | after e₄ |
-//! | (v), (vi) | E → Eₙ at e₃ | e₄ | after e₃, e₄'s thread in (vi), after e₅ |
-//! | (iv), (iv′) | E → E₀ at e₂ or e₃, forwarded to E₁ … Eₙ at each Be | each Fk | after each Be, after the last Be |
+//! | (iii) | E → Eₙ at e₂ | e₃ | e₃'s thread if it is not e₂'s, after e₄ |
+//! | (v), (vi) | E → Eₙ at e₃ | e₄ | after e₃, e₄'s thread if it is not e₃'s, after e₅ |
+//! | (iv), (iv′) | E → E₀ at e₂ or e₃, forwarded to E₁ … Eₙ at each Be | each Fk | after each Be, each Fk's thread if it is not its Be's, after the last Be |
 //! | (ii) | E → Eₙ at e₂ | | after e₂ |
 //! | (i°) | E → Eₙ at e₂, unless its task waits for E | | |
 //!
@@ -23,7 +23,8 @@
 //! Where this differs from the paper: the trigger for what the first sender of (iv) does next, missing in Table 1; the task
 //! of a forwarder's entry is that of its own Be (Table 1 has that of the one before); triggers are taken first in, first out
 //! (Figure 5, not "depth-first" of section 5.2), which only numbers entries differently; a trigger on a node that a template
-//! holds starts at the next free node of the thread. The paper's `phase2` marks what the replying thread does in the task
+//! holds starts at the next free node of the thread; the trigger on the thread in which a service replies (e₄'s of (vi)) is taken
+//! when there is no other, as it would come before the request that leads there where a service asks several times. The paper's `phase2` marks what the replying thread does in the task
 //! after the reply; here it is what the *service* does then (section 3: "any work that occurs after the reply but before the
 //! acceptance of the next request"), which is the same except where the service goes on in another thread, as after a
 //! request built from messages.
@@ -114,6 +115,8 @@ pub(super) struct Control {
     /// Place of acceptance → entry.
     accepted: BTreeMap<u32, u32>,
     triggers: VecDeque<u32>,
+    /// Taken only when there are no others.
+    late_triggers: VecDeque<u32>,
     /// From where on each thread was walked, shape `(n_threads,)`.
     walked_from: Vec<u32>,
 }
@@ -129,11 +132,10 @@ impl Control {
         self.reset(toeg);
         self.entries.push(Entry { kind: EntryKind::Customer, task: NONE, node: NONE, requester: NONE, replied: NONE });
         let served = self.new_entry(toeg, EntryKind::Rpc, first, 0);
-        let end = NONE;
-        self.requests.push(Request { kind: InteractionKind::Sync, phase: 1, from: 0, first: served, last: served, reply: end });
+        self.requests.push(Request { kind: InteractionKind::Sync, phase: 1, from: 0, first: served, last: served, reply: NONE });
         self.triggers.push_back(first);
         let mut found = Match::default();
-        while let Some(trigger) = self.triggers.pop_front() {
+        while let Some(trigger) = self.triggers.pop_front().or_else(|| self.late_triggers.pop_front()) {
             let thread = toeg.node(trigger).thread as usize;
             let end = self.walked_from[thread];
             self.walked_from[thread] = end.min(trigger);
@@ -143,6 +145,8 @@ impl Control {
                 }
             }
         }
+        let served_last = toeg.task_order.iter().rev().find(|node| self.entry_of[**node as usize] == served);
+        self.requests[0].reply = served_last.copied().unwrap_or(NONE);
     }
 
     fn reset(&mut self, toeg: &Toeg) {
@@ -159,6 +163,7 @@ impl Control {
         self.oddities = Oddities::default();
         self.accepted.clear();
         self.triggers.clear();
+        self.late_triggers.clear();
         self.walked_from.clear();
         self.walked_from.extend(toeg.starts.iter().skip(1));
     }
@@ -218,6 +223,7 @@ impl Control {
                 self.waits[*e1 as usize] = true;
                 self.requests.push(sync(served, *e4));
                 if template == Template::RpcWithSecondPhase {
+                    self.trigger_elsewhere(toeg, *e2, *e3);
                     self.trigger_after(toeg, *e4);
                 }
             }
@@ -227,9 +233,7 @@ impl Control {
                 self.waits[*e2 as usize] = true;
                 self.requests.push(sync(served, *e5));
                 self.trigger_after(toeg, *e3);
-                if template == Template::NestedAsyncRpc {
-                    self.triggers.push_back(toeg.thread(toeg.node(*e4).thread).start);
-                }
+                self.trigger_elsewhere(toeg, *e3, *e4);
                 self.trigger_after(toeg, *e5);
             }
             (Template::Forwarding, [e1, e2, e3, chain @ ..]) => self.forward(toeg, *e1, [*e2, *e3], chain, (from, phase)),
@@ -258,6 +262,7 @@ impl Control {
         self.waits[wait as usize] = true;
         let first = self.new_entry(toeg, EntryKind::Rpc, server[0], from);
         self.replied(toeg, first, server[1]);
+        self.trigger_elsewhere(toeg, server[0], server[1]);
         let (mut last, mut reply) = (first, NONE);
         for forwarder in chain.chunks(2) {
             self.trigger_after(toeg, forwarder[0]);
@@ -265,6 +270,7 @@ impl Control {
                 [begin, fork] => {
                     last = self.new_entry(toeg, EntryKind::Forwarding, *begin, last);
                     self.replied(toeg, last, *fork);
+                    self.trigger_elsewhere(toeg, *begin, *fork);
                 }
                 _ => reply = forwarder[0],
             }
@@ -288,6 +294,14 @@ impl Control {
         let next = begin + 1;
         if toeg.thread(toeg.node(begin).thread).contains(&next) {
             self.triggers.push_back(next);
+        }
+    }
+
+    /// A trigger on the thread in which a service replied, if that is not the one in which it was accepted.
+    fn trigger_elsewhere(&mut self, toeg: &Toeg, accepted: u32, replied: u32) {
+        let thread = toeg.node(replied).thread;
+        if thread != toeg.node(accepted).thread {
+            self.late_triggers.push_back(toeg.thread(thread).start);
         }
     }
 

@@ -14,6 +14,10 @@
 //! | 6½ | (i°) request without a reply | e₁ e₂ as (i) |
 //! | 7, 8 | (vii) (viii) (ix) | Ac, Ed, Be |
 //!
+//! A service that asks others by messages goes on in another thread, as (v) and (vi) say. (iii), (iv) and (iv′) follow it there:
+//! the fork that replies or hands on may be made in the thread that the answer to such a request began. The paper has
+//! this for (v) only, as (vi); its case study has a forwarder that asks so (section 7: entry (F,4)).
+//!
 //! A template is found if all its nodes are there, agree, and are part of no other. Larger ones go first. (iv′) and (i°) are
 //! not of the paper and can be left out ([`super::TlcOptions`]).
 
@@ -137,7 +141,7 @@ impl Finder<'_> {
     }
 
     /// Templates (i), (iii) and (iv); e₁ and e₂ are alike in all of them.
-    fn find_blocking(&self, e1: u32, e2: u32, counters: TaskCounters, found: &mut Match) -> bool {
+    fn find_blocking(&mut self, e1: u32, e2: u32, counters: TaskCounters, found: &mut Match) -> bool {
         let Some(resumed) = self.toeg.later_in_task(e1, 1, counters) else { return false };
         if self.is(resumed, Label::Activity) {
             let e3 = self.toeg.previous_in_thread(resumed);
@@ -146,19 +150,12 @@ impl Finder<'_> {
             self.accept(found, Template::Rpc, &[e1, e2, e3, resumed]);
             return true;
         }
-        let Some(reply) = self.fork_to(resumed) else { return false };
-        if self.is_from_service(reply, e2) {
-            self.accept(found, Template::RpcWithSecondPhase, &[e1, e2, reply, resumed]);
-            return true;
+        let Some(anchor) = self.find_chain(resumed, self.thread(e1), counters, found) else { return false };
+        if anchor <= e2 || self.task(anchor) != self.task(e2) {
+            return false;
         }
-        self.find_chain(resumed, self.thread(e1), found)
-            && found.nodes.first().is_some_and(|e3| self.is_from_service(*e3, e2))
-            && self.accept_chain(Template::Forwarding, &[e1, e2], resumed, found)
-    }
-
-    /// Whether fork `e3` was made after `e2`, in its thread and task.
-    fn is_from_service(&self, e3: u32, e2: u32) -> bool {
-        e3 > e2 && self.thread(e3) == self.thread(e2) && self.task(e3) == self.task(e2)
+        let template = if found.nodes.len() == 1 { Template::RpcWithSecondPhase } else { Template::Forwarding };
+        self.accept_chain(template, &[e1, e2], resumed, found)
     }
 
     fn find_from_fork(&mut self, e1: u32, found: &mut Match) {
@@ -194,8 +191,9 @@ impl Finder<'_> {
             self.accept(found, template, &[e1, e2, e3, reply, resumed]);
             return true;
         }
-        if !(self.find_chain(resumed, server, found) && found.nodes.first().is_some_and(|fork| self.task(*fork) == self.task(e3))) {
-            return false;
+        match self.find_chain(resumed, server, counters, found) {
+            Some(anchor) if found.nodes.len() > 1 && self.task(anchor) == self.task(e3) => {}
+            _ => return false,
         }
         match self.async_forwarding {
             AsyncForwarding::Forwarded => self.accept_chain(Template::AsyncForwarding, &[e1, e2, e3], resumed, found),
@@ -213,29 +211,46 @@ impl Finder<'_> {
         (is_begin && fork != NONE && !self.processed[fork as usize]).then_some(fork)
     }
 
-    /// Walks from `last` back over forwarders, each a thread that begins and forks in one task, to a fork in `thread`.
-    /// Leaves that fork and then the Be and Fk of each forwarder, one at least, in `found.nodes`.
-    fn find_chain(&self, last: u32, thread: u32, found: &mut Match) -> bool {
+    /// Walks from `last` back over forwarders, each a service that begins and forks in one task, to a fork of the service
+    /// that goes on in `thread`. Leaves that fork and then the Be and Fk of each forwarder in `found.nodes`; returns the node
+    /// by which the service left `thread`: that fork, or the request that it made before it.
+    fn find_chain(&mut self, last: u32, thread: u32, counters: TaskCounters, found: &mut Match) -> Option<u32> {
         found.nodes.clear();
-        let mut begin = last;
-        loop {
-            let Some(fork) = self.fork_to(begin) else { return false };
-            found.nodes.push(fork);
-            if self.thread(fork) == thread {
-                break;
-            }
-            let Some(start) = self.toeg.begin_of(self.thread(fork)).filter(|start| self.task(*start) == self.task(fork)) else {
-                return false;
+        let (mut begin, mut left) = (last, None);
+        for _ in 0..FORWARDERS_LIMIT {
+            let fork = match left {
+                None => {
+                    let fork = self.fork_to(begin)?;
+                    found.nodes.push(fork);
+                    fork
+                }
+                Some(request) => request,
             };
-            if found.nodes.len() / 2 == FORWARDERS_LIMIT {
-                found.too_long = true;
-                return false;
+            if self.thread(fork) == thread {
+                found.nodes.reverse();
+                return Some(fork);
             }
-            found.nodes.push(start);
-            begin = start;
+            begin = self.toeg.begin_of(self.thread(fork)).filter(|begin| self.task(*begin) == self.task(fork))?;
+            left = self.request_before(begin, counters);
+            if left.is_none() {
+                found.nodes.push(begin);
+            }
         }
-        found.nodes.reverse();
-        found.nodes.len() > 1
+        found.too_long = true;
+        None
+    }
+
+    /// The fork e₁ of (v) or (vi) of which `e5` is the end: the task waited, and it is its own service that goes on here.
+    fn request_before(&mut self, e5: u32, counters: TaskCounters) -> Option<u32> {
+        let reply = self.fork_to(e5)?;
+        let e2 = self.toeg.earlier_in_task(e5, counters).filter(|e2| self.is(*e2, Label::End))?;
+        let e1 = self.toeg.previous_in_thread(e2).filter(|e1| self.is(*e1, Label::Fork) && self.task(*e1) == self.task(e5))?;
+        let server = self.toeg.node(e1).child;
+        let e3 = self.toeg.begin_of(server).filter(|e3| self.task(*e3) == self.task(reply) && self.task(*e3) != self.task(e1))?;
+        let is_of_server = self.toeg.fork_of[server as usize] == e1
+            && self.toeg.node(reply).task_node > self.toeg.node(e3).task_node
+            && (self.thread(reply) == server || self.toeg.descends(self.thread(reply), server));
+        is_of_server.then_some(e1)
     }
 
     fn accept_chain(&self, template: Template, head: &[u32], last: u32, found: &mut Match) -> bool {

@@ -398,24 +398,55 @@ impl Writer {
 }
 
 /// The facts of section 7: two pipelines of forwarding entries, each entered twice a scenario, and a mean of 0.5 requests to
-/// the number translation. A forwarder that asks by messages goes on in another thread, so that its chain is one (iv) up to
-/// it only if it does not ask: both runs reach the same tasks.
+/// the number translation. The forwarder that asks by messages goes on in another thread, where Table 1 would not find it.
 #[test]
 fn call_set_up_case() {
-    let options = ExtractOptions { merge: MergeKey::Operation, ..ExtractOptions::default() };
+    let options = ExtractOptions { merge: MergeKey::Operation, demands: Demands::SelfTimes, ..ExtractOptions::default() };
     let (found, report) = model_of(&call_set_up(), &TlcOptions::default(), &options);
-    let calls = calls(&found.model);
-    for expected in [
-        "Terminal1.1 sync 2 UserInt2.ring",
-        "UserInt2.ring forward 1 VoiceCall2.set_up",
-        "VoiceCall2.set_up forward 1 ServMux2.route",
-        "ServMux2.route forward 1 ServCntrl2.serve",
-        "ServCntrl2.serve forward 1 FabricCntrl1.connect",
-    ] {
-        assert!(calls.contains(&expected.to_owned()), "{expected} is not in {calls:#?}");
+    check_calls(
+        &found,
+        &[
+            "call_set-up.1 sync 1 Terminal1.1",
+            "Terminal1.1 sync 2 UserInt1.dial",
+            "UserInt1.dial forward 1 VoiceCall1.set_up",
+            "VoiceCall1.set_up forward 1 ServMux1.route",
+            "ServMux1.route forward 1 ServCntrl1.serve",
+            "ServCntrl1.serve sync 0.5 NumTrans1.translate",
+            "ServCntrl1.serve forward 1 SwitchFabric1.connect",
+            "Terminal1.1 sync 2 UserInt2.ring",
+            "UserInt2.ring forward 1 VoiceCall2.set_up",
+            "VoiceCall2.set_up forward 1 ServMux2.route",
+            "ServMux2.route forward 1 ServCntrl2.serve",
+            "ServCntrl2.serve forward 1 FabricCntrl1.connect",
+        ],
+    );
+    assert_eq!((report.events.unmatched, report.templates[&Template::Forwarding], report.templates[&Template::AsyncRpc]), (0, 4, 1));
+    let entry = &found.model.task("NumTrans1").unwrap().entries[0];
+    assert_eq!(entry.phases[0].activity.host_demand.to_string(), "0.001");
+}
+
+/// A service that asks twice by messages and then replies, to a sender that waits in either way: its threads are followed.
+#[test]
+fn services_that_ask_twice_by_messages() {
+    for blocking in [true, false] {
+        let mut writer = Writer::default();
+        writer.begin("A");
+        if blocking {
+            writer.call("B", "serve")
+        } else {
+            writer.hand_on("B", "serve")
+        }
+        writer.ask("C", "one");
+        writer.ask("C", "two");
+        writer.work();
+        writer.reply("A");
+        writer.work();
+        writer.end();
+        let options = ExtractOptions { merge: MergeKey::Operation, ..ExtractOptions::default() };
+        let (found, report) = model_of(&writer.events, &TlcOptions::default(), &options);
+        check_calls(&found, &["call_set-up.1 sync 1 A.1", "A.1 sync 1 B.serve", "B.serve sync 1 C.one", "B.serve sync 1 C.two"]);
+        assert_eq!((report.events.unmatched, report.templates[&Template::AsyncRpc]), (0, 2));
     }
-    assert_eq!(report.events.unmatched, 0, "{calls:#?}");
-    assert_eq!(found.model.tasks.len(), 13, "eleven tasks, the terminal and the customer");
 }
 
 /// A task that worked for another scenario between sending and reply was not blocked by it.
