@@ -14,9 +14,9 @@
 //! | 6½ | (i°) request without a reply | e₁ e₂ as (i) |
 //! | 7, 8 | (vii) (viii) (ix) | Ac, Ed, Be |
 //!
-//! A service that asks others by messages goes on in another thread, as (v) and (vi) say. (iii), (iv) and (iv′) follow it there:
-//! the fork that replies or hands on may be made in the thread that the answer to such a request began. The paper has
-//! this for (v) only, as (vi); its case study has a forwarder that asks so (section 7: entry (F,4)).
+//! A service that was answered by a message goes on in another thread. (iii), (iv) and (iv′) follow it there: the fork that
+//! replies or hands on may be made in the thread that the answer to an earlier request of the service began. The paper has
+//! this for (v) only, as (vi); its case study has a forwarder that asks by messages (section 7: entry (F,4)).
 //!
 //! A template is found if all its nodes are there, agree, and are part of no other. Larger ones go first. (iv′) and (i°) are
 //! not of the paper and can be left out ([`super::TlcOptions`]).
@@ -240,17 +240,35 @@ impl Finder<'_> {
         None
     }
 
-    /// The fork e₁ of (v) or (vi) of which `e5` is the end: the task waited, and it is its own service that goes on here.
-    fn request_before(&mut self, e5: u32, counters: TaskCounters) -> Option<u32> {
-        let reply = self.fork_to(e5)?;
-        let e2 = self.toeg.earlier_in_task(e5, counters).filter(|e2| self.is(*e2, Label::End))?;
-        let e1 = self.toeg.previous_in_thread(e2).filter(|e1| self.is(*e1, Label::Fork) && self.task(*e1) == self.task(e5))?;
+    /// The request after which its task waited until it went on at `resumed`, the begin of another thread: e₁ of (iii), (iv),
+    /// (v) or (vi), and of (iv′) where that is looked for.
+    fn request_before(&mut self, resumed: u32, counters: TaskCounters) -> Option<u32> {
+        let reply = self.fork_to(resumed)?;
+        let before = self.toeg.earlier_in_task(resumed, counters).filter(|before| !self.processed[*before as usize])?;
+        if self.toeg.node(before).label == Label::Activity {
+            let next = self.toeg.next_in_thread(before).filter(|e2| self.is(*e2, Label::Activity));
+            let is_request = next.is_some_and(|e2| self.task(e2) != self.task(before) && !self.is_return(before, e2, counters));
+            return (is_request && self.toeg.descends(self.thread(resumed), self.thread(before))).then_some(before);
+        }
+        let e1 = self.toeg.previous_in_thread(before).filter(|_| self.is(before, Label::End))?;
         let server = self.toeg.node(e1).child;
-        let e3 = self.toeg.begin_of(server).filter(|e3| self.task(*e3) == self.task(reply) && self.task(*e3) != self.task(e1))?;
-        let is_of_server = self.toeg.fork_of[server as usize] == e1
-            && self.toeg.node(reply).task_node > self.toeg.node(e3).task_node
-            && (self.thread(reply) == server || self.toeg.descends(self.thread(reply), server));
-        is_of_server.then_some(e1)
+        if !(self.is(e1, Label::Fork) && self.task(e1) == self.task(resumed) && self.toeg.fork_of[server as usize] == e1) {
+            return None;
+        }
+        let e3 = self.toeg.begin_of(server).filter(|e3| self.task(*e3) != self.task(e1))?;
+        let replied = self.thread(reply);
+        let is_later = self.toeg.node(reply).task_node > self.toeg.node(e3).task_node;
+        let is_service = self.task(reply) == self.task(e3) && is_later && (replied == server || self.toeg.descends(replied, server));
+        let is_forwarded = self.async_forwarding == AsyncForwarding::Forwarded && self.toeg.descends(replied, server);
+        (is_service || is_forwarded).then_some(e1)
+    }
+
+    /// Whether e₃ and e₄ are those of (i): the thread goes back to a task that waited for it.
+    fn is_return(&self, e3: u32, e4: u32, counters: TaskCounters) -> bool {
+        let e1 = self.toeg.earlier_in_task(e4, counters).filter(|e1| *e1 < e3 && self.thread(*e1) == self.thread(e3));
+        let is_request = |e1: u32| self.toeg.node(e1).label == Label::Activity;
+        let e2 = e1.filter(|e1| is_request(*e1)).and_then(|e1| self.toeg.next_in_thread(e1));
+        e2.is_some_and(|e2| self.task(e2) == self.task(e3))
     }
 
     fn accept_chain(&self, template: Template, head: &[u32], last: u32, found: &mut Match) -> bool {
