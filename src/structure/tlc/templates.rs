@@ -247,7 +247,7 @@ impl Finder<'_> {
         let before = self.toeg.earlier_in_task(resumed, counters).filter(|before| !self.processed[*before as usize])?;
         if self.toeg.node(before).label == Label::Activity {
             let next = self.toeg.next_in_thread(before).filter(|e2| self.is(*e2, Label::Activity));
-            let is_request = next.is_some_and(|e2| self.task(e2) != self.task(before) && !self.is_return(before, e2, counters));
+            let is_request = next.is_some_and(|e2| self.task(e2) != self.task(before) && !self.toeg.is_return(before));
             return (is_request && self.toeg.descends(self.thread(resumed), self.thread(before))).then_some(before);
         }
         let e1 = self.toeg.previous_in_thread(before).filter(|_| self.is(before, Label::End))?;
@@ -261,14 +261,6 @@ impl Finder<'_> {
         let is_service = self.task(reply) == self.task(e3) && is_later && (replied == server || self.toeg.descends(replied, server));
         let is_forwarded = self.async_forwarding == AsyncForwarding::Forwarded && self.toeg.descends(replied, server);
         (is_service || is_forwarded).then_some(e1)
-    }
-
-    /// Whether e₃ and e₄ are those of (i): the thread goes back to a task that waited for it.
-    fn is_return(&self, e3: u32, e4: u32, counters: TaskCounters) -> bool {
-        let e1 = self.toeg.earlier_in_task(e4, counters).filter(|e1| *e1 < e3 && self.thread(*e1) == self.thread(e3));
-        let is_request = |e1: u32| self.toeg.node(e1).label == Label::Activity;
-        let e2 = e1.filter(|e1| is_request(*e1)).and_then(|e1| self.toeg.next_in_thread(e1));
-        e2.is_some_and(|e2| self.task(e2) == self.task(e3))
     }
 
     fn accept_chain(&self, template: Template, head: &[u32], last: u32, found: &mut Match) -> bool {

@@ -26,6 +26,8 @@ pub(super) struct Toeg {
     pub(super) place: Vec<u32>,
     /// First and last of each thread among the descendants of its fork tree; see [`Toeg::descends`].
     family: Vec<(u32, u32)>,
+    /// Whether the thread goes back to a waiting task after each node; empty while nobody asked.
+    returns: Vec<bool>,
 }
 
 impl Toeg {
@@ -59,6 +61,7 @@ impl Toeg {
             self.place[*node as usize] = place as u32;
         }
         self.family.clear();
+        self.returns.clear();
     }
 
     /// Numbers threads by their ids and sorts the nodes.
@@ -174,6 +177,32 @@ impl Toeg {
                 None => {
                     family.1 = number - 1;
                     open.pop();
+                }
+            }
+        }
+    }
+
+    /// Whether the thread goes from this node back to the task that it came from (and not on to another).
+    pub(super) fn is_return(&mut self, index: u32) -> bool {
+        if self.returns.is_empty() {
+            self.find_returns();
+        }
+        self.returns[index as usize]
+    }
+
+    fn find_returns(&mut self) {
+        self.returns = vec![false; self.nodes.len()];
+        let mut waiting: Vec<u32> = Vec::new();
+        for index in 1..self.nodes.len() {
+            let (node, next) = (&self.nodes[index - 1], &self.nodes[index]);
+            if node.thread != next.thread {
+                waiting.clear();
+            } else if node.task != next.task {
+                if waiting.last() == Some(&next.task) {
+                    waiting.pop();
+                    self.returns[index - 1] = true;
+                } else {
+                    waiting.push(node.task);
                 }
             }
         }
