@@ -28,6 +28,7 @@ pub mod same;
 pub mod spans;
 pub mod summary;
 mod techniques;
+pub mod tlc;
 
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};

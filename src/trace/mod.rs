@@ -1,5 +1,6 @@
 //! Traces: bytes → events, messages, spans, each with counted diagnostics; one file for each wire format.
 
+pub mod angio;
 pub mod diagnostics;
 pub mod input;
 pub mod jaeger;

@@ -4,6 +4,7 @@
 mod models;
 mod same;
 mod scenarios;
+mod tlc;
 
 use layerfit::{
     model::{CallKind, Model},
