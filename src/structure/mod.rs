@@ -18,10 +18,12 @@
 mod assemble;
 mod customers;
 mod extraction;
+pub mod execution_graph;
 pub mod interactions;
 mod layers;
 mod merge;
 mod options;
+pub mod resources;
 pub mod same;
 
 pub use extraction::{EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};

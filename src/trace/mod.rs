@@ -1,6 +1,7 @@
 //! Traces: bytes → events, messages, spans, each with counted diagnostics; one file for each wire format.
 
 pub mod diagnostics;
+pub mod event_trace;
 pub mod input;
 pub mod names;
 pub mod same;
