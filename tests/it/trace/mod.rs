@@ -1,4 +1,5 @@
 //! Traces: the wire formats.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod event_trace;
 mod same;
