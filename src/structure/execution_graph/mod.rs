@@ -45,7 +45,7 @@ mod thread;
 mod walk;
 mod workload;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 use serde::{Deserialize, Serialize};
 
@@ -131,15 +131,14 @@ impl ExecutionGraphs {
         self.workload.events.fed += 1;
         let key = self.keys.intern(event.task, event.entry);
         let number = event.operation;
-        let (over, by_age) = (&self.over, &mut self.by_age);
-        let is_new = !self.live.contains_key(&number);
-        if is_new && over.contains(number) {
-            return self.note_late(event);
-        }
-        if is_new {
-            by_age.push_back(number);
-        }
-        let graph = self.live.entry(number).or_default();
+        let graph = match self.live.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if self.over.contains(number) => return self.note_late(event),
+            Entry::Vacant(new) => {
+                self.by_age.push_back(number);
+                new.insert(Graph::default())
+            }
+        };
         graph.add(event.thread, Node::of(event, key));
         self.n_live_events += 1;
         if graph.is_whole(&self.keys) {
@@ -215,11 +214,10 @@ impl ExecutionGraphs {
         self.workload.merge(other.workload, &key_of);
         self.diagnostics.merge(other.diagnostics);
         self.batch.merge(other.batch);
-        let over_here = self.over.clone();
         let mut live = other.live;
         for number in other.by_age {
             let Some(graph) = live.remove(&number) else { continue };
-            if over_here.contains(number) {
+            if self.over.contains(number) {
                 self.note_all_late(number, &graph);
                 continue;
             }

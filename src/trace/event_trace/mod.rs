@@ -72,6 +72,9 @@ impl EventKind {
 
     /// The kind of a label or long name, in any case; blanks, `_` and `-` are not looked at.
     pub fn parse(text: &str) -> Option<Self> {
+        if let Some((kind, ..)) = Self::ALL.iter().find(|(_, label, _)| *label == text) {
+            return Some(*kind);
+        }
         let same = |name: &str| {
             let letters = text.bytes().filter(|b| !matches!(b, b' ' | b'_' | b'-'));
             letters.map(|b| b.to_ascii_lowercase()).eq(name.bytes().map(|b| b.to_ascii_lowercase()))

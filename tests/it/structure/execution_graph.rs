@@ -7,7 +7,7 @@ mod segments;
 
 use layerfit::{
     structure::{
-        ExtractOptions,
+        ExtractOptions, MergeKey,
         execution_graph::{AsyncRpc, ClassKind, CpuStamps, ExecutionGraphOptions, ExecutionGraphs, InteractionClass, WorkloadReport},
         interactions::{InteractionKind, Interactions},
         resources::parse_resources,
@@ -304,9 +304,9 @@ fn a_fork_to_the_client_before_the_reply_is_a_request() {
     assert_eq!(found.shown(), ["async/1 B.b A.a", "sync/1 A.a B.b", "sync/1 B.b C.c"]);
     assert_eq!(found.count("fork_ack_ambiguous"), 1);
     let by_segments = identify(&operation(1, &threads)).interactions;
-    assert_eq!(by_segments, ["async/1 B.b A.a", "sync/1 A.a B.b", "sync/2 B.b C.c"], "the fork is taken for the reply in iteration 1");
+    assert_eq!(by_segments, ["async/2 B.b A.a", "sync/1 A.a B.b", "sync/2 B.b C.c"], "the fork is taken for the reply in iteration 1");
     let flagged = ["Ex A,Se A,Re B,Fo B(2-),Se B,Re C,Sa C,Ra B,Sa B,Ra A,En A", "Be A,En A"];
-    check(&flagged, &["sync/1 A.a B.b n=1 y=1", "async/1 B.b A.a n=1 y=1", "sync/1 B.b C.c n=1 y=1"], 2);
+    check(&flagged, &["sync/1 A.a B.b n=1 y=0.5", "async/1 B.b A.a n=1 y=1", "sync/1 B.b C.c n=1 y=1"], 2);
 }
 
 /// A flagged thread may begin in the server and reply from there.
@@ -336,13 +336,23 @@ fn dirty_operations_are_counted() {
     case(&["Ex A,Se A,Re B,En B"], "no_reply", &["async/1 A.a B.b"]);
     case(&["Ex A,Se A,Re B,Sa B,Ra C,En C"], "unmatched_ack", &["async/1 A.a B.b", "async/1 B.b C.c"]);
     case(&["Ex A,Fo A(2),En A"], "missing_thread", &[]);
-    case(&["Ex A,En A", "Be B,En B"], "missing_thread", &[]);
     case(&["Ex A,Fo A(2),Fo A(2),En A", "Be B,En B"], "forked_twice", &["async/1 A.a B.b"]);
     case(&["Re A,Se A,Re B,Sa B,Ra A,En A"], "no_external", &["sync/1 A.a B.b"]);
     case(&["Ex A,Fo A(2),En A", "Ex B,En B"], "several_externals", &[]);
     case(&["Ex A,Se A,Ac B,Sa B,Ra A,En A"], "types_disagree", &["sync/1 A.a B.b"]);
     case(&["Ex A,Se A,Re B,Ac A,En A"], "types_disagree", &["sync/1 A.a B.b"]);
     case(&["Ex A,Se A,Re B,Sa B,Ra A,Ac A"], "misplaced_event", &["sync/1 A.a B.b"]);
+}
+
+/// A thread that nothing leads to: left out, whether it comes before or after its operation is whole.
+#[test]
+fn threads_that_nothing_leads_to_are_left_out() {
+    let mut events = operation(1, &["Ex A,En A", "Be B,Se B,Re C,En C"]);
+    let after = find(&events, ExecutionGraphOptions::default());
+    assert_eq!((after.count("late_event"), after.report.events.late, after.shown().len()), (4, 4, 0));
+    events.reverse();
+    let before = find(&events, ExecutionGraphOptions::default());
+    assert_eq!((before.count("missing_thread"), before.report.events.unreachable, before.shown().len()), (1, 4, 0));
 }
 
 #[test]
@@ -402,7 +412,7 @@ fn too_many_open_operations_are_cut() {
     let operations: Vec<Vec<OwnedEvent>> = (1..4).map(|number| operation(number, &["Ex A,Se A,Re B,Sa B,Ra A,En A"])).collect();
     let interleaved: Vec<OwnedEvent> = (0..6).flat_map(|index| operations.iter().map(move |events| events[index].clone())).collect();
     let found = find(&interleaved, options);
-    assert_eq!((found.count("operation_cut"), found.count("late_event")), (1, 3));
+    assert_eq!((found.count("operation_cut"), found.count("late_event")), (2, 3));
     assert_eq!(found.shown(), ["async/1 A.a B.b", "sync/1 A.a B.b", "sync/1 A.a B.b"]);
     let events = found.report.events;
     assert_eq!((events.fed, events.used, events.late), (18, 15, 3));
@@ -453,6 +463,47 @@ fn from_a_file_to_a_model() {
     assert_eq!(model_calls(&found), ["Shop.1 sync 1 Stock.take"]);
 }
 
+/// A block of the section on event traces in the documentation.
+fn documented(language: &str) -> &'static str {
+    let section = include_str!("../../../docs/TRACES.md").split("\n## Event traces\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    section.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap()
+}
+
+/// The example of the documentation does what is said there.
+#[test]
+fn the_documented_example_runs() {
+    let mut graphs = ExecutionGraphs::new(ExecutionGraphOptions::default());
+    let (mut batches, mut diagnostics) = (Vec::new(), Diagnostics::default());
+    read_event_trace("doors.csv", documented("csv").as_bytes(), &ReadOptions::default(), &mut diagnostics, &mut |event| {
+        graphs.feed(event, &mut |batch| batches.push(batch));
+    })
+    .unwrap();
+    let found = finish(graphs, batches);
+    let classes = [
+        "sync/1 Access.admit DB.rights n=1 y=1",
+        "sync/1 Reader.read Access.admit n=1 y=1",
+        "sync/1 User.card Reader.read n=1 y=1",
+        "sync/2 Access.admit DB.log n=1 y=1",
+    ];
+    let mut sorted = found.classes();
+    sorted.sort();
+    assert_eq!(sorted, classes);
+    found.report.note_resources(&parse_resources("doors.toml", documented("toml")).unwrap(), &mut diagnostics);
+    let noted: Vec<(String, Vec<String>)> = diagnostics.into_vec().into_iter().map(|d| (d.code, d.examples)).collect();
+    assert_eq!(noted, [("host_demand_defaulted".to_owned(), vec!["User.card".to_owned()])]);
+    let mut kinds = Vec::new();
+    read_event_trace("doors.json", documented("json").as_bytes(), &ReadOptions::default(), &mut Diagnostics::default(), &mut |event| {
+        kinds.push((event.kind, event.ack, event.cpu_ticks));
+    })
+    .unwrap();
+    assert_eq!(kinds, [(EventKind::Fork, Some(true), Some(100.0))]);
+}
+
+fn without_flags(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
+    events.iter().map(|event| OwnedEvent { ack: None, ..event.clone() }).collect()
+}
+
 fn choices() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..160)
 }
@@ -476,24 +527,21 @@ proptest! {
     #[test]
     fn stack_form_tells_forks_apart_on_random_nests(choices in choices()) {
         let nest = nest(1, &choices, Flags::Unsaid);
-        prop_assert_eq!(find(&nest.events, paper()).shown(), nest.interactions);
+        prop_assert_eq!(find(&without_flags(&nest.events), paper()).shown(), nest.interactions);
     }
 }
 
-/// Without flags the segments take some forks for what they are not; the stack form does not.
+/// Without flags the segments take some forks for what they are not, and only forks: with flags they agree on all.
 #[test]
-fn segments_misread_few_of_the_forks_without_flags() {
+fn segments_misread_some_of_the_forks_without_flags() {
     let (mut agree, mut differ) = (0, 0);
     let mut state = 1_u64;
     for _ in 0..3000 {
         let choices: Vec<u8> = (0..120).map(|_| bss::next(&mut state) as u8).collect();
         let nest = nest(1, &choices, Flags::Unsaid);
-        if identify(&nest.events).interactions == nest.interactions {
-            agree += 1;
-        } else {
-            differ += 1;
-            assert!(nest.events.iter().any(|event| event.kind == EventKind::Fork), "only forks are misread");
-        }
+        let (said, unsaid) = (identify(&nest.events), identify(&without_flags(&nest.events)));
+        assert_eq!(said.interactions, nest.interactions);
+        *(if unsaid.interactions == nest.interactions { &mut agree } else { &mut differ }) += 1;
     }
-    assert!(differ > 0 && differ < agree / 10, "{agree} agree, {differ} differ");
+    assert!(differ > 0 && differ < agree, "{agree} agree, {differ} differ");
 }

@@ -5,7 +5,8 @@ use layerfit::trace::event_trace::EventKind;
 
 use super::OwnedEvent;
 
-/// Whether forks say if they are replies.
+/// Whether the operation is to be told apart by forks that say if they are replies; if not, nothing is requested
+/// asynchronously of a client that waits in the same thread. The events have the flags in both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Flags {
     Said,
@@ -84,7 +85,7 @@ impl Builder<'_> {
         let spawned = self.spawn();
         self.event(at.thread, at.key, EventKind::Fork);
         let event = self.events.last_mut().unwrap();
-        (event.next_thread, event.ack) = (Some(spawned), (self.flags == Flags::Said).then_some(ack));
+        (event.next_thread, event.ack) = (Some(spawned), Some(ack));
         spawned
     }
 
