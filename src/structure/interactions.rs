@@ -96,6 +96,8 @@ pub struct ProcessHints {
     pub processor: Option<String>,
     /// Threads (a task's multiplicity), where they are not the units seen.
     pub threads: Option<u64>,
+    /// Queueing discipline of its requests.
+    pub scheduling: Option<crate::model::TaskScheduling>,
     /// Whether a request never waits for a thread: third parties, delays.
     pub infinite: bool,
     /// Host demand of its operations in seconds, for phases 1 and 2.

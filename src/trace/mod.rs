@@ -2,6 +2,7 @@
 
 pub mod angio;
 pub mod diagnostics;
+pub mod event_trace;
 pub mod input;
 pub mod jaeger;
 mod json;

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod angio;
+mod event_trace;
 mod same;
