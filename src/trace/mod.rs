@@ -1,7 +1,9 @@
 //! Traces: bytes → events, messages, spans, each with counted diagnostics; one file for each wire format.
 
+pub mod call_path;
 pub mod diagnostics;
 pub mod input;
+pub mod kieker;
 pub mod names;
 pub mod same;
 pub mod span;
