@@ -18,6 +18,7 @@
 mod assemble;
 mod customers;
 mod extraction;
+pub mod call_path;
 pub mod interactions;
 mod layers;
 mod merge;

@@ -6,7 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::live::{NONE, OwnedKey, Params, Record, What};
+use super::{
+    live::{NONE, OwnedKey, Params, Record, What},
+    summary::RecordCounts,
+};
 use crate::trace::call_path::Action;
 
 /// What a frame is.
@@ -50,6 +53,8 @@ pub(super) struct Path {
     pub(super) frames: Vec<Frame>,
     /// The message whose reception began it, with its destination.
     pub(super) received: Option<(u32, Option<Box<OwnedKey>>)>,
+    /// Where its records went.
+    pub(super) records: RecordCounts,
     /// Exits without an entry.
     pub(super) n_orphan_exits: u64,
     /// Returns without a call.
@@ -101,6 +106,8 @@ impl Path {
         let n_before = executions.len();
         executions.dedup_by_key(|record| index_of(record).0);
         self.n_duplicates = (n_before - executions.len()) as u64;
+        self.records.duplicates = self.n_duplicates;
+        self.records.executions = executions.len() as u64;
         // Frames that are open, with their depths and order indices.
         let mut open: Vec<(u32, u32, u32)> = Vec::new();
         let mut next_index = 0;
@@ -172,14 +179,17 @@ impl Parser {
             What::Exit { location } => self.exit(location, record.time_ns),
             What::Call { location, returns } => {
                 let frame = self.push(&record, FrameKind::Uninstrumented { timed: returns }, location);
+                self.path.records.calls += 1;
                 self.open(frame, false);
             }
             What::Return { location } => self.return_from(location, record.time_ns),
             What::Send { location, ref message } => {
                 let message = message.clone();
+                self.path.records.messages += 1;
                 self.push(&record, FrameKind::Send { message }, location);
             }
             What::Receive { location, message } => {
+                self.path.records.messages += 1;
                 if self.path.received.is_none() {
                     self.path.received = Some((location, message));
                 }
@@ -240,6 +250,7 @@ impl Parser {
         let entered = &mut self.path.frames[frame as usize];
         entered.action = action;
         entered.params = params;
+        self.path.records.in_frames += 1;
         self.open(frame, true);
     }
 
@@ -264,8 +275,10 @@ impl Parser {
     fn exit(&mut self, location: u32, time_ns: i64) {
         let Some(depth) = self.find(location, true) else {
             self.path.n_orphan_exits += 1;
+            self.path.records.orphans += 1;
             return;
         };
+        self.path.records.in_frames += 1;
         self.pop_down_to(depth + 1, time_ns);
         if let Some(frame) = self.close() {
             self.path.frames[frame as usize].end_ns = time_ns;
@@ -275,8 +288,10 @@ impl Parser {
     fn return_from(&mut self, location: u32, time_ns: i64) {
         let Some(depth) = self.find(location, false) else {
             self.path.n_orphan_returns += 1;
+            self.path.records.orphans += 1;
             return;
         };
+        self.path.records.calls += 1;
         self.pop_down_to(depth + 1, time_ns);
         let Some(site) = self.close() else { return };
         let (before, after) = self.path.frames.split_at_mut(site as usize + 1);

@@ -348,3 +348,28 @@ impl Live {
         }
     }
 }
+
+impl LiveSet {
+    /// Gives services, servers and threads other numbers.
+    pub(super) fn renumber(&mut self, location: &[u32], name: &[u32]) {
+        let renumbered = |numbers: &[u32], number: &mut u32| *number = numbers.get(*number as usize).copied().unwrap_or(*number);
+        for transaction in self.slots.iter_mut().flatten().flat_map(|live| live.transactions.values_mut()) {
+            renumbered(name, &mut transaction.server);
+            renumbered(name, &mut transaction.thread);
+            for record in &mut transaction.records {
+                renumbered(name, &mut record.server);
+                renumbered(name, &mut record.thread);
+                match &mut record.what {
+                    What::Entry { location: of, .. }
+                    | What::Exit { location: of }
+                    | What::Call { location: of, .. }
+                    | What::Return { location: of }
+                    | What::Send { location: of, .. }
+                    | What::Receive { location: of, .. }
+                    | What::Execution { location: of, .. } => renumbered(location, of),
+                    What::Fork { .. } => {}
+                }
+            }
+        }
+    }
+}

@@ -26,9 +26,8 @@ mod labels;
 mod stats;
 mod tree;
 
-pub(super) use collapse::{Item, collapse};
 pub(super) use labels::{CallKind, Label, Labels, SubKind};
-pub(super) use stats::{Flow, FlowKey, FlowStats, Flows, Structure};
+pub(super) use stats::{Flow, FlowKey, Flows};
 pub use stats::Pmf;
 pub use tree::{Alternative, FlowNode, LoopCount};
-pub(super) use tree::{FlowTree, Naming, flow_tree};
+pub(super) use tree::{Naming, flow_tree};

@@ -180,10 +180,10 @@ impl FlowStats {
         let mut key = [0; LONGEST_SEQUENCE];
         key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
         let key = &key[..steps.len()];
-        match self.sequences.get_mut(key) {
-            Some(n) => *n += 1,
-            None if self.sequences.len() < MOST_SEQUENCES => _ = self.sequences.insert(key.into(), 1),
-            None => {}
+        if let Some(n) = self.sequences.get_mut(key) {
+            *n += 1;
+        } else if self.sequences.len() < MOST_SEQUENCES {
+            self.sequences.insert(key.into(), 1);
         }
     }
 
