@@ -53,15 +53,40 @@ pub(super) type Params = Option<Box<[(u32, Box<str>)]>>;
 /// What a record says, in numbers of the technique's own.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
-    Entry { location: u32, action: Option<Action>, params: Params },
-    Exit { location: u32 },
-    Call { location: u32, returns: bool },
-    Return { location: u32 },
-    Send { location: u32, message: Option<Box<OwnedKey>> },
-    Receive { location: u32, message: Option<Box<OwnedKey>> },
-    Execution { location: u32, until_ns: i64, order_index: u32, depth: u32 },
+    Entry {
+        location: u32,
+        action: Option<Action>,
+        params: Params,
+    },
+    Exit {
+        location: u32,
+    },
+    Call {
+        location: u32,
+        returns: bool,
+    },
+    Return {
+        location: u32,
+    },
+    Send {
+        location: u32,
+        message: Option<Box<OwnedKey>>,
+    },
+    Receive {
+        location: u32,
+        message: Option<Box<OwnedKey>>,
+    },
+    Execution {
+        location: u32,
+        until_ns: i64,
+        order_index: u32,
+        depth: u32,
+    },
     /// Here the transaction of this number in its context was begun.
-    Fork { transaction: u32, waits: bool },
+    Fork {
+        transaction: u32,
+        waits: bool,
+    },
 }
 
 /// A record of an unfinished request.
@@ -198,7 +223,13 @@ impl LiveSet {
     }
 
     /// Notes where a transaction runs and what began it. `false` if what began it is not there any more.
-    pub(super) fn begin(&mut self, context: Key<'_>, transaction: Option<Key<'_>>, place: (u32, u32), begun: Option<(Key<'_>, Begun)>) -> bool {
+    pub(super) fn begin(
+        &mut self,
+        context: Key<'_>,
+        transaction: Option<Key<'_>>,
+        place: (u32, u32),
+        begun: Option<(Key<'_>, Begun)>,
+    ) -> bool {
         let mut slot = self.slot(context);
         let mut found = true;
         let mut begun_by = None;

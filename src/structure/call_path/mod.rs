@@ -28,9 +28,9 @@
 //! executions still count in the report. A component on several servers is as many processes. Where records name no threads,
 //! a process is said not to limit them, as the paper's models do.
 
+mod batches;
 pub mod demand;
 pub mod dependencies;
-mod batches;
 mod flow;
 mod frames;
 mod links;
@@ -115,11 +115,11 @@ impl CallPaths {
         let (server, thread) = (self.name(texts, event.server), self.name(texts, event.thread));
         if let Kind::Begin { parent } = event.kind {
             self.summary.records.begins += 1;
-            let begun = parent.map(|parent| {
-                (parent.context, Begun { by: parent.context.into(), order: parent.order, waits: parent.waits })
-            });
+            let begun =
+                parent.map(|parent| (parent.context, Begun { by: parent.context.into(), order: parent.order, waits: parent.waits }));
             if !self.live.begin(event.context, event.transaction, (server, thread), begun) {
-                self.diagnostics.add("async_unmatched", "messages have no sender or no receiver in the records", || event.context.to_string());
+                self.diagnostics
+                    .add("async_unmatched", "messages have no sender or no receiver in the records", || event.context.to_string());
             }
         } else {
             let what = self.what(texts, &event.kind);

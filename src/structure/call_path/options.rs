@@ -149,7 +149,11 @@ impl CallPathOptions {
     pub fn check(&self) -> Result<(), CallPathOptionError> {
         let share = |option, share: f64| {
             let fits = share.is_finite() && share > 0.0 && share <= 1.0;
-            if fits { Ok(()) } else { Err(CallPathOptionError { option, found: share.to_string(), expected: "a share above 0, at most 1" }) }
+            if fits {
+                Ok(())
+            } else {
+                Err(CallPathOptionError { option, found: share.to_string(), expected: "a share above 0, at most 1" })
+            }
         };
         share("sample", self.sample)?;
         share("recorded", self.recorded)?;

@@ -299,10 +299,8 @@ impl Summary {
             *self.by_instance.entry(end(at)).or_insert(0) += n;
         }
         for (key, n) in other.classes {
-            let key: Box<[u32]> = key
-                .chunks_exact(3)
-                .flat_map(|frame| [frame[0], renumbered(location, frame[1]), renumbered(server, frame[2])])
-                .collect();
+            let key: Box<[u32]> =
+                key.chunks_exact(3).flat_map(|frame| [frame[0], renumbered(location, frame[1]), renumbered(server, frame[2])]).collect();
             if let Some(here) = self.classes.get_mut(&key) {
                 *here += n;
             } else if self.n_class_numbers + key.len() <= MOST_CLASS_NUMBERS {

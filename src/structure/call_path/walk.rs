@@ -91,7 +91,8 @@ impl Walk {
                 if visited[path] || (round == 0 && request.begun[path]) {
                     continue;
                 }
-                let kind = if round == 0 && request.paths[path].received.is_none() { InteractionKind::Sync } else { InteractionKind::Async };
+                let kind =
+                    if round == 0 && request.paths[path].received.is_none() { InteractionKind::Sync } else { InteractionKind::Async };
                 self.n_unmatched += u64::from(round == 1);
                 self.queue.push((path as u32, Requester { kind, ..outside }));
                 while let Some((path, requester)) = self.queue.pop() {
@@ -171,7 +172,15 @@ impl Walk {
     }
 
     /// A service that left no records of its own.
-    fn leaf(&mut self, number: u32, index: usize, frame: &Frame, parent: Option<(u32, u32)>, places: &mut Places, flows: &mut Flows) -> u32 {
+    fn leaf(
+        &mut self,
+        number: u32,
+        index: usize,
+        frame: &Frame,
+        parent: Option<(u32, u32)>,
+        places: &mut Places,
+        flows: &mut Flows,
+    ) -> u32 {
         let timed = frame.kind == FrameKind::Uninstrumented { timed: true };
         let kind = if matches!(frame.kind, FrameKind::Send { .. }) { CallKind::Async } else { CallKind::Sync };
         // Where it runs is not known: not on the caller's server, in any case not in its thread.

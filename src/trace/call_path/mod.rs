@@ -337,6 +337,3 @@ pub(in crate::trace) fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) 
     }
     Ok(!line.is_empty())
 }
-
-//#[cfg(test)]
-//mod tests;

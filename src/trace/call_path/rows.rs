@@ -69,8 +69,7 @@ impl RowReader<'_, '_> {
     pub(super) fn read_json(&mut self, mut bytes: impl BufRead) -> Result<(), ReadError> {
         let mut line = Vec::new();
         for number in 1.. {
-            let more =
-                next_line(&mut bytes, &mut line).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
+            let more = next_line(&mut bytes, &mut line).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
             if !more {
                 break;
             }
@@ -149,14 +148,14 @@ impl RowReader<'_, '_> {
         };
         let action = match text(Column::Action) {
             None => None,
-            Some(action) => Some(parse_action(action).ok_or_else(|| {
-                self.bad(line, "action", quoted(action), "internal, branch(I), loop or iteration".to_owned())
-            })?),
+            Some(action) => Some(
+                parse_action(action)
+                    .ok_or_else(|| self.bad(line, "action", quoted(action), "internal, branch(I), loop or iteration".to_owned()))?,
+            ),
         };
         if let Some(text) = text(Column::Params) {
-            *params = parse_params(text).ok_or_else(|| {
-                self.bad(line, "params", quoted(text), "name=value with | between them, or a JSON object".to_owned())
-            })?;
+            *params = parse_params(text)
+                .ok_or_else(|| self.bad(line, "params", quoted(text), "name=value with | between them, or a JSON object".to_owned()))?;
         }
         let message = text(Column::MessageId).map(Key::of);
         let location = self.texts.location(component, method);

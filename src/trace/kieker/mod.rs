@@ -71,13 +71,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self {
-            bad_rows: BadRows::Count,
-            limit_bytes: 1 << 32,
-            limit_memory_bytes: 128 << 20,
-            records: Records::Auto,
-            time_unit: None,
-        }
+        Self { bad_rows: BadRows::Count, limit_bytes: 1 << 32, limit_memory_bytes: 128 << 20, records: Records::Auto, time_unit: None }
     }
 }
 
@@ -196,6 +190,3 @@ fn read_map(
     }
     Ok(())
 }
-
-//#[cfg(test)]
-//mod tests;

@@ -188,7 +188,8 @@ impl<'o> Records<'o> {
             ("SECONDS", TimeUnit::Seconds),
         ];
         let all = &fields.of[..fields.n];
-        let found = all.iter().enumerate().find_map(|(at, field)| units.iter().find(|(name, _)| name == field).map(|(_, unit)| (at, *unit)));
+        let found =
+            all.iter().enumerate().find_map(|(at, field)| units.iter().find(|(name, _)| name == field).map(|(_, unit)| (at, *unit)));
         let Some((at, unit)) = found else { return Err(fields.bad(fields.n.min(8), "a unit of time")) };
         if self.options.time_unit.is_none() {
             self.unit_ns = unit.nanoseconds();
@@ -333,7 +334,11 @@ impl<'l> Fields<'l> {
     }
 
     fn time(&self, at: usize, unit_ns: i64) -> Result<i64, BadRow> {
-        self.of[at].parse::<i64>().ok().and_then(|time| time.checked_mul(unit_ns)).ok_or_else(|| self.bad(at, "a whole number of time units"))
+        self.of[at]
+            .parse::<i64>()
+            .ok()
+            .and_then(|time| time.checked_mul(unit_ns))
+            .ok_or_else(|| self.bad(at, "a whole number of time units"))
     }
 
     fn trace(&self, at: usize) -> Result<Key<'l>, BadRow> {

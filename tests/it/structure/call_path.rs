@@ -4,7 +4,8 @@ use layerfit::{
     structure::{
         ExtractOptions, MergeKey,
         call_path::{
-            Alternative, CallPathOptions, CallPaths, DependencySpec, DependentAction, Finished, FlowNode, Partial, Pmf, ServiceReport, Slot,
+            Alternative, CallPathOptions, CallPaths, DependencySpec, DependentAction, Finished, FlowNode, Partial, Pmf, ServiceReport,
+            Slot,
             demand::{overhead_factor, service_demand_law, weighted_response_times},
             dependencies::{Binning, Conditional, Dependence},
             is_sampled,
@@ -173,10 +174,7 @@ fn vector_1_call_path_of_the_input_section() {
     let (finished, all) = records.found(&CallPathOptions::default());
     let components: Vec<_> = finished.report.components.iter().map(|c| (c.name.as_str(), c.provides.clone(), c.requires.clone())).collect();
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-    assert_eq!(
-        components,
-        [("A", names(&["x"]), names(&["B.y1", "C.y2"])), ("B", names(&["y1"]), vec![]), ("C", names(&["y2"]), vec![])]
-    );
+    assert_eq!(components, [("A", names(&["x"]), names(&["B.y1", "C.y2"])), ("B", names(&["y1"]), vec![]), ("C", names(&["y2"]), vec![])]);
     let x = service(&finished, "A", "x");
     assert_eq!((x.sequences.len(), x.sequences[0].steps.clone()), (1, names(&["B.y1", "C.y2", "C.y2"])));
     assert_eq!(flow(&x.flow), "y1 loop{2:1}[y2]");
@@ -192,13 +190,20 @@ fn vector_1_call_path_of_the_input_section() {
 fn vector_2_branch_and_loop_of_one_service() {
     let mut records = Records::default();
     for i in 0..100 {
-        let path = if i < 30 { "x:A(y1:B)" } else if i < 80 { "x:A(y2:B)" } else { "x:A(y2:B y2:B)" };
+        let path = if i < 30 {
+            "x:A(y1:B)"
+        } else if i < 80 {
+            "x:A(y2:B)"
+        } else {
+            "x:A(y2:B y2:B)"
+        };
         records.add(&format!("c{i}"), "", path);
     }
     let (finished, all) = records.found(&CallPathOptions::default());
     let x = service(&finished, "A", "x");
     assert_eq!(flow(&x.flow), "branch{0.3000[y1] 0.7000[loop{1:50 2:20}[y2]]}");
-    let [FlowNode::Branch { alternatives, .. }] = x.flow.iter().filter(|n| !matches!(n, FlowNode::Internal { .. })).collect::<Vec<_>>()[..] else {
+    let [FlowNode::Branch { alternatives, .. }] = x.flow.iter().filter(|n| !matches!(n, FlowNode::Internal { .. })).collect::<Vec<_>>()[..]
+    else {
         panic!("{:?}", x.flow)
     };
     let FlowNode::Loop { count, .. } = &alternatives[1].body[0] else { panic!("{alternatives:?}") };
@@ -336,7 +341,8 @@ fn vector_9_usage_scenario_manage_with_marked_actions() {
     for i in 0..10 {
         let cancel = if i < 4 { "cancel:Driver!branch(1)(cancelOrder:Dealer)" } else { "cancel:Driver!branch(2)" };
         let sales = vec!["sale:Driver!iteration(sellInventory:Dealer)"; i % 3].join(" ");
-        let sell = if i % 2 == 0 { "sell:Driver!branch(2)".to_owned() } else { format!("sell:Driver!branch(1)(sales:Driver!loop({sales}))") };
+        let sell =
+            if i % 2 == 0 { "sell:Driver!branch(2)".to_owned() } else { format!("sell:Driver!branch(1)(sales:Driver!loop({sales}))") };
         let path = format!("manage:Driver(home:Dealer showInventory:Dealer showInventory:Dealer {cancel} {sell})");
         records.add(&format!("c{i}"), "t", &path);
     }
@@ -495,7 +501,8 @@ fn kieker_bookstore_counts_are_those_of_kiekers_own_analysis() {
     let mut technique = technique(&CallPathOptions { quiet_records: 10, ..CallPathOptions::default() });
     let mut out = |batch: Interactions| all.merge(batch);
     let report =
-        kieker::read(&sources, &kieker::ReadOptions::default(), &mut texts, &mut |texts, event| technique.feed(texts, event, &mut out)).unwrap();
+        kieker::read(&sources, &kieker::ReadOptions::default(), &mut texts, &mut |texts, event| technique.feed(texts, event, &mut out))
+            .unwrap();
     assert_eq!((report.n_records, report.n_events), (6541, 6540));
     let finished = technique.finish(&[], &mut out);
     let count = |from: Option<&str>, to: &str| {
@@ -531,7 +538,12 @@ fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(u8, u8, u8, u32
             5 => Kind::Return { location: *location },
             6 => Kind::Send { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
             7 => Kind::Receive { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
-            _ => Kind::Execution { location: *location, until_ns: time_ns + 5, order_index: u32::from(*extra), depth: u32::from(*transaction) },
+            _ => Kind::Execution {
+                location: *location,
+                until_ns: time_ns + 5,
+                order_index: u32::from(*extra),
+                depth: u32::from(*transaction),
+            },
         };
         let event = Event {
             context: Key::Number(i64::from(*context)),

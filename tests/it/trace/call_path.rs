@@ -11,7 +11,10 @@ fn read_all(text: &[u8], options: &ReadOptions) -> (Vec<String>, Result<ReadRepo
     let (mut texts, mut events) = (Texts::default(), Vec::new());
     let report = read(&[Source { name: "r.csv", bytes: text }], options, &mut texts, &mut |_, event| {
         let (transaction, order) = (event.transaction.map(|t| t.to_string()).unwrap_or_default(), event.order);
-        events.push(format!("{} {transaction} {order:?} {} {:?} {:?} {:?}", event.context, event.time_ns, event.server, event.thread, event.kind));
+        events.push(format!(
+            "{} {transaction} {order:?} {} {:?} {:?} {:?}",
+            event.context, event.time_ns, event.server, event.thread, event.kind
+        ));
     });
     (events, report)
 }

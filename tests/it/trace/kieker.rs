@@ -48,7 +48,9 @@ fn read_log(log: &str, options: &ReadOptions) -> (Vec<String>, ReadReport) {
 #[test]
 fn executions_are_read_in_all_layouts() {
     // With parameters, without a host of its own, and with the experiment id of versions before 1.3.
-    let log = format!("$0;1;1.9;NAME;node;1;false;0;NANOSECONDS;1\n{EXECUTION}$1;30;a.b.C.run(int);N/A;-7;10;20;;0;0\n$1;30;0;a.b.C.run;S;77;10;20;vm;0;0\n");
+    let log = format!(
+        "$0;1;1.9;NAME;node;1;false;0;NANOSECONDS;1\n{EXECUTION}$1;30;a.b.C.run(int);N/A;-7;10;20;;0;0\n$1;30;0;a.b.C.run;S;77;10;20;vm;0;0\n"
+    );
     let (events, report) = read_log(&log, &ReadOptions { records: Records::Executions, ..ReadOptions::default() });
     assert_eq!(
         events,
@@ -166,7 +168,9 @@ fn a_small_file_cannot_fill_the_memory() {
     let map = "$1=kieker.common.record.controlflow.OperationExecutionRecord\n";
     let small = ReadOptions { limit_bytes: 1000, ..ReadOptions::default() };
     let zip = zip_of(&[("log/1.dat", log.as_bytes()), ("log/kieker.map", map.as_bytes())]);
-    for (name, bytes) in [("k/1.dat.gz", gzip(log.as_bytes())), ("k/1.dat.df", zlib(log.as_bytes())), ("k/1.zip", zip), ("k/1.xz", XZ.to_vec())] {
+    for (name, bytes) in
+        [("k/1.dat.gz", gzip(log.as_bytes())), ("k/1.dat.df", zlib(log.as_bytes())), ("k/1.zip", zip), ("k/1.xz", XZ.to_vec())]
+    {
         let limit = if name == "k/1.xz" { ReadOptions { limit_bytes: 100, ..small } } else { small };
         let error = read_sources(&[(name, &bytes), ("k/kieker.map", map.as_bytes())], &limit).1.unwrap_err();
         assert!(matches!(error, ReadError::Unreadable { .. }), "{name}: {error}");

@@ -27,7 +27,7 @@ mod stats;
 mod tree;
 
 pub(super) use labels::{CallKind, Label, Labels, SubKind};
-pub(super) use stats::{Flow, FlowKey, Flows};
 pub use stats::Pmf;
+pub(super) use stats::{Flow, FlowKey, Flows};
 pub use tree::{Alternative, FlowNode, LoopCount};
 pub(super) use tree::{Naming, flow_tree};
