@@ -21,6 +21,7 @@ mod customers;
 pub mod entries;
 mod extraction;
 pub mod execution_graph;
+pub mod call_path;
 pub mod interactions;
 mod layers;
 pub mod live;

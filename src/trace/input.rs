@@ -80,10 +80,13 @@ impl Read for Failed {
 }
 
 /// A reader that refuses to yield more than a number of bytes.
-struct Bounded<R> {
-    inner: R,
-    left: u64,
-    limit_bytes: u64,
+pub(super) struct Bounded<R> {
+    /// What is read from.
+    pub(super) inner: R,
+    /// Bytes that may still come.
+    pub(super) left: u64,
+    /// Bytes that may come in all, for the message.
+    pub(super) limit_bytes: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {

@@ -1,11 +1,13 @@
 //! Traces: bytes → events, messages, spans, each with counted diagnostics; one file for each wire format.
 
 pub mod angio;
+pub mod call_path;
 pub mod diagnostics;
 pub mod event_trace;
 pub mod input;
 pub mod jaeger;
 mod json;
+pub mod kieker;
 pub mod names;
 pub mod otlp;
 pub mod same;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod execution_graph;
+mod call_path;
 mod models;
 mod same;
 mod scenarios;

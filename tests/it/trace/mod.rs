@@ -3,4 +3,6 @@
 
 mod angio;
 mod event_trace;
+mod call_path;
+mod kieker;
 mod same;

@@ -1,0 +1,150 @@
+//! Executions to batches of interactions.
+
+use super::{
+    links::Request,
+    options::{CallPathOptions, Partial},
+    places::Places,
+    walk::Walk,
+};
+use crate::{
+    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    trace::Time,
+};
+
+/// Most occurrences of incomplete requests that are kept in case there are no others.
+const MOST_RESERVED: usize = 1 << 17;
+
+/// Requests on their way out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batches {
+    pending: Interactions,
+    /// Incomplete requests, for when there are no others.
+    reserve: Interactions,
+    /// Incomplete requests that the reserve has no room for.
+    n_dropped: u64,
+    /// Whether complete requests were handed over.
+    has_complete: bool,
+    /// Occurrences of each unit in the request at hand.
+    n_of_unit: Vec<u32>,
+}
+
+impl Batches {
+    /// Adds a request; hands a batch over when it is full.
+    pub(super) fn add(
+        &mut self,
+        request: &Request,
+        walk: &Walk,
+        weight: f64,
+        places: &Places,
+        options: &CallPathOptions,
+        out: &mut dyn FnMut(Interactions),
+    ) {
+        if walk.executions.is_empty() {
+            return;
+        }
+        let keep = !request.partial || request.cut || options.partial == Partial::Keep;
+        if !keep && (self.has_complete || self.reserve.occurrences.len() > MOST_RESERVED) {
+            self.n_dropped += 1;
+            return;
+        }
+        let batch = if keep { &mut self.pending } else { &mut self.reserve };
+        self.n_of_unit.clear();
+        self.n_of_unit.resize(places.units.process_of.len(), 0);
+        append(batch, request, walk, weight, &mut self.n_of_unit);
+        if keep {
+            self.has_complete = true;
+            self.reserve = Interactions::default();
+        }
+        if self.pending.occurrences.len() >= options.batch_occurrences {
+            self.flush(places, options, out);
+        }
+    }
+
+    /// Hands over what is pending.
+    pub(super) fn flush(&mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) {
+        if !self.pending.occurrences.is_empty() {
+            out(named(std::mem::take(&mut self.pending), places, options));
+        }
+    }
+
+    /// Hands over the rest; incomplete requests if there were no others. Says whether only incomplete ones were used.
+    pub(super) fn finish(mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) -> bool {
+        let only_partial = !self.has_complete && !self.reserve.occurrences.is_empty();
+        if only_partial {
+            self.pending = std::mem::take(&mut self.reserve);
+        }
+        self.flush(places, options, out);
+        only_partial
+    }
+
+    /// Takes over what another handed over or kept, named by its own places.
+    pub(super) fn merge(&mut self, other: Self, theirs: &Places, places: &mut Places, options: &CallPathOptions) {
+        self.has_complete |= other.has_complete;
+        self.n_dropped += other.n_dropped;
+        for (batch, more) in [(&mut self.pending, other.pending), (&mut self.reserve, other.reserve)] {
+            let mut here = named(std::mem::take(batch), places, options);
+            here.merge(named(more, theirs, options));
+            // Numbers of units and operations are again those of the places.
+            let unit_of: Vec<u32> = (here.units.names.iter().zip(&here.units.process_of))
+                .map(|(unit, process)| {
+                    let process = here.units.processes.name(*process);
+                    let thread = unit.strip_prefix(process).and_then(|rest| rest.strip_prefix('@')).unwrap_or("");
+                    places.units.intern(process, thread)
+                })
+                .collect();
+            let operation_of: Vec<u32> = here.operations.iter().map(|name| places.operations.intern(name)).collect();
+            for occurrence in &mut here.occurrences {
+                occurrence.unit = unit_of[occurrence.unit as usize];
+                occurrence.operation = occurrence.operation.map(|operation| operation_of[operation as usize]);
+            }
+            *batch = here;
+        }
+        if self.has_complete {
+            self.reserve = Interactions::default();
+        }
+    }
+}
+
+/// Gives a batch the names that its numbers are of.
+fn named(mut batch: Interactions, places: &Places, options: &CallPathOptions) -> Interactions {
+    batch.units = places.units.clone();
+    batch.operations = places.operations.clone();
+    batch.scenarios.intern(&options.scenario);
+    batch
+}
+
+fn append(batch: &mut Interactions, request: &Request, walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
+    let trace = batch.traces.len() as u32;
+    batch.traces.push(Recording { weight, ..Recording::new(request.name.clone(), 0) });
+    let client = batch.occurrences.len();
+    // The client is unit 0.
+    let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [None; 2] };
+    batch.occurrences.push(outside);
+    let first = batch.occurrences.len();
+    for execution in &walk.executions {
+        let number = &mut n_of_unit[execution.unit as usize];
+        *number += 1;
+        let known = execution.measured && !execution.truncated;
+        batch.occurrences.push(Occurrence {
+            unit: execution.unit,
+            number: *number,
+            trace,
+            operation: Some(execution.operation),
+            originator: false,
+            self_time_ticks: [known.then(|| execution.self_ns.max(0) as f64), None],
+        });
+    }
+    for (index, execution) in walk.executions.iter().enumerate() {
+        let requester = execution.requester;
+        let (start, end) = (Time::from_ticks(execution.start_ns), Time::from_ticks(execution.end_ns));
+        batch.interactions.push(Interaction {
+            kind: requester.kind,
+            phase: 1,
+            from: requester.occurrence.map_or(client, |caller| first + caller as usize),
+            via: Vec::new(),
+            to: first + index,
+            branch: None,
+            times: if requester.kind == InteractionKind::Async { vec![start] } else { vec![start, end] },
+        });
+    }
+}

@@ -1,0 +1,323 @@
+//! Records of one call path to frames: the parse of a stack (Brosig et al. 2011, section II.A).
+//!
+//! An entry pushes a frame, an exit pops the one that matches. An exit with no match is dropped (`orphan_exit`); frames above
+//! a match, and frames left at the end, are *truncated*. Whole executions are nested by order index and stack size.
+//! Records are in order of their ordering keys; where some have none, in order of time, then as they came.
+
+use std::collections::HashMap;
+
+use super::{
+    live::{NONE, OwnedKey, Params, Record, What},
+    summary::RecordCounts,
+};
+use crate::trace::call_path::Action;
+
+/// What a frame is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FrameKind {
+    /// An execution of a service.
+    Service,
+    /// A call of a service that left no records of its own; the time of a call without return is not known.
+    Uninstrumented { timed: bool },
+    /// A message that was sent.
+    Send { message: Option<Box<OwnedKey>> },
+    /// The beginning of another transaction.
+    Fork { transaction: u32, waits: bool },
+    /// A call that turned out to be an instrumented service: nothing.
+    Gone,
+}
+
+/// A frame of a call path.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) kind: FrameKind,
+    pub(super) location: u32,
+    /// The frame that it is in; smaller than its own number.
+    pub(super) parent: u32,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    /// Time from call to return around it, where the caller's side says so.
+    pub(super) call_ns: Option<i64>,
+    pub(super) server: u32,
+    pub(super) thread: u32,
+    pub(super) action: Option<Action>,
+    pub(super) params: Params,
+    /// Some records of it are missing.
+    pub(super) truncated: bool,
+}
+
+/// A call path.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    /// Its frames, parents before children, in order of entry.
+    pub(super) frames: Vec<Frame>,
+    /// The message whose reception began it, with its destination.
+    pub(super) received: Option<(u32, Option<Box<OwnedKey>>)>,
+    /// Where its records went.
+    pub(super) records: RecordCounts,
+    /// Exits without an entry.
+    pub(super) n_orphan_exits: u64,
+    /// Returns without a call.
+    pub(super) n_orphan_returns: u64,
+    /// Frames without an exit.
+    pub(super) n_truncated: u64,
+    /// Executions that order indices ask for, but that are not there.
+    pub(super) n_missing: u64,
+    /// Executions with an order index that another has.
+    pub(super) n_duplicates: u64,
+    /// Frames that are not inside of their parents by the clock.
+    pub(super) n_outside: u64,
+}
+
+impl Path {
+    /// Whether records of it are missing.
+    pub(super) fn is_partial(&self) -> bool {
+        self.n_orphan_exits + self.n_truncated + self.n_missing > 0
+    }
+
+    /// Parses the records of one transaction; `place` is where it runs, unless its records say so.
+    pub(super) fn parse(mut records: Vec<Record>, place: (u32, u32)) -> Self {
+        sort(&mut records);
+        let mut path = Self { frames: Vec::with_capacity(records.len()), ..Self::default() };
+        let executions = records.iter().filter(|record| matches!(record.what, What::Execution { .. })).count();
+        if executions > 0 {
+            let all = executions == records.len();
+            let (nested, rest): (Vec<Record>, Vec<Record>) =
+                if all { (records, Vec::new()) } else { records.into_iter().partition(|r| matches!(r.what, What::Execution { .. })) };
+            path.nest(nested, place);
+            records = rest;
+        }
+        let end_ns = records.iter().map(|record| record.time_ns).max().unwrap_or_default();
+        let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::new(), place };
+        for record in records {
+            parser.record(record);
+        }
+        parser.pop_down_to(0, end_ns);
+        parser.path
+    }
+
+    /// Frames of whole executions.
+    fn nest(&mut self, mut executions: Vec<Record>, place: (u32, u32)) {
+        let index_of = |record: &Record| match record.what {
+            What::Execution { order_index, depth, .. } => (order_index, depth),
+            _ => (0, 0),
+        };
+        executions.sort_by_key(|record| (index_of(record).0, record.number));
+        let n_before = executions.len();
+        executions.dedup_by_key(|record| index_of(record).0);
+        self.n_duplicates = (n_before - executions.len()) as u64;
+        self.records.duplicates = self.n_duplicates;
+        self.records.executions = executions.len() as u64;
+        // Frames that are open, with their depths and order indices.
+        let mut open: Vec<(u32, u32, u32)> = Vec::new();
+        let mut next_index = 0;
+        for record in executions {
+            let What::Execution { location, until_ns, order_index, depth } = record.what else { continue };
+            self.n_missing += u64::from(order_index - next_index);
+            let number = self.frames.len() as u32;
+            self.close(&mut open, depth, (number, order_index));
+            next_index = order_index + 1;
+            let parent = open.last().map_or(NONE, |(frame, ..)| *frame);
+            if let Some(parent) = self.frames.get(parent as usize) {
+                self.n_outside += u64::from(record.time_ns < parent.start_ns || until_ns > parent.end_ns);
+            }
+            open.push((number, depth, order_index));
+            self.frames.push(Frame {
+                kind: FrameKind::Service,
+                location,
+                parent,
+                start_ns: record.time_ns,
+                end_ns: until_ns,
+                call_ns: None,
+                server: if record.server == NONE { place.0 } else { record.server },
+                thread: if record.thread == NONE { place.1 } else { record.thread },
+                action: None,
+                params: None,
+                truncated: false,
+            });
+        }
+        let n_frames = self.frames.len() as u32;
+        self.close(&mut open, 0, (n_frames, next_index));
+    }
+
+    /// Closes executions that are not around one of `depth`; those between whose order indices there are too few frames are
+    /// truncated. (Counted are the executions that are missing, not these.)
+    fn close(&mut self, open: &mut Vec<(u32, u32, u32)>, depth: u32, (end, end_index): (u32, u32)) {
+        while let Some((frame, _, index)) = open.pop_if(|(_, open_depth, _)| *open_depth >= depth) {
+            self.frames[frame as usize].truncated = end - frame != end_index - index;
+        }
+    }
+}
+
+fn sort(records: &mut [Record]) {
+    if records.iter().all(|record| record.order != u64::MAX) {
+        records.sort_by_key(|record| (record.order, record.time_ns, record.number));
+    } else if records.iter().all(|record| record.order == u64::MAX) {
+        records.sort_by_key(|record| (record.time_ns, record.number));
+    } else {
+        records.sort_by_key(|record| (record.time_ns, record.order, record.number));
+    }
+}
+
+struct Parser {
+    path: Path,
+    /// Frames that are open, each with the innermost execution around it (itself, if it is one).
+    stack: Vec<(u32, u32)>,
+    /// How many executions and calls of each service are open.
+    n_open: HashMap<(u32, bool), u32>,
+    place: (u32, u32),
+}
+
+impl Parser {
+    fn record(&mut self, record: Record) {
+        self.drop_instantaneous_call(&record);
+        match record.what {
+            What::Entry { location, action, ref params } => {
+                let params = params.clone();
+                self.enter(&record, location, action, params);
+            }
+            What::Exit { location } => self.exit(location, record.time_ns),
+            What::Call { location, returns } => {
+                let frame = self.push(&record, FrameKind::Uninstrumented { timed: returns }, location);
+                self.path.records.calls += 1;
+                self.open(frame, false);
+            }
+            What::Return { location } => self.return_from(location, record.time_ns),
+            What::Send { location, ref message } => {
+                let message = message.clone();
+                self.path.records.messages += 1;
+                self.push(&record, FrameKind::Send { message }, location);
+            }
+            What::Receive { location, message } => {
+                self.path.records.messages += 1;
+                if self.path.received.is_none() {
+                    self.path.received = Some((location, message));
+                }
+            }
+            What::Fork { transaction, waits } => {
+                self.push(&record, FrameKind::Fork { transaction, waits }, NONE);
+            }
+            What::Execution { .. } => {}
+        }
+    }
+
+    /// Puts a frame on the stack.
+    fn open(&mut self, frame: u32, is_execution: bool) {
+        let execution = if is_execution { frame } else { self.path.frames[frame as usize].parent };
+        *self.n_open.entry((self.path.frames[frame as usize].location, is_execution)).or_insert(0) += 1;
+        self.stack.push((frame, execution));
+    }
+
+    /// Takes the topmost frame off the stack.
+    fn close(&mut self) -> Option<u32> {
+        let (frame, execution) = self.stack.pop()?;
+        if let Some(n) = self.n_open.get_mut(&(self.path.frames[frame as usize].location, frame == execution)) {
+            *n -= 1;
+        }
+        Some(frame)
+    }
+
+    /// How deep in the stack the innermost execution, or call, of a service is.
+    fn find(&self, location: u32, is_execution: bool) -> Option<usize> {
+        self.n_open.get(&(location, is_execution)).filter(|n| **n > 0)?;
+        let found = |(frame, execution): &(u32, u32)| {
+            (frame == execution) == is_execution && self.path.frames[*frame as usize].location == location
+        };
+        self.stack.iter().rposition(found)
+    }
+
+    /// A call without a return is over with the next record, unless that is the entry of what was called.
+    fn drop_instantaneous_call(&mut self, next: &Record) {
+        let Some((site, _)) = self.stack.last().copied() else { return };
+        let site = &mut self.path.frames[site as usize];
+        if site.kind != (FrameKind::Uninstrumented { timed: false }) {
+            return;
+        }
+        if matches!(next.what, What::Entry { location, .. } if location == site.location) {
+            site.kind = FrameKind::Gone;
+        }
+        self.close();
+    }
+
+    fn enter(&mut self, record: &Record, location: u32, action: Option<Action>, params: Params) {
+        if let Some((site, _)) = self.stack.last().copied() {
+            let site = &mut self.path.frames[site as usize];
+            if let FrameKind::Uninstrumented { .. } = site.kind {
+                site.kind = FrameKind::Gone;
+            }
+        }
+        let frame = self.push(record, FrameKind::Service, location);
+        let entered = &mut self.path.frames[frame as usize];
+        entered.action = action;
+        entered.params = params;
+        self.path.records.in_frames += 1;
+        self.open(frame, true);
+    }
+
+    fn push(&mut self, record: &Record, kind: FrameKind, location: u32) -> u32 {
+        let parent = self.stack.last().map_or(NONE, |(_, execution)| *execution);
+        self.path.frames.push(Frame {
+            kind,
+            location,
+            parent,
+            start_ns: record.time_ns,
+            end_ns: record.time_ns,
+            call_ns: None,
+            server: if record.server == NONE { self.place.0 } else { record.server },
+            thread: if record.thread == NONE { self.place.1 } else { record.thread },
+            action: None,
+            params: None,
+            truncated: false,
+        });
+        (self.path.frames.len() - 1) as u32
+    }
+
+    fn exit(&mut self, location: u32, time_ns: i64) {
+        let Some(depth) = self.find(location, true) else {
+            self.path.n_orphan_exits += 1;
+            self.path.records.orphans += 1;
+            return;
+        };
+        self.path.records.in_frames += 1;
+        self.pop_down_to(depth + 1, time_ns);
+        if let Some(frame) = self.close() {
+            self.path.frames[frame as usize].end_ns = time_ns;
+        }
+    }
+
+    fn return_from(&mut self, location: u32, time_ns: i64) {
+        let Some(depth) = self.find(location, false) else {
+            self.path.n_orphan_returns += 1;
+            self.path.records.orphans += 1;
+            return;
+        };
+        self.path.records.calls += 1;
+        self.pop_down_to(depth + 1, time_ns);
+        let Some(site) = self.close() else { return };
+        let (before, after) = self.path.frames.split_at_mut(site as usize + 1);
+        let site = &mut before[site as usize];
+        site.end_ns = time_ns;
+        if site.kind == FrameKind::Gone {
+            // The service that the call was of: the first entry since, directly in the caller.
+            let called = after.iter_mut().find(|frame| frame.kind == FrameKind::Service && frame.parent == site.parent);
+            called.into_iter().for_each(|called| called.call_ns = Some(time_ns - site.start_ns));
+        }
+    }
+
+    /// Pops the frames above `depth`: they have no exit.
+    fn pop_down_to(&mut self, depth: usize, time_ns: i64) {
+        while self.stack.len() > depth {
+            let Some(frame) = self.close() else { break };
+            let frame = &mut self.path.frames[frame as usize];
+            frame.end_ns = time_ns.max(frame.start_ns);
+            match frame.kind {
+                FrameKind::Service => {
+                    frame.truncated = true;
+                    self.path.n_truncated += 1;
+                }
+                FrameKind::Uninstrumented { .. } => frame.kind = FrameKind::Uninstrumented { timed: false },
+                _ => {}
+            }
+        }
+    }
+}

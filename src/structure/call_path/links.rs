@@ -1,0 +1,216 @@
+//! The call paths of one request, and what began each.
+//!
+//! A transaction is begun by what its records say (`Begin`), else by the message that it received, else by the first message sent
+//! to its first service that nothing has received yet, else, as a guess, by what was innermost when it began. A context
+//! without transactions in which frames do not nest is split by threads.
+
+use std::collections::{HashMap, VecDeque};
+
+use indexmap::IndexMap;
+
+use super::{
+    frames::{Frame, FrameKind, Path},
+    live::{Live, NONE, OwnedKey, Record, Transaction, What},
+};
+use crate::trace::diagnostics::Diagnostics;
+
+/// Most transactions of a context for which the beginning is guessed.
+const MOST_GUESSED: usize = 1000;
+
+/// The call paths of one request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Request {
+    /// Its context.
+    pub(super) name: String,
+    /// Its call paths; one that another began is named by a [`FrameKind::Fork`] of that one.
+    pub(super) paths: Vec<Path>,
+    /// Whether another path began it, shape `(n_paths,)`.
+    pub(super) begun: Vec<bool>,
+    /// Whether records are missing.
+    pub(super) partial: bool,
+    /// Whether it was cut because there was no room.
+    pub(super) cut: bool,
+}
+
+impl Request {
+    pub(super) fn of(live: Live, diagnostics: &mut Diagnostics) -> Self {
+        let name = live.keys.first().map_or_else(String::new, ToString::to_string);
+        let only_unnamed = live.transactions.len() == 1 && live.transactions.values().all(|transaction| !transaction.named);
+        let mut paths = parse(live.transactions);
+        if only_unnamed && paths.first().is_some_and(|(path, _)| path.n_orphan_exits + path.n_truncated > 0) {
+            paths = split_by_thread(paths, &name, diagnostics);
+        }
+        let mut paths: Vec<Path> = paths.into_iter().map(|(path, _)| path).collect();
+        note_oddities(&paths, &name, diagnostics);
+        let begun = link(&mut paths, &name, diagnostics);
+        let partial = paths.iter().any(Path::is_partial);
+        Self { name, paths, begun, partial, cut: live.cut }
+    }
+}
+
+/// Paths, with their records where they may have to be parsed once more.
+type Parsed = Vec<(Path, Vec<Record>)>;
+
+fn parse(mut transactions: IndexMap<OwnedKey, Transaction>) -> Parsed {
+    let begun: Vec<(usize, usize, u64, bool)> = transactions
+        .values()
+        .enumerate()
+        .filter_map(|(index, transaction)| {
+            let begun = transaction.begun.as_ref()?;
+            let by = transactions.get_index_of(&begun.by).filter(|by| *by != index)?;
+            Some((by, index, begun.order, begun.waits))
+        })
+        .collect();
+    for (by, index, order, waits) in begun {
+        let start_ns = transactions[index].records.iter().map(|record| record.time_ns).min().unwrap_or_default();
+        let parent = &mut transactions[by];
+        let time_ns = parent.records.iter().find(|record| record.order == order).map_or(start_ns, |record| record.time_ns);
+        let what = What::Fork { transaction: index as u32, waits };
+        parent.records.push(Record { order, number: u64::MAX, time_ns, server: NONE, thread: NONE, what });
+    }
+    let keep = transactions.len() == 1 && !transactions[0].named && has_threads(&transactions[0].records);
+    let path = |transaction: Transaction| {
+        let kept = if keep { transaction.records.clone() } else { Vec::new() };
+        (Path::parse(transaction.records, (transaction.server, transaction.thread)), kept)
+    };
+    transactions.into_values().map(path).collect()
+}
+
+fn has_threads(records: &[Record]) -> bool {
+    records.first().is_some_and(|first| records.iter().any(|record| (record.server, record.thread) != (first.server, first.thread)))
+}
+
+fn split_by_thread(parsed: Parsed, name: &str, diagnostics: &mut Diagnostics) -> Parsed {
+    let mut by_thread: IndexMap<(u32, u32), Vec<Record>> = IndexMap::new();
+    for record in parsed.iter().flat_map(|(_, records)| records) {
+        by_thread.entry((record.server, record.thread)).or_default().push(record.clone());
+    }
+    if by_thread.len() < 2 {
+        return parsed;
+    }
+    let message = "contexts without transaction ids hold call paths of several threads at once: they were split by thread";
+    diagnostics.add("context_without_txn_async", message, || name.to_owned());
+    by_thread.into_iter().map(|(place, records)| (Path::parse(records, place), Vec::new())).collect()
+}
+
+fn note_oddities(paths: &[Path], name: &str, diagnostics: &mut Diagnostics) {
+    let mut note = |code, message, n: u64| (0..n).for_each(|_| diagnostics.add(code, message, || name.to_owned()));
+    for path in paths {
+        note("orphan_exit", "exits without an entry were dropped", path.n_orphan_exits);
+        note("orphan_return", "returns without a call were dropped", path.n_orphan_returns);
+        note("truncated_path", "executions have no exit", path.n_truncated);
+        note("missing_execution", "executions are missing of which the order indices of others tell", path.n_missing);
+        note("duplicate_execution", "executions with the order index of another were dropped", path.n_duplicates);
+        note("outside_of_caller", "executions are not inside of their callers by the clock", path.n_outside);
+    }
+}
+
+/// Finds what began each path, and turns it into a fork there.
+fn link(paths: &mut [Path], name: &str, diagnostics: &mut Diagnostics) -> Vec<bool> {
+    let mut begun = vec![false; paths.len()];
+    for (index, path) in paths.iter().enumerate() {
+        for frame in &path.frames {
+            if let FrameKind::Fork { transaction, .. } = frame.kind {
+                let known = begun.get_mut(transaction as usize).filter(|_| transaction as usize != index);
+                known.into_iter().for_each(|begun| *begun = true);
+            }
+        }
+    }
+    match_messages(paths, &mut begun);
+    let start = |path: &Path| path.frames.iter().map(|frame| frame.start_ns).min().unwrap_or(i64::MAX);
+    let first = (0..paths.len()).filter(|index| !begun[*index]).min_by_key(|index| start(&paths[*index]));
+    let unmatched: Vec<usize> = (0..paths.len()).filter(|index| !begun[*index] && Some(*index) != first).collect();
+    for index in unmatched {
+        let expected_message = paths[index].received.is_some();
+        begun[index] = paths.len() <= MOST_GUESSED && !expected_message && guess_beginning(paths, index);
+        let (code, message) = if begun[index] {
+            ("async_inferred", "what began these transactions is not recorded: what ran when they began was taken")
+        } else {
+            ("async_unmatched", "messages have no sender or no receiver in the records")
+        };
+        diagnostics.add(code, message, || name.to_owned());
+    }
+    for _ in paths.iter().flat_map(|path| &path.frames).filter(|frame| matches!(frame.kind, FrameKind::Send { .. })) {
+        diagnostics.add("async_unmatched", "messages have no sender or no receiver in the records", || name.to_owned());
+    }
+    begun
+}
+
+/// Messages by their identity; without one, first in, first out for one destination.
+fn match_messages(paths: &mut [Path], begun: &mut [bool]) {
+    let mut by_id: HashMap<OwnedKey, (usize, usize)> = HashMap::new();
+    let mut sends: Vec<(i64, u32, usize, usize)> = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        for (number, frame) in path.frames.iter().enumerate() {
+            match &frame.kind {
+                FrameKind::Send { message: Some(message) } => _ = by_id.insert((**message).clone(), (index, number)),
+                FrameKind::Send { message: None } => sends.push((frame.start_ns, frame.location, index, number)),
+                _ => {}
+            }
+        }
+    }
+    if by_id.is_empty() && sends.is_empty() {
+        return;
+    }
+    sends.sort_unstable();
+    let mut by_destination: HashMap<u32, VecDeque<(usize, usize)>> = HashMap::new();
+    for (_, location, index, number) in sends {
+        by_destination.entry(location).or_default().push_back((index, number));
+    }
+    let mut receivers: Vec<usize> = (0..paths.len()).filter(|index| !begun[*index]).collect();
+    receivers.sort_by_key(|index| paths[*index].frames.first().map_or(i64::MAX, |frame| frame.start_ns));
+    for receiver in receivers {
+        let path = &paths[receiver];
+        let first = path.frames.iter().find(|frame| frame.kind == FrameKind::Service).map(|frame| frame.location);
+        let sent = match &path.received {
+            Some((_, Some(message))) => by_id.remove(message).filter(|(index, _)| *index != receiver),
+            received => {
+                let destination = received.as_ref().map(|(location, _)| *location);
+                [destination, first].into_iter().flatten().find_map(|destination| {
+                    let queue = by_destination.get_mut(&destination)?;
+                    let at = queue.iter().position(|(index, _)| *index != receiver)?;
+                    queue.remove(at)
+                })
+            }
+        };
+        if let Some((index, number)) = sent {
+            paths[index].frames[number].kind = FrameKind::Fork { transaction: receiver as u32, waits: false };
+            begun[receiver] = true;
+        }
+    }
+}
+
+/// Takes the execution that was innermost when the path began for what began it.
+fn guess_beginning(paths: &mut [Path], index: usize) -> bool {
+    let Some(time_ns) = paths[index].frames.first().map(|frame| frame.start_ns) else { return false };
+    let mut innermost: Option<(i64, usize, usize)> = None;
+    for (other, path) in paths.iter().enumerate().filter(|(other, _)| *other != index) {
+        for (number, frame) in path.frames.iter().enumerate() {
+            let around = frame.kind == FrameKind::Service && frame.start_ns <= time_ns && time_ns <= frame.end_ns;
+            if around && innermost.is_none_or(|(start, ..)| frame.start_ns >= start) {
+                innermost = Some((frame.start_ns, other, number));
+            }
+        }
+    }
+    let Some((_, other, parent)) = innermost else { return false };
+    let frames = &mut paths[other].frames;
+    let at = frames[parent + 1..].iter().position(|frame| frame.start_ns > time_ns).map_or(frames.len(), |after| parent + 1 + after);
+    for frame in &mut frames[at..] {
+        frame.parent += u32::from(frame.parent != NONE && frame.parent as usize >= at);
+    }
+    let fork = Frame {
+        kind: FrameKind::Fork { transaction: index as u32, waits: false },
+        location: NONE,
+        parent: parent as u32,
+        start_ns: time_ns,
+        end_ns: time_ns,
+        call_ns: None,
+        server: frames[parent].server,
+        thread: frames[parent].thread,
+        action: None,
+        params: None,
+        truncated: false,
+    };
+    frames.insert(at, fork);
+    true
+}

@@ -1,0 +1,187 @@
+//! What the technique can be asked for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trace::call_path::Boundaries;
+
+/// Whether a component is one or several by the servers that it runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instances {
+    /// One instance for each server, named `SERVER::COMPONENT`; its processor is the server.
+    #[default]
+    ByServer,
+    /// One, wherever it runs.
+    Together,
+}
+
+/// What is done with call paths of which some records are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partial {
+    /// They are left out, but used when there are no others.
+    #[default]
+    LeaveOut,
+    /// They are used as they stand.
+    Keep,
+}
+
+/// What of a parameter a dependency is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Characterisation {
+    /// Its value.
+    #[default]
+    Value,
+    /// The number of its elements: of `[a, b]` 2, of a whole number itself.
+    Size,
+    /// The number of characters of its rendering.
+    Length,
+}
+
+/// What may depend on a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DependentAction {
+    /// The transition taken of the branch action of this method.
+    Branch(String),
+    /// The number of iterations of the loop action of this method.
+    Loop(String),
+    /// The number of calls to this service, `COMPONENT.METHOD`.
+    Calls(String),
+    /// The self time, in nanoseconds.
+    SelfTime,
+}
+
+/// A dependency that is known to be possible (an analysis of records alone cannot find them).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DependencySpec {
+    /// The service, `CLASS.METHOD` as recorded.
+    pub service: String,
+    /// What depends.
+    pub action: DependentAction,
+    /// The parameter's name.
+    pub parameter: String,
+    /// What of it.
+    #[serde(default)]
+    pub characterisation: Characterisation,
+}
+
+/// A stretch of time in which only some requests were recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// Its beginning, in nanoseconds of the log's clock.
+    pub from_ns: i64,
+    /// Its end, exclusive.
+    pub until_ns: i64,
+    /// Share of the requests that were recorded, in (0, 1].
+    pub rate: f64,
+}
+
+/// Options of the technique.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallPathOptions {
+    /// Which building blocks are one component.
+    pub boundaries: Boundaries,
+    /// Whether components are told apart by server.
+    pub instances: Instances,
+    /// Name of the process that makes the requests from outside.
+    pub client: String,
+    /// Scenario that the recordings are of.
+    pub scenario: String,
+    /// What is done with incomplete call paths.
+    pub partial: Partial,
+    /// A context is complete when nothing of it is open for this many records.
+    pub quiet_records: u64,
+    /// Most records of unfinished contexts that are held; beyond, the contexts longest silent are cut where they stand.
+    pub most_live_records: usize,
+    /// Occurrences of a batch that is handed over.
+    pub batch_occurrences: usize,
+    /// Dependencies to quantify.
+    pub dependencies: Vec<DependencySpec>,
+    /// Share of the contexts to use, in (0, 1]: whole contexts, chosen by a hash of their identity.
+    pub sample: f64,
+    /// Share of the requests that were recorded, in (0, 1].
+    pub recorded: f64,
+    /// Stretches of time with shares of their own.
+    pub slots: Vec<Slot>,
+}
+
+impl Default for CallPathOptions {
+    fn default() -> Self {
+        Self {
+            boundaries: Boundaries::default(),
+            instances: Instances::default(),
+            client: "Client".to_owned(),
+            scenario: "call-path".to_owned(),
+            partial: Partial::default(),
+            quiet_records: 10_000,
+            most_live_records: 1 << 20,
+            batch_occurrences: 1 << 14,
+            dependencies: Vec::new(),
+            sample: 1.0,
+            recorded: 1.0,
+            slots: Vec::new(),
+        }
+    }
+}
+
+/// An option whose value cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{option} is {found}, expected {expected}")]
+pub struct CallPathOptionError {
+    /// The option.
+    pub option: &'static str,
+    /// Its value.
+    pub found: String,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+impl CallPathOptions {
+    /// Checks what can be checked without records.
+    ///
+    /// # Errors
+    /// [`CallPathOptionError`] for a number out of its range or an empty name.
+    pub fn check(&self) -> Result<(), CallPathOptionError> {
+        let share = |option, share: f64| {
+            let fits = share.is_finite() && share > 0.0 && share <= 1.0;
+            if fits {
+                Ok(())
+            } else {
+                Err(CallPathOptionError { option, found: share.to_string(), expected: "a share above 0, at most 1" })
+            }
+        };
+        share("sample", self.sample)?;
+        share("recorded", self.recorded)?;
+        for slot in &self.slots {
+            share("the rate of a slot", slot.rate)?;
+            if slot.from_ns >= slot.until_ns {
+                let found = format!("{}..{}", slot.from_ns, slot.until_ns);
+                return Err(CallPathOptionError { option: "a slot", found, expected: "a beginning before the end" });
+            }
+        }
+        if self.client.trim().is_empty() {
+            return Err(CallPathOptionError { option: "client", found: "empty".to_owned(), expected: "a process name" });
+        }
+        Ok(())
+    }
+
+    /// How many contexts one that began at `time_ns` stands for: 1 / share recorded and used.
+    pub fn weight(&self, time_ns: i64) -> f64 {
+        let slot = self.slots.iter().find(|slot| (slot.from_ns..slot.until_ns).contains(&time_ns));
+        1.0 / (slot.map_or(self.recorded, |slot| slot.rate) * self.sample)
+    }
+}
+
+/// Whether the context named `identity` is among a share `rate` of all, the same ones wherever this is asked: by the 64-bit
+/// FNV-1a hash of the identity, mixed so that consecutive numbers spread.
+pub fn is_sampled(identity: &str, rate: f64) -> bool {
+    let fnv = identity.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mixed = (fnv ^ (fnv >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    rate >= 1.0 || (((mixed ^ (mixed >> 33)) >> 11) as f64) < rate * (1_u64 << 53) as f64
+}

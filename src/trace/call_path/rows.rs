@@ -1,0 +1,234 @@
+//! Rows of call-path records: from fields to events.
+
+use std::{borrow::Cow, io::BufRead};
+
+use super::{
+    Action, BadRow, Event, Key, Kind, ReadError, ReadOptions, ReadReport, Sink, Texts,
+    columns::{Column, Layout, N_COLUMNS, quoted},
+    next_line,
+};
+use crate::trace::BadRows;
+
+/// The fields of a row; `None` is a field that the row does not have.
+pub(super) type Cells<'r> = [Option<Cow<'r, str>>; N_COLUMNS];
+
+/// Reads the rows of one source into the sink.
+pub(super) struct RowReader<'a, 's> {
+    pub(super) log: &'a str,
+    pub(super) options: &'a ReadOptions,
+    pub(super) texts: &'a mut Texts,
+    pub(super) sink: &'a mut Sink<'s>,
+    pub(super) report: &'a mut ReadReport,
+}
+
+impl RowReader<'_, '_> {
+    /// Reads a CSV, header included.
+    pub(super) fn read_csv(&mut self, bytes: impl BufRead, layout: &Layout) -> Result<(), ReadError> {
+        let mut csv = csv::ReaderBuilder::new()
+            .delimiter(layout.delimiter)
+            .has_headers(true)
+            .flexible(true)
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(std::io::Read::chain(bytes, &b"\n"[..]));
+        let log = self.log.to_owned();
+        let unreadable = |error: csv::Error| ReadError::Unreadable { log: log.clone(), source: error.into() };
+        csv.byte_headers().map_err(unreadable)?;
+        let mut record = csv::ByteRecord::new();
+        while csv.read_byte_record(&mut record).map_err(unreadable)? {
+            if record.iter().all(<[u8]>::is_empty) && record.len() == 1 {
+                continue;
+            }
+            let n_newlines: u64 = record.iter().map(|field| field.iter().filter(|b| **b == b'\n').count() as u64).sum();
+            let line = csv.position().line().saturating_sub(1 + n_newlines).max(1);
+            let cells = self.csv_cells(&record, layout, line);
+            self.row(cells, line)?;
+        }
+        Ok(())
+    }
+
+    fn csv_cells<'r>(&self, record: &'r csv::ByteRecord, layout: &Layout, line: u64) -> Result<Cells<'r>, BadRow> {
+        if record.len() != layout.headings.len() {
+            let expected = format!("{} fields ({})", layout.headings.len(), layout.headings.join(", "));
+            return Err(self.bad(line, "row", format!("{} fields long", record.len()), expected));
+        }
+        let mut cells: Cells<'r> = Default::default();
+        for (cell, position) in cells.iter_mut().zip(layout.index_of) {
+            let Some(bytes) = position.and_then(|position| record.get(position)) else { continue };
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                let heading = position.and_then(|p| layout.headings.get(p)).map_or("row", String::as_str);
+                self.bad(line, heading, quoted(&String::from_utf8_lossy(bytes)), "UTF-8 text".to_owned())
+            })?;
+            *cell = (!text.is_empty()).then_some(Cow::Borrowed(text));
+        }
+        Ok(cells)
+    }
+
+    /// Reads JSON lines.
+    pub(super) fn read_json(&mut self, mut bytes: impl BufRead) -> Result<(), ReadError> {
+        let mut line = Vec::new();
+        for number in 1.. {
+            let more = next_line(&mut bytes, &mut line).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
+            if !more {
+                break;
+            }
+            let text = line.trim_ascii();
+            if text.is_empty() || text.starts_with(b"#") {
+                continue;
+            }
+            let cells = self.json_cells(text, number);
+            self.row(cells, number)?;
+        }
+        Ok(())
+    }
+
+    fn json_cells(&mut self, text: &[u8], line: u64) -> Result<Cells<'static>, BadRow> {
+        let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).map_err(|error| {
+            self.bad(line, "row", quoted(&String::from_utf8_lossy(text)), format!("one JSON object in a line ({error})"))
+        })?;
+        let mut cells: Cells<'static> = Default::default();
+        for (name, value) in object {
+            let Some(column) = Column::from_header(&name) else {
+                if self.options.bad_rows == BadRows::Reject {
+                    return Err(self.bad(line, &name, "there".to_owned(), super::columns::EXPECTED.to_owned()));
+                }
+                self.note_unknown(&name);
+                continue;
+            };
+            let text = match value {
+                serde_json::Value::Null => continue,
+                serde_json::Value::String(text) => text,
+                other => other.to_string(),
+            };
+            cells[column as usize] = (!text.is_empty()).then_some(Cow::Owned(text));
+        }
+        Ok(cells)
+    }
+
+    pub(super) fn note_unknown(&mut self, name: &str) {
+        let log = self.log;
+        self.report.diagnostics.add("unknown_column", "columns that are not known were ignored", || format!("{log}: {name}"));
+    }
+
+    fn row(&mut self, cells: Result<Cells<'_>, BadRow>, line: u64) -> Result<(), ReadError> {
+        self.report.n_rows += 1;
+        let mut params = Vec::new();
+        let bad = match cells {
+            Err(bad) => bad,
+            Ok(cells) => match self.event(&cells, line, &mut params) {
+                Ok(event) => {
+                    self.report.n_events += 1;
+                    (self.sink)(self.texts, &event);
+                    return Ok(());
+                }
+                Err(bad) => bad,
+            },
+        };
+        if self.options.bad_rows == BadRows::Reject {
+            return Err(bad.into());
+        }
+        self.report.diagnostics.add("bad_row", "rows that cannot be read were skipped", || bad.to_string());
+        Ok(())
+    }
+
+    fn event<'r>(&mut self, cells: &'r Cells<'_>, line: u64, params: &'r mut Vec<(String, String)>) -> Result<Event<'r>, BadRow> {
+        let text = |column: Column| cells[column as usize].as_deref();
+        let required = |column: Column, expected: &str| {
+            text(column).ok_or_else(|| self.bad(line, column.name(), "missing".to_owned(), expected.to_owned()))
+        };
+        let context = Key::of(required(Column::ContextId, "what the records of one system request share")?);
+        let time_ns = self.time_ns(required(Column::Time, "a time")?, line)?;
+        let kind = required(Column::Kind, KINDS)?;
+        let component = required(Column::Component, "the name of a component class")?;
+        let method = required(Column::Method, "the name of a method")?;
+        let order = match text(Column::RecordId) {
+            None => None,
+            Some(id) => Some(id.parse().map_err(|_| self.bad(line, "record_id", quoted(id), "a whole number, 0 or more".to_owned()))?),
+        };
+        let action = match text(Column::Action) {
+            None => None,
+            Some(action) => Some(
+                parse_action(action)
+                    .ok_or_else(|| self.bad(line, "action", quoted(action), "internal, branch(I), loop or iteration".to_owned()))?,
+            ),
+        };
+        if let Some(text) = text(Column::Params) {
+            *params = parse_params(text)
+                .ok_or_else(|| self.bad(line, "params", quoted(text), "name=value with | between them, or a JSON object".to_owned()))?;
+        }
+        let message = text(Column::MessageId).map(Key::of);
+        let location = self.texts.location(component, method);
+        let kind = match kind.to_ascii_lowercase().as_str() {
+            "entry" => Kind::Entry { location, action, params },
+            "exit" => Kind::Exit { location },
+            "call" => Kind::Call { location, returns: true },
+            "return" => Kind::Return { location },
+            "send" => Kind::Send { location, message },
+            "receive" => Kind::Receive { location, message },
+            _ => return Err(self.bad(line, "kind", quoted(kind), KINDS.to_owned())),
+        };
+        Ok(Event {
+            context,
+            transaction: text(Column::TransactionId).map(Key::of),
+            order,
+            time_ns,
+            server: text(Column::Server).map(|server| self.texts.names.intern(server)),
+            thread: text(Column::Thread).map(|thread| self.texts.names.intern(thread)),
+            kind,
+        })
+    }
+
+    /// Nanoseconds; fractions of one are cut off.
+    fn time_ns(&self, text: &str, line: u64) -> Result<i64, BadRow> {
+        let time = parse_time_ns(text, self.options.time_unit.nanoseconds());
+        time.ok_or_else(|| self.bad(line, "time", quoted(text), "a time (a number of nanoseconds)".to_owned()))
+    }
+
+    fn bad(&self, line: u64, field: &str, found: String, expected: String) -> BadRow {
+        BadRow { log: self.log.to_owned(), line, field: field.to_owned(), found, expected }
+    }
+}
+
+const KINDS: &str = "entry, exit, call, return, send or receive";
+
+/// Reads a whole number or a decimal fraction of units of `unit_ns` nanoseconds.
+pub(in crate::trace) fn parse_time_ns(text: &str, unit_ns: i64) -> Option<i64> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return whole.checked_mul(unit_ns);
+    }
+    let (whole, fraction) = text.split_once('.')?;
+    let (negative, whole) = whole.strip_prefix('-').map_or((false, whole), |rest| (true, rest));
+    if !(whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let parts = fraction.bytes().chain(std::iter::repeat(b'0')).take(9).fold(0, |sum, b| sum * 10 + i128::from(b - b'0'));
+    let time = i128::from(whole) * i128::from(unit_ns) + parts * i128::from(unit_ns) / 1_000_000_000;
+    i64::try_from(if negative { -time } else { time }).ok()
+}
+
+fn parse_action(text: &str) -> Option<Action> {
+    let text = text.to_ascii_lowercase();
+    let index = text.strip_prefix("branch").map(|rest| rest.trim_start_matches(['(', ':', ' ']).trim_end_matches(')'));
+    match (text.as_str(), index) {
+        ("internal", _) => Some(Action::Internal),
+        ("loop", _) => Some(Action::Loop),
+        ("iteration", _) => Some(Action::Iteration),
+        (_, Some(index)) => index.parse().ok().map(Action::Branch),
+        _ => None,
+    }
+}
+
+fn parse_params(text: &str) -> Option<Vec<(String, String)>> {
+    if text.starts_with('{') {
+        let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+        let rendered = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        return Some(object.into_iter().map(|(name, value)| (name, rendered(value))).collect());
+    }
+    let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    text.split('|').map(pair).collect()
+}

@@ -1,0 +1,382 @@
+//! Lines of a log: from fields to events.
+
+use std::{borrow::Cow, io::BufRead};
+
+use indexmap::IndexMap;
+
+use super::{BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, unreadable};
+use crate::trace::call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted};
+
+/// Most fields of a record that are looked at.
+const MOST_FIELDS: usize = 16;
+/// Most signatures whose services are remembered.
+const MOST_SIGNATURES: usize = 1 << 16;
+
+/// What a record is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RecordType {
+    /// Its class.
+    class: String,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Metadata,
+    Execution,
+    Trace,
+    Remote,
+    Before,
+    After,
+    Call,
+    Other,
+}
+
+impl RecordType {
+    /// The type that a class name says.
+    pub(super) fn of_class(class: &str) -> Self {
+        let name = class.rsplit('.').next().unwrap_or(class);
+        let operation = name.contains("Operation") || name.contains("Constructor");
+        let form = match name {
+            "KiekerMetadataRecord" => Form::Metadata,
+            "OperationExecutionRecord" | "KiekerExecutionRecord" => Form::Execution,
+            "TraceMetadata" | "ApplicationTraceMetadata" | "Trace" => Form::Trace,
+            "BeforeReceivedRemoteEvent" => Form::Remote,
+            _ if !name.ends_with("Event") || !operation => Form::Other,
+            _ if name.starts_with("Before") => Form::Before,
+            _ if name.starts_with("After") => Form::After,
+            _ if name.starts_with("CallOperation") || name.starts_with("CallConstructor") => Form::Call,
+            _ => Form::Other,
+        };
+        Self { class: class.to_owned(), form }
+    }
+}
+
+/// Reads the files of one log.
+pub(super) struct Records<'o> {
+    types: Types,
+    options: &'o ReadOptions,
+    unit_ns: i64,
+    /// The host that the metadata names.
+    host: Option<u32>,
+    executions: bool,
+    events: bool,
+    /// Services of the pairs (signature, class) seen.
+    services: IndexMap<Box<str>, u32>,
+    scratch: String,
+    counts: IndexMap<Box<str>, u64>,
+}
+
+/// The fields of a line.
+struct Fields<'l> {
+    log: &'l str,
+    line: u64,
+    of: [&'l str; MOST_FIELDS],
+    n: usize,
+}
+
+impl<'o> Records<'o> {
+    pub(super) fn new(types: Types, options: &'o ReadOptions) -> Self {
+        let any = |forms: &[Form]| types.values().any(|kind| forms.contains(&kind.form));
+        let both = any(&[Form::Execution]) && any(&[Form::Before, Form::After]);
+        let (executions, events) = match options.records {
+            Wanted::Both => (true, true),
+            Wanted::Executions => (true, false),
+            Wanted::Events => (false, true),
+            Wanted::Auto => (!both, true),
+        };
+        let unit_ns = options.time_unit.unwrap_or_default().nanoseconds();
+        let (services, counts, scratch) = Default::default();
+        Self { types, options, unit_ns, host: None, executions, events, services, scratch, counts }
+    }
+
+    /// Reads one file.
+    pub(super) fn read(
+        &mut self,
+        log: &str,
+        mut stream: Box<dyn BufRead + '_>,
+        texts: &mut Texts,
+        sink: &mut Sink<'_>,
+        report: &mut ReadReport,
+    ) -> Result<(), ReadError> {
+        let mut line = Vec::new();
+        let mut result = Ok(());
+        for number in 1.. {
+            if !next_line(&mut *stream, &mut line).map_err(|error| unreadable(log, error))? {
+                break;
+            }
+            let text = line.trim_ascii();
+            if text.is_empty() || text.starts_with(b"#") {
+                continue;
+            }
+            report.n_records += 1;
+            let read = match std::str::from_utf8(text) {
+                Ok(text) => self.record(log, number, text, texts, sink, report),
+                Err(_) => Err(bad(log, number, "row", &String::from_utf8_lossy(text), "UTF-8 text")),
+            };
+            let Err(bad) = read else { continue };
+            if self.options.bad_rows == BadRows::Reject {
+                result = Err(bad.into());
+                break;
+            }
+            report.diagnostics.add("bad_row", "rows that cannot be read were skipped", || bad.to_string());
+        }
+        for (id, count) in self.counts.drain(..) {
+            let class = self.types.get(&*id).map_or(&*id, |kind| kind.class.as_str());
+            report.count(class, count);
+        }
+        result
+    }
+
+    fn record(
+        &mut self,
+        log: &str,
+        line: u64,
+        text: &str,
+        texts: &mut Texts,
+        sink: &mut Sink<'_>,
+        report: &mut ReadReport,
+    ) -> Result<(), BadRow> {
+        let mut decoded = Vec::new();
+        let fields = Fields::of(log, line, text, &mut decoded);
+        let id = fields.of[0];
+        if let Some(count) = self.counts.get_mut(id) {
+            *count += 1;
+        } else if self.counts.len() < super::MOST_TYPES {
+            self.counts.insert(id.into(), 1);
+        }
+        // Without a map, records may name their classes themselves.
+        let form = match self.types.get(id) {
+            Some(kind) => kind.form,
+            None => RecordType::of_class(id).form,
+        };
+        let event = match form {
+            Form::Other if self.types.contains_key(id) => {
+                report.diagnostics.add("unknown_record", "records of types that are not used were skipped", || {
+                    format!("{log}, line {line}: {}", self.types.get(id).map_or(id, |kind| kind.class.as_str()))
+                });
+                return Ok(());
+            }
+            Form::Other => return Err(fields.bad(0, "the ID of a type that kieker.map names")),
+            Form::Metadata => return self.metadata(&fields, texts),
+            Form::Execution if !self.executions => {
+                let message = "executions that are also recorded as events were skipped";
+                report.diagnostics.add("recorded_twice", message, || format!("{log}, line {line}"));
+                return Ok(());
+            }
+            Form::Trace | Form::Remote | Form::Before | Form::After | Form::Call if !self.events => {
+                let message = "events beside executions were skipped, as was asked for";
+                report.diagnostics.add("events_skipped", message, || format!("{log}, line {line}"));
+                return Ok(());
+            }
+            Form::Execution => self.execution(&fields, texts)?,
+            Form::Trace => trace(&fields, texts, self.unit_ns)?,
+            Form::Remote => remote(&fields, self.unit_ns)?,
+            Form::Before | Form::After | Form::Call => self.operation(&fields, form, texts)?,
+        };
+        report.n_events += 1;
+        sink(texts, &event);
+        Ok(())
+    }
+
+    /// `version; controller; host; experiment; debug; offset; unit; records`, after the time that newer logs have.
+    fn metadata(&mut self, fields: &Fields<'_>, texts: &mut Texts) -> Result<(), BadRow> {
+        let units = [
+            ("NANOSECONDS", TimeUnit::Nanoseconds),
+            ("MICROSECONDS", TimeUnit::Microseconds),
+            ("MILLISECONDS", TimeUnit::Milliseconds),
+            ("SECONDS", TimeUnit::Seconds),
+        ];
+        let all = &fields.of[..fields.n];
+        let found =
+            all.iter().enumerate().find_map(|(at, field)| units.iter().find(|(name, _)| name == field).map(|(_, unit)| (at, *unit)));
+        let Some((at, unit)) = found else { return Err(fields.bad(fields.n.min(8), "a unit of time")) };
+        if self.options.time_unit.is_none() {
+            self.unit_ns = unit.nanoseconds();
+        }
+        self.host = at.checked_sub(4).and_then(|at| all.get(at)).filter(|host| !host.is_empty()).map(|host| texts.names.intern(host));
+        Ok(())
+    }
+
+    fn execution<'l>(&mut self, fields: &Fields<'l>, texts: &mut Texts) -> Result<Event<'l>, BadRow> {
+        // Counted from the end, as older versions have an experiment id in front.
+        let first = match fields.n {
+            10 => 2,
+            11 => 3,
+            _ => return Err(fields.wrong_length("10 fields (or 11, with an experiment id)")),
+        };
+        let (tin, tout) = (fields.time(first + 3, self.unit_ns)?, fields.time(first + 4, self.unit_ns)?);
+        let order_index = fields.number(first + 6, "an execution order index, 0 or more")?;
+        let depth = fields.number(first + 7, "an execution stack size, 0 or more")?;
+        if tout < tin {
+            return Err(fields.bad(first + 4, "a time of exit that is not before that of entry"));
+        }
+        let host = fields.of[first + 5];
+        Ok(Event {
+            context: Key::of(fields.of[first + 2]),
+            transaction: None,
+            order: None,
+            time_ns: tin,
+            server: if host.is_empty() { self.host } else { Some(texts.names.intern(host)) },
+            thread: None,
+            kind: Kind::Execution { location: self.location(fields.of[first], "", texts), until_ns: tout, order_index, depth },
+        })
+    }
+
+    /// `time; trace; order; operation; class` and, of a call, `operation; class` of the callee.
+    fn operation<'l>(&mut self, fields: &Fields<'l>, form: Form, texts: &mut Texts) -> Result<Event<'l>, BadRow> {
+        // Kieker 1.4 had no classes.
+        let (signature, class) = match (form, fields.n) {
+            (Form::Call, 8..) => (fields.of[7], fields.of[8.min(fields.n - 1)]),
+            (Form::Call, 7) => (fields.of[6], ""),
+            (Form::Call, _) => return Err(fields.wrong_length("caller and callee")),
+            (_, 7..) => (fields.of[5], fields.of[6]),
+            (_, 6) => (fields.of[5], ""),
+            _ => return Err(fields.wrong_length("time, trace, order index, operation and class")),
+        };
+        let class = if class == signature { "" } else { class };
+        let location = self.location(signature, class, texts);
+        let kind = match form {
+            Form::Before => Kind::Entry { location, action: None, params: &[] },
+            Form::After => Kind::Exit { location },
+            _ => Kind::Call { location, returns: false },
+        };
+        Ok(Event {
+            context: fields.trace(3)?,
+            transaction: None,
+            order: Some(fields.number(4, "an order index, 0 or more")?),
+            time_ns: fields.time(2, self.unit_ns)?,
+            server: None,
+            thread: None,
+            kind,
+        })
+    }
+
+    fn location(&mut self, signature: &str, class: &str, texts: &mut Texts) -> u32 {
+        self.scratch.clear();
+        self.scratch.push_str(signature);
+        self.scratch.push(';');
+        self.scratch.push_str(class);
+        if let Some(location) = self.services.get(self.scratch.as_str()) {
+            return *location;
+        }
+        let taken = Signature::of(signature);
+        let class = if class.is_empty() { taken.class } else { class };
+        let location = texts.location(class, &taken.method);
+        if self.services.len() < MOST_SIGNATURES {
+            self.services.insert(self.scratch.as_str().into(), location);
+        }
+        location
+    }
+}
+
+/// `trace; thread; session; host; parent trace; parent order`, and an application's name.
+fn trace<'l>(fields: &Fields<'l>, texts: &mut Texts, unit_ns: i64) -> Result<Event<'l>, BadRow> {
+    if fields.n < 8 {
+        return Err(fields.wrong_length("trace, thread, session, host, parent trace and parent order"));
+    }
+    let context = fields.trace(2)?;
+    let parent = fields.trace(6)?;
+    let order = fields.of[7].parse::<i64>().map_err(|_| fields.bad(7, "an order index, or -1"))?;
+    let parent = u64::try_from(order).ok().filter(|_| parent != context && parent != Key::Number(-1));
+    let parent = parent.map(|order| Parent { context: Key::of(fields.of[6]), order, waits: false });
+    let name = |at: usize, texts: &mut Texts| (!fields.of[at].is_empty()).then(|| texts.names.intern(fields.of[at]));
+    Ok(Event {
+        context,
+        transaction: None,
+        order: None,
+        time_ns: fields.time(1, unit_ns)?,
+        server: name(5, texts),
+        thread: name(3, texts),
+        kind: Kind::Begin { parent },
+    })
+}
+
+/// `time; caller trace; caller order; trace; order`.
+fn remote<'l>(fields: &Fields<'l>, unit_ns: i64) -> Result<Event<'l>, BadRow> {
+    if fields.n < 7 {
+        return Err(fields.wrong_length("time, caller's trace and order, trace and order"));
+    }
+    let parent = Parent { context: fields.trace(3)?, order: fields.number(4, "an order index, 0 or more")?, waits: true };
+    Ok(Event {
+        context: fields.trace(5)?,
+        transaction: None,
+        order: None,
+        time_ns: fields.time(2, unit_ns)?,
+        server: None,
+        thread: None,
+        kind: Kind::Begin { parent: Some(parent) },
+    })
+}
+
+impl<'l> Fields<'l> {
+    /// Fields of a line; in texts `\;` stands for `;`.
+    fn of(log: &'l str, line: u64, text: &'l str, decoded: &'l mut Vec<String>) -> Self {
+        let mut of = [""; MOST_FIELDS];
+        let mut n = 0;
+        if text.contains("\\;") {
+            *decoded = split_escaped(text);
+            for (slot, field) in of.iter_mut().zip(decoded.iter()) {
+                *slot = field;
+                n += 1;
+            }
+        } else {
+            for (slot, field) in of.iter_mut().zip(text.split(';')) {
+                *slot = field;
+                n += 1;
+            }
+        }
+        Self { log, line, of, n }
+    }
+
+    fn number<T: std::str::FromStr>(&self, at: usize, expected: &str) -> Result<T, BadRow> {
+        self.of[at].parse().map_err(|_| self.bad(at, expected))
+    }
+
+    fn time(&self, at: usize, unit_ns: i64) -> Result<i64, BadRow> {
+        self.of[at]
+            .parse::<i64>()
+            .ok()
+            .and_then(|time| time.checked_mul(unit_ns))
+            .ok_or_else(|| self.bad(at, "a whole number of time units"))
+    }
+
+    fn trace(&self, at: usize) -> Result<Key<'l>, BadRow> {
+        match self.of[at] {
+            "" => Err(self.bad(at, "the ID of a trace")),
+            id => Ok(Key::of(id)),
+        }
+    }
+
+    fn wrong_length(&self, expected: &str) -> BadRow {
+        bad(self.log, self.line, "row", &format!("{} fields long", self.n), expected)
+    }
+
+    fn bad(&self, at: usize, expected: &str) -> BadRow {
+        let field = format!("field {} of {}", at + 1, self.of[0]);
+        let found: Cow<'_, str> = self.of.get(at).copied().unwrap_or_default().into();
+        bad(self.log, self.line, &field, &found, expected)
+    }
+}
+
+fn split_escaped(text: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match (c, fields.last_mut()) {
+            ('\\', Some(field)) if rest.peek() == Some(&';') => {
+                rest.next();
+                field.push(';');
+            }
+            (';', _) => fields.push(String::new()),
+            (c, Some(field)) => field.push(c),
+            (_, None) => {}
+        }
+    }
+    fields
+}
+
+fn bad(log: &str, line: u64, field: &str, found: &str, expected: &str) -> BadRow {
+    let found = if found.is_empty() { "missing".to_owned() } else { quoted(found) };
+    BadRow { log: log.to_owned(), line, field: field.to_owned(), found, expected: expected.to_owned() }
+}
