@@ -22,6 +22,7 @@ pub mod interactions;
 mod layers;
 mod merge;
 mod options;
+pub mod profile;
 pub mod same;
 
 pub use extraction::{EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
