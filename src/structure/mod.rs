@@ -24,6 +24,7 @@ mod merge;
 mod options;
 pub mod profile;
 pub mod same;
+pub mod usage;
 
 pub use extraction::{EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
 pub use merge::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, merge};
