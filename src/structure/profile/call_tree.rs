@@ -169,11 +169,9 @@ impl CallTree {
         let mut row_of: HashMap<u64, usize> = HashMap::with_capacity(rows.len());
         let mut kept = vec![true; rows.len()];
         for (index, row) in rows.iter().enumerate() {
-            if row_of.contains_key(&row.id) {
+            if *row_of.entry(row.id).or_insert(index) != index {
                 kept[index] = false;
                 diagnostics.add("repeated_id", "several executions have one number: the first is kept", || row.id.to_string());
-            } else {
-                row_of.insert(row.id, index);
             }
         }
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];

@@ -162,8 +162,7 @@ impl Profile {
             let Some(above) = stacks.get(&context.stack) else { continue };
             let shape = self.kinds.get(digest).map_or("", |kind| kind.shape.as_str());
             let name = format!("#{position} of {shape} [{:08x}]", digest >> 96);
-            let found =
-                TraceContext { trace: *digest, position: *position, caller_position: context.caller_position, nth: context.nth };
+            let found = TraceContext { trace: *digest, position: *position, caller_position: context.caller_position, nth: context.nth };
             let node = tree.push(Some(*above), Level::Trace, name, Some(found));
             tree.nodes[node].sample = context.observed.of(metric).clone();
         }

@@ -72,7 +72,7 @@ impl Profile {
     pub fn absorb(&mut self, tree: &CallTree) {
         self.n_recordings += 1;
         let operations: Vec<u32> = tree.operations().iter().map(|name| self.operation(name)).collect();
-        if self.trees.len() + self.paths.len() > 8 * (self.options.max_contexts + self.options.max_stacks) {
+        if self.trees.len() + self.paths.len() > self.options.max_contexts.saturating_add(self.options.max_stacks).saturating_mul(8) {
             self.trees.clear();
             self.paths.clear();
         }
@@ -130,10 +130,10 @@ impl Profile {
     fn count_trace(&mut self, root: &Place, weight: f64) {
         self.n_traces += 1;
         let (names, trees) = (&self.names, &self.trees);
-        let kind = self.kinds.entry(root.digest).or_insert_with(|| Kind {
-            shape: trees.draw(root.trace, |operation| names.name(operation)),
-            weight: 0.0,
-        });
+        let kind = self
+            .kinds
+            .entry(root.digest)
+            .or_insert_with(|| Kind { shape: trees.draw(root.trace, |operation| names.name(operation)), weight: 0.0 });
         kind.weight += weight;
     }
 
@@ -205,7 +205,7 @@ impl Profile {
     /// Keeps the profile within its bounds.
     fn fold(&mut self) {
         let ProfileOptions { max_contexts, max_stacks, .. } = self.options;
-        if self.contexts.len() > 2 * max_contexts {
+        if self.contexts.len() / 2 > max_contexts {
             for (_, context) in fewest(&mut self.contexts, max_contexts, |c| c.observed.response.n()) {
                 self.n_folded += context.observed.response.n();
                 if let Some(stack) = self.stacks.get_mut(&context.stack) {
@@ -213,14 +213,14 @@ impl Profile {
                 }
             }
         }
-        if self.kinds.len() > 4 * max_contexts {
+        if self.kinds.len() / 4 > max_contexts {
             let used: HashSet<Digest> = self.contexts.keys().map(|(digest, _)| *digest).collect();
             self.kinds.retain(|digest, _| used.contains(digest));
         }
-        if self.stacks.len() > 2 * max_stacks {
+        if self.stacks.len() / 2 > max_stacks {
             self.fold_stacks(max_stacks);
         }
-        if self.callers.len() > 2 * max_stacks {
+        if self.callers.len() / 2 > max_stacks {
             for ((operation, _), observed) in fewest(&mut self.callers, max_stacks, |o| o.response.n()) {
                 self.operations.entry(operation).or_default().merge(&observed);
             }

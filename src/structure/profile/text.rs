@@ -80,7 +80,8 @@ impl ProfileReport {
             }
         }
         for calls in &self.sibling_calls {
-            let medians: Vec<String> = calls.calls.iter().map(|(nth, n, median)| format!("call {nth} {} (n = {n})", time(*median))).collect();
+            let medians: Vec<String> =
+                calls.calls.iter().map(|(nth, n, median)| format!("call {nth} {} (n = {n})", time(*median))).collect();
             let _ = writeln!(text, "\ncalls differ by their order: {} in {}: {}", calls.path, calls.context, medians.join(", "));
         }
         text

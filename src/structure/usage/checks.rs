@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! χ² = Σ_j Σ_ik (n_ijk - n_ij· n_·jk / n_·j·)² / (n_ij· n_·jk / n_·j·)       dof = Σ_j (rows_j - 1)(columns_j - 1)
-//! V  = √(χ² / Σ_j n_·j· min(rows_j - 1, columns_j - 1))                      Cramér's V: the size of the effect
+//! w  = √(χ² / Σ_j n_·j·)                                                      the size of the effect (Cohen 1988)
 //! ```
 //!
 //! n_ijk is how often k (a service or Exit) followed j after i (a service or the start). Rows and columns with fewer than
-//! 25 cases are taken together. The assumption is said to fail where p < 0.01 and V > 0.1: with many sessions even a
-//! departure too small to matter is significant.
+//! 25 cases are taken together. The assumption is said to fail where p < 0.01 and w > 0.1, the least effect that is called
+//! small and not none: with many sessions even a departure that does not matter is significant.
 //!
 //! Candidates for guards: of the sessions with service B (at least 20), the part in which A came before the first B, if
 //! that is at least 0.99 and A is not the first service of all of them.
@@ -24,6 +24,7 @@ const FEWEST_CASES: f64 = 25.0;
 const FEWEST_SESSIONS: u64 = 20;
 const SUPPORT: f64 = 0.99;
 const SIGNIFICANT: f64 = 0.01;
+/// Cohen's small effect.
 const MATTERS: f64 = 0.1;
 
 /// Whether sessions behave as a first-order chain.
@@ -36,8 +37,8 @@ pub struct OrderCheck {
     pub dof: u64,
     /// Probability of at least this χ² in a first-order chain; 1 with no degrees of freedom.
     pub p_value: f64,
-    /// Cramér's V, in \[0, 1\].
-    pub cramers_v: f64,
+    /// Size of the effect w, ≥ 0.
+    pub effect_size: f64,
     /// Whether the assumption stands.
     pub holds: bool,
 }
@@ -66,19 +67,22 @@ pub(super) fn order_check<'s>(sessions: impl Iterator<Item = (&'s KeptSession, f
             *tables.entry(*service).or_default().entry((before, after)).or_insert(0.0) += weight;
         }
     }
-    let (mut chi_squared, mut dof, mut most) = (0.0, 0, 0.0);
+    let (mut chi_squared, mut dof, mut cases) = (0.0, 0, 0.0);
     for table in tables.values() {
         let (chi, rows, columns, n) = contingency(table);
         if rows > 1 && columns > 1 {
             chi_squared += chi;
             dof += ((rows - 1) * (columns - 1)) as u64;
-            most += n * (rows.min(columns) - 1) as f64;
+            cases += n;
         }
     }
     let p_value = ChiSquared::new(dof as f64).map_or(1.0, |law| law.sf(chi_squared));
-    let cramers_v = if most > 0.0 { (chi_squared / most).sqrt() } else { 0.0 };
-    OrderCheck { chi_squared, dof, p_value, cramers_v, holds: !(p_value < SIGNIFICANT && cramers_v > MATTERS) }
+    let effect_size = if cases > 0.0 { (chi_squared / cases).sqrt() } else { 0.0 };
+    OrderCheck { chi_squared, dof, p_value, effect_size, holds: !(p_value < SIGNIFICANT && effect_size > MATTERS) }
 }
+
+/// A row or column of its own, or the rare ones.
+type Group = Option<Option<u32>>;
 
 /// χ², rows, columns and cases of a table, rare rows and columns taken together.
 fn contingency(table: &BTreeMap<Step, f64>) -> (f64, usize, usize, f64) {
@@ -89,7 +93,7 @@ fn contingency(table: &BTreeMap<Step, f64>) -> (f64, usize, usize, f64) {
     };
     let (rows, columns) = (totals(|step| step.0), totals(|step| step.1));
     let group = |totals: &BTreeMap<Option<u32>, f64>, key: Option<u32>| (totals[&key] >= FEWEST_CASES).then_some(key);
-    let mut cells: BTreeMap<(Option<Option<u32>>, Option<Option<u32>>), f64> = BTreeMap::new();
+    let mut cells: BTreeMap<(Group, Group), f64> = BTreeMap::new();
     for ((before, after), n) in table {
         *cells.entry((group(&rows, *before), group(&columns, *after))).or_insert(0.0) += n;
     }

@@ -32,7 +32,7 @@ const PRIOR: f64 = 0.01;
 const RESTARTS: u64 = 4;
 const MOST_MEANS_STEPS: usize = 30;
 const SHORT_EM_STEPS: usize = 10;
-const LONG_EM_STEPS: usize = 300;
+const LONG_EM_STEPS: usize = 100;
 /// Relative rise of the likelihood below which a mixture has settled.
 const SETTLED: f64 = 1e-9;
 

@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 /// Most windows between the first and the last.
 pub const MOST_WINDOWS: i64 = 1 << 16;
 
+/// Times further from the clock's zero are no times: 30 million years, seconds.
+pub const LATEST_S: f64 = 1e15;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     starts: u64,
@@ -59,9 +62,9 @@ impl Intensity {
         Self { length_s, windows: BTreeMap::new(), whole: None, active_s: 0.0 }
     }
 
-    /// Counts a session from `start_s` to `end_s` (≥ `start_s`), both finite.
+    /// Counts a session from `start_s` to `end_s` (≥ `start_s`), both within ±[`LATEST_S`]; others are not counted.
     pub fn add(&mut self, start_s: f64, end_s: f64) {
-        if !(start_s.is_finite() && end_s.is_finite() && end_s >= start_s) {
+        if !(start_s.abs() <= LATEST_S && end_s.abs() <= LATEST_S && end_s >= start_s) {
             return;
         }
         let (first, last) = self.whole.unwrap_or((start_s, end_s));

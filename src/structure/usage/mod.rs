@@ -35,7 +35,7 @@ pub use behaviour::{Behaviour, BehaviourError, ROW_TOLERANCE, START};
 pub use checks::{GuardCandidate, OrderCheck};
 pub use csv_form::{CsvError, parse_behaviour};
 pub use generate::{Application, Generated, Passage, Rule, SpecError, UsageSpec};
-pub use intensity::{Intensity, MOST_WINDOWS, Window};
+pub use intensity::{Intensity, LATEST_S, MOST_WINDOWS, Window};
 pub use lqn::{Cycle, LqnOptions, Thinking, Unmatched, UsageError, UsageWorkload};
 pub use model::{BehaviourClass, ClassChoice, NoSessions, TransitionThink, UsageModel, UsageOptions};
 pub use plan::PlanOptions;

@@ -16,7 +16,8 @@
 //!
 //! The chain is smoothed, so that generated sessions may do what was not seen; the mean visits, from which a layered model's
 //! mix is taken, are not, as with few sessions smoothing would shift them. In a row that a class never left, Exit is certain.
-//! With one class the sums over all sessions are used, else the sessions kept whole, each in its classes by probability.
+//! With one class the sums over all sessions are used, else the sessions kept whole (searched for classes: up to 400 000
+//! requests of them), each in its classes by probability.
 
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
@@ -180,6 +181,9 @@ impl ClassSums {
     }
 }
 
+/// Most requests of the sessions that classes are searched in: bounds the time it takes.
+const MOST_REQUESTS_CLUSTERED: usize = 400_000;
+
 /// A session's part in a class below which it is not counted there.
 const NEGLIGIBLE: f64 = 1e-9;
 
@@ -189,7 +193,7 @@ impl UsageModel {
     /// # Errors
     /// [`NoSessions`].
     pub fn of(summary: &UsageSummary, options: &UsageOptions) -> Result<Self, NoSessions> {
-        let kept: Vec<&KeptSession> = summary.kept.values().collect();
+        let kept = classified(summary, options.classes);
         let (Some(lengths), Some(durations)) = (summary.lengths.summary(), summary.durations.summary()) else { return Err(NoSessions) };
         let one = || Classes { memberships: vec![vec![1.0]; kept.len()], bic: Vec::new() };
         let (names, classes) = match options.classes {
@@ -264,14 +268,18 @@ impl UsageModel {
     }
 }
 
-fn behaviour_class(
-    name: String,
-    share: f64,
-    services: &[String],
-    sums: &ClassSums,
-    smoothing: f64,
-    order: OrderCheck,
-) -> BehaviourClass {
+/// The sessions that are put into classes. They are in order of their hashes, so that the first of them are a sample too.
+fn classified(summary: &UsageSummary, classes: ClassChoice) -> Vec<&KeptSession> {
+    let most = if matches!(classes, ClassChoice::Clustered { .. }) { MOST_REQUESTS_CLUSTERED } else { usize::MAX };
+    let mut n_requests = 0;
+    let within = |session: &&KeptSession| {
+        n_requests += session.services.len();
+        n_requests <= most.max(session.services.len())
+    };
+    summary.kept.values().take_while(within).collect()
+}
+
+fn behaviour_class(name: String, share: f64, services: &[String], sums: &ClassSums, smoothing: f64, order: OrderCheck) -> BehaviourClass {
     let n = services.len();
     let smoothing = if smoothing.is_finite() { smoothing.max(0.0) } else { 0.0 };
     let mut counts = DMatrix::zeros(n, n + 1);

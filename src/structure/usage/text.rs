@@ -30,7 +30,11 @@ impl UsageModel {
         let Self { n_sessions, n_requests, span_s, session_rate, mean_active, peak_active, window_s, .. } = self;
         let _ = writeln!(text, "{n_sessions} sessions with {n_requests} requests in {span_s:.1} s: {session_rate:.4} sessions/s");
         let _ = writeln!(text, "active: mean {mean_active:.2}, at most {peak_active:.2} (means over {window_s} s)");
-        let _ = writeln!(text, "requests a session: mean {:.3}, sd {:.3}, at most {}", self.lengths.mean_s, self.lengths.sd_s, self.lengths.max_s);
+        let _ = writeln!(
+            text,
+            "requests a session: mean {:.3}, sd {:.3}, at most {}",
+            self.lengths.mean_s, self.lengths.sd_s, self.lengths.max_s
+        );
         if let Some(think) = &self.think {
             let (c2, median) = (think.cv * think.cv, think.median_s);
             let _ = writeln!(text, "think time: mean {:.4} s, c² {c2:.3}, median {median:.4} s, 95 % {:.4} s", think.mean_s, think.p95_s);
@@ -62,16 +66,19 @@ impl UsageModel {
             let _ = writeln!(text, "  {service:<30} {visits:>10.4} {first:>8.4} {exit:>8.4}");
         }
         let n = self.services.len();
-        let mut steps: Vec<(f64, usize, usize)> =
-            (0..n).filter(|i| class.visits[*i] > 0.0).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| (behaviour.transitions[(i, j)], i, j)).collect();
+        let mut steps: Vec<(f64, usize, usize)> = (0..n)
+            .filter(|i| class.visits[*i] > 0.0)
+            .flat_map(|i| (0..n).map(move |j| (i, j)))
+            .map(|(i, j)| (behaviour.transitions[(i, j)], i, j))
+            .collect();
         steps.retain(|(p, ..)| *p >= 0.005);
         steps.sort_by(|a, b| (class.visits[b.1] * b.0).total_cmp(&(class.visits[a.1] * a.0)).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
         for (p, from, to) in steps.into_iter().take(MOST_TRANSITIONS) {
             let _ = writeln!(text, "  {} → {}: {p:.4}", self.services[from], self.services[to]);
         }
         if !class.order.holds {
-            let (p, v) = (class.order.p_value, class.order.cramers_v);
-            let _ = writeln!(text, "  warning: the next service depends on more than the present one (p = {p:.2e}, V = {v:.2})");
+            let (p, w) = (class.order.p_value, class.order.effect_size);
+            let _ = writeln!(text, "  warning: the next service depends on more than the present one (p = {p:.2e}, effect {w:.2})");
         }
     }
 }

@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod models;
+mod profile;
 mod same;
 mod scenarios;
+mod usage;
 
 use layerfit::{
     model::{CallKind, Model},
