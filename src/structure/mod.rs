@@ -32,6 +32,9 @@ pub mod spans;
 pub mod summary;
 mod techniques;
 pub mod tlc;
+pub mod profile;
+pub mod same;
+pub mod usage;
 
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};

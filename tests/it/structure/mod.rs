@@ -4,9 +4,11 @@
 mod execution_graph;
 mod call_path;
 mod models;
+mod profile;
 mod same;
 mod scenarios;
 mod tlc;
+mod usage;
 
 use layerfit::{
     model::{CallKind, Model},
