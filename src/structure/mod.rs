@@ -33,7 +33,6 @@ pub mod summary;
 mod techniques;
 pub mod tlc;
 pub mod profile;
-pub mod same;
 pub mod usage;
 
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
@@ -67,6 +66,18 @@ pub enum ExtractError {
     /// Spans cannot be read.
     #[error(transparent)]
     ReadSpans(#[from] crate::trace::spans::ReadError),
+    /// An angio trace cannot be read.
+    #[error(transparent)]
+    ReadAngio(#[from] crate::trace::angio::ReadError),
+    /// An event trace cannot be read.
+    #[error(transparent)]
+    ReadEvents(#[from] crate::trace::event_trace::EventTraceError),
+    /// Call-path records or a Kieker log cannot be read.
+    #[error(transparent)]
+    ReadCalls(#[from] crate::trace::call_path::ReadError),
+    /// An option of call paths cannot be used.
+    #[error(transparent)]
+    CallPathOption(#[from] call_path::CallPathOptionError),
     /// The technique does not take what the format carries.
     #[error("the technique {technique} does not take traces of the format {format}: expected {}", Technique::for_format(*.format))]
     Unfit {
@@ -119,6 +130,9 @@ pub fn extract_streams(sources: Vec<StreamSource<'_>>, format: Format, options: 
     let options = options.resolved(technique);
     let Found { mut summary, quality, findings } = match (technique, format) {
         (Technique::Same, Format::Same) => techniques::same(sources, &options)?,
+        (Technique::Tlc, Format::Angio) => techniques::tlc(sources, &options)?,
+        (Technique::ExecutionGraph, Format::EventTrace) => techniques::execution_graphs(sources, &options)?,
+        (Technique::CallPath, Format::CallPath | Format::Kieker) => techniques::call_paths(sources, format, &options)?,
         (Technique::Spans, Format::Otlp) => techniques::spans(sources, SpanFormat::Otlp, &options)?,
         (Technique::Spans, Format::Jaeger) => techniques::spans(sources, SpanFormat::Jaeger, &options)?,
         (Technique::Spans, Format::Zipkin) => techniques::spans(sources, SpanFormat::Zipkin, &options)?,

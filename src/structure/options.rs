@@ -5,7 +5,10 @@ use std::{fmt, str::FromStr};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::{NANOSECONDS, interactions::Hints, spans::SpanOptions, summary::SummaryOptions};
+use super::{
+    NANOSECONDS, call_path::CallPathOptions, execution_graph::ExecutionGraphOptions, interactions::Hints, spans::SpanOptions,
+    summary::SummaryOptions, tlc::TlcOptions,
+};
 use crate::{
     model::Number,
     trace::{BadRows, Format, SourcesAre},
@@ -159,6 +162,12 @@ pub struct ExtractOptions {
     pub task_names: IndexMap<String, String>,
     /// What is asked of spans.
     pub spans: SpanOptions,
+    /// What is asked of angio traces.
+    pub tlc: TlcOptions,
+    /// What is asked of event traces.
+    pub execution_graph: ExecutionGraphOptions,
+    /// What is asked of call paths.
+    pub call_path: CallPathOptions,
     /// What the user says of processors, threads, demands and workload.
     pub resources: Hints,
     /// Sources that are read at the same time; 0 for one on each core.
@@ -189,6 +198,9 @@ impl Default for ExtractOptions {
             usage_profile: IndexMap::new(),
             task_names: IndexMap::new(),
             spans: SpanOptions::default(),
+            tlc: TlcOptions::default(),
+            execution_graph: ExecutionGraphOptions::default(),
+            call_path: CallPathOptions::default(),
             resources: Hints::default(),
             threads: 0,
             records_kept: 100_000,

@@ -4,15 +4,18 @@
 
 use super::{
     ExtractError, ExtractOptions,
+    call_path::CallPaths,
     cores::on_all_cores,
+    execution_graph::ExecutionGraphs,
     same,
     spans::Spans,
     summary::Summary,
+    tlc::Tlc,
 };
 use crate::trace::{
-    Source, StreamSource,
+    Format, Source, StreamSource, angio, call_path,
     diagnostics::Diagnostics,
-    same as same_log,
+    event_trace, kieker, same as same_log,
     span::SpanTexts,
     spans::{SpanFormat, SpanReadOptions, read_spans},
 };
@@ -32,6 +35,18 @@ struct State<T> {
     diagnostics: Diagnostics,
 }
 
+impl<T> State<T> {
+    fn new(technique: T, options: &ExtractOptions) -> Self {
+        Self { technique, summary: Summary::new(options.summary()), diagnostics: Diagnostics::default() }
+    }
+
+    /// Adds what another thread summed up after this one.
+    fn add(&mut self, summary: Summary, diagnostics: Diagnostics) {
+        self.summary.merge(summary);
+        self.diagnostics.merge(diagnostics);
+    }
+}
+
 /// Message logs, by SAME.
 pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let mut contents = Vec::with_capacity(sources.len());
@@ -47,15 +62,84 @@ pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> 
     Ok(Found { summary: Summary::of(&interactions, options.summary()), quality: None, findings: None })
 }
 
+/// Angio traces, by TLC.
+pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
+    let read = angio::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
+    let work = |_, source: StreamSource<'_>| {
+        let mut state = State::new(Tlc::new(options.tlc.clone()), options);
+        let State { technique, summary, diagnostics } = &mut state;
+        let mut feed = |event: angio::AngioEvent<'_>| technique.feed(&event, &mut |batch| drop(summary.absorb(&batch)));
+        angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)?;
+        Ok::<_, ExtractError>(state)
+    };
+    let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Tlc>| {
+        let State { technique, summary, .. } = state;
+        technique.merge(later.technique, &mut |batch| drop(summary.absorb(&batch)));
+        state.add(later.summary, later.diagnostics);
+    })?;
+    let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
+    let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
+    summary.diagnostics.merge(diagnostics);
+    Ok(Found { summary, quality: None, findings: serde_json::to_value(report).ok() })
+}
+
+/// Event traces, by execution graphs.
+pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
+    let read = event_trace::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
+    let work = |_, source: StreamSource<'_>| {
+        let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
+        let State { technique, summary, diagnostics } = &mut state;
+        let mut feed = |event: &event_trace::Event<'_>| technique.feed(event, &mut |batch| drop(summary.absorb(&batch)));
+        event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)?;
+        Ok::<_, ExtractError>(state)
+    };
+    let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<ExecutionGraphs>| {
+        state.technique.merge(later.technique);
+        state.add(later.summary, later.diagnostics);
+    })?;
+    let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
+    let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
+    summary.diagnostics.merge(diagnostics);
+    Ok(Found { summary, quality: None, findings: serde_json::to_value(report).ok() })
+}
+
+/// Call-path records and Kieker logs, by call paths. The files of a Kieker log belong together and are read by one thread.
+pub(super) fn call_paths(sources: Vec<StreamSource<'_>>, format: Format, options: &ExtractOptions) -> Result<Found, ExtractError> {
+    let work = |_, sources: Vec<StreamSource<'_>>| {
+        let mut state = State::new(CallPaths::new(options.call_path.clone())?, options);
+        let State { technique, summary, diagnostics } = &mut state;
+        let mut texts = call_path::Texts::default();
+        let mut feed =
+            |texts: &call_path::Texts, event: &call_path::Event<'_>| technique.feed(texts, event, &mut |batch| drop(summary.absorb(&batch)));
+        let found = if format == Format::Kieker {
+            let read = kieker::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
+            kieker::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics
+        } else {
+            let read = call_path::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
+            call_path::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics
+        };
+        diagnostics.merge(found);
+        Ok::<_, ExtractError>(state)
+    };
+    let logs = if format == Format::Kieker { vec![sources] } else { sources.into_iter().map(|source| vec![source]).collect() };
+    let merged = on_all_cores(logs, options.n_threads(), work, |state, later: State<CallPaths>| {
+        let State { technique, summary, .. } = state;
+        technique.merge(later.technique, &mut |batch| drop(summary.absorb(&batch)));
+        state.add(later.summary, later.diagnostics);
+    })?;
+    let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
+    let finished = technique.finish(&[], &mut |batch| drop(summary.absorb(&batch)));
+    summary.hints.overlay(&finished.hints);
+    summary.diagnostics.merge(diagnostics);
+    summary.diagnostics.merge(finished.diagnostics);
+    Ok(Found { summary, quality: None, findings: serde_json::to_value(finished.report).ok() })
+}
+
 /// Spans of any format.
 pub(super) fn spans(sources: Vec<StreamSource<'_>>, format: SpanFormat, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let read = SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
     let work = |_, source: StreamSource<'_>| {
-        let mut state = State {
-            technique: Spans::new(options.spans.clone()),
-            summary: Summary::new(options.summary()),
-            diagnostics: Diagnostics::default(),
-        };
+        let mut state = State::new(Spans::new(options.spans.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut sink = |span, texts: &mut SpanTexts| {
             technique.feed(&span, texts, &mut |batch| drop(summary.absorb(&batch)));
@@ -67,10 +151,9 @@ pub(super) fn spans(sources: Vec<StreamSource<'_>>, format: SpanFormat, options:
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Spans>| {
         state.technique.merge(later.technique);
-        state.summary.merge(later.summary);
-        state.diagnostics.merge(later.diagnostics);
+        state.add(later.summary, later.diagnostics);
     })?;
-    let Some(State { technique, mut summary, diagnostics }) = merged else { return Err(ExtractError::NoSources) };
+    let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
     let outcome = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.hints.overlay(&outcome.hints);
     summary.diagnostics.merge(diagnostics);

@@ -71,7 +71,12 @@ fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// A source that could not be opened: its error is told when it is read.
-struct Failed(Option<io::Error>);
+pub(super) struct Failed(Option<io::Error>);
+
+/// A source whose error is told when it is read.
+pub(super) fn failed(error: io::Error) -> Failed {
+    Failed(Some(error))
+}
 
 impl Read for Failed {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -30,7 +30,7 @@ pub use super::same::BadRow;
 pub(in crate::trace) use columns::quoted;
 pub use texts::{Boundaries, Texts};
 
-use super::{BadRows, Source, diagnostics::Diagnostics, input};
+use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input};
 use columns::Layout;
 use rows::RowReader;
 use serde::{Deserialize, Serialize};
@@ -270,6 +270,19 @@ pub struct ReadReport {
 /// [`ReadError`]: a source that is empty, cannot be decompressed, is too long or has an unusable header; with
 /// [`BadRows::Reject`] also the first bad row. Events before the error have been handed over.
 pub fn read(sources: &[Source<'_>], options: &ReadOptions, texts: &mut Texts, sink: &mut Sink<'_>) -> Result<ReadReport, ReadError> {
+    read_streams(sources.iter().map(Source::stream), options, texts, sink)
+}
+
+/// As [`read`], of streams: a row at a time is held.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_streams<'s>(
+    sources: impl IntoIterator<Item = StreamSource<'s>>,
+    options: &ReadOptions,
+    texts: &mut Texts,
+    sink: &mut Sink<'_>,
+) -> Result<ReadReport, ReadError> {
     let mut report = ReadReport::default();
     for source in sources {
         read_source(source, options, texts, sink, &mut report)?;
@@ -278,14 +291,14 @@ pub fn read(sources: &[Source<'_>], options: &ReadOptions, texts: &mut Texts, si
 }
 
 fn read_source(
-    source: &Source<'_>,
+    source: StreamSource<'_>,
     options: &ReadOptions,
     texts: &mut Texts,
     sink: &mut Sink<'_>,
     report: &mut ReadReport,
 ) -> Result<(), ReadError> {
-    let log = source.name;
-    let mut stream = input::open(source.bytes, options.limit_bytes);
+    let log = source.name.as_str();
+    let mut stream = input::open(source.reader, options.limit_bytes);
     let (head, first) = head(&mut stream).map_err(|error| ReadError::Unreadable { log: log.to_owned(), source: error })?;
     let Some((first, line)) = first else {
         return Err(ReadError::Empty { log: log.to_owned(), expected: "call-path records as a CSV with a header, or JSON lines" });

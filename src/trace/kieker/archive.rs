@@ -82,15 +82,30 @@ fn is_of_log(name: &str) -> bool {
     plain.ends_with(".dat") || plain.ends_with(MAP)
 }
 
+/// What a name says before its last `/`.
+pub(super) fn folder(name: &str) -> &str {
+    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
+/// Whether a file of this name says what the types of records are.
+pub(super) fn is_map(name: &str) -> bool {
+    name.rsplit(['/', '\\']).next().is_some_and(|file| file.starts_with(MAP))
+}
+
+/// Whether a file of this name holds others.
+pub(super) fn is_zip(name: &str) -> bool {
+    name.ends_with(".zip")
+}
+
 impl<'s> Part<'s> {
     /// What the name says before its last `/`.
     pub(super) fn folder(&self) -> &str {
-        self.name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+        folder(&self.name)
     }
 
     /// Whether it says what the types of records are.
     pub(super) fn is_map(&self) -> bool {
-        self.name.rsplit(['/', '\\']).next().is_some_and(|file| file.starts_with(MAP))
+        is_map(&self.name)
     }
 
     /// Opens it for reading.
@@ -98,13 +113,28 @@ impl<'s> Part<'s> {
         let limit_bytes = options.limit_bytes;
         match self.packing {
             Packing::Deflate => bounded(DeflateDecoder::new(self.bytes), limit_bytes),
-            Packing::None if self.bytes.starts_with(XZ_MAGIC) => {
-                let limit_kib = u32::try_from(options.limit_memory_bytes >> 10).unwrap_or(u32::MAX - 1);
-                bounded(lzma_rust2::XzReader::new_mem_limit(self.bytes, true, limit_kib), limit_bytes)
-            }
-            Packing::None if self.name.ends_with(".df") => bounded(ZlibDecoder::new(self.bytes), limit_bytes),
-            Packing::None => input::open(self.bytes, limit_bytes),
+            Packing::None => open_plain(&self.name, self.bytes, options),
         }
+    }
+}
+
+/// Opens a file that is in no zip.
+pub(super) fn open_plain<'s>(name: &str, mut reader: impl Read + 's, options: &ReadOptions) -> Box<dyn BufRead + 's> {
+    let limit_bytes = options.limit_bytes;
+    let mut first = Vec::with_capacity(XZ_MAGIC.len());
+    let began = reader.by_ref().take(XZ_MAGIC.len() as u64).read_to_end(&mut first);
+    let is_xz = first == XZ_MAGIC;
+    let whole = Cursor::new(first).chain(reader);
+    if let Err(error) = began {
+        return Box::new(BufReader::new(input::failed(error)));
+    }
+    if is_xz {
+        let limit_kib = u32::try_from(options.limit_memory_bytes >> 10).unwrap_or(u32::MAX - 1);
+        bounded(lzma_rust2::XzReader::new_mem_limit(whole, true, limit_kib), limit_bytes)
+    } else if name.ends_with(".df") {
+        bounded(ZlibDecoder::new(whole), limit_bytes)
+    } else {
+        input::open(whole, limit_bytes)
     }
 }
 

@@ -25,14 +25,14 @@ mod archive;
 mod records;
 mod signature;
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 pub use super::call_path::{BadRow, ReadError, Sink, Texts};
 use super::{
-    BadRows, Source,
+    BadRows, Source, StreamSource,
     call_path::{TimeUnit, next_line},
     diagnostics::Diagnostics,
 };
@@ -126,6 +126,67 @@ pub fn read(sources: &[Source<'_>], options: &ReadOptions, texts: &mut Texts, si
     }
     match sources.first() {
         Some(first) if report.n_records == 0 => Err(ReadError::Empty { log: first.name.to_owned(), expected: EXPECTED }),
+        _ => Ok(report),
+    }
+}
+
+/// As [`read`], of streams: zips and maps are held whole, of all else a row at a time. The files of a log directory are read
+/// in order of their names, each directory by the map in it.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_streams(
+    sources: Vec<StreamSource<'_>>,
+    options: &ReadOptions,
+    texts: &mut Texts,
+    sink: &mut Sink<'_>,
+) -> Result<ReadReport, ReadError> {
+    let mut held = Vec::new();
+    let mut streams = Vec::new();
+    for mut source in sources {
+        if archive::is_map(&source.name) || archive::is_zip(&source.name) {
+            let mut bytes = Vec::new();
+            let limited = source.reader.by_ref().take(options.limit_bytes).read_to_end(&mut bytes);
+            limited.map_err(|error| unreadable(&source.name, error))?;
+            held.push((source.name, bytes));
+        } else {
+            streams.push(source);
+        }
+    }
+    let held: Vec<Source<'_>> = held.iter().map(|(name, bytes)| Source { name, bytes }).collect();
+    let mut report = ReadReport::default();
+    let mut folders: IndexMap<String, Vec<Part<'_>>> = IndexMap::new();
+    for source in &held {
+        for part in archive::parts(source).map_err(|error| unreadable(source.name, error))? {
+            folders.entry(part.folder().to_owned()).or_default().push(part);
+        }
+    }
+    let types = map_types(&folders, options, &mut report.diagnostics)?;
+    let types_of = |folder: &str| types.get(folder).or_else(|| types.first().map(|(_, types)| types).filter(|_| types.len() == 1)).cloned();
+    streams.sort_by(|a, b| a.name.cmp(&b.name));
+    let first = streams.first().map(|s| s.name.clone()).or_else(|| held.first().map(|s| s.name.to_owned()));
+    let mut of_folder: Option<(String, RecordParser<'_>)> = None;
+    for StreamSource { name, reader } in streams {
+        let folder = archive::folder(&name).to_owned();
+        let (_, records) = match of_folder.take().filter(|(known, _)| *known == folder) {
+            Some(known) => of_folder.insert(known),
+            None => {
+                let records = RecordParser::new(types_of(&folder).unwrap_or_default(), options);
+                of_folder.insert((folder, records))
+            }
+        };
+        records.read(&name, archive::open_plain(&name, reader, options), texts, sink, &mut report)?;
+    }
+    for (folder, mut parts) in folders {
+        parts.retain(|part| !part.is_map());
+        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut records = RecordParser::new(types_of(&folder).unwrap_or_default(), options);
+        for part in &parts {
+            records.read(&part.name, part.open(options), texts, sink, &mut report)?;
+        }
+    }
+    match first {
+        Some(first) if report.n_records == 0 => Err(ReadError::Empty { log: first, expected: EXPECTED }),
         _ => Ok(report),
     }
 }
