@@ -94,12 +94,7 @@ fn resource_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<
     read
 }
 
-fn resource_fields(
-    scanner: &mut Scanner<'_>,
-    intake: &mut Intake<'_>,
-    resource: &mut Option<u32>,
-    held: &mut Held,
-) -> Result<(), Stop> {
+fn resource_fields(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: &mut Option<u32>, held: &mut Held) -> Result<(), Stop> {
     if scanner.peek()? != b'{' {
         let place = scanner.place();
         scanner.skip()?;

@@ -1,4 +1,10 @@
 //! Traces: the wire formats.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod jaeger;
+mod otlp;
 mod same;
+mod span_input;
+mod spans;
+mod spans_hostile;
+mod zipkin;
