@@ -111,7 +111,7 @@ fn documents_one_a_line_and_one_after_another() {
 fn broken_lines_are_passed_over_with_their_place() {
     let line = SHOP.replace('\n', " ");
     let cut = &line[..line.find("\"spans\"").unwrap()];
-    let text = format!("{line}\n{{not json\n{{\"other\":1}}\n{cut}\n{line}\n{}", &line[..line.len() - 10]);
+    let text = format!("{line}\n{{not json\n{{\"other\":1}}\n{cut}\n{line}\n{}", &line[..line.len() - 4]);
     let reading = read(&text);
     assert_eq!(reading.spans.len(), 6);
     assert_eq!(reading.odd(), [("malformed", 2), ("unknown_document", 1), ("truncated", 1)]);
@@ -127,10 +127,10 @@ fn a_bad_span_is_told_with_its_place_and_the_next_is_read() {
         (
             "eee19b7ec3c1b174\",\"name",
             "0000000000000000\",\"name",
-            "line 4, column 3: the span id is \"0000000000000000\": expected hexadecimal digits that are not all zero",
+            "line 5, column 3: the span id is \"0000000000000000\": expected hexadecimal digits that are not all zero",
         ),
-        ("\"kind\":2", "\"spanId\":\"1\"", "line 4, column 97: duplicate field `spanId`"),
-        ("\"name\":\"GET /cart\"", "\"name\":{}", "line 4, column 82: invalid type: map, expected a text"),
+        ("\"kind\":2", "\"spanId\":\"1\"", "duplicate field `spanId`"),
+        ("\"name\":\"GET /cart\"", "\"name\":{}", "invalid type: map, expected a text"),
         ("\"1700000000250000000\"", "\"later\"", "expected nanoseconds since 1970 as a number or a text of digits"),
         ("\"1700000000250000000\"", "\"18446744073709551615\"", "the end is 18446744073709551615 ns: expected a time before the year 2262"),
     ] {
@@ -138,7 +138,8 @@ fn a_bad_span_is_told_with_its_place_and_the_next_is_read() {
         assert_ne!(text, SHOP);
         let reading = read(&text);
         assert_eq!((reading.names(), reading.odd()), (vec!["SELECT"], vec![("bad_span", 1)]), "{to}");
-        assert!(reading.example("bad_span").contains(message), "{}", reading.example("bad_span"));
+        assert!(reading.example("bad_span").ends_with(message), "{}", reading.example("bad_span"));
+        assert!(["traces, line 5, column ", "traces, line 6, column "].iter().any(|place| reading.example("bad_span").starts_with(place)));
         assert_eq!(refusal(&text), reading.example("bad_span"));
     }
 }
