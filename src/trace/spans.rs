@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 pub use intake::Place;
 pub(super) use {
     detect::Framing,
-    documents::{each_element, each_document, is_container},
+    documents::{each_document, each_element, is_container},
     instant::{nanoseconds_of_rfc3339, nanoseconds_of_seconds},
     intake::{BadSpan, Held, Intake, Parts, Signal, Stop, moved},
     keys::Part,
@@ -167,7 +167,7 @@ pub enum ReadError {
 ///
 /// # Errors
 /// When the bytes cannot be read or are more than `options.limit_bytes`, when the source is of no known format or not of
-/// `format`, when it holds only metrics, logs or documents of other kinds, and, in strict mode, at the first span or document
+/// `format`, when it holds only metrics, logs, documents of other kinds or spans of no use, and, in strict mode, at the first span or document
 /// that cannot be read. Spans that were handed over before stay handed over.
 pub fn read_spans(
     name: &str,
@@ -239,9 +239,10 @@ fn something_read(seen: SpanFormatSeen, intake: &Intake<'_>) -> Result<SpanForma
     let others = intake.other_signals();
     let reason = if !others.is_empty() {
         format!("only OpenTelemetry messages of other kinds ({others}); expected messages of traces (\"resourceSpans\")")
-    } else if seen == SpanFormatSeen::OtlpProtobuf && intake.n_bad_spans > 0 {
-        format!("none of {} records is a span, so it may hold metrics or logs; expected messages of traces", intake.n_bad_spans)
-    } else if intake.n_recognised == 0 && intake.n_bad_spans == 0 {
+    } else if intake.n_bad_spans > 0 {
+        let doubt = if seen == SpanFormatSeen::OtlpProtobuf { ", so these may be metrics or logs" } else { "" };
+        format!("none of {} can be used{doubt}; the first at {}", intake.n_bad_spans, intake.first_bad())
+    } else if intake.n_recognised == 0 {
         "none of its documents is of the format".to_owned()
     } else {
         return Ok(seen);

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 use super::{
     json::{OrNull, Scanner},
-    spans::{BadSpan, Held, Intake, Place, Stop, each_document, each_element, is_container, moved},
+    spans::{BadSpan, Held, Intake, Parts, Place, Stop, each_document, each_element, is_container, moved},
 };
 use span::{JaegerSpan, Process};
 
@@ -147,8 +147,12 @@ impl Trace {
             span.resource = span::resource(process, intake, place);
             return intake.hand_over(span);
         }
+        if json.process_id.is_empty() {
+            span.resource = intake.resource(&Parts::default(), place);
+            return intake.hand_over(span);
+        }
         let sender = intake.name_text(&json.process_id);
-        if json.process_id.is_empty() || self.known {
+        if self.known {
             span.resource = self.resource(intake, sender);
             return intake.hand_over(span);
         }

@@ -368,7 +368,7 @@ impl<'r> Scanner<'r> {
     /// Goes past the end of the text whose opening quote was passed.
     fn skip_text(&mut self) -> Result<(), ScanError> {
         loop {
-            let Some(i) = memchr3(b'"', b'\\', b'\n', &self.buffer[self.at..self.filled]) else {
+            let Some(i) = text_mark(&self.buffer[self.at..self.filled]) else {
                 self.at = self.filled;
                 if !self.fill()? {
                     return Err(self.cut());
@@ -477,6 +477,14 @@ impl<'r> Scanner<'r> {
             self.mark = self.mark.map(|_| 0);
         }
     }
+}
+
+/// The first byte of a text that ends it or needs a look; most texts are short, and a search by blocks is slow to start.
+fn text_mark(window: &[u8]) -> Option<usize> {
+    const SHORT: usize = 16;
+    let short = window.len().min(SHORT);
+    let found = window[..short].iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n'));
+    found.or_else(|| memchr3(b'"', b'\\', b'\n', &window[short..]).map(|i| short + i))
 }
 
 /// What matters while a container is skipped.

@@ -94,12 +94,7 @@ fn resource_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<
     read
 }
 
-fn resource_fields(
-    scanner: &mut Scanner<'_>,
-    intake: &mut Intake<'_>,
-    resource: &mut Option<u32>,
-    held: &mut Held,
-) -> Result<(), Stop> {
+fn resource_fields(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: &mut Option<u32>, held: &mut Held) -> Result<(), Stop> {
     if scanner.peek()? != b'{' {
         let place = scanner.place();
         scanner.skip()?;
@@ -336,6 +331,10 @@ impl<'de> Deserialize<'de> for Nanoseconds {
             Scalar::Other => Ok(Self(None)),
             Scalar::Text(text) if text.is_empty() => Ok(Self(None)),
             Scalar::Large(number) => Ok(Self(Some(*number))),
+            Scalar::Text(text) if text.bytes().all(|b| b.is_ascii_digit()) => match text.parse() {
+                Ok(number) => Ok(Self(Some(number))),
+                Err(_) => Err(de::Error::custom("expected nanoseconds since 1970 of at most 64 bits")),
+            },
             scalar => match scalar.whole(1).and_then(|ns| u64::try_from(ns).ok()) {
                 Some(ns) => Ok(Self(Some(ns))),
                 None => Err(de::Error::custom("expected nanoseconds since 1970 as a number or a text of digits")),

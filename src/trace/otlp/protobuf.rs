@@ -96,7 +96,12 @@ fn tolerate(problem: Problem, intake: &mut Intake<'_>, offset: u64) -> Result<()
         Problem::Stop(stop) => Err(stop),
         Problem::Read(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
             let what = "an input that ends within a document: what came before is used";
-            intake.bad_row("truncated", what, Place::Byte(offset), "the input ends within a message: expected as many bytes as its length says")
+            intake.bad_row(
+                "truncated",
+                what,
+                Place::Byte(offset),
+                "the input ends within a message: expected as many bytes as its length says",
+            )
         }
         Problem::Read(source) => Err(Stop::Failed(ReadError::Read { name: intake.name().to_owned(), source })),
         Problem::Wire(message) => {

@@ -83,10 +83,16 @@ fn detect_json(text: &[u8]) -> Found {
     let (mut trace_id, mut id) = (false, false);
     for key in Keys(text) {
         match key {
-            b"resourceSpans" | b"resource_spans" | b"batches" | b"scopeSpans" | b"scope_spans" | b"instrumentationLibrarySpans"
+            b"resourceSpans"
+            | b"resource_spans"
+            | b"batches"
+            | b"scopeSpans"
+            | b"scope_spans"
+            | b"instrumentationLibrarySpans"
             | b"instrumentation_library_spans" => return Found::OtlpJson,
-            b"resourceMetrics" | b"resource_metrics" | b"resourceLogs" | b"resource_logs" | b"resourceProfiles"
-            | b"resource_profiles" => return Found::OtherSignals,
+            b"resourceMetrics" | b"resource_metrics" | b"resourceLogs" | b"resource_logs" | b"resourceProfiles" | b"resource_profiles" => {
+                return Found::OtherSignals;
+            }
             b"traceID" | b"spanID" | b"processID" | b"processes" | b"operationName" => return Found::Jaeger,
             b"localEndpoint" | b"remoteEndpoint" | b"binaryAnnotations" => return Found::Zipkin,
             b"traceId" => trace_id = true,
@@ -133,12 +139,13 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
-/// How the first of some messages `ExportTraceServiceRequest` is framed, if these are some.
+/// How the first of some messages `ExportTraceServiceRequest` is framed, if these are some. A length of 32 bits is below 2²⁴ and
+/// so starts with a zero, which no message does.
 fn framing(first: &[u8]) -> Option<Framing> {
-    if let [a, b, c, d, rest @ ..] = first {
-        let length = u32::from_be_bytes([*a, *b, *c, *d]);
+    if let [0, b, c, d, rest @ ..] = first {
+        let length = u32::from_be_bytes([0, *b, *c, *d]);
         let compressed = rest.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || rest.starts_with(&[0x1f, 0x8b]);
-        if length > 0 && length < 1 << 28 && compressed {
+        if length > 0 && compressed {
             return Some(Framing::Fixed32Compressed);
         }
         if is_request(rest, u64::from(length)) {
@@ -171,8 +178,7 @@ fn is_request(bytes: &[u8], length: u64) -> bool {
 
 /// The length and content of a length-delimited field with one of `tags`, if it fits into `most` bytes.
 fn field<'a>(bytes: &'a [u8], tags: &[u8], most: u64) -> Option<(u64, &'a [u8])> {
-    let tag = bytes.first().filter(|tag| tags.contains(tag))?;
-    let _ = tag;
+    bytes.first().filter(|tag| tags.contains(tag))?;
     let (length, rest) = varint(&bytes[1..])?;
     let header = (bytes.len() - rest.len()) as u64;
     (header.checked_add(length)? <= most).then_some((length, rest))

@@ -6,7 +6,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 
 /// Nanoseconds since 1970 of an RFC 3339 text: `2022-05-16T07:58:38.503123Z`, any offset, any number of digits (cut at nine).
 pub(in crate::trace) fn nanoseconds_of_rfc3339(text: &str) -> Option<i64> {
-    let digits = |from: usize, to: usize| text.get(from..to).filter(|d| d.bytes().all(|b| b.is_ascii_digit())).and_then(|d| d.parse::<i64>().ok());
+    let digits =
+        |from: usize, to: usize| text.get(from..to).filter(|d| d.bytes().all(|b| b.is_ascii_digit())).and_then(|d| d.parse::<i64>().ok());
     let mark = |at: usize, marks: &[u8]| text.as_bytes().get(at).filter(|b| marks.contains(b));
     mark(4, b"-").and(mark(7, b"-")).and(mark(10, b"Tt ")).and(mark(13, b":")).and(mark(16, b":"))?;
     let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
@@ -79,14 +80,27 @@ mod tests {
         check("2000-02-29T23:59:59.999999999Z", Some(951_868_799_999_999_999));
         check("2022-05-16T09:58:38+02:00", Some(1_652_687_918_000_000_000));
         check("1969-12-31T23:59:59.5Z", Some(-500_000_000));
-        for wrong in ["", "2022-05-16", "2022-13-16T07:58:38Z", "2022-05-16T07:58:38", "2022-05-16T07:58:38.Z", "2022-05-16T07:58:38Zx", "9999-01-01T00:00:00Z"] {
+        for wrong in [
+            "",
+            "2022-05-16",
+            "2022-13-16T07:58:38Z",
+            "2022-05-16T07:58:38",
+            "2022-05-16T07:58:38.Z",
+            "2022-05-16T07:58:38Zx",
+            "9999-01-01T00:00:00Z",
+        ] {
             check(wrong, None);
         }
     }
 
     #[test]
     fn durations() {
-        for (text, ns) in [("0.000225s", Some(225_000)), ("3s", Some(3_000_000_000)), ("-0.5s", Some(-500_000_000)), ("1.0000000019s", Some(1_000_000_001))] {
+        for (text, ns) in [
+            ("0.000225s", Some(225_000)),
+            ("3s", Some(3_000_000_000)),
+            ("-0.5s", Some(-500_000_000)),
+            ("1.0000000019s", Some(1_000_000_001)),
+        ] {
             assert_eq!(nanoseconds_of_seconds(text), ns, "{text}");
         }
         for wrong in ["", "s", "1", "1e3s", "1.2.3s", "99999999999s", "é.s"] {

@@ -76,6 +76,8 @@ pub(in crate::trace) struct Intake<'a> {
     /// Documents, or parts of one, that are of the format, with spans or without.
     pub(in crate::trace) n_recognised: u64,
     n_other_signals: [u64; 3],
+    /// Why the first span that is not used is not.
+    first_bad: Option<String>,
 }
 
 /// What OpenTelemetry's messages hold beside spans.
@@ -106,7 +108,18 @@ impl<'a> Intake<'a> {
         diagnostics: &'a mut Diagnostics,
         sink: SpanSink<'a>,
     ) -> Self {
-        Self { name, bad_rows, texts, diagnostics, sink, n_spans: 0, n_bad_spans: 0, n_recognised: 0, n_other_signals: [0; 3] }
+        Self {
+            name,
+            bad_rows,
+            texts,
+            diagnostics,
+            sink,
+            n_spans: 0,
+            n_bad_spans: 0,
+            n_recognised: 0,
+            n_other_signals: [0; 3],
+            first_bad: None,
+        }
     }
 
     /// Counts a message of another signal.
@@ -115,10 +128,16 @@ impl<'a> Intake<'a> {
         self.odd("other_signals", "OpenTelemetry messages of metrics, logs or profiles: skipped", place, || signal.words().to_owned());
     }
 
+    /// Why the first span that is not used is not.
+    pub(super) fn first_bad(&self) -> &str {
+        self.first_bad.as_deref().unwrap_or_default()
+    }
+
     /// The messages of other signals, in words; empty if there were none.
     pub(super) fn other_signals(&self) -> String {
         let counted = Signal::ALL.iter().filter(|signal| self.n_other_signals[**signal as usize] > 0);
-        let words: Vec<String> = counted.map(|signal| format!("{} of {}", self.n_other_signals[*signal as usize], signal.words())).collect();
+        let words: Vec<String> =
+            counted.map(|signal| format!("{} of {}", self.n_other_signals[*signal as usize], signal.words())).collect();
         words.join(", ")
     }
 
@@ -142,12 +161,16 @@ impl<'a> Intake<'a> {
     /// Says why a span cannot be read: counts it, or fails.
     pub(in crate::trace) fn bad_span(&mut self, bad: BadSpan, place: Place) -> Result<(), Stop> {
         self.n_bad_spans += 1;
+        self.first_bad.get_or_insert_with(|| match &bad {
+            BadSpan::Unread(message, offset) => format!("{}: {message}", moved(place, *offset)),
+            BadSpan::NoStart(name) => format!("{place}: \"{}\" does not say when it started", abridged(name)),
+        });
         match bad {
             BadSpan::Unread(message, offset) => self.bad_row("bad_span", "a span that could not be read", moved(place, offset), &message),
             BadSpan::NoStart(name) => {
                 let source = self.name;
                 self.diagnostics.add("span_without_start", "a span that does not say when it started: not used", || {
-                    format!("{source}, {place}: \"{name}\"")
+                    format!("{source}, {place}: \"{}\"", abridged(&name))
                 });
                 Ok(())
             }
@@ -167,7 +190,13 @@ impl<'a> Intake<'a> {
     }
 
     /// Counts something odd that hinders nothing.
-    pub(in crate::trace) fn odd(&mut self, code: &'static str, what: &'static str, place: impl Into<Place>, example: impl FnOnce() -> String) {
+    pub(in crate::trace) fn odd(
+        &mut self,
+        code: &'static str,
+        what: &'static str,
+        place: impl Into<Place>,
+        example: impl FnOnce() -> String,
+    ) {
         let (source, place) = (self.name, place.into());
         self.diagnostics.add(code, what, || format!("{source}, {place}: {}", example()));
     }
@@ -394,7 +423,11 @@ impl Held {
     }
 
     /// Hands all over, with the resource that `of` knows for the sender.
-    pub(in crate::trace) fn hand_over(&mut self, intake: &mut Intake<'_>, mut of: impl FnMut(&mut Intake<'_>, u32) -> u32) -> Result<(), Stop> {
+    pub(in crate::trace) fn hand_over(
+        &mut self,
+        intake: &mut Intake<'_>,
+        mut of: impl FnMut(&mut Intake<'_>, u32) -> u32,
+    ) -> Result<(), Stop> {
         for (mut span, sender) in std::mem::take(&mut self.0) {
             span.resource = of(intake, sender);
             intake.hand_over(span)?;

@@ -243,7 +243,9 @@ fn note_remote(notes: &mut Notes, intake: &mut Intake<'_>, kind: SpanKind, remot
 
 fn start_ns(timestamp: Option<&Scalar<'_>>, name: &str) -> Result<i64, BadSpan> {
     let timestamp = timestamp.ok_or_else(|| BadSpan::NoStart(name.to_owned()))?;
-    timestamp.whole(NS_PER_US).ok_or_else(|| BadSpan::unread("the timestamp is no time: expected microseconds since 1970, before the year 2262"))
+    timestamp
+        .whole(NS_PER_US)
+        .ok_or_else(|| BadSpan::unread("the timestamp is no time: expected microseconds since 1970, before the year 2262"))
 }
 
 fn duration_ns(duration: &Scalar<'_>) -> Result<Option<i64>, BadSpan> {
