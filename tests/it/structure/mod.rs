@@ -4,6 +4,7 @@
 mod models;
 mod same;
 mod scenarios;
+mod spans;
 
 use layerfit::{
     model::{CallKind, Model},
