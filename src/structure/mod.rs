@@ -16,6 +16,7 @@
 //! | `assemble` | entries and customers to a model |
 
 mod assemble;
+pub mod compare;
 mod customers;
 mod extraction;
 pub mod interactions;

@@ -52,6 +52,8 @@ pub struct Tree {
     pub parent: Vec<u32>,
     /// Whether the parent is not there.
     pub is_orphan: Vec<bool>,
+    /// Whether the requester is known from a link only.
+    pub is_linked: Vec<bool>,
     /// Of a producer: whether it was handled together with others.
     pub is_batched: Vec<bool>,
     /// Indices with parents before children, siblings by start.
@@ -164,7 +166,8 @@ impl Tree {
 
     fn find_parents(&mut self, catalog: &Catalog, notes: &mut Notes) {
         let n = self.pieces.len();
-        (self.parent, self.is_orphan, self.is_batched) = (vec![NOBODY; n], vec![false; n], vec![false; n]);
+        (self.parent, self.is_orphan) = (vec![NOBODY; n], vec![false; n]);
+        (self.is_linked, self.is_batched) = (vec![false; n], vec![false; n]);
         let mut first_half = 0;
         for i in 0..n {
             let piece = self.pieces[i];
@@ -219,6 +222,7 @@ impl Tree {
             let Some(first) = targets.first() else { continue };
             self.parent[from] = *first;
             self.is_orphan[from] = false;
+            self.is_linked[from] = true;
             for other in &targets[1..] {
                 self.is_batched[*other as usize] = true;
                 notes.count("batched_message", || self.name(*other as usize));
@@ -356,6 +360,7 @@ impl Tree {
             let client = self.parent_of(server)?;
             let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
             let is_sync = self.pieces[client].kind != SpanKind::Producer && self.pieces[server].kind != SpanKind::Consumer;
+            let is_sync = is_sync && !self.is_linked[server];
             let times = |i: usize| [self.pieces[i].start_ns, self.pieces[i].start_ns.saturating_add(self.pieces[i].duration_ns)];
             let piece = &self.pieces[server];
             (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
@@ -408,7 +413,7 @@ impl Tree {
     /// How far a served request has still to move to lie in the request made.
     fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
         let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
-        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) {
+        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) || self.is_linked[i] {
             return 0;
         }
         let (start, end) = (self.start_ns[i], self.end_ns[i]);

@@ -109,7 +109,7 @@ fn check(run: &Run) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn any_spans_make_a_forest(spans in spans(false)) {

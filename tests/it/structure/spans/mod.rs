@@ -1,5 +1,6 @@
 //! Spans to layers: each rule of the extraction from spans, shown on spans built here.
 
+mod changes;
 mod clocks;
 mod forks;
 mod hostile;

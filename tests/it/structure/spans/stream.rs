@@ -132,7 +132,7 @@ fn system() -> Build {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn the_order_of_spans_does_not_matter(seed in any::<u64>()) {
