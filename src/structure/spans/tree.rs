@@ -300,6 +300,11 @@ impl Tree {
             }
             if let Some(parent) = self.parent_of(i).filter(|p| self.pieces[*p].duration_ns == UNFINISHED) {
                 self.end_ns[parent] = self.end_ns[parent].max(self.end_ns[i]);
+                // A span without any time of its own begins with the first that it contains.
+                if self.pieces[parent].start_ns == 0 && self.start_ns[i] > 0 {
+                    let known = self.start_ns[parent] > 0;
+                    self.start_ns[parent] = if known { self.start_ns[parent].min(self.start_ns[i]) } else { self.start_ns[i] };
+                }
             }
         }
     }
