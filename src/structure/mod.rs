@@ -17,6 +17,7 @@
 
 mod assemble;
 mod cores;
+pub mod compare;
 mod customers;
 pub mod entries;
 mod extraction;

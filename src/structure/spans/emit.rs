@@ -123,7 +123,9 @@ impl Batch {
             let occ = &forest.occs[first.occ as usize];
             let process = if starts_itself { occ.task } else { sums.catalog.name(&sums.options.client) };
             let session = tree.pieces[first.piece as usize].session;
-            sums.load.root(process, session, occ.start_ns, occ.end_ns, weight);
+            if occ.is_measured {
+                sums.load.root(process, session, occ.start_ns, occ.end_ns, weight);
+            }
         }
         let example = tree.traces[first.trace as usize];
         for occ in members.occs.iter().flatten() {

@@ -11,7 +11,7 @@
 //! | requesting span below a span of another service | the serving half between is missing: an occurrence without times of its own |
 //! | requesting span as root | its service starts on its own: an originator |
 //! | other roots | requested by the synthetic client |
-//! | producer or consumer on either side | asynchronous |
+//! | producer or consumer on either side, or joined by a link | asynchronous |
 
 use std::collections::HashMap;
 
@@ -262,11 +262,11 @@ impl Builder<'_> {
         if tree.role[parent] == Role::Call && self.call_of[parent] == NOBODY {
             let call = self.add_call(from, occ, parent, true);
             self.out.calls[call as usize].is_nested = self.is_nested(parent);
-            self.out.calls[call as usize].is_async |= tree.pieces[i].kind == SpanKind::Consumer;
+            self.out.calls[call as usize].is_async |= tree.pieces[i].kind == SpanKind::Consumer || tree.is_linked[i];
             self.call_of[parent] = call;
         } else {
             let call = self.add_call(from, occ, i, false);
-            self.out.calls[call as usize].is_async |= tree.pieces[parent].kind == SpanKind::Producer;
+            self.out.calls[call as usize].is_async |= tree.pieces[parent].kind == SpanKind::Producer || tree.is_linked[i];
         }
     }
 

@@ -69,6 +69,8 @@ use tree::{NOBODY, Role, Tree};
 
 /// Links of one span that are followed.
 const MAX_LINKS: usize = 128;
+/// Times are kept within this of 1970 (about 73 years), so that no sum of them overflows.
+const TIME_LIMIT_NS: i64 = 1 << 61;
 /// The coarsest clock, nanoseconds.
 const COARSEST_NS: i64 = 1_000_000;
 
@@ -142,7 +144,8 @@ impl Spans {
     /// The texts have to be those of the spans before, with more added at most; else call [`Self::forget_texts`] first.
     pub fn feed(&mut self, span: &Span, texts: &SpanTexts, sink: &mut dyn FnMut(Interactions)) {
         self.n_read += 1;
-        while span.start_ns % self.resolution_ns != 0 {
+        let start_ns = span.start_ns.clamp(-TIME_LIMIT_NS, TIME_LIMIT_NS);
+        while start_ns % self.resolution_ns != 0 {
             self.resolution_ns /= 1000;
         }
         let label = self.catalog.label_of(span, texts, &self.options);
@@ -150,8 +153,8 @@ impl Spans {
         let piece = Piece {
             id: span.id,
             parent: span.parent.unwrap_or_default(),
-            start_ns: span.start_ns,
-            duration_ns: span.duration_ns.unwrap_or(UNFINISHED),
+            start_ns,
+            duration_ns: span.duration_ns.map_or(UNFINISHED, |ns| ns.clamp(-1, TIME_LIMIT_NS)),
             label,
             trace: 0,
             session: digest(Attribute::Session),

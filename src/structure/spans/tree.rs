@@ -4,7 +4,7 @@
 //!
 //! | matter | rule |
 //! |---|---|
-//! | duplicates | of spans with the same trace, id and side (requesting or serving), the first by start, then the longest stays |
+//! | duplicates | of spans with the same trace, id and side (requesting; or serving, in the same instance) one stays: rather a finished one, then one with a kind, then the first by start, then the longest |
 //! | shared ids | a serving span with the id of a requesting one is its server half |
 //! | parent with two halves | the serving one; the requesting one for spans of its service only |
 //! | links | a consumer follows the first producer that it links to, any span without a parent the first span that it links to |
@@ -14,7 +14,7 @@
 //! | requesting around a request of the same service | internal: two layers of instrumentation |
 //! | clocks | all times of a host move by its difference to the host of the root ([`super::skew`]); a server half that still is not within its client half moves into it with its subtree, by the mean of both ends, if it fits and is not on the same host, and nothing better is known; one that begins before its client is moved to begin with it |
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use super::{
     catalog::{Catalog, NONE},
@@ -52,6 +52,8 @@ pub struct Tree {
     pub parent: Vec<u32>,
     /// Whether the parent is not there.
     pub is_orphan: Vec<bool>,
+    /// Whether the requester is known from a link only.
+    pub is_linked: Vec<bool>,
     /// Of a producer: whether it was handled together with others.
     pub is_batched: Vec<bool>,
     /// Indices with parents before children, siblings by start.
@@ -115,17 +117,25 @@ impl Tree {
         });
         group.links.sort_unstable();
         let identity = |p: &Piece| (p.trace, p.id, is_serving(p));
-        let rest = |p: &Piece| (p.start_ns, Reverse(p.duration_ns), p.kind as u8, p.status as u8, p.has_parent, p.parent);
+        let quality = |p: &Piece| (p.duration_ns == UNFINISHED, p.kind == SpanKind::Unspecified);
+        let times = |p: &Piece| (p.start_ns, Reverse(p.duration_ns), p.kind as u8, p.status as u8, p.has_parent, p.parent);
+        let instance = |p: &Piece| if is_serving(p) { catalog.label(p.label).instance } else { NONE };
+        let instance_name = |p: &Piece| catalog.instances.get_index(instance(p) as usize).map(|(_, name)| catalog.names.name(*name));
         let label = |p: &Piece| {
             let label = catalog.label(p.label);
             (catalog.names.name(label.task), catalog.names.name(label.name))
         };
         pieces.sort_unstable_by(|a, b| {
-            identity(a).cmp(&identity(b)).then_with(|| rest(a).cmp(&rest(b))).then_with(|| label(a).cmp(&label(b)))
+            identity(a)
+                .cmp(&identity(b))
+                .then_with(|| if instance(a) == instance(b) { Ordering::Equal } else { instance_name(a).cmp(&instance_name(b)) })
+                .then_with(|| quality(a).cmp(&quality(b)))
+                .then_with(|| times(a).cmp(&times(b)))
+                .then_with(|| label(a).cmp(&label(b)))
         });
         self.pieces.reserve(pieces.len());
         for piece in pieces {
-            if self.pieces.last().is_some_and(|last| identity(last) == identity(&piece)) {
+            if self.pieces.last().is_some_and(|last| (identity(last), instance(last)) == (identity(&piece), instance(&piece))) {
                 notes.set_aside("duplicate", || format!("{}/{}", self.traces[piece.trace as usize], piece.id));
             } else {
                 self.pieces.push(piece);
@@ -156,34 +166,42 @@ impl Tree {
 
     fn find_parents(&mut self, catalog: &Catalog, notes: &mut Notes) {
         let n = self.pieces.len();
-        (self.parent, self.is_orphan, self.is_batched) = (vec![NOBODY; n], vec![false; n], vec![false; n]);
+        (self.parent, self.is_orphan) = (vec![NOBODY; n], vec![false; n]);
+        (self.is_linked, self.is_batched) = (vec![false; n], vec![false; n]);
+        let mut first_half = 0;
         for i in 0..n {
             let piece = self.pieces[i];
-            let halves = i > 0 && (self.pieces[i - 1].trace, self.pieces[i - 1].id) == (piece.trace, piece.id);
-            if halves {
-                self.parent[i] = i as u32 - 1;
+            let first = &self.pieces[first_half];
+            if (first.trace, first.id) != (piece.trace, piece.id) {
+                first_half = i;
+            }
+            if first_half < i && is_serving(&piece) && !is_serving(&self.pieces[first_half]) {
+                self.parent[i] = first_half as u32;
                 continue;
             }
             if !piece.has_parent {
                 continue;
             }
             let found = self.find(piece.trace, piece.parent);
-            let task = |i: usize| catalog.label(self.pieces[i].label).task;
-            self.parent[i] = match found.len() {
-                0 => {
-                    self.is_orphan[i] = true;
-                    NOBODY
-                }
-                1 => found.start as u32,
-                _ => {
-                    let (client, server) = (found.start, found.start + 1);
-                    if task(i) == task(client) && task(i) != task(server) { client as u32 } else { server as u32 }
-                }
-            };
+            self.is_orphan[i] = found.is_empty();
+            self.parent[i] = self.half_above(i, found, catalog);
         }
         for i in (0..n).filter(|i| self.is_orphan[*i]) {
             notes.count("missing_parent", || self.name(i));
         }
+    }
+
+    /// Which of the spans with a parent's id is the parent of span `i`.
+    fn half_above(&self, i: usize, found: std::ops::Range<usize>, catalog: &Catalog) -> u32 {
+        if found.len() < 2 {
+            return found.clone().next().map_or(NOBODY, |only| only as u32);
+        }
+        let label = |i: usize| catalog.label(self.pieces[i].label);
+        let same_instance = |half: &usize| label(*half).instance == label(i).instance;
+        let same_task = |half: &usize| label(*half).task == label(i).task;
+        let serving = || found.clone().filter(|half| is_serving(&self.pieces[*half]));
+        let half = serving().find(same_instance).or_else(|| serving().find(same_task)).or_else(|| found.clone().find(same_task));
+        half.or_else(|| serving().next()).map_or(NOBODY, |half| half as u32)
     }
 
     /// Consumers follow their producers, spans without parents what they link to.
@@ -204,6 +222,7 @@ impl Tree {
             let Some(first) = targets.first() else { continue };
             self.parent[from] = *first;
             self.is_orphan[from] = false;
+            self.is_linked[from] = true;
             for other in &targets[1..] {
                 self.is_batched[*other as usize] = true;
                 notes.count("batched_message", || self.name(*other as usize));
@@ -281,6 +300,11 @@ impl Tree {
             }
             if let Some(parent) = self.parent_of(i).filter(|p| self.pieces[*p].duration_ns == UNFINISHED) {
                 self.end_ns[parent] = self.end_ns[parent].max(self.end_ns[i]);
+                // A span without any time of its own begins with the first that it contains.
+                if self.pieces[parent].start_ns == 0 && self.start_ns[i] > 0 {
+                    let known = self.start_ns[parent] > 0;
+                    self.start_ns[parent] = if known { self.start_ns[parent].min(self.start_ns[i]) } else { self.start_ns[i] };
+                }
             }
         }
     }
@@ -341,6 +365,7 @@ impl Tree {
             let client = self.parent_of(server)?;
             let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
             let is_sync = self.pieces[client].kind != SpanKind::Producer && self.pieces[server].kind != SpanKind::Consumer;
+            let is_sync = is_sync && !self.is_linked[server];
             let times = |i: usize| [self.pieces[i].start_ns, self.pieces[i].start_ns.saturating_add(self.pieces[i].duration_ns)];
             let piece = &self.pieces[server];
             (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
@@ -393,7 +418,7 @@ impl Tree {
     /// How far a served request has still to move to lie in the request made.
     fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
         let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
-        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) {
+        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) || self.is_linked[i] {
             return 0;
         }
         let (start, end) = (self.start_ns[i], self.end_ns[i]);

@@ -9,6 +9,7 @@ mod same;
 mod scenarios;
 mod tlc;
 mod usage;
+mod spans;
 
 use layerfit::{
     model::{CallKind, Model},

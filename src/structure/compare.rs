@@ -1,0 +1,275 @@
+//! What changed between two extractions: entries and calls that appeared or vanished, numbers of calls that changed.
+//!
+//! Input: two extractions as JSON or as [`Side`]s, and a level α; output: [`Changes`].
+//!
+//! | matter | rule |
+//! |---|---|
+//! | number of calls | z = (ȳ₁ − ȳ₀) / √(s₀²/n₀ + s₁²/n₁) with mean ȳ, variance s² and n occurrences of the caller on each side; changed if p = erfc(|z|/√2), the two-sided probability of the standard normal, is below α/m |
+//! | variance not known | that of a Poisson number: s² = ȳ |
+//! | no variance on either side | means that differ at all have changed once both sides have 2 occurrences or more |
+//! | appeared, vanished call | expected number on the side without it is ȳ·n, so that chance alone leaves it out with probability exp(−ȳ n): beyond chance if below α/m |
+//! | appeared, vanished entry | as a call, with ȳ·n = the share of its task's occurrences × those of the task on the other side; all of a task that is not there at all are as the task |
+//! | m | number of calls and entries compared (Bonferroni): the probability of any false alarm is at most α |
+//!
+//! | symbol | field |
+//! |---|---|
+//! | ȳ, s², n | [`SideCall::mean`], [`SideCall::variance`], [`SideCall::occurrences`] |
+//! | α | [`Changes::level`] |
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use statrs::function::erf::erfc;
+
+/// A call as one extraction has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideCall {
+    /// The entry called.
+    pub to: String,
+    /// `sync`, `async` or `forward`.
+    pub kind: String,
+    /// Phase of the caller.
+    #[serde(default = "first_phase")]
+    pub phase: u8,
+    /// Mean number for each occurrence of the caller.
+    pub mean: f64,
+    /// Variance of the number; `None` where it is not known.
+    #[serde(default)]
+    pub variance: Option<f64>,
+    /// Occurrences of the caller.
+    #[serde(default)]
+    pub occurrences: u64,
+}
+
+fn first_phase() -> u8 {
+    1
+}
+
+/// An entry as one extraction has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideEntry {
+    /// Its name.
+    pub name: String,
+    /// Number of its occurrences.
+    #[serde(default)]
+    pub occurrences: u64,
+    /// Its calls.
+    #[serde(default)]
+    pub calls: Vec<SideCall>,
+}
+
+/// A task as one extraction has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideTask {
+    /// Its name.
+    pub name: String,
+    /// Its entries.
+    #[serde(default)]
+    pub entries: Vec<SideEntry>,
+}
+
+/// What is compared of an extraction: read from its JSON, of which all else is passed over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// Its tasks.
+    pub tasks: Vec<SideTask>,
+}
+
+/// Whether something came or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Turn {
+    /// It is in the new extraction only.
+    Appeared,
+    /// It is in the old extraction only.
+    Vanished,
+}
+
+/// Something that is on one side only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OneSided {
+    /// Which side.
+    pub turn: Turn,
+    /// `task`, `entry` or `call`.
+    pub what: String,
+    /// Its name; of a call `FROM kind TO`.
+    pub name: String,
+    /// How often it was seen on its side.
+    pub seen: f64,
+    /// How often it would be expected on the other side.
+    pub expected: f64,
+    /// Probability that chance alone leaves it out there.
+    pub p_value: f64,
+    /// Whether that is below the level.
+    pub beyond_chance: bool,
+}
+
+/// A call whose number differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallChange {
+    /// `FROM kind TO`.
+    pub name: String,
+    /// Mean numbers, old and new.
+    pub means: [f64; 2],
+    /// Occurrences of the caller, old and new.
+    pub occurrences: [u64; 2],
+    /// Standard normal deviate of the difference; infinite where neither side varies.
+    pub z: f64,
+    /// Two-sided probability of such a difference by chance.
+    pub p_value: f64,
+    /// Whether that is below the level.
+    pub beyond_chance: bool,
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Probability of any false alarm, α.
+    pub level: f64,
+    /// Number of calls and entries compared, m.
+    pub compared: usize,
+    /// What is on one side only.
+    pub one_sided: Vec<OneSided>,
+    /// Calls on both sides whose means differ.
+    pub calls: Vec<CallChange>,
+}
+
+/// Key of a call: caller, kind, phase, target.
+type Key<'s> = (&'s str, &'s str, u8, &'s str);
+
+struct Index<'s> {
+    tasks: IndexMap<&'s str, u64>,
+    entries: IndexMap<&'s str, (&'s str, u64)>,
+    calls: IndexMap<Key<'s>, &'s SideCall>,
+}
+
+impl<'s> Index<'s> {
+    fn of(side: &'s Side) -> Self {
+        let mut index = Self { tasks: IndexMap::new(), entries: IndexMap::new(), calls: IndexMap::new() };
+        for task in &side.tasks {
+            *index.tasks.entry(&task.name).or_insert(0) += task.entries.iter().map(|e| e.occurrences).sum::<u64>();
+            for entry in &task.entries {
+                index.entries.insert(&entry.name, (&task.name, entry.occurrences));
+                for call in &entry.calls {
+                    index.calls.insert((&entry.name, &call.kind, call.phase, &call.to), call);
+                }
+            }
+        }
+        index
+    }
+
+    /// Occurrences of the caller of a call, as the call says or its entry.
+    fn callers(&self, caller: &str, call: Option<&SideCall>) -> u64 {
+        let said = call.map_or(0, |call| call.occurrences);
+        if said > 0 { said } else { self.entries.get(caller).map_or(0, |(_, n)| *n) }
+    }
+}
+
+fn call_name(key: &Key<'_>) -> String {
+    let phase = if key.2 == 2 { "/2" } else { "" };
+    format!("{} {}{phase} {}", key.0, key.1, key.3)
+}
+
+/// Compares an extraction with an earlier one; `level` is α, in (0, 1).
+pub fn compare(old: &Side, new: &Side, level: f64) -> Changes {
+    let sides = [Index::of(old), Index::of(new)];
+    let n_entries = sides[0].entries.keys().chain(sides[1].entries.keys()).collect::<std::collections::HashSet<_>>().len();
+    let n_calls = sides[0].calls.keys().chain(sides[1].calls.keys()).collect::<std::collections::HashSet<_>>().len();
+    let compared = n_entries + n_calls;
+    let threshold = level / compared.max(1) as f64;
+    let mut changes = Changes { level, compared, one_sided: Vec::new(), calls: Vec::new() };
+    for (turn, here, there) in [(Turn::Appeared, &sides[1], &sides[0]), (Turn::Vanished, &sides[0], &sides[1])] {
+        one_sided(turn, here, there, threshold, &mut changes.one_sided);
+    }
+    for (key, call) in &sides[0].calls {
+        let Some(later) = sides[1].calls.get(key) else { continue };
+        let occurrences = [sides[0].callers(key.0, Some(call)), sides[1].callers(key.0, Some(later))];
+        if let Some(change) = changed(key, [call, later], occurrences, threshold) {
+            changes.calls.push(change);
+        }
+    }
+    changes
+}
+
+fn one_sided(turn: Turn, here: &Index<'_>, there: &Index<'_>, threshold: f64, out: &mut Vec<OneSided>) {
+    let mut add = |what: &str, name: String, seen: f64, expected: f64| {
+        let p_value = (-expected).exp();
+        out.push(OneSided { turn, what: what.to_owned(), name, seen, expected, p_value, beyond_chance: p_value < threshold });
+    };
+    let total = |index: &Index<'_>| index.tasks.values().sum::<u64>().max(1) as f64;
+    for (task, n) in here.tasks.iter().filter(|(task, _)| !there.tasks.contains_key(*task)) {
+        add("task", (*task).to_owned(), *n as f64, *n as f64 * total(there) / total(here));
+    }
+    for (entry, (task, n)) in here.entries.iter().filter(|(entry, _)| !there.entries.contains_key(*entry)) {
+        let Some(n_there) = there.tasks.get(task) else { continue };
+        let share = *n as f64 / here.tasks[task].max(1) as f64;
+        add("entry", (*entry).to_owned(), *n as f64, share * *n_there as f64);
+    }
+    for (key, call) in here.calls.iter().filter(|(key, _)| !there.calls.contains_key(*key)) {
+        if there.entries.contains_key(key.0) {
+            let seen = call.mean * here.callers(key.0, Some(call)) as f64;
+            add("call", call_name(key), seen, call.mean * there.callers(key.0, None) as f64);
+        }
+    }
+}
+
+fn changed(key: &Key<'_>, calls: [&SideCall; 2], occurrences: [u64; 2], threshold: f64) -> Option<CallChange> {
+    let difference = calls[1].mean - calls[0].mean;
+    if difference == 0.0 || !difference.is_finite() || occurrences.contains(&0) {
+        return None;
+    }
+    let of_mean = |side: usize| calls[side].variance.unwrap_or(calls[side].mean).max(0.0) / occurrences[side] as f64;
+    let deviation = (of_mean(0) + of_mean(1)).sqrt();
+    let (z, p_value) = if deviation > 0.0 {
+        let z = difference / deviation;
+        (z, erfc(z.abs() / std::f64::consts::SQRT_2))
+    } else {
+        (f64::INFINITY.copysign(difference), if occurrences.iter().all(|n| *n >= 2) { 0.0 } else { 1.0 })
+    };
+    let beyond_chance = p_value < threshold;
+    Some(CallChange { name: call_name(key), means: [calls[0].mean, calls[1].mean], occurrences, z, p_value, beyond_chance })
+}
+
+impl Changes {
+    /// Whether anything changed beyond chance.
+    pub fn is_any_beyond_chance(&self) -> bool {
+        self.one_sided.iter().any(|change| change.beyond_chance) || self.calls.iter().any(|change| change.beyond_chance)
+    }
+
+    /// The changes, one a line, those beyond chance first.
+    pub fn text(&self) -> String {
+        let mark = |beyond: bool| if beyond { "" } else { " (may be chance)" };
+        let mut lines: Vec<(bool, String)> = Vec::new();
+        for change in &self.one_sided {
+            let turn = if change.turn == Turn::Appeared { "appeared" } else { "vanished" };
+            lines.push((
+                !change.beyond_chance,
+                format!(
+                    "{} {} {turn}: seen {:.0} times, {:.1} expected on the other side, p {:.2e}{}",
+                    change.what,
+                    change.name,
+                    change.seen,
+                    change.expected,
+                    change.p_value,
+                    mark(change.beyond_chance)
+                ),
+            ));
+        }
+        for change in &self.calls {
+            let ([old, new], [n_old, n_new]) = (change.means, change.occurrences);
+            lines.push((
+                !change.beyond_chance,
+                format!(
+                    "{}: {old:.3} (n {n_old}) is now {new:.3} (n {n_new}), z {:.2}, p {:.2e}{}",
+                    change.name,
+                    change.z,
+                    change.p_value,
+                    mark(change.beyond_chance)
+                ),
+            ));
+        }
+        lines.sort();
+        let head = format!("{} calls and entries compared at level {} for all of them together.\n", self.compared, self.level);
+        let body: Vec<String> = lines.into_iter().map(|(_, line)| format!("{line}\n")).collect();
+        if body.is_empty() { format!("{head}Nothing changed.\n") } else { head + &body.concat() }
+    }
+}

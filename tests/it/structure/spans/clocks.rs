@@ -1,0 +1,100 @@
+//! Clocks that disagree: estimated over many requests, corrected, and never the reason of an asynchronous call.
+
+use super::*;
+
+/// `n` requests of web on h1 to store on h2, whose clock is ahead by `ahead` ms; they take 2 to 3 ms each way.
+fn skewed(n: u128, ahead: f64, served: f64) -> Build {
+    let mut b = Build::default();
+    for trace in 0..n {
+        let at = trace as f64 * 200.0;
+        let delay = 2.0 + (trace % 11) as f64 / 10.0;
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 10.0, at + 10.0 + 2.0 * delay + served)).trace(trace + 1).on("h1", "w");
+        let start = at + 10.0 + delay + ahead;
+        b.server((3, 2), "store", "read", (start, start + served)).trace(trace + 1).on("h2", "s");
+        b.client((4, 3), "store", "load", (start + 1.0, start + 4.0)).trace(trace + 1).on("h2", "s").with(Attribute::DbSystem, "redis");
+    }
+    b
+}
+
+#[test]
+fn skew_is_corrected_and_its_size_told() {
+    for ahead in [-5000.0, -40.0, 40.0, 70_000.0] {
+        let run = skewed(50, ahead, 20.0).run();
+        let calls = run.calls();
+        assert!(calls.iter().all(|call| call.contains(" sync ")), "{calls:?}");
+        let clock = &run.quality.clocks[0];
+        assert_eq!((clock.hosts.clone(), clock.requests), (["h1".to_owned(), "h2".to_owned()], 50));
+        // Known to half of the least time that a request is under way, both ways.
+        assert!((clock.offset_s * 1e3 - ahead).abs() <= 2.0, "{clock:?}");
+        assert!(clock.bounds_s[0] * 1e3 <= ahead && ahead <= clock.bounds_s[1] * 1e3, "{clock:?}");
+        let entry = &run.quality.tasks["web"].entries["get"];
+        assert!((entry.calls[0].queueing_s.mean * 1e3 - 2.5).abs() <= 2.0, "{:?}", entry.calls[0].queueing_s);
+        assert!((entry.self_s[0].mean * 1e3 - 75.0).abs() < 0.2, "{:?}", entry.self_s[0]);
+    }
+}
+
+#[test]
+fn clocks_that_agree_are_left_alone() {
+    let run = skewed(50, 0.0, 20.0).run();
+    assert_eq!(run.quality.clocks[0].offset_s, 0.0);
+    assert_eq!(run.count("clock_residual"), 0);
+}
+
+/// One request alone: the server's half moves into the client's by the mean of both ends, with all below it.
+#[test]
+fn a_single_request_is_nested() {
+    let run = skewed(1, 3000.0, 20.0).run();
+    run.check(&["Client sync web.get", "store.read sync redis.load", "web.get sync store.read"]);
+    let store = run.interactions.interactions.iter().find(|i| i.times.len() == 2 && i.phase == 1 && i.from == 1).unwrap();
+    assert!((store.times[0].as_f64() / 1e6 - 12.0).abs() < 0.01, "{:?}", store.times);
+    assert_eq!(run.count("clock_residual"), 1);
+}
+
+/// Where many requests show that the clocks agree, a server that ends after its client is in its second phase.
+#[test]
+fn a_second_phase_is_not_taken_for_skew_once_the_clocks_are_known() {
+    let mut b = skewed(50, 0.0, 20.0);
+    b.server((1, 0), "web", "get", (20_000.0, 20_100.0)).trace(99).on("h1", "w");
+    b.client((2, 1), "web", "read", (20_010.0, 20_050.0)).trace(99).on("h1", "w");
+    b.server((3, 2), "store", "read", (20_020.0, 20_058.0)).trace(99).on("h2", "s");
+    let run = b.run();
+    let entry = &run.quality.tasks["store"].entries["read"];
+    assert_eq!((entry.self_s[1].count, (entry.self_s[1].mean * 1e3).round()), (1, 8.0));
+}
+
+/// Second phases in every request: not one clock difference explains them.
+#[test]
+fn second_phases_of_every_request_are_seen() {
+    let mut b = Build::default();
+    for trace in 0..40_u128 {
+        let at = trace as f64 * 200.0;
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 10.0, at + 30.0)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "store", "read", (at + 12.0, at + 60.0 + (trace % 7) as f64)).trace(trace + 1).on("h2", "s");
+    }
+    let run = b.run();
+    assert_eq!(run.quality.clocks[0].offset_s, 0.0);
+    assert_eq!(run.quality.tasks["store"].entries["read"].self_s[1].count, 40);
+    assert!((run.quality.tasks["store"].entries["read"].self_s[0].mean * 1e3 - 18.0).abs() < 1e-6);
+}
+
+/// A chain of hosts: differences add up along the way.
+#[test]
+fn differences_add_up_along_a_chain() {
+    let mut b = Build::default();
+    for trace in 0..30_u128 {
+        let at = trace as f64 * 200.0;
+        let (two, three) = (at + 500.0, at - 900.0);
+        b.server((1, 0), "a", "x", (at, at + 100.0)).trace(trace + 1).on("h1", "1");
+        b.client((2, 1), "a", "x", (at + 10.0, at + 90.0)).trace(trace + 1).on("h1", "1");
+        b.server((3, 2), "b", "y", (two + 15.0, two + 85.0)).trace(trace + 1).on("h2", "2");
+        b.client((4, 3), "b", "y", (two + 30.0, two + 70.0)).trace(trace + 1).on("h2", "2");
+        b.server((5, 4), "c", "z", (three + 35.0, three + 65.0)).trace(trace + 1).on("h3", "3");
+    }
+    let run = b.run();
+    let offset = |hosts: [&str; 2]| run.quality.clocks.iter().find(|c| c.hosts == hosts).unwrap().offset_s;
+    assert!((offset(["h1", "h2"]) - 0.5).abs() < 1e-6 && (offset(["h2", "h3"]) + 1.4).abs() < 1e-6);
+    assert!(run.calls().iter().all(|call| call.contains(" sync ")));
+    assert_eq!(run.count("clock_residual"), 0);
+}

@@ -1,0 +1,125 @@
+//! Names of tasks and entries: routes, statements, ids cut out, bounds, the user's rules.
+
+use layerfit::structure::spans::EntryRule;
+
+use super::*;
+
+/// Tasks and entries of requests seen from their clients, by attributes.
+fn peer(name: &str, attributes: &[(Attribute, &str)]) -> String {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    let mut client = b.client((2, 1), "web", name, (10.0, 60.0));
+    for (attribute, text) in attributes {
+        client = client.with(*attribute, text);
+    }
+    b.run().calls().into_iter().find(|call| call.starts_with("web.get")).unwrap().replace("web.get sync ", "")
+}
+
+fn served(name: &str, attributes: &[(Attribute, &str)]) -> String {
+    let mut b = Build::default();
+    let mut server = b.server((1, 0), "web", name, (0.0, 100.0));
+    for (attribute, text) in attributes {
+        server = server.with(*attribute, text);
+    }
+    b.run().calls()[0].replace("Client sync web.", "")
+}
+
+#[test]
+fn databases_queues_and_third_parties_are_named_by_what_their_clients_say() {
+    use Attribute as A;
+    let statement = (A::DbStatement, "SELECT * FROM orders WHERE id = 17");
+    assert_eq!(peer("q", &[(A::DbSystem, "postgresql"), (A::DbNamespace, "shop"), statement]), "postgresql/shop.SELECT orders");
+    assert_eq!(peer("GET", &[(A::DbSystem, "redis"), (A::ServerAddress, "cache"), (A::ServerPort, "6379")]), "redis/cache:6379.GET");
+    let mongo = [(A::DbSystem, "mongodb"), (A::DbOperation, "find"), (A::DbCollection, "carts")];
+    assert_eq!(peer("carts.find", &mongo), "mongodb.find carts");
+    assert_eq!(
+        peer("GET", &[(A::ServerAddress, "api.example"), (A::HttpMethod, "get"), (A::Url, "https://api.example/v1/pay/99")]),
+        "api.example.GET /v1/pay/{id}"
+    );
+    assert_eq!(peer("pay", &[(A::PeerService, "bank"), (A::ServerAddress, "10.0.0.1")]), "bank.pay");
+    assert_eq!(peer("mystery", &[]), "web.peer.mystery");
+}
+
+#[test]
+fn served_requests_are_named_by_route_rpc_or_name_without_ids() {
+    use Attribute as A;
+    assert_eq!(served("GET", &[(A::HttpMethod, "GET"), (A::HttpRoute, "/users/{uid}"), (A::Url, "/users/4")]), "GET /users/{uid}");
+    assert_eq!(served("x", &[(A::RpcService, "shop.Cart"), (A::RpcMethod, "Get")]), "shop.Cart/Get");
+    assert_eq!(served("GET /users/42/orders", &[]), "GET /users/{id}/orders");
+    assert_eq!(served("GET", &[(A::HttpMethod, "GET"), (A::Url, "http://h/users/42?full=1")]), "GET /users/{id}");
+    assert_eq!(served("http://h:80/item/3f2504e0-4f89-11d3-9a0c-0305e82c3301", &[]), "/item/{id}");
+    assert_eq!(served("", &[]), "(unnamed)");
+}
+
+#[test]
+fn spans_without_service_are_of_the_unknown_service() {
+    let mut b = Build::default();
+    let name = b.texts.text("get");
+    let resource = b.texts.resource_number(Resource::default());
+    b.spans.push(Span { trace: TraceId(1), id: SpanId(1), resource, name, duration_ns: Some(5), ..Span::default() });
+    b.run().check(&["Client sync unknown_service.get"]);
+}
+
+#[test]
+fn entries_of_a_task_are_bounded() {
+    let mut b = Build::default();
+    for n in 0..30_u32 {
+        let name = format!("op-{}", char::from_u32('a' as u32 + n % 26).unwrap().to_string().repeat(1 + n as usize / 26));
+        b.server((u64::from(n) + 1, 0), "web", &name, (f64::from(n), f64::from(n) + 0.5)).trace(u128::from(n) + 1);
+    }
+    let run = b.run_with(&SpanOptions { entries_per_task: 10, ..SpanOptions::default() });
+    let entries = &run.quality.tasks["web"].entries;
+    assert_eq!((entries.len(), entries["(other)"].occurrences), (11, 20));
+    assert!(run.count("other_entries") >= 20);
+}
+
+#[test]
+fn the_users_rules_name_entries_first() {
+    let rule: EntryRule = "/shop/*/item/*=item".parse().unwrap();
+    let options = SpanOptions { entry_rules: vec![rule], ..SpanOptions::default() };
+    let mut b = Build::default();
+    b.server((1, 0), "web", "/shop/berlin/item/screw", (0.0, 1.0));
+    b.server((1, 0), "web", "/shop/berlin/cart", (2.0, 3.0)).trace(2);
+    b.run_with(&options).check(&["Client sync web./shop/berlin/cart", "Client sync web.item"]);
+    for (pattern, text, matches) in [
+        ("a*c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*c", "acb", false),
+        ("*", "", true),
+        ("a", "ab", false),
+        ("*a*b*", "xxaxxbxx", true),
+        ("*a*a", "a", false),
+    ] {
+        let rule = EntryRule { pattern: pattern.to_owned(), name: "n".to_owned() };
+        assert_eq!(rule.matches(text), matches, "{pattern} {text}");
+    }
+    for bad in ["", "=x", "x=", "x"] {
+        assert!(bad.parse::<EntryRule>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_tracings_own_traffic_is_left_out() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "POST", (10.0, 20.0)).with(Attribute::Url, "http://collector:4318/v1/traces");
+    b.server((3, 2), "collector", "POST /v1/traces", (11.0, 19.0));
+    b.client((1, 0), "web", "opentelemetry.proto.collector.trace.v1.TraceService/Export", (200.0, 210.0)).trace(2);
+    let run = b.run();
+    run.check(&["Client sync web.get"]);
+    assert_eq!((run.count("tracing_itself"), run.quality.spans.used), (3, 1));
+    assert_eq!(run.self_ms("web.get"), [Some(100.0), None]);
+}
+
+#[test]
+fn hosts_are_processors_and_instances_threads() {
+    let mut b = shop();
+    b.server((1, 0), "cart", "cart/Get", (15.0, 45.0)).trace(2).on("h4", "cart-2");
+    let run = b.run();
+    let hint = |task: &str| run.hints.processes[task].clone();
+    assert_eq!((hint("web").processor.as_deref(), hint("web").threads), (Some("h1"), Some(1)));
+    assert_eq!((hint("cart").processor.as_deref(), hint("cart").threads), (Some("cart_cpu"), Some(2)), "two instances, one at a time each");
+    assert_eq!(run.hints.processors["cart_cpu"].cores, Some(2));
+    assert_eq!((hint("postgresql").processor, hint("postgresql").threads, hint("postgresql").infinite), (None, Some(1), false));
+    assert_eq!(run.quality.tasks["cart"].instances, 2);
+}

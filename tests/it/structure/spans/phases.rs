@@ -1,0 +1,76 @@
+//! Second phases, and what is not waited for.
+
+use super::*;
+
+#[test]
+fn an_internal_span_after_the_reply_is_the_second_phase() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 50.0));
+    b.span((2, 1), "web", "log", SpanKind::Internal, (40.0, 90.0));
+    b.request((3, 2), "web", "store", "write", (60.0, 70.0), 1.0);
+    let run = b.run();
+    run.check(&["Client sync web.get", "web.get sync/2 store.write"]);
+    assert_eq!(run.self_ms("web.get"), [Some(50.0), Some(30.0)], "50–90 less 60–70");
+}
+
+#[test]
+fn time_between_the_reply_and_late_work_is_idle() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 50.0));
+    b.span((2, 1), "web", "log", SpanKind::Internal, (70.0, 90.0));
+    assert_eq!(b.run().self_ms("web.get"), [Some(50.0), Some(20.0)]);
+}
+
+#[test]
+fn a_remote_child_that_outlives_its_parent_is_asynchronous() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 50.0));
+    b.client((2, 1), "web", "notify", (30.0, 80.0));
+    b.server((3, 2), "push", "notify", (35.0, 75.0));
+    b.server((4, 1), "audit", "note", (40.0, 90.0));
+    let run = b.run();
+    run.check(&["Client sync web.get", "web.get async push.notify", "web.get async audit.note"]);
+    assert_eq!(run.self_ms("web.get"), [Some(50.0), None]);
+    assert_eq!(run.count("outlives_caller"), 2);
+}
+
+#[test]
+fn a_request_that_its_client_gave_up_has_no_second_phase() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "read", (10.0, 40.0)).status(SpanStatus::Timeout);
+    b.server((3, 2), "store", "read", (12.0, 90.0));
+    let run = b.run();
+    run.check(&["Client sync web.get", "web.get sync store.read"]);
+    assert_eq!(run.self_ms("store.read"), [None, None]);
+    assert_eq!(run.quality.tasks["store"].entries["read"].timeouts, 1);
+}
+
+#[test]
+fn repeated_children_are_a_mean() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    for n in 0..4_u64 {
+        b.request((10 + 2 * n, 1), "web", "store", "read", (10.0 + 20.0 * n as f64, 20.0 + 20.0 * n as f64), 1.0);
+    }
+    b.server((1, 0), "web", "get", (200.0, 300.0)).trace(2);
+    let run = b.run();
+    let call = &run.quality.tasks["web"].entries["get"].calls[0];
+    assert_eq!((call.calls, call.made_by, call.per_occurrence.count, call.per_occurrence.mean), (4, 1, 2, 2.0));
+    assert_eq!(call.per_occurrence.variance(), Some(8.0));
+    assert_eq!(mean_calls(&run.model())["web.get store.read"], 2.0);
+}
+
+#[test]
+fn load_and_queueing_are_told() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.request((2, 1), "web", "store", "read", (10.0, 60.0), 7.0);
+    b.repeat(2, 50.0).repeat(3, 500.0);
+    let run = b.run();
+    let entry = &run.quality.tasks["web"].entries["get"];
+    assert_eq!((entry.load.count, (entry.load.mean * 3.0).round()), (3, 4.0), "loads 1, 2 and 1");
+    assert!((entry.calls[0].queueing_s.mean - 7e-3).abs() < 1e-9);
+    assert_eq!(run.quality.tasks["web"].concurrency, 2);
+    assert_eq!(run.hints.processes["web"].threads, Some(2));
+}

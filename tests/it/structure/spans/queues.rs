@@ -1,0 +1,116 @@
+//! Producers, consumers and links; requests over one queue with the reply over another.
+
+use super::*;
+
+const PRODUCER: SpanKind = SpanKind::Producer;
+const CONSUMER: SpanKind = SpanKind::Consumer;
+
+#[test]
+fn a_link_joins_traces() {
+    let mut b = Build::default();
+    b.server((1, 0), "api", "post", (0.0, 35.0));
+    b.span((2, 1), "api", "send", PRODUCER, (30.0, 31.0));
+    b.span((3, 0), "worker", "handle", CONSUMER, (400.0, 460.0)).trace(2).link(1, 2);
+    let run = b.run();
+    run.check(&["Client sync api.post", "api.post async worker.handle"]);
+    assert_eq!(run.interactions.traces.len(), 1, "one recording");
+    assert_eq!(run.count("message_without_consumer"), 0);
+}
+
+/// The consumer's trace may come first.
+#[test]
+fn a_link_ahead_joins_traces() {
+    let mut b = Build::default();
+    b.span((3, 0), "worker", "handle", CONSUMER, (400.0, 460.0)).trace(2).link(1, 2);
+    b.server((1, 0), "api", "post", (0.0, 35.0));
+    b.span((2, 1), "api", "send", PRODUCER, (30.0, 31.0));
+    b.run().check(&["Client sync api.post", "api.post async worker.handle"]);
+}
+
+#[test]
+fn a_linked_root_follows_asynchronously_what_it_links_to() {
+    let mut b = Build::default();
+    b.server((1, 0), "api", "post", (0.0, 35.0));
+    b.server((3, 0), "batch", "start", (400.0, 460.0)).trace(2).link(1, 1);
+    let run = b.run();
+    run.check(&["Client sync api.post", "api.post async batch.start"]);
+}
+
+#[test]
+fn a_message_that_nobody_received_goes_to_its_queue() {
+    let mut b = Build::default();
+    b.server((1, 0), "api", "post", (0.0, 35.0));
+    b.span((2, 1), "api", "orders publish", PRODUCER, (30.0, 31.0))
+        .with(Attribute::MessagingSystem, "kafka")
+        .with(Attribute::MessagingDestination, "orders");
+    let run = b.run();
+    run.check(&["Client sync api.post", "api.post async kafka/orders.orders publish"]);
+    assert!(run.hints.processes["kafka/orders"].infinite);
+    assert_eq!(run.count("message_without_consumer"), 1);
+}
+
+#[test]
+fn a_consumer_whose_producer_is_not_there_starts_a_recording() {
+    let mut b = Build::default();
+    b.span((3, 0), "worker", "handle", CONSUMER, (40.0, 60.0)).link(5, 6);
+    b.run().check(&["Client async worker.handle"]);
+}
+
+/// The client of a request over queues, until `waits` ms.
+fn over_queues(waits: f64) -> Build {
+    let mut b = Build::default();
+    b.server((1, 0), "api", "post", (0.0, waits));
+    b.span((2, 1), "api", "ask", PRODUCER, (10.0, 11.0));
+    b.span((3, 2), "worker", "handle", CONSUMER, (20.0, 60.0));
+    b.span((4, 3), "worker", "answer", PRODUCER, (50.0, 51.0));
+    b.span((5, 4), "api", "take", CONSUMER, (70.0, 80.0));
+    b
+}
+
+#[test]
+fn a_reply_over_a_second_queue_is_a_synchronous_call() {
+    let run = over_queues(100.0).run();
+    run.check(&["Client sync api.post", "api.post sync worker.handle"]);
+    assert_eq!(run.self_ms("api.post"), [Some(40.0), None], "0–10 and 70–100");
+    assert_eq!(run.self_ms("worker.handle"), [Some(31.0), Some(9.0)], "the reply left at 51");
+    assert_eq!(run.count("reply_over_queue"), 1);
+}
+
+#[test]
+fn a_message_back_to_one_who_does_not_wait_is_no_reply() {
+    over_queues(60.0).run().check(&["Client sync api.post", "api.post async worker.handle", "worker.handle async api.take"]);
+}
+
+#[test]
+fn conversation_ids_decide_what_is_a_reply() {
+    for (answer, is_reply) in [("c-1", true), ("c-2", false)] {
+        let mut b = over_queues(100.0);
+        // Busy with something else: only a conversation id can tell.
+        b.request((8, 1), "api", "store", "read", (30.0, 40.0), 1.0);
+        let texts = ["c-1", answer].map(|id| b.texts.text(id));
+        for (span, text) in [(1, texts[0]), (3, texts[1])] {
+            b.spans[span].attributes.push((Attribute::MessagingConversation, text));
+        }
+        assert_eq!(b.run().count("reply_over_queue"), u64::from(is_reply), "{answer}");
+    }
+}
+
+#[test]
+fn one_who_works_on_does_not_wait_for_a_reply() {
+    let mut b = over_queues(100.0);
+    b.request((8, 1), "api", "store", "read", (30.0, 40.0), 1.0);
+    assert_eq!(b.run().count("reply_over_queue"), 0);
+    let mut linked = b.clone();
+    linked.spans[4].links.push(Link { trace: TraceId(1), span: SpanId(2) });
+    assert_eq!(linked.run().count("reply_over_queue"), 1, "the consumer links back to the request");
+}
+
+/// The reply is consumed in a trace of its own.
+#[test]
+fn a_reply_may_be_of_another_trace() {
+    let mut b = over_queues(100.0);
+    let reply = &mut b.spans[4];
+    (reply.trace, reply.parent) = (TraceId(2), None);
+    reply.links.push(Link { trace: TraceId(1), span: SpanId(4) });
+    b.run().check(&["Client sync api.post", "api.post sync worker.handle"]);
+}

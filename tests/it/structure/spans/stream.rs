@@ -1,0 +1,171 @@
+//! Streams: time-outs, bounds, late spans, interleaving, parts that are merged.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn feed_all(spans: &mut Spans, build: &Build, range: std::ops::Range<usize>) -> Vec<Interactions> {
+    let mut batches = Vec::new();
+    for span in &build.spans[range] {
+        spans.feed(span, &build.texts, &mut |batch| batches.push(batch));
+    }
+    batches
+}
+
+/// Many shops, one every second.
+fn shops(n: u128) -> Build {
+    let mut b = shop();
+    for trace in 2..=n {
+        b.repeat(trace, 1000.0 * trace as f64);
+    }
+    b
+}
+
+#[test]
+fn traces_are_handed_over_after_the_time_out() {
+    let b = shops(5000);
+    let mut spans = Spans::new(SpanOptions { hold_spans: 0, idle_timeout_ns: 10_000 * MS, ..SpanOptions::default() });
+    let batches = feed_all(&mut spans, &b, 0..b.spans.len());
+    assert!(batches.len() > 2, "batches are handed over on the way");
+    assert!(spans.n_held() < 100, "{} spans held of traces of the last ten seconds", spans.n_held());
+    let mut n: usize = batches.iter().map(|batch| batch.traces.len()).sum();
+    let quality = spans.finish(&mut |batch| n += batch.traces.len()).quality;
+    assert_eq!((n, quality.traces.complete, quality.traces.early), (5000, 5000, 0));
+}
+
+#[test]
+fn a_small_input_is_seen_as_a_whole() {
+    let b = shops(100);
+    let mut spans = Spans::default();
+    assert!(feed_all(&mut spans, &b, 0..b.spans.len()).is_empty());
+    assert_eq!(spans.n_held(), b.spans.len());
+}
+
+#[test]
+fn late_spans_go_on_with_their_trace() {
+    let mut b = shops(300);
+    let options = SpanOptions { hold_spans: 0, idle_timeout_ns: 1000 * MS, ..SpanOptions::default() };
+    b.server((90, 1), "late", "x", (50.0, 60.0));
+    let run = b.run_with(&options);
+    assert_eq!((run.count("late_span"), run.quality.traces.late), (1, 1));
+    let continued: Vec<&str> = run.interactions.traces.iter().filter(|t| t.continued).map(|t| t.name.as_str()).collect();
+    assert_eq!(continued, ["0000000000000001"]);
+}
+
+#[test]
+fn a_bound_completes_the_oldest_early() {
+    let mut b = Build::default();
+    for trace in 1..=2000_u128 {
+        b.server((1, 0), "web", "get", (0.001 * trace as f64, 10_000.0)).trace(trace).unfinished();
+    }
+    let mut spans = Spans::new(SpanOptions { max_open_spans: 100, ..SpanOptions::default() });
+    for span in &b.spans {
+        spans.feed(span, &b.texts, &mut |_| {});
+        assert!(spans.n_held() <= 100);
+    }
+    let quality = spans.finish(&mut |_| {}).quality;
+    assert_eq!((quality.traces.early, quality.spans.used), (1900, 2000));
+}
+
+#[test]
+fn one_endless_trace_is_bounded() {
+    let mut b = Build::default();
+    for id in 1..=5000_u64 {
+        b.server((id, id - 1), if id % 2 == 0 { "a" } else { "b" }, "x", (id as f64 * 0.01, 1000.0));
+    }
+    let options = SpanOptions { max_trace_spans: 1000, ..SpanOptions::default() };
+    let run = b.run_with(&options);
+    assert_eq!(run.quality.traces.early, 5);
+    assert_eq!(run.quality.spans.used, 5000);
+}
+
+/// One span of the far future does not complete everything else.
+#[test]
+fn a_single_wrong_clock_does_not_end_all_traces() {
+    let mut b = shop();
+    b.spans.truncate(2);
+    b.server((77, 0), "odd", "x", (1e9, 1e9 + 1.0)).trace(5);
+    b.spans.extend(shop().spans.split_off(2));
+    let run = b.run_with(&SpanOptions { hold_spans: 0, ..SpanOptions::default() });
+    assert_eq!((run.quality.traces.late, run.quality.traces.complete), (0, 2));
+}
+
+#[test]
+fn texts_may_be_replaced() {
+    let b = shop();
+    let mut spans = Spans::default();
+    let mut n = 0;
+    feed_all(&mut spans, &b, 0..b.spans.len());
+    spans.forget_texts();
+    let mut other = Build::default();
+    other.server((1, 0), "elsewhere", "y", (0.0, 1.0)).trace(9);
+    feed_all(&mut spans, &other, 0..1);
+    let quality = spans.finish(&mut |batch| n += batch.occurrences.len()).quality;
+    assert!(quality.tasks.contains_key("elsewhere") && quality.tasks.contains_key("mail"));
+    assert!(n > 0);
+}
+
+fn merged(b: &Build, is_first: impl Fn(usize) -> bool) -> Run {
+    let mut halves = [Spans::default(), Spans::default()];
+    for (index, span) in b.spans.iter().enumerate() {
+        // Each half has texts of its own, numbered in its own order.
+        let half = usize::from(!is_first(index));
+        halves[half].feed(span, &b.texts, &mut |_| panic!("held"));
+    }
+    let [mut first, second] = halves;
+    first.merge(second);
+    let mut interactions = Interactions::default();
+    let outcome = first.finish(&mut |batch| interactions.merge(batch));
+    Run { interactions, quality: outcome.quality, hints: outcome.hints }
+}
+
+/// A few hundred spans of several traces, skewed and overlapping.
+fn system() -> Build {
+    let mut b = shop();
+    b.request((30, 1), "web", "ads", "show", (12.0, 49.0), 3.0);
+    b.server((31, 77), "lost", "x", (3.0, 4.0));
+    for trace in 2..=30 {
+        b.repeat(trace, 77.7 * trace as f64);
+    }
+    b.span((3, 0), "worker", "batch", SpanKind::Consumer, (5000.0, 5010.0)).trace(99).link(1, 5).link(2, 5);
+    b
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn the_order_of_spans_does_not_matter(seed in any::<u64>()) {
+        let b = system();
+        let mut shuffled = b.clone();
+        let mut state = seed | 1;
+        for i in (1..shuffled.spans.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            shuffled.spans.swap(i, (state >> 33) as usize % (i + 1));
+        }
+        prop_assert_eq!(sorted(b.run()), sorted(shuffled.run()));
+    }
+
+    #[test]
+    fn two_halves_merged_are_the_whole(pattern in any::<u64>()) {
+        let b = system();
+        let parts = merged(&b, |index| (pattern >> (index % 64)) & 1 == 0);
+        prop_assert_eq!(sorted(b.run()), sorted(parts));
+    }
+}
+
+/// Results with maps in order of their keys.
+fn sorted(run: Run) -> (Vec<String>, Vec<String>) {
+    let (mut lines, mut quality, hints) = run.canonical();
+    quality.tasks.sort_unstable_keys();
+    for task in quality.tasks.values_mut() {
+        task.entries.sort_unstable_keys();
+        for entry in task.entries.values_mut() {
+            entry.calls.sort_by(|a, b| (&a.to, &a.kind, a.phase).cmp(&(&b.to, &b.kind, b.phase)));
+        }
+    }
+    quality.spans.remarks.sort_unstable_keys();
+    quality.spans.set_aside.sort_unstable_keys();
+    lines.extend(serde_json::to_string_pretty(&quality).unwrap().lines().map(str::to_owned));
+    (lines, hints)
+}
