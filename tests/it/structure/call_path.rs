@@ -15,7 +15,7 @@ use layerfit::{
     },
     trace::{
         Source,
-        call_path::{Event, Key, Kind, ReadOptions, Texts, read},
+        call_path::{Action, Event, Key, Kind, Parent, ReadOptions, Texts, read},
         kieker,
     },
 };
@@ -523,21 +523,36 @@ fn kieker_bookstore_counts_are_those_of_kiekers_own_analysis() {
     assert_eq!(service(&finished, "bookstoreTracing.Bookstore", "searchBook()").mean_self_ns, Some(400.0));
 }
 
+/// Half of the entries are marked.
+const ACTIONS: [Option<Action>; 8] = [
+    None,
+    None,
+    None,
+    None,
+    Some(Action::Internal),
+    Some(Action::Branch(1)),
+    Some(Action::Loop),
+    Some(Action::Iteration),
+];
+
 /// Arbitrary events of a few contexts.
 fn events() -> impl Strategy<Value = Vec<(u8, u8, u8, u32, i64, u8)>> {
-    prop::collection::vec((0..4_u8, 0..3_u8, 0..9_u8, 0..4_u32, 0..1000_i64, 0..3_u8), 0..200)
+    prop::collection::vec((0..4_u8, 0..3_u8, 0..10_u8, 0..4_u32, 0..1000_i64, 0..3_u8), 0..200)
 }
 
 fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(u8, u8, u8, u32, i64, u8)], all: &mut Interactions) {
     let mut out = |batch: Interactions| all.merge(batch);
     for (n, (context, transaction, kind, location, time_ns, extra)) in events.iter().enumerate() {
+        // Halves by context have parents and children together.
+        let parent = Parent { context: Key::Number(i64::from((context + 2) % 4)), order: n as u64 / 2, waits: *extra > 1 };
         let kind = match kind {
-            0 | 1 => Kind::Entry { location: *location, action: None, params: &[] },
+            0 | 1 => Kind::Entry { location: *location, action: ACTIONS[(time_ns % 8) as usize], params: &[] },
             2 | 3 => Kind::Exit { location: *location },
             4 => Kind::Call { location: *location, returns: *extra > 0 },
             5 => Kind::Return { location: *location },
             6 => Kind::Send { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
             7 => Kind::Receive { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
+            8 => Kind::Begin { parent: (*extra > 0).then_some(parent) },
             _ => Kind::Execution {
                 location: *location,
                 until_ns: time_ns + 5,
