@@ -76,7 +76,11 @@ fn parse(mut transactions: IndexMap<OwnedKey, Transaction>) -> Parsed {
     transactions.into_values().map(path).collect()
 }
 
+/// Whether there are entries and exits of several threads (whole executions say themselves how they nest).
 fn has_threads(records: &[Record]) -> bool {
+    if matches!(records.first(), Some(Record { what: What::Execution { .. }, .. })) {
+        return false;
+    }
     records.first().is_some_and(|first| records.iter().any(|record| (record.server, record.thread) != (first.server, first.thread)))
 }
 

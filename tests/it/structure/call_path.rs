@@ -15,7 +15,7 @@ use layerfit::{
     },
     trace::{
         Source,
-        call_path::{Event, Key, Kind, ReadOptions, Texts, read},
+        call_path::{Action, Event, Key, Kind, Parent, ReadOptions, Texts, read},
         kieker,
     },
 };
@@ -523,21 +523,30 @@ fn kieker_bookstore_counts_are_those_of_kiekers_own_analysis() {
     assert_eq!(service(&finished, "bookstoreTracing.Bookstore", "searchBook()").mean_self_ns, Some(400.0));
 }
 
+/// Half of the entries are marked.
+const ACTIONS: [Option<Action>; 8] =
+    [None, None, None, None, Some(Action::Internal), Some(Action::Branch(1)), Some(Action::Loop), Some(Action::Iteration)];
+
 /// Arbitrary events of a few contexts.
-fn events() -> impl Strategy<Value = Vec<(u8, u8, u8, u32, i64, u8)>> {
-    prop::collection::vec((0..4_u8, 0..3_u8, 0..9_u8, 0..4_u32, 0..1000_i64, 0..3_u8), 0..200)
+type Drawn = (u8, u8, u8, u32, i64, u8);
+
+fn events() -> impl Strategy<Value = Vec<Drawn>> {
+    prop::collection::vec((0..4_u8, 0..3_u8, 0..10_u8, 0..4_u32, 0..1000_i64, 0..3_u8), 0..200)
 }
 
-fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(u8, u8, u8, u32, i64, u8)], all: &mut Interactions) {
+fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(usize, Drawn)], all: &mut Interactions) {
     let mut out = |batch: Interactions| all.merge(batch);
-    for (n, (context, transaction, kind, location, time_ns, extra)) in events.iter().enumerate() {
+    for (n, (context, transaction, kind, location, time_ns, extra)) in events {
+        // Halves by context have parents and children together.
+        let parent = Parent { context: Key::Number(i64::from((context + 2) % 4)), order: *n as u64 / 2, waits: *extra > 1 };
         let kind = match kind {
-            0 | 1 => Kind::Entry { location: *location, action: None, params: &[] },
+            0 | 1 => Kind::Entry { location: *location, action: ACTIONS[(time_ns % 8) as usize], params: &[] },
             2 | 3 => Kind::Exit { location: *location },
             4 => Kind::Call { location: *location, returns: *extra > 0 },
             5 => Kind::Return { location: *location },
             6 => Kind::Send { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
             7 => Kind::Receive { location: *location, message: (*extra > 1).then_some(Key::Number(1)) },
+            8 => Kind::Begin { parent: (*extra > 0).then_some(parent) },
             _ => Kind::Execution {
                 location: *location,
                 until_ns: time_ns + 5,
@@ -548,7 +557,7 @@ fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(u8, u8, u8, u32
         let event = Event {
             context: Key::Number(i64::from(*context)),
             transaction: (*transaction > 0).then(|| Key::Number(i64::from(*transaction))),
-            order: (*extra > 0).then_some(n as u64),
+            order: (*extra > 0).then_some(*n as u64),
             time_ns: *time_ns,
             server: None,
             thread: (*extra > 1).then_some(0),
@@ -572,6 +581,7 @@ proptest! {
     fn whatever_comes_every_record_is_accounted_for(events in events(), quiet_records in 0..50_u64, most_live_records in 8..64_usize) {
         let (texts, mut all) = (some_texts(), Interactions::default());
         let mut technique = technique(&CallPathOptions { quiet_records, most_live_records, ..CallPathOptions::default() });
+        let events: Vec<(usize, Drawn)> = events.into_iter().enumerate().collect();
         feed_all(&mut technique, &texts, &events, &mut all);
         let finished = technique.finish(&[], &mut |batch| all.merge(batch));
         prop_assert_eq!(finished.report.records.seen, events.len() as u64);
@@ -591,17 +601,17 @@ proptest! {
         let options = CallPathOptions { quiet_records: 1 << 40, partial: Partial::Keep, ..CallPathOptions::default() };
         let (mut whole_all, mut halves_all) = (Interactions::default(), Interactions::default());
         let mut whole = technique(&options);
+        let events: Vec<(usize, Drawn)> = events.into_iter().enumerate().collect();
         feed_all(&mut whole, &texts, &events, &mut whole_all);
-        let (first, second): (Vec<_>, Vec<_>) = events.iter().copied().partition(|event| event.0 % 2 == 0);
-        // Each half numbers its records from 0, as it would; orders are told by these.
-        let renumbered = |half: &[(u8, u8, u8, u32, i64, u8)]| {
+        let (first, second): (Vec<_>, Vec<_>) = events.iter().copied().partition(|(_, event)| event.0 % 2 == 0);
+        let fed = |half: &[(usize, Drawn)]| {
             let (mut technique, mut all) = (technique(&options), Interactions::default());
             feed_all(&mut technique, &texts, half, &mut all);
             (technique, all)
         };
-        let (mut merged, all) = renumbered(&first);
+        let (mut merged, all) = fed(&first);
         halves_all.merge(all);
-        let (other, all) = renumbered(&second);
+        let (other, all) = fed(&second);
         halves_all.merge(all);
         merged.merge(other, &mut |batch| halves_all.merge(batch));
         let merged = merged.finish(&[], &mut |batch| halves_all.merge(batch)).report;

@@ -182,7 +182,7 @@ pub fn estimate(resource: &Resource, observed: &[ObservedAction], diagnostics: &
     let throughputs = |interval: &Interval| -> Vec<f64> {
         actions.iter().map(|action| interval.throughputs_per_s.get(&action.name).copied().unwrap_or(action.throughput_per_s)).collect()
     };
-    let (rule, demands) = if usable.len() > actions.len() && actions.len() > 1 {
+    let (rule, demands) = if usable.len() > actions.len() {
         let rows: Vec<Vec<f64>> = usable.iter().map(|interval| throughputs(interval)).collect();
         let busy: Vec<f64> = usable.iter().map(|interval| interval.utilization * resource.cores).collect();
         (Rule::Regression, Some(nnls(&rows, &busy).solution))

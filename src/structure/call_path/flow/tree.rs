@@ -327,6 +327,11 @@ impl Builder<'_> {
                         }
                     }
                 }
+                // Transitions of which every execution is truncated say nothing.
+                taken.retain(|(_, _, stats)| stats.n > 0);
+                if taken.is_empty() {
+                    return;
+                }
                 taken.sort_by_key(|(index, ..)| *index);
                 let n_all: u64 = taken.iter().map(|(_, _, stats)| stats.n).sum();
                 let alternative = |(index, flow, stats): (u32, Flow, &FlowStats)| Alternative {
