@@ -24,6 +24,7 @@ pub mod spans;
 pub mod zipkin;
 
 mod requests;
+mod threads;
 
 use std::{
     io::{self, Write},

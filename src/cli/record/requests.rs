@@ -17,8 +17,11 @@ pub(super) struct Request {
     pub(super) sent: f64,
     /// Its thread, once it is accepted.
     pub(super) thread: u32,
+    /// Whether it came in a thread of causes of its own.
+    pub(super) came_forked: bool,
     has_ended: bool,
     awaits_reply: bool,
+    gave_back: bool,
 }
 
 /// All that are under way.
@@ -38,7 +41,10 @@ impl Requests {
             Event::Sent { kind, by, chain, cycle, entry, .. } => {
                 let awaits_reply = kind == RequestKind::Sync;
                 let sender = by.and_then(|by| self.get(by.request)).map(|s| (s.entry, s.thread));
-                let request = Request { kind, by, sender, chain, cycle, entry, sent: event.time, thread: 0, has_ended: false, awaits_reply };
+                let (has_ended, gave_back, came_forked) = (false, false, false);
+                let sent = event.time;
+                let request =
+                    Request { kind, by, sender, chain, cycle, entry, sent, thread: 0, came_forked, has_ended, awaits_reply, gave_back };
                 self.under_way.insert(event.request, request);
             }
             Event::Accepted { thread } => {
@@ -60,6 +66,20 @@ impl Requests {
             Event::Ended => self.settle(event.request, |request| request.has_ended = true),
             _ => {}
         }
+    }
+
+    /// The thread of causes that an execution ran on has gone on without it.
+    pub(super) fn give_back(&mut self, number: u64) {
+        self.under_way.entry(number).and_modify(|request| request.gave_back = true);
+    }
+
+    pub(super) fn gave_back(&self, number: u64) -> bool {
+        self.get(number).is_some_and(|request| request.gave_back)
+    }
+
+    /// A request came in a thread of causes of its own.
+    pub(super) fn come_forked(&mut self, number: u64) {
+        self.under_way.entry(number).and_modify(|request| request.came_forked = true);
     }
 
     fn settle(&mut self, number: u64, what: impl FnOnce(&mut Request)) {

@@ -5,6 +5,9 @@
 //! its reply of the same with `:reply` after it. What arrives from outside is sent by the process `outside`, in a thread of
 //! its own each time.
 //!
+//! A thread that replies or forwards, and at that instant takes a request that waited, does so in this order: the acceptance is
+//! written 10⁻⁹ microseconds later.
+//!
 //! Not in the log: cycles without a message, lost requests, work after the last message, forks and joins.
 
 use std::{collections::HashMap, io, io::Write};
@@ -68,7 +71,9 @@ impl<'w, W: Write> SameWriter<'w, W> {
 
     fn row(&mut self, from: &Unit, to: &Unit, times: [f64; 2], message_type: &str, cycle: u64) -> io::Result<()> {
         self.n_rows += 1;
-        let [sent, received] = times.map(|time| self.options.microseconds(time).to_string());
+        let waited = if times[1] > times[0] { "001" } else { "000" };
+        let [sent, received] = times.map(|time| format!("{:.6}", self.options.microseconds(time)));
+        let (sent, received) = (sent + "000", received + waited);
         let seq = self.n_rows.to_string();
         let plain = [&from.process, &from.thread, &to.process, &to.thread, &sent, &received, message_type, &seq];
         for field in plain {

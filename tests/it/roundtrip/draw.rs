@@ -15,6 +15,8 @@ pub struct Features {
     pub asynchronous: bool,
     pub forwarding: bool,
     pub second_phases: bool,
+    /// Second phases of entries that may forward.
+    pub after_forwarding: bool,
     /// Activity graphs with or-forks and loops.
     pub graphs: bool,
     pub and_forks: bool,
@@ -22,8 +24,15 @@ pub struct Features {
 }
 
 impl Features {
-    pub const ALL: Self =
-        Self { asynchronous: true, forwarding: true, second_phases: true, graphs: true, and_forks: true, open_arrivals: true };
+    pub const ALL: Self = Self {
+        asynchronous: true,
+        forwarding: true,
+        second_phases: true,
+        after_forwarding: true,
+        graphs: true,
+        and_forks: true,
+        open_arrivals: true,
+    };
 }
 
 /// Uniform numbers (splitmix64: Steele, Lea & Flood 2014).
@@ -197,7 +206,7 @@ impl Draw {
             self.graph(e, &mut entry, task, &targets);
             return entry;
         }
-        let has_second = self.features.second_phases && self.numbers.chance(0.3);
+        let has_second = self.may_go_on(e) && self.numbers.chance(0.3);
         for phase in 1..=if has_second { 2 } else { 1 } {
             let activity = self.work(format!("{}_{phase}", entry.name), &targets, 2);
             entry.phases.push(Phase { phase, activity });
@@ -220,13 +229,18 @@ impl Draw {
             reply = next.clone();
             last = next;
         }
-        if self.features.second_phases && self.numbers.chance(0.3) {
+        if self.may_go_on(e) && self.numbers.chance(0.3) {
             let next = self.activity(entry, task, targets);
             task.precedences.push(Precedence { pre: Pre::Single(last), post: Some(Post::Single(next)) });
         }
         if !self.entries[e].is_async {
             task.replies.push(Reply { entry: entry.name.clone(), activity: reply });
         }
+    }
+
+    /// Whether an entry may have a second phase.
+    fn may_go_on(&self, e: usize) -> bool {
+        self.features.second_phases && (self.features.after_forwarding || self.entries[e].forwards.is_none())
     }
 
     fn activity(&mut self, entry: &Entry, task: &mut Task, targets: &[usize]) -> String {
@@ -252,8 +266,7 @@ impl Draw {
         let (body, end) = (self.activity(entry, task, targets), self.activity(entry, task, targets));
         let count = self.numbers.of(&[0.5, 1.5]);
         let bodies = vec![Weighted { activity: body, value: count.into() }];
-        task.precedences
-            .push(Precedence { pre: Pre::Single(last.to_owned()), post: Some(Post::Loop { bodies, end: Some(end.clone()) }) });
+        task.precedences.push(Precedence { pre: Pre::Single(last.to_owned()), post: Some(Post::Loop { bodies, end: Some(end.clone()) }) });
         end
     }
 
