@@ -4,6 +4,7 @@
 
 mod draw;
 mod forms;
+mod recording;
 mod same;
 mod structure;
 
