@@ -17,6 +17,7 @@ mod openapi;
 mod plan;
 mod predict;
 mod problem;
+pub mod record;
 mod serve;
 mod simulate;
 mod simulation;

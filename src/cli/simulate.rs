@@ -1,19 +1,28 @@
-//! `layerfit simulate`: measured data from a model, as trials.
+//! `layerfit simulate`: measured data from a model, as trials, or a run of it as a trace.
 
 use std::{
     fs,
+    io::BufWriter,
     num::NonZero,
-    path::PathBuf,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
-use super::{Failure, input, write_stdout};
+use super::{
+    Failure, input,
+    record::{TraceForm, TraceOptions, UnknownForm, dirt::Dirt, writer},
+    write_stdout,
+};
 use crate::{
     model::{Bindings, Measure, Model},
     solve::{
         SimulateOptions, SolveError,
-        simulate::{self, Measured},
+        simulate::{
+            self, Measured,
+            record::{RecordOptions, Recording},
+        },
     },
 };
 
@@ -50,12 +59,44 @@ pub(super) struct Args {
     /// tasks and the utilization of processors and tasks.
     #[arg(long = "measure", value_name = "MEASURE")]
     measures: Vec<String>,
+    /// Trace to write of one run instead of trials: cycles begin until --time, and all that began are recorded to their end.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trials", "measures", "out"])]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    tracing: TraceArgs,
+}
+
+/// Arguments of the trace that is written.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Trace")]
+struct TraceArgs {
+    /// Its form: same, angio, event-trace, call-path, otlp, jaeger or zipkin.
+    #[arg(long, value_name = "FORMAT", default_value = "same", value_parser = |text: &str| text.parse::<TraceForm>().map_err(|e: UnknownForm| e.to_string()))]
+    trace_format: TraceForm,
+    /// Seconds of the model's time unit.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    seconds_per_unit: f64,
+    /// Spans: share of cycles that are traced.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    sampled: f64,
+    /// Spans: largest offset of a host's clock either way, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    skew: f64,
+    /// Spans: share of spans that never arrive.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    lost: f64,
+    /// Spans: what handles a message begins a trace of its own, linked to the sender's.
+    #[arg(long)]
+    linked_traces: bool,
 }
 
 /// Runs `layerfit simulate`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
     let fixed = input::bindings(&args.set)?;
+    if let Some(path) = &args.trace {
+        return write_trace(&model, &fixed, path, &args);
+    }
     let ranges = args.trials.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
     let trials = combinations(&ranges)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
@@ -65,6 +106,51 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         Some(path) => fs::write(path, table).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?,
     }
     Ok(())
+}
+
+/// Runs the model once and writes what happens as it happens.
+fn write_trace(model: &Model, fixed: &Bindings, path: &Path, args: &Args) -> Result<(), Failure> {
+    let options = args.tracing.options(args.seed)?;
+    let record = RecordOptions { seed: args.seed, run_time: Some(args.time), ..RecordOptions::default() };
+    let recording = Recording::new(model, fixed, record).map_err(|e| failure(&e, 1, 1))?;
+    let unwritable = |error: std::io::Error| Failure::input_text(format!("{}: {error}", path.display()));
+    let file = BufWriter::new(fs::File::create(path).map_err(unwritable)?);
+    let mut writer = writer(args.tracing.trace_format, recording.legend(), &options, file).map_err(unwritable)?;
+    let mut written = Ok(());
+    let recorded = recording
+        .run(&mut |event| {
+            written = writer.event(event);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
+        .map_err(|e| failure(&e, 1, 1))?;
+    written.and_then(|()| writer.finish()).map_err(unwritable)?;
+    if !recorded.is_complete {
+        eprintln!("warning: the trace stops short: not all of its {} cycles have ended", recorded.cycles);
+    }
+    eprintln!("{}: {} events of {} cycles in {} time units", path.display(), recorded.n_events, recorded.cycles, recorded.time);
+    Ok(())
+}
+
+impl TraceArgs {
+    /// The options, checked.
+    fn options(&self, seed: u64) -> Result<TraceOptions, Failure> {
+        let wrong = |option: &str, value: f64, expected: &str| Failure::input_text(format!("{option} is {value}, expected {expected}"));
+        if !(self.seconds_per_unit.is_finite() && self.seconds_per_unit > 0.0) {
+            return Err(wrong("--seconds-per-unit", self.seconds_per_unit, "more than 0"));
+        }
+        if !(self.sampled > 0.0 && self.sampled <= 1.0) {
+            return Err(wrong("--sampled", self.sampled, "a share above 0, at most 1"));
+        }
+        if !(0.0..1.0).contains(&self.lost) {
+            return Err(wrong("--lost", self.lost, "a share of at least 0, below 1"));
+        }
+        if !(self.skew.is_finite() && self.skew >= 0.0) {
+            return Err(wrong("--skew", self.skew, "seconds, at least 0"));
+        }
+        let dirt = Dirt { sampled: self.sampled, skew_s: self.skew, lost: self.lost, seed };
+        let (seconds_per_unit, linked_traces) = (self.seconds_per_unit, self.linked_traces);
+        Ok(TraceOptions { seconds_per_unit, linked_traces, dirt, ..TraceOptions::default() })
+    }
 }
 
 fn simulate_trials(

@@ -7,6 +7,7 @@ mod crash;
 mod fit;
 mod model;
 mod predict;
+mod roundtrip;
 mod solve;
 mod structure;
 mod tidy;

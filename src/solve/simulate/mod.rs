@@ -44,6 +44,7 @@ mod law;
 mod network;
 mod processor;
 mod queue;
+pub mod record;
 mod report;
 mod run;
 mod server;

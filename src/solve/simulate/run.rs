@@ -23,6 +23,7 @@ use super::{
     law::{self, Stream},
     network::Network,
     processor::{Expiry, Floor, Job, Station},
+    record::Recorder,
     server::{Request, Server},
     statistics::Statistics,
 };
@@ -202,8 +203,10 @@ pub(super) struct Run<'n> {
     pub(super) events: u64,
     /// Branches of the fork at hand.
     pub(super) branches: Vec<u32>,
-    /// Order of requests.
+    /// Requests so far: the order of the last one.
     pub(super) requests: u64,
+    /// What keeps a record of the run, if anything does.
+    pub(super) recorder: Option<Box<Recorder>>,
     /// Why the run cannot go on.
     failure: Option<Box<SolveError>>,
     stations: Vec<Station>,
@@ -243,6 +246,7 @@ impl<'n> Run<'n> {
             events: 0,
             branches: Vec::new(),
             requests: 0,
+            recorder: None,
             failure: None,
             stations: (0..first_source).map(|p| Station::new(network, p, seed, replication)).collect(),
             jobs: Vec::new(),
@@ -275,6 +279,7 @@ impl<'n> Run<'n> {
                     self.now = end;
                     return Ok(());
                 }
+                None if self.has_closed() => return Ok(()),
                 None => return Err(self.deadlock()),
             }
         }
@@ -362,11 +367,16 @@ impl<'n> Run<'n> {
     }
 
     fn open_arrival(&mut self, source: u32) {
+        if self.has_closed() {
+            return;
+        }
         let spec = &self.network.sources[source as usize];
         let gap = law::exponential(&mut self.source_streams[source as usize], spec.mean_gap);
         self.calendar.set(self.timers.first_source + source, self.now + gap);
-        let origin = NONE;
-        self.deliver(Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, order: 0, is_open: true });
+        let (origin, order) = (NONE, self.next_order());
+        let request = Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, order, is_open: true };
+        self.note_arrival(&request);
+        self.deliver(request);
         if self.statistics.population() > POPULATION_LIMIT {
             let error = self.unbounded();
             self.fail(error);
@@ -413,6 +423,7 @@ impl<'n> Run<'n> {
         job.processor = spec.processor;
         job.rank = spec.rank;
         job.group = spec.group;
+        self.note_strand(place);
         place
     }
 }

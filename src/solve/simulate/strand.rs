@@ -73,6 +73,7 @@ impl Run<'_> {
 
     #[inline]
     fn start(&mut self, strand: u32) -> bool {
+        self.note_start(strand);
         let network = self.network;
         let now = self.now;
         let this = &mut self.strands.items[strand as usize];
@@ -137,6 +138,8 @@ impl Run<'_> {
         }
         this.resume = Resume::Service;
         let work = activity.slice.draw(&mut self.streams[activity.task as usize]);
+        self.note_work(strand, work);
+        let this = &mut self.strands.items[strand as usize];
         let processor = network.tasks[activity.task as usize].processor;
         if this.turn == Turn::Keep && self.holder == strand {
             this.turn = Turn::AtOnce;
@@ -158,6 +161,7 @@ impl Run<'_> {
                 let activity = self.strands.items[strand as usize].activity;
                 let activity = &network.activities[activity as usize];
                 let work = activity.slice.draw(&mut self.streams[activity.task as usize]);
+                self.note_work(strand, work);
                 self.at_processor(processor, |station, floor| station.extend(floor, strand, work));
             }
             Some(call) => {
@@ -215,6 +219,7 @@ impl Run<'_> {
     /// The activity ends: its time is taken and replies are sent.
     #[inline]
     fn end_activity(&mut self, strand: u32) {
+        self.note_end(strand);
         let network = self.network;
         let this = &mut self.strands.items[strand as usize];
         this.resume = Resume::Continue;
@@ -315,9 +320,11 @@ impl Run<'_> {
         self.branches.extend_from_slice(&network.forks[fork as usize].branches);
         self.branches.shuffle(&mut self.streams[task]);
         self.strands.items[strand as usize].turn = Turn::AtOnce;
+        self.note_fork(strand);
         for i in 0..self.branches.len() {
             let branch = self.branches[i];
             if i == 0 {
+                self.note_branch(strand, fork, branch);
                 self.enter(strand, branch);
                 continue;
             }
@@ -326,6 +333,7 @@ impl Run<'_> {
             if frame != NONE {
                 self.frames.items[frame as usize].n_inside += 1;
             }
+            self.note_branch(new, fork, branch);
             self.enter(new, branch);
             self.ready.push_back(new);
         }
@@ -382,7 +390,9 @@ impl Run<'_> {
         }
         let arrivals = &mut self.arrivals[frame as usize * network.joins_of_a_task + join.slot as usize];
         *arrivals += 1;
-        if *arrivals != join.needed {
+        let goes_on = *arrivals == join.needed;
+        self.note_join(strand, number, goes_on);
+        if !goes_on {
             return self.end_strand(strand);
         }
         self.strands.items[strand as usize].turn = Turn::AtOnce;

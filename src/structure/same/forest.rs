@@ -41,7 +41,9 @@ struct Node {
     arc_time: Time,
     /// Whether the parent is known to have gone on without a reply.
     arc_nonblocking: bool,
-    /// In order of attachment.
+    /// Which message of the trace, in order of sending, the arc from `parent` is.
+    arc_number: u64,
+    /// In the order in which their messages were sent.
     children: Vec<NodeId>,
     /// Messages sent and not yet received.
     n_in_flight: u32,
@@ -66,6 +68,7 @@ pub(super) struct Transit {
     occurrence: usize,
     phase: u8,
     n_local_events: u32,
+    number: u64,
 }
 
 /// The trees, and what was found so far.
@@ -82,6 +85,8 @@ pub(super) struct Forest<'n> {
     work: VecDeque<NodeId>,
     /// Operations by which each unit was requested.
     requested: HashSet<(u32, u32)>,
+    /// Messages sent so far.
+    n_sent: u64,
     occurrences: Vec<Occurrence>,
     interactions: Vec<Interaction>,
     diagnostics: Diagnostics,
@@ -101,6 +106,7 @@ impl<'n> Forest<'n> {
             free: Vec::new(),
             work: VecDeque::new(),
             requested: HashSet::new(),
+            n_sent: 0,
             occurrences: Vec::new(),
             interactions: Vec::new(),
             diagnostics: Diagnostics::default(),
@@ -128,9 +134,11 @@ impl<'n> Forest<'n> {
         }
         let sender = self.bind_sender(message.sender);
         self.account_send(sender, message.sent);
+        self.n_sent += 1;
         let node = &mut self.nodes[sender];
         node.n_in_flight += 1;
-        Some(Transit { sender, occurrence: node.occurrence, phase: node.phase, n_local_events: node.n_local_events })
+        let Node { occurrence, phase, n_local_events, .. } = *node;
+        Some(Transit { sender, occurrence, phase, n_local_events, number: self.n_sent })
     }
 
     /// The reception of a message that closed no cycle.
@@ -150,12 +158,15 @@ impl<'n> Forest<'n> {
         }
         match sender {
             Some(sender) => {
+                let sent_before = |child: &NodeId| self.nodes[*child].arc_number < transit.number;
+                let place = self.nodes[sender].children.partition_point(sent_before);
                 let node = &mut self.nodes[sender];
                 node.n_in_flight -= 1;
-                node.children.push(new);
+                node.children.insert(place, new);
                 let nonblocking = node.n_local_events != transit.n_local_events;
                 let node = &mut self.nodes[new];
                 (node.parent, node.arc_time, node.arc_nonblocking) = (Some(sender), message.received, nonblocking);
+                node.arc_number = transit.number;
                 self.work.push_back(sender);
             }
             None => {
@@ -262,6 +273,7 @@ impl<'n> Forest<'n> {
             parent: None,
             arc_time: Time::default(),
             arc_nonblocking: false,
+            arc_number: 0,
             children: Vec::new(),
             n_in_flight: 0,
             n_local_events: 0,
@@ -421,10 +433,11 @@ impl<'n> Forest<'n> {
         self.remove(root);
     }
 
-    /// Leaves a root only the arc to the child that was attached last and is live.
+    /// Leaves a root only the arc to the child whose message was sent last, which alone it can be blocked by. It need not be
+    /// the one attached last, where messages wait before they are accepted; nor be live, where it has forwarded.
     fn keep_candidate(&mut self, root: NodeId) {
         let children = self.nodes[root].children.clone();
-        let candidate = children.iter().rev().find(|child| self.nodes[**child].state == State::Live).copied();
+        let candidate = children.last().copied();
         for child in children.into_iter().filter(|child| Some(*child) != candidate) {
             if self.nodes[child].state == State::Live {
                 let (names, trace, unit) = (self.names, self.trace_name, self.nodes[root].unit);

@@ -15,8 +15,8 @@
 //!    arc. Two elements are a synchronous interaction; more are a request of n₀ that n₁ … forwarded and u replied to. All
 //!    but n₀ become zombies, the arcs of the cycle go, and so do occurrences left without arcs. (An n₀ that was itself
 //!    invoked stays live: what it sends next is still the same occurrence's.)
-//! 3. *Cleanup*, until nothing changes: a zombie root, a root with several children (all arcs but that to the child attached
-//!    last that is still live), and a zombie leaf give their arcs up; each such arc is an asynchronous interaction.
+//! 3. *Cleanup*, until nothing changes: a zombie root, a root with several children (all arcs but that to the child whose message
+//!    was sent last), and a zombie leaf give their arcs up; each such arc is an asynchronous interaction.
 //!
 //! At the end of the trace every arc that is left is an asynchronous interaction.
 //!

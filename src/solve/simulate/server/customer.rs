@@ -54,6 +54,9 @@ impl Run<'_> {
     /// A customer has thought and picks an entry.
     #[inline]
     pub(in crate::solve::simulate) fn begin_cycle(&mut self, strand: u32) -> bool {
+        if self.has_closed() {
+            return false;
+        }
         let network = self.network;
         let instance = self.strands.items[strand as usize].instance;
         let number = self.instances.items[instance as usize].task;
@@ -71,6 +74,7 @@ impl Run<'_> {
         this.since = self.now;
         this.sent = self.now;
         this.n_strands = 1;
+        self.note_cycle(instance);
         self.strands.items[strand as usize].resume = Resume::Begin;
         self.shift_entry(entry, 1.0);
         true

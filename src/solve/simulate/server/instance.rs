@@ -49,10 +49,13 @@ impl Run<'_> {
             if let Some(forwarding) = list.iter().find(|f| drawn < f.cumulative) {
                 let urgency = network.entries[forwarding.entry as usize].priority + network.tasks[task as usize].priority;
                 let (entry, origin) = (forwarding.entry, forwarding.origin);
-                self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
+                let request = Request { entry, caller, origin, sent: self.now, urgency, order: self.next_order(), is_open: false };
+                self.note_forward(instance, &request);
+                self.deliver(request);
                 return None;
             }
         }
+        self.note_replied(instance);
         self.strands.items[caller as usize].resume = Resume::Slice;
         let activity = self.strands.items[caller as usize].activity;
         if network.activities[activity as usize].has_demand {
@@ -66,6 +69,7 @@ impl Run<'_> {
     /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
     #[inline]
     pub(in crate::solve::simulate) fn end_strand(&mut self, strand: u32) -> bool {
+        self.note_strand_ended(strand);
         let this = self.strands.items[strand as usize];
         self.release_frame(this.frame);
         let instance = &mut self.instances.items[this.instance as usize];
@@ -109,6 +113,7 @@ impl Run<'_> {
             return self.end_synchronizing(number);
         }
         self.shift_entry(this.entry, -1.0);
+        self.note_ended(number);
         if this.is_customer {
             self.statistics.tally_response(spec.origin as usize, self.now - this.sent);
             return;

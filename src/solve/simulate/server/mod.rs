@@ -33,7 +33,7 @@ pub(super) struct Request {
     pub(super) origin: u32,
     pub(super) sent: f64,
     pub(super) urgency: f64,
-    /// Order in which requests began to wait.
+    /// Order in which requests were sent, from 1.
     pub(super) order: u64,
     pub(super) is_open: bool,
 }
@@ -216,7 +216,16 @@ impl Run<'_> {
         let caller = if spec.is_sync { strand } else { NONE };
         let urgency = self.urgency(strand, spec.entry);
         let (entry, origin) = (spec.entry, spec.origin);
-        self.deliver(Request { entry, caller, origin, sent: self.now, urgency, order: 0, is_open: false });
+        let request = Request { entry, caller, origin, sent: self.now, urgency, order: self.next_order(), is_open: false };
+        self.note_call(strand, &request);
+        self.deliver(request);
+    }
+
+    /// The order of a request that is sent now.
+    #[inline]
+    pub(in crate::solve::simulate) fn next_order(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
     }
 
     /// Sum of the sender's and the entry's priority.
@@ -229,11 +238,11 @@ impl Run<'_> {
 
     /// A request arrives at its task.
     #[inline]
-    pub(in crate::solve::simulate) fn deliver(&mut self, mut request: Request) {
+    pub(in crate::solve::simulate) fn deliver(&mut self, request: Request) {
         let network = self.network;
         let entry = &network.entries[request.entry as usize];
         if request.caller == NONE && self.is_lost(&request, entry) {
-            return;
+            return self.note_lost(&request);
         }
         let server = &mut self.servers[entry.task as usize];
         if server.admit(request.entry, entry, self.now) {
@@ -243,8 +252,6 @@ impl Run<'_> {
         if matches!(&server.state, State::Semaphore { lent, .. } if entry.role == Role::Signal && lent.is_empty()) {
             return self.fail_unheld(entry.task);
         }
-        self.requests += 1;
-        request.order = self.requests;
         if let Some(queue) = server.queue(entry.role) {
             queue.push(request, request.urgency, request.order);
         }
@@ -301,6 +308,7 @@ impl Run<'_> {
             partner: NONE,
         });
         let resume = if order == Order::Dispatched { Resume::Dispatched } else { Resume::Begin };
+        self.note_accepted(request, instance, task);
         let strand = self.new_strand(instance, NONE, resume);
         let role = self.network.entries[request.entry as usize].role;
         if role == Role::ReadUnlock {

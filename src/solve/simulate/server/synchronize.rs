@@ -67,6 +67,7 @@ impl Run<'_> {
         let Instance { entry, task, mut partner, .. } = self.instances.items[number as usize];
         self.shift_entry(entry, -1.0);
         self.count_cycle(task);
+        self.note_ended(number);
         self.instances.remove(number);
         while partner != NONE {
             let joined = self.instances.items[partner as usize];
@@ -76,6 +77,7 @@ impl Run<'_> {
                 self.reply(partner);
             }
             self.release_frame(joined.root);
+            self.note_ended(partner);
             self.instances.remove(partner);
             if let State::Synchronizing { closed, .. } = &mut self.servers[task as usize].state {
                 closed.retain(|&e| e != joined.entry);
