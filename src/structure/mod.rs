@@ -32,11 +32,7 @@ pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, T
 
 use crate::{
     model::Severity,
-    trace::{
-        Format, Source,
-        diagnostics::Diagnostics,
-        same::{ReadError, ReadOptions},
-    },
+    trace::{Format, Source, diagnostics::Diagnostics, same::ReadError},
 };
 use assemble::{Parts, assemble};
 use interactions::Interactions;
@@ -79,11 +75,10 @@ pub fn extract(sources: &[Source<'_>], format: Format, options: &ExtractOptions)
     if sources.is_empty() {
         return Err(ExtractError::NoSources);
     }
-    let interactions = match options.technique.unwrap_or(Technique::for_format(format)) {
-        Technique::Same => find_by_same(sources, options)?,
-    };
     let mut summary = Summary::new(options.summary());
-    summary.absorb(&interactions);
+    match options.technique.unwrap_or(Technique::for_format(format)) {
+        Technique::Same => same::summarize(sources.iter().map(Source::stream).collect(), options, &mut summary)?,
+    }
     to_extraction(sources, summary, options)
 }
 
@@ -95,11 +90,6 @@ fn to_extraction(sources: &[Source<'_>], summary: Summary, options: &ExtractOpti
     let stem = sources[0].stem();
     let name = if summary.scenarios.len() > 1 { "combined" } else { stem };
     Ok(summary_to_model(name, summary, options)?)
-}
-
-fn find_by_same(sources: &[Source<'_>], options: &ExtractOptions) -> Result<Interactions, ReadError> {
-    let read = ReadOptions { bad_rows: options.bad_rows, sources_are: options.sources_are, limit_bytes: options.limit_bytes };
-    Ok(same::find_interactions(crate::trace::same::read(sources, &read)?, options.timing, options.second_phase))
 }
 
 /// The shared road: interactions, by whatever technique, to a model called `name`.

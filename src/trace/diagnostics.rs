@@ -38,6 +38,15 @@ impl Diagnostics {
         }
     }
 
+    /// Counts `n` oddities of kind `code`, with the first of their examples; nothing when `n` is 0.
+    pub fn add_times(&mut self, code: &'static str, message: &'static str, n: u64, examples: impl IntoIterator<Item = String>) {
+        if n > 0 {
+            let examples = examples.into_iter().take(EXAMPLES_KEPT).collect();
+            let counted = Diagnostic { code: code.to_owned(), message: message.to_owned(), count: n, examples };
+            self.merge(Self(IndexMap::from([(code, counted)])));
+        }
+    }
+
     /// Counts what `later` counted, after what is here.
     pub fn merge(&mut self, later: Self) {
         for (code, diagnostic) in later.0 {

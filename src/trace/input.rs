@@ -1,20 +1,35 @@
 //! A source's bytes as a stream: plain, or gzip told by its first two bytes.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Opens `bytes` for reading, decompressing gzip (any number of members) on the way.
+/// Opens `reader` (a `&[u8]` is one), decompressing gzip (any number of members) on the way.
 ///
 /// The stream fails with [`io::ErrorKind::FileTooLarge`] once it has yielded more than `limit_bytes`, so that a small
 /// compressed body cannot fill the memory.
-pub fn open(bytes: &[u8], limit_bytes: u64) -> Box<dyn BufRead + '_> {
-    if bytes.starts_with(&GZIP_MAGIC) {
-        Box::new(BufReader::new(Bounded { inner: MultiGzDecoder::new(bytes), left: limit_bytes, limit_bytes }))
+pub fn open<'r>(mut reader: impl Read + 'r, limit_bytes: u64) -> Box<dyn BufRead + 'r> {
+    let mut first = Vec::with_capacity(GZIP_MAGIC.len());
+    if let Err(error) = reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut first) {
+        return Box::new(BufReader::new(Failed(Some(error))));
+    }
+    let is_gzip = first == GZIP_MAGIC;
+    let whole = Cursor::new(first).chain(reader);
+    if is_gzip {
+        Box::new(BufReader::new(Bounded { inner: MultiGzDecoder::new(whole), left: limit_bytes, limit_bytes }))
     } else {
-        Box::new(BufReader::new(Bounded { inner: bytes, left: limit_bytes, limit_bytes }))
+        Box::new(BufReader::new(Bounded { inner: whole, left: limit_bytes, limit_bytes }))
+    }
+}
+
+/// A source that could not be opened: its error is told when it is read.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 
