@@ -187,4 +187,6 @@ pub fn find_interactions(log: MessageLog, timing: Timing, second_phase: SecondPh
 }
 
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;

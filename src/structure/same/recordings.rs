@@ -75,6 +75,12 @@ impl Recordings {
         found(named(self.next, names));
     }
 
+    /// Occurrences that are held.
+    #[cfg(test)]
+    pub(super) fn n_held(&self) -> usize {
+        self.n_held + self.next.occurrences.len()
+    }
+
     fn step(&mut self, slot: usize, step: &Step, names: &Vocabulary) {
         let Some(open) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
         let forest = &mut open.forest;

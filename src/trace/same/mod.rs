@@ -254,3 +254,6 @@ pub fn read(sources: &[Source<'_>], options: &ReadOptions) -> Result<MessageLog,
     let (Vocabulary { units, operations, scenarios }, diagnostics) = reader.finish(&mut keep);
     Ok(MessageLog { units, operations, scenarios, traces, diagnostics })
 }
+
+#[cfg(test)]
+mod tests;

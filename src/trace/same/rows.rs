@@ -95,11 +95,6 @@ impl<'s> Rows<'s> {
         Ok(Self { log: log.to_owned(), layout, form, n_rows: 0 })
     }
 
-    /// The name of the log.
-    pub(super) fn log(&self) -> &str {
-        &self.log
-    }
-
     /// Columns that are not known, each with the error that it is where such are rejected.
     pub(super) fn unknown_columns(&self) -> impl Iterator<Item = (&str, ReadError)> {
         self.layout.unknown.iter().map(|name| {
