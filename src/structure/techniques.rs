@@ -13,9 +13,9 @@ use super::{
     tlc::Tlc,
 };
 use crate::trace::{
-    Format, Source, StreamSource, angio, call_path,
+    Format, StreamSource, angio, call_path,
     diagnostics::Diagnostics,
-    event_trace, kieker, same as same_log,
+    event_trace, kieker,
     span::SpanTexts,
     spans::{SpanFormat, SpanReadOptions, read_spans},
 };
@@ -49,17 +49,9 @@ impl<T> State<T> {
 
 /// Message logs, by SAME.
 pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
-    let mut contents = Vec::with_capacity(sources.len());
-    for mut source in sources {
-        let mut bytes = Vec::new();
-        source.reader.read_to_end(&mut bytes).map_err(|error| same_log::ReadError::Unreadable { log: source.name.clone(), source: error })?;
-        contents.push((source.name, bytes));
-    }
-    let sources: Vec<Source<'_>> = contents.iter().map(|(name, bytes)| Source { name, bytes }).collect();
-    let read =
-        same_log::ReadOptions { bad_rows: options.bad_rows, sources_are: options.sources_are, limit_bytes: options.limit_bytes };
-    let interactions = same::find_interactions(same_log::read(&sources, &read)?, options.timing, options.second_phase);
-    Ok(Found { summary: Summary::of(&interactions, options.summary()), quality: None, findings: None })
+    let mut summary = Summary::new(options.summary());
+    same::summarize(sources, options, &mut summary)?;
+    Ok(Found { summary, quality: None, findings: None })
 }
 
 /// Angio traces, by TLC.

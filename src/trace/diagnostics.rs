@@ -38,12 +38,13 @@ impl Diagnostics {
         }
     }
 
-    /// Counts `count` oddities of kind `code` at once, with the examples that were kept of them.
-    pub fn add_many(&mut self, code: &'static str, message: &'static str, count: u64, examples: &[String]) {
-        let (code_text, message) = (code.to_owned(), message.to_owned());
-        let mut one = Self::default();
-        one.0.insert(code, Diagnostic { code: code_text, message, count, examples: examples.to_vec() });
-        self.merge(one);
+    /// Counts `n` oddities of kind `code`, with the first of their examples; nothing when `n` is 0.
+    pub fn add_times(&mut self, code: &'static str, message: &'static str, n: u64, examples: impl IntoIterator<Item = String>) {
+        if n > 0 {
+            let examples = examples.into_iter().take(EXAMPLES_KEPT).collect();
+            let counted = Diagnostic { code: code.to_owned(), message: message.to_owned(), count: n, examples };
+            self.merge(Self(IndexMap::from([(code, counted)])));
+        }
     }
 
     /// Counts what `later` counted, after what is here.

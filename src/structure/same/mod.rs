@@ -31,94 +31,162 @@
 //! (section 4.3 over 4.1); forwarding records keep the order client, forwarders, replier (Part C names the ends the other
 //! way round). *Self time* of an occurrence is the sum of its gaps from a reception to the next sending.
 
-mod forest;
+//!
+//! Memory is bounded: trees in which nothing can happen any more are handed over ([`Same`]) in batches, each with all of a
+//! tree. Trees that grow beyond what can be held are cut, and counted (`occurrence_cut`, `deep_tree`).
 
-use crate::{
-    structure::{
-        SecondPhase, Timing,
-        interactions::{Hints, Interactions, Recording},
-    },
-    trace::{
-        diagnostics::Diagnostics,
-        same::{LocalEvent, Message, MessageLog, TraceLog},
-    },
+mod forest;
+mod notes;
+mod recordings;
+
+use std::thread;
+
+use super::{ExtractOptions, SecondPhase, Summary, Timing, cores::on_all_cores, interactions::Interactions};
+use crate::trace::{
+    SourcesAre, StreamSource,
+    same::{Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Steps, Times, TraceLog, Vocabulary, What, Windows},
 };
-use forest::{Forest, Transit};
+use recordings::Recordings;
+
+/// What takes what was found.
+type Found<'f> = dyn FnMut(Interactions) + 'f;
+
+/// How logs are read and analysed.
+#[derive(Clone, Copy, Debug)]
+pub struct SameOptions {
+    /// How they are read.
+    pub read: ReadOptions,
+    /// Whether second phases are looked for.
+    pub second_phase: SecondPhase,
+    /// Occurrences that are held before complete trees are handed over (≥ 1).
+    pub batch: usize,
+}
+
+impl SameOptions {
+    /// What an extraction is asked for.
+    pub fn of(options: &ExtractOptions) -> Self {
+        let read = ReadOptions {
+            bad_rows: options.bad_rows,
+            sources_are: options.sources_are,
+            limit_bytes: options.limit_bytes,
+            times: options.timing.into(),
+            windows: Windows::default(),
+        };
+        Self { read, second_phase: options.second_phase, batch: 1 << 16 }
+    }
+}
+
+impl From<Timing> for Times {
+    fn from(timing: Timing) -> Self {
+        match timing {
+            Timing::Auto => Self::Auto,
+            Timing::Reception => Self::Reception,
+            Timing::TwoPoint => Self::Both,
+        }
+    }
+}
+
+/// The state of an analysis: what is held of logs, and trees that are not complete.
+#[derive(Debug)]
+pub struct Same {
+    reader: LogReader,
+    recordings: Recordings,
+}
+
+impl Same {
+    /// Nothing so far.
+    pub fn new(options: &SameOptions) -> Self {
+        Self { reader: LogReader::new(&options.read), recordings: Recordings::new(options.second_phase, options.batch) }
+    }
+
+    /// Reads logs to their ends and hands over what is complete: after [`SourcesAre::Scenarios`] all of them but the last
+    /// batch.
+    ///
+    /// # Errors
+    /// [`ReadError`], as of [`LogReader::read`].
+    pub fn feed(&mut self, sources: Vec<StreamSource<'_>>, found: &mut Found<'_>) -> Result<(), ReadError> {
+        let recordings = &mut self.recordings;
+        self.reader.read(sources, &mut |names, step| recordings.take(names, step, found))
+    }
+
+    /// Reads the log numbered `index` of those called `names`, whose recordings are not to be confused with its own.
+    ///
+    /// # Errors
+    /// As of [`Same::feed`].
+    pub fn feed_one(&mut self, source: StreamSource<'_>, names: &[&str], index: usize, found: &mut Found<'_>) -> Result<(), ReadError> {
+        let recordings = &mut self.recordings;
+        self.reader.read_one(source, names, index, &mut |names, step| recordings.take(names, step, found))
+    }
+
+    /// Joins what was read of other recordings, after what was read here: nothing goes on from the one to the other, so that
+    /// what `later` still holds is complete.
+    pub fn merge(&mut self, later: Self, found: &mut Found<'_>) {
+        later.finish(found);
+    }
+
+    /// The end: what is left is complete.
+    pub fn finish(self, found: &mut Found<'_>) {
+        let Self { reader, mut recordings } = self;
+        let (names, diagnostics) = reader.finish(&mut |names, step| recordings.take(names, step, found));
+        recordings.finish(&names, diagnostics, found);
+    }
+}
+
+/// Adds what logs show to a summary: scenarios on all cores, parts of one recording side by side.
+///
+/// # Errors
+/// [`ReadError`] of the first source that cannot be read.
+pub fn summarize(sources: Vec<StreamSource<'_>>, options: &ExtractOptions, summary: &mut Summary) -> Result<(), ReadError> {
+    let same_options = SameOptions::of(options);
+    if options.sources_are == SourcesAre::Parts || sources.len() < 2 {
+        let mut same = Same::new(&same_options);
+        let mut absorb = |batch: Interactions| drop(summary.absorb(&batch));
+        same.feed(sources, &mut absorb)?;
+        same.finish(&mut absorb);
+        return Ok(());
+    }
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of_one = |index: usize, source: StreamSource<'_>| {
+        let mut summary = Summary::new(options.summary());
+        let mut same = Same::new(&same_options);
+        let mut absorb = |batch: Interactions| drop(summary.absorb(&batch));
+        same.feed_one(source, &names, index, &mut absorb)?;
+        same.finish(&mut absorb);
+        Ok::<Summary, ReadError>(summary)
+    };
+    let n_threads = thread::available_parallelism().map_or(1, usize::from);
+    if let Some(all) = on_all_cores(sources, n_threads, of_one, Summary::merge)? {
+        summary.merge(all);
+    }
+    Ok(())
+}
 
 /// Finds the interactions of every trace of a log.
 pub fn find_interactions(log: MessageLog, timing: Timing, second_phase: SecondPhase) -> Interactions {
     let MessageLog { units, operations, scenarios, traces, mut diagnostics } = log;
-    let mut forest = Forest::new(&units.names, second_phase);
-    for trace in &traces {
-        let timing = effective_timing(trace, timing, &mut diagnostics);
-        forest.begin_trace(&trace.name);
-        match timing {
-            Timing::TwoPoint => feed_two_point(&mut forest, trace),
-            Timing::Auto | Timing::Reception => feed_by_reception(&mut forest, trace),
+    let names = Vocabulary { units, operations, scenarios };
+    let mut recordings = Recordings::new(second_phase, usize::MAX);
+    let mut all = Interactions::default();
+    let mut found = |batch| all.merge(batch);
+    for TraceLog { name, scenario, messages, local_events } in &traces {
+        let mut take = |what| recordings.take(&names, LogStep { recording: 0, what }, &mut found);
+        let mut steps = Steps::new(timing.into());
+        let context = &mut Context { recording: name, units: &names.units, diagnostics: &mut diagnostics };
+        messages.iter().for_each(|message| steps.message(*message, 0, context));
+        local_events.iter().for_each(|event| steps.local_event(*event, context));
+        steps.decide(context);
+        take(What::Begin { name, scenario: *scenario, continued: false });
+        while let Some(step) = steps.pop() {
+            take(What::Step(step));
         }
-        forest.end_trace();
+        take(What::End);
     }
-    let (occurrences, interactions, found) = forest.finish();
-    diagnostics.merge(found);
-    let traces = traces.into_iter().map(|trace| Recording::new(trace.name, trace.scenario)).collect();
-    Interactions { units, operations, scenarios, traces, occurrences, interactions, diagnostics, hints: Hints::default() }
+    recordings.finish(&names, diagnostics, &mut found);
+    all
 }
 
-/// What [`Timing::Auto`] means for this trace: two points where every message has both times, in this order.
-fn effective_timing(trace: &TraceLog, timing: Timing, diagnostics: &mut Diagnostics) -> Timing {
-    let skewed = trace.messages.iter().find(|m| m.sent.is_some_and(|sent| sent > m.received));
-    if let Some(message) = skewed {
-        diagnostics.add("clock_skew", "messages were received before they were sent: the clocks of the log disagree", || {
-            format!("{}: received at {}", trace.name, message.received)
-        });
-    }
-    match timing {
-        Timing::Auto if skewed.is_none() && trace.messages.iter().all(|m| m.sent.is_some()) => Timing::TwoPoint,
-        Timing::Auto => Timing::Reception,
-        asked => asked,
-    }
-}
-
-/// Messages take effect when they are received; of a message and a local event at one time, the message is first.
-fn feed_by_reception(forest: &mut Forest<'_>, trace: &TraceLog) {
-    let mut local = trace.local_events.iter().peekable();
-    for message in &trace.messages {
-        while let Some(event) = local.next_if(|event| event.time < message.received) {
-            forest.local_event(event);
-        }
-        forest.message(message);
-    }
-    local.for_each(|event| forest.local_event(event));
-}
-
-enum Step<'t> {
-    Send(usize, &'t Message),
-    Receive(usize, &'t Message),
-    Local(&'t LocalEvent),
-}
-
-/// Sendings and receptions take effect at their own times; ties in order of the messages, then sending before reception.
-fn feed_two_point(forest: &mut Forest<'_>, trace: &TraceLog) {
-    let mut steps = Vec::with_capacity(2 * trace.messages.len() + trace.local_events.len());
-    for (index, message) in trace.messages.iter().enumerate() {
-        steps.push((message.sent.unwrap_or(message.received), index, Step::Send(index, message)));
-        steps.push((message.received, index, Step::Receive(index, message)));
-    }
-    steps.extend(trace.local_events.iter().map(|event| (event.time, usize::MAX, Step::Local(event))));
-    steps.sort_by_key(|(time, index, _)| (*time, *index));
-    let mut transits: Vec<Option<Transit>> = trace.messages.iter().map(|_| None).collect();
-    for (_, _, step) in steps {
-        match step {
-            Step::Send(index, message) => transits[index] = forest.send(message),
-            Step::Local(event) => forest.local_event(event),
-            Step::Receive(index, message) => {
-                if let Some(transit) = transits[index].take() {
-                    forest.receive(transit, message);
-                }
-            }
-        }
-    }
-}
-
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{feed_by_reception, feed_two_point, find_interactions, forest::Forest};
+use super::{find_interactions, forest::Forest};
 use crate::{
     structure::{
         SecondPhase, Timing,
@@ -87,8 +87,7 @@ proptest! {
     /// After every step: no zombie root, no zombie leaf, every root has at most one child, `live` marks what is live.
     #[test]
     fn forest_is_proper_after_every_message(trace in traces(0), second_phase in second_phases()) {
-        let units = units();
-        let mut forest = Forest::new(&units.names, second_phase);
+        let mut forest = Forest::new(second_phase);
         for message in &trace.messages {
             forest.message(message);
             prop_assert_eq!(forest.broken_invariant(), None);
@@ -170,8 +169,7 @@ fn merging_renumbers_names() {
 /// Memory is bounded by what is live: a million messages of one client and one server use three slots.
 #[test]
 fn slots_are_reused() {
-    let units = units();
-    let mut forest = Forest::new(&units.names, SecondPhase::Detect);
+    let mut forest = Forest::new(SecondPhase::Detect);
     for cycle in 0..10_000 {
         forest.message(&message(0, 1, cycle, cycle));
         forest.message(&message(1, 2, cycle, cycle));
@@ -186,19 +184,16 @@ fn slots_are_reused() {
 /// Numbers start anew in each trace, and what is live does not leak from one to the next.
 #[test]
 fn each_trace_starts_afresh() {
-    let units = units();
-    let open = TraceLog { messages: vec![message(0, 1, 1, 1)], ..TraceLog::default() };
-    let reply = TraceLog { messages: vec![message(1, 0, 2, 2)], ..TraceLog::default() };
-    for feed in [feed_by_reception, feed_two_point] {
-        let mut forest = Forest::new(&units.names, SecondPhase::Detect);
-        for trace in [&open, &reply] {
-            feed(&mut forest, trace);
-            forest.end_trace();
-        }
-        let (occurrences, interactions, _) = forest.finish();
-        assert!(interactions.iter().all(|i| i.kind == InteractionKind::Async));
+    let open = TraceLog { name: "open".into(), messages: vec![message(0, 1, 1, 1)], ..TraceLog::default() };
+    let reply = TraceLog { name: "reply".into(), messages: vec![message(1, 0, 2, 2)], ..TraceLog::default() };
+    for timing in [Timing::Reception, Timing::TwoPoint] {
+        let mut scenarios = Names::default();
+        scenarios.intern("s");
+        let log = MessageLog { units: units(), scenarios, traces: vec![open.clone(), reply.clone()], ..MessageLog::default() };
+        let all = find_interactions(log, timing, SecondPhase::Detect);
+        assert!(all.interactions.iter().all(|i| i.kind == InteractionKind::Async));
         assert_eq!(
-            occurrences.iter().map(|o| (o.unit, o.number, o.trace)).collect::<Vec<_>>(),
+            all.occurrences.iter().map(|o| (o.unit, o.number, o.trace)).collect::<Vec<_>>(),
             [(0, 1, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1)]
         );
     }

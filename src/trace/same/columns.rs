@@ -1,6 +1,6 @@
 //! The columns of a log: which form it has, and where each field stands.
 
-use super::FirstLine;
+use super::rows::FirstLine;
 
 /// What a header must have, for error messages.
 pub(super) const EXPECTED: &str = "expected time, kind, process, message_type (and msg_id, peer, thread, seq, trace, scenario), \
@@ -81,37 +81,40 @@ pub(super) struct Layout {
     pub(super) unknown: Vec<String>,
     /// Whether the first line is a header.
     pub(super) has_header: bool,
+    /// The number of that line, from 1.
+    pub(super) line: u64,
     index_of: [Option<usize>; N_COLUMNS],
 }
 
 impl Layout {
     /// The layout that a log's first line tells; `Err` says what was found and what was expected.
     pub(super) fn detect(line: &FirstLine) -> Result<Self, String> {
-        let text = std::str::from_utf8(&line.text).map_err(|_| format!("the first line is not UTF-8 text; {EXPECTED}"))?;
+        let text = std::str::from_utf8(line.text.trim_ascii()).map_err(|_| format!("the first line is not UTF-8 text; {EXPECTED}"))?;
         for delimiter in [b',', b';', b'\t'] {
             let headings = headings(text, delimiter);
             if headings.len() > 1 && headings.iter().any(|h| Column::from_header(h).is_some()) {
-                return Self::from_headings(Some(delimiter), headings);
+                return Self::from_headings(Some(delimiter), headings, line.number);
             }
         }
         if text.contains(',') || text.contains(';') {
             return Err(format!("\"{}\" is not a header; {EXPECTED}", abridged(text)));
         }
-        Ok(Self::plain(text.split_ascii_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case("time"))))
+        let has_header = text.split_ascii_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case("time"));
+        Ok(Self::plain(has_header, line.number))
     }
 
     /// The columns of Table 1.
-    fn plain(has_header: bool) -> Self {
+    fn plain(has_header: bool, line: u64) -> Self {
         let mut index_of = [None; N_COLUMNS];
         let columns = [Column::Time, Column::Kind, Column::Process, Column::MessageType];
         for (position, column) in columns.into_iter().enumerate() {
             index_of[column as usize] = Some(position);
         }
         let headings = ["time", "kind", "process", "message_type"].map(str::to_owned).to_vec();
-        Self { delimiter: None, shape: Shape::Events, headings, unknown: Vec::new(), has_header, index_of }
+        Self { delimiter: None, shape: Shape::Events, headings, unknown: Vec::new(), has_header, line, index_of }
     }
 
-    fn from_headings(delimiter: Option<u8>, headings: Vec<String>) -> Result<Self, String> {
+    fn from_headings(delimiter: Option<u8>, headings: Vec<String>, line: u64) -> Result<Self, String> {
         let mut index_of = [None; N_COLUMNS];
         let mut unknown = Vec::new();
         for (position, heading) in headings.iter().enumerate() {
@@ -129,7 +132,7 @@ impl Layout {
                 return Err(format!("column \"{heading}\" does not belong to the others; {EXPECTED}"));
             }
         }
-        Ok(Self { delimiter, shape, headings, unknown, has_header: true, index_of })
+        Ok(Self { delimiter, shape, headings, unknown, has_header: true, line, index_of })
     }
 
     /// Where `column` stands in a row, if the log has it.

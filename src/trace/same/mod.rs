@@ -18,20 +18,59 @@
 //! A send belongs to a reception (1) by `msg_id`; without one (2) first in, first out for one sender, receiver and
 //! message type; where the rows do not name their peer (3) first in, first out for one message type.
 
+//!
+//! Logs are read as streams ([`LogReader`]): what is held of them is bounded ([`Windows`]), whatever their length.
+//! [`read`] keeps all of a log.
+
 mod columns;
 mod pairing;
+mod recording;
+mod recordings;
 mod rows;
+mod steps;
+mod stream;
+mod window;
 
-use std::io::{self, BufRead, Read};
+use std::io;
 
-use indexmap::IndexMap;
+use super::{BadRows, Source, SourcesAre, StreamSource, Time, diagnostics::Diagnostics, names::Names, units::Units};
 
-use super::{BadRows, Source, SourcesAre, Time, diagnostics::Diagnostics, input, names::Names, units::Units};
-use columns::{Layout, Shape};
-use rows::{Row, RowReader};
+pub use recordings::Vocabulary;
+pub use steps::Step;
+pub(crate) use steps::{Context, Steps};
+pub use stream::LogReader;
 
-/// Longest line of a plain log, and longest header, bytes.
-const LINE_LIMIT_BYTES: u64 = 1 << 20;
+/// Which times of a message say when it takes effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// Both, in recordings where every message has both and none is received before it is sent, as far as the first window
+    /// shows; else that of reception.
+    #[default]
+    Auto,
+    /// That of reception.
+    Reception,
+    /// Its sender sends at the one, its receiver receives at the other.
+    Both,
+}
+
+/// How much is held of logs while they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Fewer ends of messages, and fewer messages, than this are held of one recording to be put in order (≥ 1); and at
+    /// most so many ends that wait for the other end.
+    pub events: usize,
+    /// Most of all these together.
+    pub all_events: usize,
+    /// Most recordings at once (≥ 1).
+    pub recordings: usize,
+}
+
+impl Default for Windows {
+    /// Some 50 MB.
+    fn default() -> Self {
+        Self { events: 1 << 17, all_events: 1 << 19, recordings: 1 << 13 }
+    }
+}
 
 /// How logs are read.
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +81,53 @@ pub struct ReadOptions {
     pub sources_are: SourcesAre,
     /// Most bytes that one source may have after decompression.
     pub limit_bytes: u64,
+    /// Which times of a message are used.
+    pub times: Times,
+    /// How much is held.
+    pub windows: Windows,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { bad_rows: BadRows::Count, sources_are: SourcesAre::Scenarios, limit_bytes: 1 << 30 }
+        Self {
+            bad_rows: BadRows::Count,
+            sources_are: SourcesAre::Scenarios,
+            limit_bytes: 1 << 30,
+            times: Times::default(),
+            windows: Windows::default(),
+        }
     }
 }
+
+/// Something in a log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogStep<'s> {
+    /// The recording: a number that is given out again when the recording has ended.
+    pub recording: usize,
+    /// What happens in it.
+    pub what: What<'s>,
+}
+
+/// What happens in a recording.
+#[derive(Clone, Copy, Debug)]
+pub enum What<'s> {
+    /// It begins.
+    Begin {
+        /// Its name.
+        name: &'s str,
+        /// What it is a recording of (number in [`Vocabulary::scenarios`]).
+        scenario: u32,
+        /// Whether its beginning was handed over, and ended, before.
+        continued: bool,
+    },
+    /// A message or local event, in order of time.
+    Step(Step),
+    /// It ends.
+    End,
+}
+
+/// What takes a log.
+pub type Sink<'s> = dyn FnMut(&Vocabulary, LogStep<'_>) + 's;
 
 /// Everything that was read.
 #[derive(Clone, Debug, Default)]
@@ -150,179 +229,31 @@ pub enum ReadError {
     Row(#[from] BadRow),
 }
 
-/// Reads message logs; a row that cannot be read is counted, or an error, as `options` ask.
+/// Reads message logs and keeps all of them; a row that cannot be read is counted, or an error, as `options` ask (whose times
+/// and windows are not used).
 ///
 /// # Errors
 /// [`ReadError`]: a source that is empty, cannot be decompressed, is too long or has an unusable header; with
 /// [`BadRows::Reject`] also the first bad row.
 pub fn read(sources: &[Source<'_>], options: &ReadOptions) -> Result<MessageLog, ReadError> {
-    let mut reader = Reader::new(options, sources.len());
-    for (index, source) in sources.iter().enumerate() {
-        reader.read(index, source)?;
-    }
-    Ok(reader.finish())
-}
-
-/// A recording while it is read.
-#[derive(Debug, Default)]
-struct OpenTrace {
-    log: TraceLog,
-    /// Order of `log.messages` among messages of equal time.
-    seq: Vec<u64>,
-    events: Vec<pairing::Event>,
-}
-
-/// Reads sources one after another.
-struct Reader<'o> {
-    options: &'o ReadOptions,
-    n_sources: usize,
-    log: MessageLog,
-    ids: Names,
-    traces: IndexMap<(usize, Box<str>), OpenTrace>,
-    first_stem: String,
-}
-
-impl<'o> Reader<'o> {
-    fn new(options: &'o ReadOptions, n_sources: usize) -> Self {
-        let (log, ids, traces) = Default::default();
-        Self { options, n_sources, log, ids, traces, first_stem: String::new() }
-    }
-
-    fn read(&mut self, index: usize, source: &Source<'_>) -> Result<(), ReadError> {
-        if index == 0 {
-            source.stem().clone_into(&mut self.first_stem);
+    let windows = Windows { events: usize::MAX, all_events: usize::MAX, recordings: usize::MAX };
+    let mut reader = LogReader::new(&ReadOptions { times: Times::Reception, windows, ..*options });
+    let mut traces: Vec<TraceLog> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut keep = |_: &Vocabulary, step: LogStep<'_>| match step.what {
+        What::Begin { name, scenario, .. } => {
+            open.resize(open.len().max(step.recording + 1), 0);
+            open[step.recording] = traces.len();
+            traces.push(TraceLog { name: name.to_owned(), scenario, ..TraceLog::default() });
         }
-        let unreadable = |error| ReadError::Unreadable { log: source.name.to_owned(), source: error };
-        let mut stream = input::open(source.bytes, self.options.limit_bytes);
-        let (head, first_line) = head(&mut stream).map_err(unreadable)?;
-        let Some(first_line) = first_line else { return Err(ReadError::Empty { log: source.name.to_owned() }) };
-        let layout = Layout::detect(&first_line).map_err(|reason| ReadError::Header {
-            log: source.name.to_owned(),
-            line: first_line.number,
-            reason,
-        })?;
-        self.note_unknown_columns(source, &layout, first_line.number)?;
-        let bytes = io::Cursor::new(head).chain(stream);
-        let mut rows = RowReader { source: index, stem: source.stem(), log: source.name, layout: &layout, reader: self };
-        match layout.delimiter {
-            Some(delimiter) => rows.read_csv(bytes, delimiter),
-            None => rows.read_plain(bytes, first_line.number),
-        }
-    }
-
-    fn note_unknown_columns(&mut self, source: &Source<'_>, layout: &Layout, line: u64) -> Result<(), ReadError> {
-        for name in &layout.unknown {
-            let reason = format!("column \"{name}\" is not known; {}", columns::EXPECTED);
-            if self.options.bad_rows == BadRows::Reject {
-                return Err(ReadError::Header { log: source.name.to_owned(), line, reason });
-            }
-            self.log.diagnostics.add("unknown_column", "columns that are not known were ignored", || format!("{}: {name}", source.name));
-        }
-        Ok(())
-    }
-
-    fn bad_row(&mut self, bad: BadRow) -> Result<(), ReadError> {
-        if self.options.bad_rows == BadRows::Reject {
-            return Err(bad.into());
-        }
-        self.log.diagnostics.add("bad_row", "rows that cannot be read were skipped", || bad.to_string());
-        Ok(())
-    }
-
-    fn accept(&mut self, source: usize, stem: &str, row: &Row<'_>) {
-        let recording = if row.trace.is_empty() { row.scenario } else { row.trace };
-        let (source, stem, prefixed) = match self.options.sources_are {
-            SourcesAre::Scenarios => (source, stem, self.n_sources > 1),
-            SourcesAre::Parts => (0, self.first_stem.as_str(), false),
-        };
-        let log = &mut self.log;
-        let open = self.traces.entry((source, recording.into())).or_insert_with(|| {
-            let name = match recording {
-                "" => stem.to_owned(),
-                _ if prefixed && recording != stem => format!("{stem}/{recording}"),
-                _ => recording.to_owned(),
-            };
-            let scenario = log.scenarios.intern(if row.scenario.is_empty() { stem } else { row.scenario });
-            OpenTrace { log: TraceLog { name, scenario, ..TraceLog::default() }, ..OpenTrace::default() }
-        });
-        row.store(open, &mut self.log, &mut self.ids);
-    }
-
-    fn finish(mut self) -> MessageLog {
-        let mut names = Names::default();
-        for (_, mut open) in std::mem::take(&mut self.traces) {
-            open.log.name = unique(&mut names, open.log.name);
-            pairing::pair(&mut open, &mut self.log);
-            sort_messages(&mut open, &mut self.log);
-            self.log.traces.push(open.log);
-        }
-        self.log
-    }
+        What::Step(Step::Local(event)) => traces[open[step.recording]].local_events.push(event),
+        What::Step(Step::Message(message) | Step::Receive(_, message)) => traces[open[step.recording]].messages.push(message),
+        What::Step(Step::Send(..)) | What::End => {}
+    };
+    reader.read(sources.iter().map(Source::stream).collect(), &mut keep)?;
+    let (Vocabulary { units, operations, scenarios }, diagnostics) = reader.finish(&mut keep);
+    Ok(MessageLog { units, operations, scenarios, traces, diagnostics })
 }
 
-/// `name`, with a number appended where it is taken.
-fn unique(names: &mut Names, name: String) -> String {
-    let mut candidate = name.clone();
-    let mut n = 2;
-    while names.get(&candidate).is_some() {
-        candidate = format!("{name}#{n}");
-        n += 1;
-    }
-    names.intern(&candidate);
-    candidate
-}
-
-/// Puts messages in order of reception, and drops those that a unit sent to itself.
-fn sort_messages(open: &mut OpenTrace, log: &mut MessageLog) {
-    let trace = &mut open.log;
-    let mut ordered: Vec<(Message, u64)> = std::mem::take(&mut trace.messages).into_iter().zip(std::mem::take(&mut open.seq)).collect();
-    let (units, diagnostics) = (&log.units, &mut log.diagnostics);
-    for pair in ordered.windows(2).filter(|pair| pair[1].0.received < pair[0].0.received) {
-        diagnostics.add("unordered_time", "messages were not in order of their time and have been sorted", || {
-            format!("{}: {} after {}", trace.name, pair[1].0.received, pair[0].0.received)
-        });
-    }
-    ordered.sort_by_key(|(message, seq)| (message.received, *seq));
-    trace.messages = ordered.into_iter().map(|(message, _)| message).collect();
-    trace.messages.retain(|message| {
-        let to_itself = message.sender == message.receiver;
-        if to_itself {
-            diagnostics.add("self_message", "messages of a task to itself were dropped", || {
-                format!("{}: {} at {}", trace.name, units.names.name(message.sender), message.received)
-            });
-        }
-        !to_itself
-    });
-    trace.local_events.sort_by_key(|event| event.time);
-}
-
-/// The first line that says something, with its number.
-struct FirstLine {
-    text: Vec<u8>,
-    number: u64,
-}
-
-/// Reads up to and including the first line that is neither blank nor a comment: all bytes read, and that line.
-fn head(stream: &mut dyn BufRead) -> io::Result<(Vec<u8>, Option<FirstLine>)> {
-    let mut read = Vec::new();
-    for number in 1.. {
-        let Some(line) = next_line(stream)? else { break };
-        read.extend_from_slice(&line);
-        let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
-        let line = line.trim_ascii();
-        if !line.is_empty() && !line.starts_with(b"#") {
-            return Ok((read, Some(FirstLine { text: line.to_vec(), number })));
-        }
-    }
-    Ok((read, None))
-}
-
-/// The next line with its line end, `None` at the end of the stream.
-fn next_line(stream: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    stream.take(LINE_LIMIT_BYTES).read_until(b'\n', &mut line)?;
-    if line.len() as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
-    }
-    Ok(if line.is_empty() { None } else { Some(line) })
-}
+#[cfg(test)]
+mod tests;

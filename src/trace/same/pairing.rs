@@ -4,32 +4,54 @@
 //! agrees with it: in `msg_id` where the row has one; otherwise in message type, and in sender and receiver as far as
 //! the rows name their peers. Every sending stands in two queues, by `(type, sender, receiver?)` and by
 //! `(type, receiver?)`, so that a reception looks at two queue heads whether or not it names its peer.
+//!
+//! Only ends that wait for the other one are held. A queue's head that was taken through another queue is skipped when it
+//! is met; queues in which such heads are never met are swept when they have become the greater part.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
-use super::{Message, MessageLog, OpenTrace, Time};
+use super::Time;
 
-/// Which end of a message an event is.
+/// Entries of queues that are left alone, however few of them still wait.
+const FEW_ENTRIES: usize = 1024;
+
+/// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
+    /// The sending of a message.
     Send,
+    /// Its reception.
     Receive,
+    /// No end of a message, but something that a unit did on its own.
+    Local,
 }
 
-/// One end of a message.
+/// One end of a message, or a local event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub(super) time: Time,
     pub(super) seq: u64,
-    pub(super) side: Side,
+    /// The place in the log: source, then row.
+    pub(super) arrival: u64,
+    /// As [`id_of`] has it; 0 without one.
+    pub(super) id: u128,
     pub(super) unit: u32,
     pub(super) process: u32,
     pub(super) peer: Option<u32>,
     pub(super) operation: Option<u32>,
-    pub(super) id: Option<u32>,
+    pub(super) side: Side,
 }
 
 impl Event {
+    /// What puts events in order.
+    pub(super) fn key(&self) -> (Time, u64, u64) {
+        (self.time, self.seq, self.arrival)
+    }
+
     /// Whether the ends may belong to one message, as far as they name processes.
     fn agrees(&self, other: &Self) -> bool {
         let names = |end: &Self, other: &Self| end.peer.is_none_or(|peer| peer == other.process);
@@ -37,116 +59,210 @@ impl Event {
     }
 }
 
-/// Pairs the events of a recording into messages; events that remain are counted and dropped.
-pub(super) fn pair(open: &mut OpenTrace, log: &mut MessageLog) {
-    let mut events = std::mem::take(&mut open.events);
-    for pair in events.windows(2).filter(|pair| pair[1].time < pair[0].time) {
-        log.diagnostics.add("unordered_time", "messages were not in order of their time and have been sorted", || {
-            format!("{}: {} after {}", open.log.name, pair[1].time, pair[0].time)
-        });
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
     }
-    events.sort_by_key(|event| (event.time, event.seq));
-    let mut pairing = Pairing { taken: vec![false; events.len()], events: &events, ..Pairing::default() };
-    for (index, event) in events.iter().enumerate() {
-        let (send, receive) = match pairing.partner(index) {
-            None => continue,
-            Some(other) if event.side == Side::Receive => (other, index),
-            Some(other) => (index, other),
-        };
-        pairing.taken[send] = true;
-        pairing.taken[receive] = true;
-        let (send, receive) = (&events[send], &events[receive]);
-        if send.id.is_none() {
-            log.diagnostics.add("no_msg_id_fifo_assumed", "without message ids, messages were paired first in, first out", || {
-                format!("{}: {} at {}", open.log.name, log.units.names.name(receive.unit), receive.time)
-            });
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// A message id as a number other than 0: the text itself up to 15 bytes, of a longer one 120 bits of hash (of a billion
+/// ids two are alike with a probability of 10⁻¹⁸).
+pub(super) fn id_of(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    if text.len() < bytes.len() {
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes[15] = text.len() as u8;
+    } else {
+        for (salt, half) in bytes.chunks_mut(8).enumerate() {
+            let mut hasher = DefaultHasher::new();
+            (salt, text).hash(&mut hasher);
+            half.copy_from_slice(&hasher.finish().to_le_bytes());
         }
-        open.log.messages.push(Message {
-            sender: send.unit,
-            receiver: receive.unit,
-            sent: Some(send.time),
-            received: receive.time,
-            operation: receive.operation.or(send.operation),
-        });
-        open.seq.push(receive.seq);
+        bytes[15] = u8::MAX;
     }
-    let taken = pairing.taken;
-    count_unpaired(&events, &taken, open, log);
+    u128::from_le_bytes(bytes)
 }
 
-fn count_unpaired(events: &[Event], taken: &[bool], open: &OpenTrace, log: &mut MessageLog) {
-    for (event, _) in events.iter().zip(taken).filter(|(_, taken)| !**taken) {
-        let (code, message) = match event.side {
-            Side::Send => ("unpaired_send", "sends without a reception were dropped"),
-            Side::Receive => ("unpaired_receive", "receptions without a send were dropped"),
-        };
-        let (units, operations) = (&log.units, &log.operations);
-        log.diagnostics.add(code, message, || {
-            let operation = event.operation.map_or("", |o| operations.name(o));
-            format!("{}: {} {operation} at {}", open.log.name, units.names.name(event.unit), event.time)
-        });
-    }
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Paired {
+    /// It waits for the other end.
+    Waits,
+    /// It completes a message: the sending, the reception.
+    Message(Event, Event),
+    /// It is a reception that nothing was sent for.
+    Alone,
 }
 
-type Queue = VecDeque<usize>;
+/// A place in [`Pairing::slots`], and the number of the event that it was given to.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    slot: u32,
+}
+
+type Queue = VecDeque<Place>;
 
 /// Ends that still wait for the other one.
-#[derive(Default)]
-struct Pairing<'e> {
-    events: &'e [Event],
-    taken: Vec<bool>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pairing {
+    slots: Vec<Option<(u64, Event)>>,
+    free: Vec<u32>,
+    /// Events numbered so far.
+    n_events: u64,
+    /// Entries of all queues.
+    n_entries: usize,
     /// Ends that have an id, by that id.
-    by_id: HashMap<u32, Queue>,
+    by_id: HashMap<u128, Queue>,
     /// Sendings without id, by type, sender and receiver.
     by_sender: HashMap<(Option<u32>, u32, Option<u32>), Queue>,
     /// Sendings without id, by type and receiver.
     by_receiver: HashMap<(Option<u32>, Option<u32>), Queue>,
+    /// All ends, in order.
+    in_order: Queue,
 }
 
-impl Pairing<'_> {
-    /// The event that belongs to event `index` among those before it; if there is none, the event waits for it.
-    fn partner(&mut self, index: usize) -> Option<usize> {
-        let event = &self.events[index];
-        match (event.id, event.side) {
-            (Some(id), _) => self.partner_by_id(index, id),
-            (None, Side::Receive) => self.earliest_send(event),
-            (None, Side::Send) => {
-                self.by_sender.entry((event.operation, event.process, event.peer)).or_default().push_back(index);
-                self.by_receiver.entry((event.operation, event.peer)).or_default().push_back(index);
-                None
+impl Pairing {
+    /// Takes the next end of a message.
+    pub(super) fn add(&mut self, event: Event) -> Paired {
+        let partner = match (event.id, event.side) {
+            (0, Side::Receive) => match self.earliest_send(&event) {
+                None => return Paired::Alone,
+                partner => partner,
+            },
+            (0, _) => None,
+            (id, _) => self.partner_by_id(&event, id),
+        };
+        match partner.and_then(|place| self.take(place)) {
+            None => {
+                self.wait(event);
+                Paired::Waits
             }
+            Some(send) if event.side == Side::Receive => Paired::Message(send, event),
+            Some(receive) => Paired::Message(event, receive),
+        }
+    }
+
+    /// How many ends wait.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Gives up the end that has waited longest.
+    pub(super) fn give_up(&mut self) -> Option<Event> {
+        while let Some(place) = self.in_order.pop_front() {
+            self.n_entries -= 1;
+            if let Some(event) = self.take(place) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, place: Place) -> Option<Event> {
+        let slot = self.slots.get_mut(place.slot as usize)?;
+        let (_, event) = slot.take_if(|(number, _)| *number == place.number)?;
+        self.free.push(place.slot);
+        if self.n_entries > FEW_ENTRIES + 8 * self.len() {
+            self.sweep();
+        }
+        Some(event)
+    }
+
+    fn wait(&mut self, event: Event) {
+        let number = self.n_events;
+        self.n_events += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        self.slots[slot as usize] = Some((number, event));
+        let place = Place { number, slot };
+        self.in_order.push_back(place);
+        if event.id == 0 {
+            self.by_sender.entry((event.operation, event.process, event.peer)).or_default().push_back(place);
+            self.by_receiver.entry((event.operation, event.peer)).or_default().push_back(place);
+            self.n_entries += 3;
+        } else {
+            self.by_id.entry(event.id).or_default().push_back(place);
+            self.n_entries += 2;
         }
     }
 
     /// By id the reception may come first: clocks may differ.
-    fn partner_by_id(&mut self, index: usize, id: u32) -> Option<usize> {
-        let event = &self.events[index];
-        let waiting = self.by_id.entry(id).or_default();
-        let fits = |other: &Event| other.side != event.side && other.unit != event.unit && other.agrees(event);
-        let partner = waiting.iter().position(|other| fits(&self.events[*other])).and_then(|position| waiting.remove(position));
-        if partner.is_none() {
-            waiting.push_back(index);
-        } else if waiting.is_empty() {
+    fn partner_by_id(&mut self, event: &Event, id: u128) -> Option<Place> {
+        let slots = &self.slots;
+        let waiting = self.by_id.get_mut(&id)?;
+        let fits = |place: &Place| {
+            waits(slots, *place).is_some_and(|other| other.side != event.side && other.unit != event.unit && other.agrees(event))
+        };
+        let position = waiting.iter().position(fits)?;
+        let partner = waiting.remove(position);
+        self.n_entries -= 1;
+        if waiting.is_empty() {
             self.by_id.remove(&id);
         }
         partner
     }
 
-    fn earliest_send(&mut self, receive: &Event) -> Option<usize> {
-        let named = Some(receive.process);
-        let (events, taken) = (self.events, &self.taken);
-        let head = |queue: Option<&mut Queue>| -> Option<usize> {
+    fn earliest_send(&mut self, receive: &Event) -> Option<Place> {
+        let (slots, n_entries) = (&self.slots, &mut self.n_entries);
+        let mut head = |queue: Option<&mut Queue>| -> Option<Place> {
             let queue = queue?;
-            while queue.front().is_some_and(|i| taken[*i]) {
+            while queue.front().is_some_and(|place| waits(slots, *place).is_none()) {
                 queue.pop_front();
+                *n_entries -= 1;
             }
             queue.front().copied()
         };
+        let named = Some(receive.process);
         let candidates = match receive.peer {
             Some(sender) => [None, named].map(|to| head(self.by_sender.get_mut(&(receive.operation, sender, to)))),
             None => [None, named].map(|to| head(self.by_receiver.get_mut(&(receive.operation, to)))),
         };
-        debug_assert!(candidates.iter().flatten().all(|i| events[*i].agrees(receive)));
-        candidates.into_iter().flatten().min()
+        candidates.into_iter().flatten().min_by_key(|place| place.number)
     }
+
+    /// Drops the entries of ends that wait no longer.
+    fn sweep(&mut self) {
+        let slots = &self.slots;
+        let mut n_entries = 0;
+        let mut keeps = |queue: &mut Queue| {
+            queue.retain(|place| waits(slots, *place).is_some());
+            queue.shrink_to_fit();
+            n_entries += queue.len();
+            !queue.is_empty()
+        };
+        self.by_id.retain(|_, queue| keeps(queue));
+        self.by_sender.retain(|_, queue| keeps(queue));
+        self.by_receiver.retain(|_, queue| keeps(queue));
+        keeps(&mut self.in_order);
+        self.n_entries = n_entries;
+    }
+
+    /// Places ever used, and entries of queues.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.slots.len(), self.n_entries)
+    }
+}
+
+/// The end at a place, if it still waits.
+fn waits(slots: &[Option<(u64, Event)>], place: Place) -> Option<&Event> {
+    let (number, event) = slots.get(place.slot as usize)?.as_ref()?;
+    (*number == place.number).then_some(event)
 }

@@ -1,153 +1,147 @@
-//! Rows of a log: from fields to events and messages.
+//! Rows of a log: from bytes to fields, one row at a time.
 
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 
 use super::{
-    BadRow, LocalEvent, Message, MessageLog, OpenTrace, ReadError, Reader, Shape, Time,
-    columns::{Column, Layout, abridged},
-    next_line,
-    pairing::{Event, Side},
+    BadRow, ReadError, Time,
+    columns::{Column, Layout, Shape, abridged},
+    pairing::Side,
 };
-use crate::trace::names::Names;
+use crate::trace::input;
+
+/// Longest line of a plain log, longest header, and longest row of a CSV (whose fields may hold line ends), bytes.
+const LINE_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a row says; an empty text is a field that is absent or empty.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r> {
     pub(super) trace: &'r str,
     pub(super) scenario: &'r str,
-    time: Time,
-    seq: u64,
-    message_type: &'r str,
-    message_id: &'r str,
-    what: What<'r>,
+    pub(super) time: Time,
+    pub(super) seq: u64,
+    pub(super) message_type: &'r str,
+    pub(super) message_id: &'r str,
+    pub(super) what: What<'r>,
 }
 
-enum What<'r> {
-    End { side: Side, process: &'r str, thread: &'r str, peer: &'r str },
-    Local { process: &'r str, thread: &'r str },
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What<'r> {
+    /// One end of a message, or a local event.
+    Event { side: Side, unit: Unit<'r>, peer: &'r str },
+    /// A whole message.
     Message { sender: Unit<'r>, receiver: Unit<'r>, sent: Option<Time> },
 }
 
-struct Unit<'r> {
-    process: &'r str,
-    thread: &'r str,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit<'r> {
+    pub(super) process: &'r str,
+    pub(super) thread: &'r str,
 }
 
-impl Row<'_> {
-    /// Adds what the row says to its recording.
-    pub(super) fn store(&self, open: &mut OpenTrace, log: &mut MessageLog, ids: &mut Names) {
-        let operation = (!self.message_type.is_empty()).then(|| log.operations.intern(self.message_type));
-        match &self.what {
-            What::Local { process, thread } => {
-                open.log.local_events.push(LocalEvent { unit: log.units.intern(process, thread), time: self.time });
-            }
-            What::Message { sender, receiver, sent } => {
-                let sender = log.units.intern(sender.process, sender.thread);
-                let receiver = log.units.intern(receiver.process, receiver.thread);
-                open.log.messages.push(Message { sender, receiver, sent: *sent, received: self.time, operation });
-                open.seq.push(self.seq);
-            }
-            What::End { side, process, thread, peer } => {
-                let unit = log.units.intern(process, thread);
-                let process = log.units.processes.intern(process);
-                let peer = (!peer.is_empty()).then(|| log.units.processes.intern(peer));
-                let id = (!self.message_id.is_empty()).then(|| ids.intern(self.message_id));
-                open.events.push(Event { time: self.time, seq: self.seq, side: *side, unit, process, peer, operation, id });
-            }
-        }
-    }
+/// The rows of one log.
+pub(super) struct Rows<'s> {
+    log: String,
+    layout: Layout,
+    form: Form<'s>,
+    n_rows: u64,
 }
 
-/// Reads the rows of one source into a [`Reader`].
-pub(super) struct RowReader<'a, 'o> {
-    pub(super) source: usize,
-    pub(super) stem: &'a str,
-    pub(super) log: &'a str,
-    pub(super) layout: &'a Layout,
-    pub(super) reader: &'a mut Reader<'o>,
+enum Form<'s> {
+    Csv {
+        csv: Box<csv::Reader<RowLimit<'s>>>,
+        record: csv::ByteRecord,
+        /// Lines before the header.
+        n_lines_before: u64,
+    },
+    Plain(Plain<'s>),
 }
 
-impl RowReader<'_, '_> {
-    /// Reads a CSV, header included.
-    pub(super) fn read_csv(&mut self, bytes: impl BufRead, delimiter: u8) -> Result<(), ReadError> {
-        let mut csv = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .has_headers(true)
-            .flexible(true)
-            .comment(Some(b'#'))
-            .trim(csv::Trim::All)
-            .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(bytes.chain(&b"\n"[..]));
-        let unreadable = |error: csv::Error| ReadError::Unreadable { log: self.log.to_owned(), source: error.into() };
-        csv.byte_headers().map_err(unreadable)?;
-        let mut record = csv::ByteRecord::new();
-        while csv.read_byte_record(&mut record).map_err(unreadable)? {
-            let lines_after = csv.position().line();
-            let line = lines_after.saturating_sub(1 + record.iter().map(newlines).sum::<u64>()).max(1);
-            let fields: Vec<&[u8]> = record.iter().collect();
-            if fields != [b""] {
-                self.row(&fields, line)?;
+struct Plain<'s> {
+    bytes: Box<dyn BufRead + 's>,
+    line: Vec<u8>,
+    /// Of `line`, from 1.
+    number: u64,
+    /// Begin and end of the fields in `line`.
+    fields: Vec<(usize, usize)>,
+}
+
+impl<'s> Rows<'s> {
+    /// Opens a log: reads as far as its first line that says something.
+    pub(super) fn open(log: &str, reader: impl Read + 's, limit_bytes: u64) -> Result<Self, ReadError> {
+        let unreadable = |source| ReadError::Unreadable { log: log.to_owned(), source };
+        let mut stream = input::open(reader, limit_bytes);
+        let Some(first_line) = first_line(&mut stream).map_err(unreadable)? else {
+            return Err(ReadError::Empty { log: log.to_owned() });
+        };
+        let header_error = |reason| ReadError::Header { log: log.to_owned(), line: first_line.number, reason };
+        let layout = Layout::detect(&first_line).map_err(header_error)?;
+        let n_lines_before = first_line.number - 1;
+        let form = match layout.delimiter {
+            Some(delimiter) => Form::csv(first_line.text, stream, delimiter, n_lines_before).map_err(unreadable)?,
+            None => {
+                let bytes = Box::new(io::Cursor::new(first_line.text).chain(stream));
+                let mut plain = Plain { bytes, line: Vec::new(), number: n_lines_before, fields: Vec::new() };
+                if layout.has_header {
+                    plain.next_line().map_err(unreadable)?;
+                }
+                Form::Plain(plain)
             }
-        }
-        Ok(())
+        };
+        Ok(Self { log: log.to_owned(), layout, form, n_rows: 0 })
     }
 
-    /// Reads the plain form; `first` is the number of the first line that says something.
-    pub(super) fn read_plain(&mut self, mut bytes: impl BufRead, first: u64) -> Result<(), ReadError> {
-        for number in 1.. {
-            let line = next_line(&mut bytes).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
-            let Some(line) = line else { break };
-            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
-            if line.is_empty() || line.starts_with(b"#") || (self.layout.has_header && number == first) {
-                continue;
-            }
-            let fields: Vec<&[u8]> = if line.contains(&b'\t') {
-                line.split(|b| *b == b'\t').map(<[u8]>::trim_ascii).collect()
-            } else {
-                line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect()
-            };
-            self.row(&fields, number)?;
-        }
-        Ok(())
+    /// Columns that are not known, each with the error that it is where such are rejected.
+    pub(super) fn unknown_columns(&self) -> impl Iterator<Item = (&str, ReadError)> {
+        self.layout.unknown.iter().map(|name| {
+            let reason = format!("column \"{name}\" is not known; {}", super::columns::EXPECTED);
+            (name.as_str(), ReadError::Header { log: self.log.clone(), line: self.layout.line, reason })
+        })
     }
 
-    fn row(&mut self, fields: &[&[u8]], line: u64) -> Result<(), ReadError> {
-        let parser = RowParser { log: self.log, layout: self.layout, fields, line };
-        match parser.row() {
-            Ok(row) => {
-                self.reader.accept(self.source, self.stem, &row);
-                Ok(())
-            }
-            Err(bad) => self.reader.bad_row(bad),
-        }
+    /// Goes on to the next row that says something; whether there is one.
+    pub(super) fn advance(&mut self) -> Result<bool, ReadError> {
+        let found = match &mut self.form {
+            Form::Csv { csv, record, .. } => loop {
+                csv.get_mut().left = LINE_LIMIT_BYTES;
+                match csv.read_byte_record(record) {
+                    Ok(true) if record.len() == 1 && record[0].trim_ascii().is_empty() => {}
+                    Ok(found) => break Ok(found),
+                    Err(error) => break Err(error.into()),
+                }
+            },
+            Form::Plain(plain) => plain.next_row(),
+        };
+        self.n_rows += 1;
+        found.map_err(|source| ReadError::Unreadable { log: self.log.clone(), source })
     }
-}
 
-fn newlines(field: &[u8]) -> u64 {
-    field.iter().filter(|b| **b == b'\n').count() as u64
-}
+    /// The number of the row, from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.n_rows
+    }
 
-struct RowParser<'a, 'r> {
-    log: &'a str,
-    layout: &'a Layout,
-    fields: &'a [&'r [u8]],
-    line: u64,
-}
+    /// The time of the row, where it can be read.
+    pub(super) fn time(&self) -> Option<Time> {
+        Time::parse(self.text(Column::Time).ok()?)
+    }
 
-impl<'r> RowParser<'_, 'r> {
-    fn row(&self) -> Result<Row<'r>, BadRow> {
-        let n_expected = self.layout.headings.len();
-        let local_without_type = self.layout.delimiter.is_none() && self.fields.len() + 1 == n_expected;
-        if self.fields.len() != n_expected && !local_without_type {
-            return Err(self.bad(
-                "row",
-                format!("{} fields long", self.fields.len()),
-                format!("{n_expected} fields ({})", self.layout.headings.join(", ")),
-            ));
+    /// What the row says.
+    pub(super) fn row(&self) -> Result<Row<'_>, BadRow> {
+        let (n_fields, n_expected) = (self.n_fields(), self.layout.headings.len());
+        let local_without_type = self.layout.delimiter.is_none() && n_fields + 1 == n_expected;
+        if n_fields != n_expected && !local_without_type {
+            let expected = format!("{n_expected} fields ({})", self.layout.headings.join(", "));
+            return Err(self.bad("row", format!("{n_fields} fields long"), expected));
         }
         let row = Row {
             trace: self.text(Column::Trace)?,
             scenario: self.text(Column::Scenario)?,
-            time: self.time(Column::Time)?,
+            time: self.time_of(Column::Time)?,
             seq: self.seq()?,
             message_type: self.text(Column::MessageType)?,
             message_id: self.text(Column::MessageId)?,
@@ -155,45 +149,60 @@ impl<'r> RowParser<'_, 'r> {
         };
         let identified = !row.message_type.is_empty() || !row.message_id.is_empty();
         match row.what {
-            What::End { peer, .. } if !identified && peer.is_empty() => {
+            What::Event { side: Side::Send | Side::Receive, peer, .. } if !identified && peer.is_empty() => {
                 Err(self.missing(Column::MessageType, "a message type (or a msg_id or peer)"))
             }
             _ => Ok(row),
         }
     }
 
-    fn what(&self) -> Result<What<'r>, BadRow> {
+    fn what(&self) -> Result<What<'_>, BadRow> {
         if self.layout.shape == Shape::Messages {
             let sender = Unit { process: self.name(Column::Sender)?, thread: self.text(Column::SenderThread)? };
             let receiver = Unit { process: self.name(Column::Receiver)?, thread: self.text(Column::ReceiverThread)? };
-            let sent = if self.text(Column::Sent)?.is_empty() { None } else { Some(self.time(Column::Sent)?) };
+            let sent = if self.text(Column::Sent)?.is_empty() { None } else { Some(self.time_of(Column::Sent)?) };
             return Ok(What::Message { sender, receiver, sent });
         }
-        let (process, thread) = (self.name(Column::Process)?, self.text(Column::Thread)?);
+        let unit = Unit { process: self.name(Column::Process)?, thread: self.text(Column::Thread)? };
         let kind = self.text(Column::Kind)?;
-        let side = match kind.to_ascii_lowercase().as_str() {
-            "send" => Side::Send,
-            "receive" | "recv" => Side::Receive,
-            "event" => return Ok(What::Local { process, thread }),
-            _ => return Err(self.wrong(Column::Kind, kind, "send, receive or event")),
+        let is = |word: &str| kind.eq_ignore_ascii_case(word);
+        let side = if is("send") {
+            Side::Send
+        } else if is("receive") || is("recv") {
+            Side::Receive
+        } else if is("event") {
+            return Ok(What::Event { side: Side::Local, unit, peer: "" });
+        } else {
+            return Err(self.wrong(Column::Kind, kind, "send, receive or event"));
         };
-        Ok(What::End { side, process, thread, peer: self.text(Column::Peer)? })
+        Ok(What::Event { side, unit, peer: self.text(Column::Peer)? })
+    }
+
+    fn n_fields(&self) -> usize {
+        match &self.form {
+            Form::Csv { record, .. } => record.len(),
+            Form::Plain(plain) => plain.fields.len(),
+        }
     }
 
     /// The field's text; empty where the log does not have the column.
-    fn text(&self, column: Column) -> Result<&'r str, BadRow> {
-        let bytes = self.layout.position(column).and_then(|i| self.fields.get(i)).copied().unwrap_or_default();
+    fn text(&self, column: Column) -> Result<&str, BadRow> {
+        let Some(position) = self.layout.position(column) else { return Ok("") };
+        let bytes = match &self.form {
+            Form::Csv { record, .. } => record.get(position).unwrap_or_default().trim_ascii(),
+            Form::Plain(plain) => plain.fields.get(position).map_or(&[][..], |(begin, end)| &plain.line[*begin..*end]),
+        };
         std::str::from_utf8(bytes).map_err(|_| self.wrong(column, &String::from_utf8_lossy(bytes), "UTF-8 text"))
     }
 
-    fn name(&self, column: Column) -> Result<&'r str, BadRow> {
+    fn name(&self, column: Column) -> Result<&str, BadRow> {
         match self.text(column)? {
             "" => Err(self.missing(column, "the name of a process")),
             name => Ok(name),
         }
     }
 
-    fn time(&self, column: Column) -> Result<Time, BadRow> {
+    fn time_of(&self, column: Column) -> Result<Time, BadRow> {
         let text = self.text(column)?;
         Time::parse(text).ok_or_else(|| self.wrong(column, text, "a time (a number of ticks)"))
     }
@@ -217,6 +226,117 @@ impl<'r> RowParser<'_, 'r> {
     }
 
     fn bad(&self, field: &str, found: String, expected: String) -> BadRow {
-        BadRow { log: self.log.to_owned(), line: self.line, field: field.to_owned(), found, expected }
+        BadRow { log: self.log.clone(), line: self.line(), field: field.to_owned(), found, expected }
     }
+
+    /// The line that the row begins on, from 1.
+    fn line(&self) -> u64 {
+        match &self.form {
+            Form::Csv { csv, record, n_lines_before } => {
+                let within: u64 = record.iter().map(|field| field.iter().filter(|b| **b == b'\n').count() as u64).sum();
+                n_lines_before + csv.position().line().saturating_sub(1 + within).max(1)
+            }
+            Form::Plain(plain) => plain.number,
+        }
+    }
+}
+
+impl<'s> Form<'s> {
+    /// A CSV after its header.
+    fn csv(header: Vec<u8>, rest: impl BufRead + 's, delimiter: u8, n_lines_before: u64) -> io::Result<Self> {
+        let bytes = Box::new(io::Cursor::new(header).chain(rest).chain(&b"\n"[..]));
+        let mut csv = csv::ReaderBuilder::new()
+            .buffer_capacity(BUFFER_BYTES)
+            .delimiter(delimiter)
+            .has_headers(true)
+            .flexible(true)
+            .comment(Some(b'#'))
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(RowLimit { bytes, left: LINE_LIMIT_BYTES });
+        csv.byte_headers()?;
+        Ok(Self::Csv { csv: Box::new(csv), record: csv::ByteRecord::new(), n_lines_before })
+    }
+}
+
+/// A reader that fails when a row is so long that a quote must have been left open.
+struct RowLimit<'s> {
+    bytes: Box<dyn BufRead + 's>,
+    /// Bytes that the row may still have, as far as they are not buffered.
+    left: u64,
+}
+
+impl Read for RowLimit<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a row is longer than {LINE_LIMIT_BYTES} bytes")));
+        }
+        let n_read = self.bytes.read(buffer)?;
+        self.left = self.left.saturating_sub(n_read as u64);
+        Ok(n_read)
+    }
+}
+
+impl Plain<'_> {
+    fn next_line(&mut self) -> io::Result<bool> {
+        self.number += 1;
+        next_line(&mut self.bytes, &mut self.line)
+    }
+
+    /// Goes on to the next line that is neither blank nor a comment, and finds its fields.
+    fn next_row(&mut self) -> io::Result<bool> {
+        while self.next_line()? {
+            let text = self.line.trim_ascii();
+            if text.is_empty() || text.starts_with(b"#") {
+                continue;
+            }
+            let begin = self.line.len() - self.line.trim_ascii_start().len();
+            let by_tabs = text.contains(&b'\t');
+            let is_separator = |b: &u8| if by_tabs { *b == b'\t' } else { b.is_ascii_whitespace() };
+            self.fields.clear();
+            let mut at = begin;
+            for field in text.split(is_separator) {
+                let from = at + (field.len() - field.trim_ascii_start().len());
+                let trimmed = field.trim_ascii();
+                if by_tabs || !trimmed.is_empty() {
+                    self.fields.push((from, from + trimmed.len()));
+                }
+                at += field.len() + 1;
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+/// The first line that says something, with its number from 1.
+pub(super) struct FirstLine {
+    /// Without blanks around it, but with a line end.
+    pub(super) text: Vec<u8>,
+    pub(super) number: u64,
+}
+
+/// Reads up to and including the first line that is neither blank nor a comment.
+fn first_line(stream: &mut dyn BufRead) -> io::Result<Option<FirstLine>> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        if !next_line(stream, &mut line)? {
+            break;
+        }
+        let text = if number == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line) } else { &line };
+        let text = text.trim_ascii();
+        if !text.is_empty() && !text.starts_with(b"#") {
+            return Ok(Some(FirstLine { text: [text, b"\n"].concat(), number }));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the next line with its line end into `line`; whether there was one.
+fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    stream.take(LINE_LIMIT_BYTES).read_until(b'\n', line)?;
+    if line.len() as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
+    }
+    Ok(!line.is_empty())
 }

@@ -1,7 +1,14 @@
-//! The interaction trees of one trace at a time.
+//! The interaction trees of one recording.
 
-use std::collections::{HashSet, VecDeque};
+mod hand_over;
+mod settle;
 
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use super::notes::{Notes, Oddity, Place};
 use crate::{
     structure::{
         SecondPhase,
@@ -9,11 +16,13 @@ use crate::{
     },
     trace::{
         Time,
-        diagnostics::Diagnostics,
-        names::Names,
         same::{LocalEvent, Message},
     },
 };
+use settle::asynchronous;
+
+/// Most arcs from an occurrence up that are looked at: longer paths are cut there.
+const MOST_DEPTH: usize = 1_000;
 
 /// A slot of [`Forest::nodes`].
 type NodeId = usize;
@@ -41,13 +50,15 @@ struct Node {
     arc_time: Time,
     /// Whether the parent is known to have gone on without a reply.
     arc_nonblocking: bool,
-    /// Which message of the trace, in order of sending, the arc from `parent` is.
+    /// Which message, in order of sending, the arc from `parent` is.
     arc_number: u64,
     /// In the order in which their messages were sent.
     children: Vec<NodeId>,
     /// Messages sent and not yet received.
     n_in_flight: u32,
     n_local_events: u32,
+    /// Interactions that it began and that were found, since it was last cut.
+    n_requests: u32,
     /// Since when it works, where that is known.
     busy_since: Option<Time>,
 }
@@ -63,7 +74,7 @@ struct UnitState {
 
 /// A message between its sending and its reception.
 #[derive(Clone, Debug)]
-pub(super) struct Transit {
+struct Transit {
     sender: NodeId,
     occurrence: usize,
     phase: u8,
@@ -71,66 +82,113 @@ pub(super) struct Transit {
     number: u64,
 }
 
-/// The trees, and what was found so far.
+/// Hashes numbers of units, which no log can choose.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnitHasher(u64);
+
+impl Hasher for UnitHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.0 = (self.0.rotate_left(5) ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+type Hashed = BuildHasherDefault<UnitHasher>;
+
+/// What lies above the sender of a message.
 #[derive(Debug)]
-pub(super) struct Forest<'n> {
-    names: &'n Names,
+enum Path {
+    /// Not the receiver.
+    None,
+    /// The receiver, and what is between: from top to bottom.
+    Cycle(Vec<NodeId>),
+    /// More than is looked at: the arc where that ends.
+    Deep { parent: NodeId, child: NodeId },
+}
+
+/// The trees, and what was found so far and not handed over.
+#[derive(Clone, Debug)]
+pub(super) struct Forest {
     second_phase: SecondPhase,
-    trace: u32,
-    trace_name: &'n str,
-    units: Vec<UnitState>,
-    touched_units: Vec<u32>,
+    units: HashMap<u32, UnitState, Hashed>,
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     work: VecDeque<NodeId>,
+    /// Messages on their way, by number.
+    transits: Vec<Option<Transit>>,
     /// Operations by which each unit was requested.
-    requested: HashSet<(u32, u32)>,
+    requested: HashSet<(u32, u32), Hashed>,
     /// Messages sent so far.
     n_sent: u64,
     occurrences: Vec<Occurrence>,
     interactions: Vec<Interaction>,
-    diagnostics: Diagnostics,
+    /// Occurrences that the last handing over left.
+    n_left: usize,
+    /// Requests after which an occurrence is cut.
+    most_requests: u32,
+    /// Oddities so far.
+    pub(super) notes: Notes,
 }
 
-impl<'n> Forest<'n> {
-    /// No trees yet; `names` are those of the units, for diagnostics.
-    pub(super) fn new(names: &'n Names, second_phase: SecondPhase) -> Self {
+impl Forest {
+    /// No trees yet.
+    pub(super) fn new(second_phase: SecondPhase) -> Self {
         Self {
-            names,
             second_phase,
-            trace: 0,
-            trace_name: "",
-            units: vec![UnitState::default(); names.len()],
-            touched_units: Vec::new(),
+            units: HashMap::default(),
             nodes: Vec::new(),
             free: Vec::new(),
             work: VecDeque::new(),
-            requested: HashSet::new(),
+            transits: Vec::new(),
+            requested: HashSet::default(),
             n_sent: 0,
             occurrences: Vec::new(),
             interactions: Vec::new(),
-            diagnostics: Diagnostics::default(),
+            n_left: 0,
+            most_requests: u32::MAX,
+            notes: Notes::default(),
         }
-    }
-
-    /// A trace starts: its name is for diagnostics.
-    pub(super) fn begin_trace(&mut self, name: &'n str) {
-        self.trace_name = name;
     }
 
     /// A message, at the time of its reception.
     pub(super) fn message(&mut self, message: &Message) {
-        if let Some(transit) = self.send(message) {
-            self.receive(transit, message);
+        if let Some(transit) = self.depart(message) {
+            self.arrive(transit, message);
+        }
+    }
+
+    /// The sending of a message that has this number until it is received.
+    pub(super) fn send(&mut self, number: u32, message: &Message) {
+        let transit = self.depart(message);
+        let n_transits = self.transits.len().max(number as usize + 1);
+        self.transits.resize_with(n_transits, || None);
+        self.transits[number as usize] = transit;
+    }
+
+    /// The reception of the message of this number.
+    pub(super) fn receive(&mut self, number: u32, message: &Message) {
+        if let Some(transit) = self.transits.get_mut(number as usize).and_then(Option::take) {
+            self.arrive(transit, message);
         }
     }
 
     /// The sending of a message: closes a cycle if it can, else the message is on its way.
-    pub(super) fn send(&mut self, message: &Message) -> Option<Transit> {
-        if let Some(cycle) = self.cycle(message.sender, message.receiver) {
+    fn depart(&mut self, message: &Message) -> Option<Transit> {
+        let path = self.path(message.sender, message.receiver);
+        if let Path::Cycle(cycle) = path {
             self.account_send(*cycle.last()?, message.sent);
             self.close(&cycle, message);
             return None;
+        }
+        if let Path::Deep { parent, child } = path {
+            self.give_up_above(parent, child);
         }
         let sender = self.bind_sender(message.sender);
         self.account_send(sender, message.sent);
@@ -142,9 +200,9 @@ impl<'n> Forest<'n> {
     }
 
     /// The reception of a message that closed no cycle.
-    pub(super) fn receive(&mut self, transit: Transit, message: &Message) {
+    fn arrive(&mut self, transit: Transit, message: &Message) {
         let sender = self.still_there(&transit);
-        let receiver = &mut self.units[message.receiver as usize];
+        let receiver = self.units.entry(message.receiver).or_default();
         receiver.ended = None;
         if let Some(old) = receiver.live.take() {
             self.note_displaced(old, sender);
@@ -179,7 +237,7 @@ impl<'n> Forest<'n> {
 
     /// A unit did something on its own: it waits for no reply.
     pub(super) fn local_event(&mut self, event: &LocalEvent) {
-        let Some(node) = self.units[event.unit as usize].live else { return };
+        let Some(node) = self.live(event.unit) else { return };
         self.account_send(node, Some(event.time));
         self.nodes[node].n_local_events += 1;
         for index in 0..self.nodes[node].children.len() {
@@ -188,79 +246,67 @@ impl<'n> Forest<'n> {
         }
     }
 
-    /// The trace is over: arcs that are left are asynchronous, and the next trace starts afresh.
-    pub(super) fn end_trace(&mut self) {
-        let mut left: Vec<&Node> = self.nodes.iter().filter(|node| node.state != State::Gone && node.parent.is_some()).collect();
-        left.sort_by_key(|node| (node.arc_time, node.occurrence));
-        let arcs = left.iter().filter_map(|node| {
-            let parent = &self.nodes[node.parent?];
-            Some(asynchronous(parent.phase, parent.occurrence, node.occurrence, node.arc_time))
-        });
-        self.interactions.extend(arcs);
-        self.nodes.clear();
-        self.free.clear();
-        for unit in self.touched_units.drain(..) {
-            self.units[unit as usize] = UnitState::default();
-        }
-        self.trace += 1;
+    fn live(&self, unit: u32) -> Option<NodeId> {
+        self.units.get(&unit)?.live
     }
 
-    /// What was found in all traces.
-    pub(super) fn finish(self) -> (Vec<Occurrence>, Vec<Interaction>, Diagnostics) {
-        (self.occurrences, self.interactions, self.diagnostics)
-    }
-
-    /// The path from the receiver's live occurrence down to the sender's, if a message would close it to a cycle.
-    fn cycle(&self, sender: u32, receiver: u32) -> Option<Vec<NodeId>> {
-        let top = self.units[receiver as usize].live?;
-        let mut path = vec![self.units[sender as usize].live?];
-        loop {
-            let node = &self.nodes[*path.last()?];
-            let parent = node.parent?;
+    /// The way from the sender's live occurrence up to the receiver's, if a message would close it to a cycle.
+    fn path(&self, sender: u32, receiver: u32) -> Path {
+        let (Some(top), Some(mut child)) = (self.live(receiver), self.live(sender)) else { return Path::None };
+        let mut path = vec![child];
+        while let Some(parent) = self.nodes[child].parent {
+            if path.len() > MOST_DEPTH {
+                return Path::Deep { parent, child };
+            }
             path.push(parent);
             if parent == top {
+                if self.nodes[child].arc_nonblocking {
+                    return Path::None;
+                }
                 path.reverse();
-                return (!node.arc_nonblocking).then_some(path);
+                return Path::Cycle(path);
             }
+            child = parent;
         }
+        Path::None
     }
 
     /// The occurrence that sends: the live one, the second phase of the last one, or a new originator.
     fn bind_sender(&mut self, unit: u32) -> NodeId {
-        let state = &mut self.units[unit as usize];
-        if let Some(node) = state.live {
+        if let Some(node) = self.live(unit) {
+            self.cut_if_due(node);
             return node;
         }
+        let state = self.units.entry(unit).or_default();
         match state.ended.take() {
-            Some((occurrence, ended)) if self.second_phase == SecondPhase::Detect => {
+            Some((occurrence, ended)) => {
                 let node = self.insert(unit, occurrence, 2, false);
                 self.nodes[node].busy_since = ended;
-                self.units[unit as usize].live = Some(node);
+                self.units.entry(unit).or_default().live = Some(node);
                 node
             }
-            _ => self.create(unit, None, true),
+            None => self.create(unit, None, true),
         }
     }
 
     /// A new occurrence, live and without arcs.
     fn create(&mut self, unit: u32, operation: Option<u32>, originator: bool) -> NodeId {
-        let state = &mut self.units[unit as usize];
-        if state.n_occurrences == 0 {
-            self.touched_units.push(unit);
+        let occurrence = self.add_occurrence(unit, operation, originator);
+        let number = self.occurrences[occurrence].number;
+        if originator && number > 1 {
+            self.notes.add(Oddity::OriginatorSplit, Place::Occurrence(unit, number));
         }
+        let node = self.insert(unit, occurrence, 1, originator);
+        self.units.entry(unit).or_default().live = Some(node);
+        node
+    }
+
+    fn add_occurrence(&mut self, unit: u32, operation: Option<u32>, originator: bool) -> usize {
+        let state = self.units.entry(unit).or_default();
         state.n_occurrences += 1;
         let number = state.n_occurrences;
-        if originator && number > 1 {
-            let (names, trace) = (self.names, self.trace_name);
-            self.diagnostics.add("originator_split", "tasks began several interactions: each counts as one cycle of a customer", || {
-                format!("{trace}: {}.{number}", names.name(unit))
-            });
-        }
-        let occurrence = self.occurrences.len();
-        self.occurrences.push(Occurrence { unit, number, trace: self.trace, operation, originator, self_time_ticks: [None; 2] });
-        let node = self.insert(unit, occurrence, 1, originator);
-        self.units[unit as usize].live = Some(node);
-        node
+        self.occurrences.push(Occurrence { unit, number, trace: 0, operation, originator, self_time_ticks: [None; 2] });
+        self.occurrences.len() - 1
     }
 
     fn insert(&mut self, unit: u32, occurrence: usize, phase: u8, originator: bool) -> NodeId {
@@ -277,6 +323,7 @@ impl<'n> Forest<'n> {
             children: Vec::new(),
             n_in_flight: 0,
             n_local_events: 0,
+            n_requests: 0,
             busy_since: None,
         };
         match self.free.pop() {
@@ -292,7 +339,7 @@ impl<'n> Forest<'n> {
     }
 
     fn remove(&mut self, node: NodeId) {
-        let unit = &mut self.units[self.nodes[node].unit as usize];
+        let unit = self.units.entry(self.nodes[node].unit).or_default();
         if unit.live == Some(node) {
             unit.live = None;
         }
@@ -318,17 +365,13 @@ impl<'n> Forest<'n> {
 
     fn note_displaced(&mut self, old: NodeId, sender: Option<NodeId>) {
         let Some(parent) = self.nodes[old].parent.filter(|parent| Some(*parent) != sender) else { return };
-        let (names, trace, unit) = (self.names, self.trace_name, self.nodes[old].unit);
-        let number = self.occurrences[self.nodes[old].occurrence].number;
-        let example = || format!("{trace}: {}.{number}", names.name(unit));
+        let Node { unit, occurrence, .. } = self.nodes[old];
+        let place = Place::Occurrence(unit, self.occurrences[occurrence].number);
         let meets_its_own_flow = sender.is_some_and(|sender| self.root(sender) == self.root(old) && !self.is_above(sender, old));
         if meets_its_own_flow {
-            let message = "branches of one flow met in a task; that they join is not seen, they are kept as parallel paths";
-            self.diagnostics.add("join_not_detected", message, example);
+            self.notes.add(Oddity::JoinNotDetected, place);
         } else if self.nodes[parent].state == State::Live {
-            let message = "tasks accepted a request while the client of the former one was unanswered: \
-                           are the times those of arrival rather than acceptance, or threads not told apart?";
-            self.diagnostics.add("zombie_on_pending", message, example);
+            self.notes.add(Oddity::ZombieOnPending, place);
         }
     }
 
@@ -369,8 +412,9 @@ impl<'n> Forest<'n> {
             self.detach(pair[0], pair[1]);
             self.end(pair[1]);
         }
-        self.nodes[top].busy_since = Some(message.received);
-        let node = &self.nodes[top];
+        let node = &mut self.nodes[top];
+        node.busy_since = Some(message.received);
+        node.n_requests = node.n_requests.saturating_add(1);
         let isolated = node.parent.is_none() && node.children.is_empty() && node.n_in_flight == 0;
         if isolated && node.originator {
             self.remove(top);
@@ -381,18 +425,17 @@ impl<'n> Forest<'n> {
 
     fn note_callback(&mut self, message: &Message) {
         if message.operation.is_some_and(|operation| self.requested.contains(&(message.receiver, operation))) {
-            let (names, trace, received) = (self.names, self.trace_name, message.received);
-            let text = "messages of a type that their receiver also takes as a request were read as replies";
-            self.diagnostics.add("callback_as_reply", text, || format!("{trace}: to {} at {received}", names.name(message.receiver)));
+            self.notes.add(Oddity::CallbackAsReply, Place::Reception(message.receiver, message.received));
         }
     }
 
     /// The occurrence replied or forwarded; it may come back in a second phase.
     fn end(&mut self, node: NodeId) {
         let Node { occurrence, unit, busy_since, .. } = self.nodes[node];
-        let unit = &mut self.units[unit as usize];
+        let unit = self.units.entry(unit).or_default();
         if unit.live == Some(node) {
-            (unit.live, unit.ended) = (None, Some((occurrence, busy_since)));
+            unit.live = None;
+            unit.ended = (self.second_phase == SecondPhase::Detect).then_some((occurrence, busy_since));
         }
         self.nodes[node].state = State::Zombie;
     }
@@ -403,93 +446,5 @@ impl<'n> Forest<'n> {
             children.remove(position);
         }
         self.nodes[child].parent = None;
-    }
-
-    /// Cleanup: applies the rules of step 3 to all nodes that were touched until none applies.
-    fn settle(&mut self) {
-        while let Some(node) = self.work.pop_front() {
-            let Node { state, parent, ref children, n_in_flight, .. } = self.nodes[node];
-            match (state, parent) {
-                (State::Gone, _) => {}
-                (State::Zombie, None) => self.drop_root(node),
-                (State::Live, None) if children.len() > 1 => self.keep_candidate(node),
-                (State::Zombie, Some(parent)) if children.is_empty() && n_in_flight == 0 => {
-                    self.send_off(parent, node);
-                    self.remove(node);
-                    self.work.push_back(parent);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn drop_root(&mut self, root: NodeId) {
-        let mut children = self.nodes[root].children.clone();
-        children.sort_by_key(|child| self.nodes[*child].arc_time);
-        for child in children {
-            self.send_off(root, child);
-            self.work.push_back(child);
-        }
-        self.remove(root);
-    }
-
-    /// Leaves a root only the arc to the child whose message was sent last, which alone it can be blocked by. It need not be
-    /// the one attached last, where messages wait before they are accepted; nor be live, where it has forwarded.
-    fn keep_candidate(&mut self, root: NodeId) {
-        let children = self.nodes[root].children.clone();
-        let candidate = children.last().copied();
-        for child in children.into_iter().filter(|child| Some(*child) != candidate) {
-            if self.nodes[child].state == State::Live {
-                let (names, trace, unit) = (self.names, self.trace_name, self.nodes[root].unit);
-                let message = "tasks that nothing requested sent to several others at once: all but the last are read as asynchronous";
-                self.diagnostics.add("root_fanout_async", message, || format!("{trace}: {}", names.name(unit)));
-            }
-            self.send_off(root, child);
-            self.work.push_back(child);
-        }
-    }
-
-    /// The arc between the two is an asynchronous message.
-    fn send_off(&mut self, parent: NodeId, child: NodeId) {
-        let (from, to) = (&self.nodes[parent], &self.nodes[child]);
-        self.interactions.push(asynchronous(from.phase, from.occurrence, to.occurrence, to.arc_time));
-        self.detach(parent, child);
-    }
-}
-
-fn asynchronous(phase: u8, from: usize, to: usize, time: Time) -> Interaction {
-    Interaction { kind: InteractionKind::Async, phase, from, via: Vec::new(), to, branch: None, times: vec![time] }
-}
-
-#[cfg(test)]
-impl Forest<'_> {
-    /// What must hold after every step, as text if it does not.
-    pub(super) fn broken_invariant(&self) -> Option<String> {
-        for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.state != State::Gone) {
-            let zombie = node.state == State::Zombie;
-            if zombie && node.parent.is_none() {
-                return Some(format!("zombie root {node:?}"));
-            }
-            if zombie && node.children.is_empty() && node.n_in_flight == 0 {
-                return Some(format!("zombie leaf {node:?}"));
-            }
-            if node.parent.is_none() && node.children.len() > 1 {
-                return Some(format!("improper root {node:?}"));
-            }
-            if zombie == (self.units[node.unit as usize].live == Some(index)) {
-                return Some(format!("live mark {node:?}"));
-            }
-        }
-        None
-    }
-
-    /// Nodes in the trees, and slots ever used.
-    pub(super) fn size(&self) -> (usize, usize) {
-        (self.nodes.len() - self.free.len(), self.nodes.len())
-    }
-
-    /// Interactions found so far.
-    pub(super) fn found(&self) -> &[Interaction] {
-        &self.interactions
     }
 }

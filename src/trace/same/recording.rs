@@ -1,0 +1,168 @@
+//! One recording while it is read: ends of messages and messages to steps, in order of time.
+
+use super::{
+    LocalEvent, Message, Time, Times, Vocabulary,
+    pairing::{Event, Paired, Pairing, Side},
+    steps::{Context, Step, Steps},
+    window::Window,
+};
+use crate::trace::diagnostics::Diagnostics;
+
+/// What a recording gives up at once, at the least.
+const FEW: usize = 64;
+
+/// What all recordings of a log share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) vocabulary: Vocabulary,
+    pub(super) diagnostics: Diagnostics,
+}
+
+/// What takes the steps of one recording.
+pub(super) type Out<'o> = dyn FnMut(&Vocabulary, Step) + 'o;
+
+/// One recording.
+#[derive(Debug)]
+pub(super) struct Recording {
+    /// What its rows name it by.
+    pub(super) key: Box<str>,
+    pub(super) name: String,
+    /// When it was opened, and when it had its last row: numbers of switches between recordings.
+    pub(super) opened: u64,
+    pub(super) last_row: u64,
+    last_time: Option<Time>,
+    /// Ends of messages and local events, and the last that left.
+    window: Window<Event>,
+    last_event: Option<(Time, u64, u64)>,
+    pairing: Pairing,
+    steps: Steps,
+}
+
+impl Recording {
+    pub(super) fn new(key: &str, name: String, opened: u64, times: Times) -> Self {
+        Self {
+            key: key.into(),
+            name,
+            opened,
+            last_row: opened,
+            last_time: None,
+            window: Window::default(),
+            last_event: None,
+            pairing: Pairing::default(),
+            steps: Steps::new(times),
+        }
+    }
+
+    /// Messages and ends of messages that are held.
+    pub(super) fn n_held(&self) -> usize {
+        self.n_in_windows() + self.pairing.len()
+    }
+
+    /// Those of them that wait for nothing but that there is enough.
+    pub(super) fn n_in_windows(&self) -> usize {
+        self.window.len() + self.steps.len()
+    }
+
+    /// Takes a message.
+    pub(super) fn message(&mut self, message: Message, seq: u64, shared: &mut Shared) {
+        let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
+        self.steps.message(message, seq, context);
+    }
+
+    /// Takes an end of a message, or a local event.
+    pub(super) fn event(&mut self, event: Event, shared: &mut Shared) {
+        if event.side != Side::Local
+            && let Some(last) = self.last_time.replace(event.time).filter(|last| event.time < *last)
+        {
+            let text = "messages were not in order of their time and have been sorted";
+            shared.diagnostics.add("unordered_time", text, || format!("{}: {} after {last}", self.name, event.time));
+        }
+        if self.last_event.is_some_and(|last| event.key() < last) {
+            let text = "events came later than the window allows, and were paired when they came";
+            shared.diagnostics.add("late_event", text, || self.shown(&event, &shared.vocabulary));
+        }
+        self.window.push(event);
+    }
+
+    /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
+    /// are more than `most_waiting`.
+    pub(super) fn release(&mut self, most: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
+        while self.window.len() >= most
+            && let Some(event) = self.window.pop()
+        {
+            self.last_event = Some(event.key());
+            self.pair(event, shared);
+            self.release_steps(most, shared, out);
+        }
+        while self.pairing.len() > most_waiting
+            && let Some(event) = self.pairing.give_up()
+        {
+            self.note_unpaired(&event, shared);
+        }
+        self.release_steps(most, shared, out);
+    }
+
+    /// Gives up half of what the windows hold; all if that is little.
+    pub(super) fn release_half(&mut self, shared: &mut Shared, out: &mut Out<'_>) {
+        let half = self.window.len().max(self.steps.len()) / 2;
+        self.release(if half < FEW { 1 } else { half }, usize::MAX, shared, out);
+        self.window.shrink();
+        self.steps.shrink();
+    }
+
+    fn release_steps(&mut self, most: usize, shared: &mut Shared, out: &mut Out<'_>) {
+        if self.steps.len() < most {
+            return;
+        }
+        if self.steps.is_undecided() {
+            let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
+            self.steps.decide(context);
+        }
+        while self.steps.len() >= most
+            && let Some(step) = self.steps.pop()
+        {
+            out(&shared.vocabulary, step);
+        }
+    }
+
+    fn pair(&mut self, event: Event, shared: &mut Shared) {
+        let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
+        if event.side == Side::Local {
+            self.steps.local_event(LocalEvent { unit: event.unit, time: event.time }, context);
+            return;
+        }
+        match self.pairing.add(event) {
+            Paired::Waits => {}
+            Paired::Alone => self.note_unpaired(&event, shared),
+            Paired::Message(send, receive) => {
+                if send.id == 0 {
+                    let text = "without message ids, messages were paired first in, first out";
+                    context.diagnostics.add("no_msg_id_fifo_assumed", text, || {
+                        format!("{}: {} at {}", context.recording, context.units.names.name(receive.unit), receive.time)
+                    });
+                }
+                let message = Message {
+                    sender: send.unit,
+                    receiver: receive.unit,
+                    sent: Some(send.time),
+                    received: receive.time,
+                    operation: receive.operation.or(send.operation),
+                };
+                self.steps.message(message, receive.seq, context);
+            }
+        }
+    }
+
+    fn note_unpaired(&self, event: &Event, shared: &mut Shared) {
+        let (code, message) = match event.side {
+            Side::Receive => ("unpaired_receive", "receptions without a send were dropped"),
+            _ => ("unpaired_send", "sends without a reception were dropped"),
+        };
+        shared.diagnostics.add(code, message, || self.shown(event, &shared.vocabulary));
+    }
+
+    fn shown(&self, event: &Event, vocabulary: &Vocabulary) -> String {
+        let operation = event.operation.map_or("", |operation| vocabulary.operations.name(operation));
+        format!("{}: {} {operation} at {}", self.name, vocabulary.units.names.name(event.unit), event.time)
+    }
+}

@@ -1,0 +1,264 @@
+//! The recordings of a log while it is read: rows to steps, in bounded memory.
+//!
+//! Input: rows; output: of every recording its steps in order of time ([`super::steps`]), and its beginning and end. Two
+//! windows hold back what may not be in order: one of the ends of messages before they are paired, one of the messages.
+//! A log that fits in is put in order as a whole; what comes later than a window allows is counted and taken when it comes.
+//!
+//! | bound | of |
+//! |---|---|
+//! | [`Windows::events`] | each window of a recording, and the ends that wait for the other end |
+//! | [`Windows::all_events`] | all of these together: the recording that was quiet longest gives up half of what it holds |
+//! | [`Windows::recordings`] | recordings at once: the one that was quiet longest is closed; if it goes on, it does so anew |
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::{BuildHasher, RandomState},
+};
+
+use super::{
+    LogStep, Message, ReadOptions, Sink, Times, What, Windows,
+    pairing::{Event, id_of},
+    recording::{Recording, Shared},
+    rows::{self, Row},
+};
+use crate::trace::{names::Names, units::Units};
+
+/// Closed recordings that are remembered, at the least.
+const CLOSED_REMEMBERED: usize = 1 << 18;
+
+/// The names that stand in logs, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Vocabulary {
+    /// The sequential units that exchange messages.
+    pub units: Units,
+    /// Message types.
+    pub operations: Names,
+    /// Scenarios, in order of first appearance.
+    pub scenarios: Names,
+}
+
+/// What recordings of a source are called.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    /// The source's name without folders and extension.
+    pub(super) stem: String,
+    /// The same, told apart from other sources.
+    pub(super) unique: String,
+    /// Whether there are other sources.
+    pub(super) is_one_of_several: bool,
+}
+
+/// Recordings that were closed, of late.
+#[derive(Debug, Default)]
+struct Closed {
+    hasher: RandomState,
+    newer: HashSet<u64>,
+    older: HashSet<u64>,
+}
+
+impl Closed {
+    fn add(&mut self, key: &str) {
+        if self.newer.len() >= CLOSED_REMEMBERED {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(self.hasher.hash_one(key));
+    }
+
+    fn contains(&self, key: &str) -> bool {
+        let hash = self.hasher.hash_one(key);
+        self.newer.contains(&hash) || self.older.contains(&hash)
+    }
+
+    fn clear(&mut self) {
+        self.newer.clear();
+        self.older.clear();
+    }
+}
+
+/// All that is held of logs while they are read.
+#[derive(Debug)]
+pub(super) struct Recordings {
+    windows: Windows,
+    times: Times,
+    pub(super) shared: Shared,
+    slots: Vec<Option<Box<Recording>>>,
+    free: Vec<usize>,
+    by_key: HashMap<Box<str>, usize>,
+    closed: Closed,
+    /// Recordings by their last row: all, and those that hold something in their windows.
+    by_last_row: BTreeMap<u64, usize>,
+    holding: BTreeMap<u64, usize>,
+    n_switches: u64,
+    /// The recording of the last row, if it is among those that hold something.
+    current: Option<usize>,
+    n_held: usize,
+    /// Which of the keys "" and the source's stem was seen first: both name a recording after its source.
+    first_plain: Option<Box<str>>,
+}
+
+impl Recordings {
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        let Windows { events, all_events, recordings } = options.windows;
+        let (shared, slots, free, by_key, closed, by_last_row, holding) = Default::default();
+        Self {
+            windows: Windows { events: events.max(1), all_events, recordings: recordings.max(1) },
+            times: options.times,
+            shared,
+            slots,
+            free,
+            by_key,
+            closed,
+            by_last_row,
+            holding,
+            n_switches: 0,
+            current: None,
+            n_held: 0,
+            first_plain: None,
+        }
+    }
+
+    /// Takes a row; `arrival` is its place in the log.
+    pub(super) fn row(&mut self, label: &Label, row: &Row<'_>, arrival: u64, sink: &mut Sink<'_>) {
+        let slot = self.recording_of(label, row, sink);
+        let most = self.windows.events;
+        let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
+        let operation = (!row.message_type.is_empty()).then(|| operations.intern(row.message_type));
+        match row.what {
+            rows::What::Message { sender, receiver, sent } => {
+                let sender = units.intern(sender.process, sender.thread);
+                let receiver = units.intern(receiver.process, receiver.thread);
+                let message = Message { sender, receiver, sent, received: row.time, operation };
+                self.with(slot, |recording, shared| {
+                    recording.message(message, row.seq, shared);
+                    recording
+                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                });
+            }
+            rows::What::Event { side, unit, peer } => {
+                let number = units.intern(unit.process, unit.thread);
+                let process = units.process_of[number as usize];
+                let peer = (!peer.is_empty()).then(|| units.processes.intern(peer));
+                let id = id_of(row.message_id);
+                let event = Event { time: row.time, seq: row.seq, arrival, id, unit: number, process, peer, operation, side };
+                self.with(slot, |recording, shared| {
+                    recording.event(event, shared);
+                    recording
+                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                });
+            }
+        }
+        while self.n_held > self.windows.all_events {
+            self.give_up_some(sink);
+        }
+    }
+
+    /// Ends all recordings, in the order in which they began.
+    pub(super) fn close_all(&mut self, sink: &mut Sink<'_>) {
+        let mut open: Vec<(u64, usize)> =
+            self.slots.iter().enumerate().filter_map(|(slot, recording)| Some((recording.as_ref()?.opened, slot))).collect();
+        open.sort_unstable();
+        for (_, slot) in open {
+            self.close(slot, sink);
+        }
+        self.closed.clear();
+        self.first_plain = None;
+    }
+
+    /// Does something with a recording, and counts what it holds after.
+    fn with(&mut self, slot: usize, act: impl FnOnce(&mut Recording, &mut Shared)) {
+        if let Some(recording) = &mut self.slots[slot] {
+            let before = recording.n_held();
+            act(recording, &mut self.shared);
+            self.n_held = self.n_held + recording.n_held() - before;
+        }
+    }
+
+    /// Makes room: the recording that was quiet longest gives up half of what it holds, or is closed.
+    fn give_up_some(&mut self, sink: &mut Sink<'_>) {
+        let Some((row, slot)) = self.holding.first_key_value().map(|(row, slot)| (*row, *slot)) else {
+            if let Some(slot) = self.by_last_row.first_key_value().map(|(_, slot)| *slot) {
+                self.close(slot, sink);
+            }
+            return;
+        };
+        let mut is_empty = false;
+        self.with(slot, |recording, shared| {
+            recording.release_half(shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+            is_empty = recording.n_in_windows() == 0;
+        });
+        if is_empty {
+            self.holding.remove(&row);
+            self.current = self.current.filter(|current| *current != slot);
+        }
+    }
+
+    fn close(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        self.with(slot, |recording, shared| {
+            recording.release(1, 0, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+        });
+        let Some(recording) = self.slots[slot].take() else { return };
+        self.n_held -= recording.n_held();
+        self.free.push(slot);
+        self.by_key.remove(&recording.key);
+        self.by_last_row.remove(&recording.last_row);
+        self.holding.remove(&recording.last_row);
+        self.closed.add(&recording.key);
+        self.current = self.current.filter(|current| *current != slot);
+        sink(&self.shared.vocabulary, LogStep { recording: slot, what: What::End });
+    }
+
+    /// The slot of the row's recording, which is opened if need be.
+    fn recording_of(&mut self, label: &Label, row: &Row<'_>, sink: &mut Sink<'_>) -> usize {
+        let key = if row.trace.is_empty() { row.scenario } else { row.trace };
+        if let Some(current) = self.current
+            && self.slots[current].as_ref().is_some_and(|recording| *recording.key == *key)
+        {
+            return current;
+        }
+        self.n_switches += 1;
+        let slot = match self.by_key.get(key) {
+            Some(slot) => *slot,
+            None => self.open(label, key, row.scenario, sink),
+        };
+        if let Some(recording) = &mut self.slots[slot] {
+            for map in [&mut self.by_last_row, &mut self.holding] {
+                map.remove(&recording.last_row);
+                map.insert(self.n_switches, slot);
+            }
+            recording.last_row = self.n_switches;
+        }
+        self.current = Some(slot);
+        slot
+    }
+
+    fn open(&mut self, label: &Label, key: &str, scenario: &str, sink: &mut Sink<'_>) -> usize {
+        while self.by_key.len() >= self.windows.recordings
+            && let Some((_, quiet)) = self.by_last_row.first_key_value()
+        {
+            self.close(*quiet, sink);
+        }
+        let name = self.name(label, key);
+        let scenario = self.shared.vocabulary.scenarios.intern(if scenario.is_empty() { &label.stem } else { scenario });
+        let continued = self.closed.contains(key);
+        if continued {
+            let text = "recordings went on after so many others that they had been closed: what was open in them was cut";
+            self.shared.diagnostics.add("recording_cut", text, || name.clone());
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        sink(&self.shared.vocabulary, LogStep { recording: slot, what: What::Begin { name: &name, scenario, continued } });
+        self.slots[slot] = Some(Box::new(Recording::new(key, name, self.n_switches, self.times)));
+        self.by_key.insert(key.into(), slot);
+        slot
+    }
+
+    fn name(&mut self, label: &Label, key: &str) -> String {
+        if !key.is_empty() && key != label.stem {
+            return if label.is_one_of_several { format!("{}/{key}", label.unique) } else { key.to_owned() };
+        }
+        let first = self.first_plain.get_or_insert_with(|| key.into());
+        if **first == *key { label.unique.clone() } else { format!("{}#2", label.unique) }
+    }
+}

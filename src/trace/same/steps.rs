@@ -1,0 +1,242 @@
+//! The steps of a recording in order of time.
+//!
+//! Input: messages and local events nearly in order; output: what takes effect when. By reception, a message is one step,
+//! at the time of its reception. With both times it is two: its sending, and its reception. Of steps at one time those of
+//! the message received first are first, and local events are last.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | s, r | times of a message's sending and reception; s is taken to be r where it is not known, or later |
+//! | W | most messages and events held: one is in its place if fewer than W came before it that belong after it |
+
+use std::cmp::Ordering;
+
+use super::{LocalEvent, Message, Time, Times, window::Window};
+use crate::trace::{diagnostics::Diagnostics, units::Units};
+
+/// What oddities are told of.
+pub(crate) struct Context<'c> {
+    /// The name of the recording.
+    pub(crate) recording: &'c str,
+    pub(crate) units: &'c Units,
+    pub(crate) diagnostics: &'c mut Diagnostics,
+}
+
+/// Something that takes effect in a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A message, sent and received at once.
+    Message(Message),
+    /// The sending of a message; the number stands for it until it is received, and for no other so long.
+    Send(u32, Message),
+    /// The reception of the message of that number.
+    Receive(u32, Message),
+    /// Something that a unit did on its own.
+    Local(LocalEvent),
+}
+
+/// What puts steps in order: time, whether it is a local event, reception of its message, `seq`, arrival.
+type Key = (Time, bool, Time, u64, u64);
+
+/// A message or local event that is held back; the order is that of the keys.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    time: Time,
+    seq: u64,
+    arrival: u64,
+    what: Step,
+}
+
+impl Held {
+    fn key(&self) -> Key {
+        let (is_local, received) = match &self.what {
+            Step::Message(message) | Step::Send(_, message) | Step::Receive(_, message) => (false, message.received),
+            Step::Local(event) => (true, event.time),
+        };
+        (self.time, is_local, received, self.seq, self.arrival)
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.time.cmp(&other.time).then_with(|| self.key().cmp(&other.key()))
+    }
+}
+
+/// What is held back of one recording.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
+    times: Times,
+    /// With [`Times::Auto`]: what came so far, until it is decided.
+    undecided: Vec<Held>,
+    /// Sendings, whole messages and local events.
+    window: Window<Held>,
+    /// Receptions of what was sent.
+    on_their_way: Window<Held>,
+    /// Numbers of messages that may be given out again, and how many there are.
+    free: Vec<u32>,
+    n_numbers: u32,
+    n_arrived: u64,
+    last_received: Option<Time>,
+    last_step: Option<Key>,
+    noted_skew: bool,
+}
+
+impl Steps {
+    /// Nothing so far.
+    pub(crate) fn new(times: Times) -> Self {
+        Self { times, ..Self::default() }
+    }
+
+    /// How many messages and events are held.
+    pub(crate) fn len(&self) -> usize {
+        self.undecided.len() + self.window.len() + self.on_their_way.len()
+    }
+
+    /// Takes a message; one that a unit sent to itself is counted and dropped.
+    pub(crate) fn message(&mut self, message: Message, seq: u64, context: &mut Context<'_>) {
+        if let Some(last) = self.last_received.replace(message.received).filter(|last| message.received < *last) {
+            let text = "messages were not in order of their time and have been sorted";
+            context.diagnostics.add("unordered_time", text, || format!("{}: {} after {last}", context.recording, message.received));
+        }
+        if message.sender == message.receiver {
+            context.diagnostics.add("self_message", "messages of a task to itself were dropped", || {
+                at_reception(&message, context.recording, context.units)
+            });
+            return;
+        }
+        self.hold(Held { time: message.received, seq, arrival: self.n_arrived, what: Step::Message(message) }, context);
+    }
+
+    /// Takes a local event.
+    pub(crate) fn local_event(&mut self, event: LocalEvent, context: &mut Context<'_>) {
+        self.hold(Held { time: event.time, seq: 0, arrival: self.n_arrived, what: Step::Local(event) }, context);
+    }
+
+    /// Decides what is to be decided: to be called before the first [`Steps::pop`].
+    pub(crate) fn decide(&mut self, context: &mut Context<'_>) {
+        if self.times != Times::Auto {
+            return;
+        }
+        let mut both = true;
+        let mut skewed: Option<&Held> = None;
+        for held in &self.undecided {
+            if let Step::Message(message) = &held.what {
+                both &= message.sent.is_some();
+                if message.sent.is_some_and(|sent| sent > message.received) && skewed.is_none_or(|first| held < first) {
+                    skewed = Some(held);
+                }
+            }
+        }
+        let skewed = skewed.and_then(|held| if let Step::Message(message) = held.what { Some(message) } else { None });
+        if let Some(message) = skewed {
+            self.note_skew(&message, context);
+        }
+        self.times = if both && skewed.is_none() { Times::Both } else { Times::Reception };
+        for held in std::mem::take(&mut self.undecided) {
+            self.put(held, context);
+        }
+    }
+
+    /// The next step, whatever may come later; `None` when nothing is held (or [`Steps::decide`] is due).
+    pub(crate) fn pop(&mut self) -> Option<Step> {
+        let next = match (self.window.peek(), self.on_their_way.peek()) {
+            (Some(next), Some(reception)) if reception < next => self.on_their_way.pop(),
+            (None, _) => self.on_their_way.pop(),
+            _ => self.window.pop(),
+        }?;
+        self.last_step = Some(next.key());
+        match next.what {
+            Step::Send(_, message) => {
+                let number = self.free.pop().unwrap_or_else(|| {
+                    self.n_numbers += 1;
+                    self.n_numbers - 1
+                });
+                self.on_their_way.push(Held { time: message.received, what: Step::Receive(number, message), ..next });
+                Some(Step::Send(number, message))
+            }
+            Step::Receive(number, message) => {
+                self.free.push(number);
+                Some(Step::Receive(number, message))
+            }
+            step => Some(step),
+        }
+    }
+
+    /// Whether [`Steps::decide`] is due.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.times == Times::Auto
+    }
+
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink(&mut self) {
+        self.window.shrink();
+        self.on_their_way.shrink();
+    }
+
+    fn hold(&mut self, held: Held, context: &mut Context<'_>) {
+        self.n_arrived += 1;
+        if self.is_undecided() {
+            self.undecided.push(held);
+        } else {
+            if let Step::Message(message) = &held.what {
+                self.note_contradiction(message, context);
+            }
+            self.put(held, context);
+        }
+    }
+
+    /// Puts a message or event in its place.
+    fn put(&mut self, mut held: Held, context: &mut Context<'_>) {
+        if let (Times::Both, Step::Message(message)) = (self.times, held.what) {
+            let sent = message.sent.unwrap_or(message.received);
+            if sent > message.received {
+                let text = "messages that were received before they were sent were taken as sent when they were received";
+                context.diagnostics.add("sending_time_clamped", text, || at_reception(&message, context.recording, context.units));
+            }
+            held.time = sent.min(message.received);
+            held.what = Step::Send(0, message);
+        }
+        if self.last_step.is_some_and(|last| held.key() < last) {
+            let text = "messages and events came later than the window allows, and were taken when they came";
+            context.diagnostics.add("late_step", text, || format!("{}: at {}", context.recording, held.time));
+        }
+        self.window.push(held);
+    }
+
+    /// What comes after the decision may differ from what it was made on.
+    fn note_contradiction(&mut self, message: &Message, context: &mut Context<'_>) {
+        if message.sent.is_some_and(|sent| sent > message.received) {
+            self.note_skew(message, context);
+        } else if self.times == Times::Both && message.sent.is_none() {
+            let text = "messages do not say when they were sent, unlike others: taken as received at once";
+            context.diagnostics.add("sending_time_missing", text, || at_reception(message, context.recording, context.units));
+        }
+    }
+
+    /// Clocks that disagree are told once in a recording.
+    fn note_skew(&mut self, message: &Message, context: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.noted_skew, true) {
+            let text = "messages were received before they were sent: the clocks of the log disagree";
+            context.diagnostics.add("clock_skew", text, || format!("{}: received at {}", context.recording, message.received));
+        }
+    }
+}
+
+fn at_reception(message: &Message, recording: &str, units: &Units) -> String {
+    format!("{recording}: {} at {}", units.names.name(message.sender), message.received)
+}
