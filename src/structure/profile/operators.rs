@@ -121,11 +121,9 @@ impl<'t> Reduction<'t> {
     }
 
     fn run(mut self) -> Vec<Leaf> {
-        loop {
+        self.settle();
+        while self.groups.len() > self.options.max_leaves.max(1) && self.force() {
             self.settle();
-            if self.groups.len() <= self.options.max_leaves.max(1) || !self.force_one() {
-                break;
-            }
         }
         self.groups.sort_by_key(|group| (std::cmp::Reverse(group.n()), group.first()));
         self.groups.into_iter().map(|group| group.leaf).collect()
@@ -201,32 +199,34 @@ impl<'t> Reduction<'t> {
         removed
     }
 
-    /// Merges the two sibling leaves with the nearest medians; of linked leaves only where there are no others.
-    fn force_one(&mut self) -> bool {
+    /// Merges the two sibling leaves with the nearest medians, linked leaves only where there are no others, until there are
+    /// few enough or no siblings; whether there were any.
+    fn force(&mut self) -> bool {
         self.groups.sort_by(|a, b| {
             (a.parent, a.leaf.linked_to.is_some())
                 .cmp(&(b.parent, b.leaf.linked_to.is_some()))
                 .then(a.median.total_cmp(&b.median))
                 .then(a.first().cmp(&b.first()))
         });
-        let distance = |pair: &[Group]| {
-            let linked = pair.iter().any(|group| group.leaf.linked_to.is_some());
-            let middle = (pair[0].median + pair[1].median) / 2.0;
-            let apart = if middle > 0.0 { (pair[1].median - pair[0].median).abs() / middle } else { 0.0 };
-            (pair[0].parent == pair[1].parent).then_some((linked, apart))
-        };
-        let nearest = self
-            .groups
-            .windows(2)
-            .enumerate()
-            .filter_map(|(index, pair)| Some((index, distance(pair)?)))
-            .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let Some((index, _)) = nearest else { return false };
-        let other = self.groups.remove(index + 1);
-        let group = &mut self.groups[index];
-        group.absorb(other);
-        group.leaf.forced = true;
-        group.leaf.linked_to = None;
-        true
+        let mut forced = false;
+        while self.groups.len() > self.options.max_leaves.max(1) {
+            let pairs = self.groups.windows(2).enumerate().filter_map(|(index, pair)| Some((index, distance(&pair[0], &pair[1])?)));
+            let Some((index, _)) = pairs.min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))) else { break };
+            let other = self.groups.remove(index + 1);
+            let group = &mut self.groups[index];
+            group.absorb(other);
+            group.leaf.forced = true;
+            group.leaf.linked_to = None;
+            forced = true;
+        }
+        forced
     }
+}
+
+/// Whether one of two siblings is linked, and how far apart their medians are relatively; `None` unless they are siblings.
+fn distance(a: &Group, b: &Group) -> Option<(bool, f64)> {
+    let linked = a.leaf.linked_to.is_some() || b.leaf.linked_to.is_some();
+    let middle = (a.median + b.median) / 2.0;
+    let apart = if middle > 0.0 { (b.median - a.median).abs() / middle } else { 0.0 };
+    (a.parent == b.parent).then_some((linked, apart))
 }
