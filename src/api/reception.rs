@@ -4,6 +4,8 @@
 //! `service.namespace`, else under `default`; systems are made as they are named. What is answered follows the OTLP
 //! specification: 200 with `partialSuccess` where some spans could not be taken, in the request's own encoding.
 
+use std::ops::ControlFlow;
+
 use axum::{
     body::Body,
     extract::State,
@@ -16,7 +18,7 @@ use serde_json::json;
 use super::{
     AppState, Code, Error,
     body::{self, Bound},
-    error::WriteProblems,
+    error::{WriteProblems, chain},
 };
 use crate::{
     jobs::{ReceptionError, Receptions},
@@ -25,7 +27,7 @@ use crate::{
         diagnostics::Diagnostics,
         otlp,
         span::{Span, SpanTexts},
-        spans::{SpanFormat, SpanReadOptions, read_spans},
+        spans::SpanReadOptions,
     },
 };
 
@@ -123,28 +125,21 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
         return Ok(received);
     }
     let mut diagnostics = Diagnostics::default();
-    let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes, ..SpanReadOptions::default() };
+    let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes };
     let spans = &mut received.spans;
     let mut sink = |span: Span, texts: &mut SpanTexts| {
         let namespace = || texts.resource(span.resource).and_then(|r| r.namespace).map(|n| texts.texts.name(n));
         let name = system.or_else(namespace).filter(|name| !name.is_empty()).unwrap_or(DEFAULT_SYSTEM);
         let name: String = name.chars().take(SYSTEM_NAME_MAX).collect();
-        spans.entry(name).or_insert_with(Vec::new).push(span);
+        spans.entry(name).or_default().push(span);
+        ControlFlow::Continue(())
     };
-    let malformed = |error: &dyn std::error::Error| Error::new(Code::MalformedBody, crate::error_chain::chain(error));
-    match encoding {
-        Encoding::Json => {
-            read_spans("request body", content, SpanFormat::Otlp, &options, &mut received.texts, &mut diagnostics, &mut sink)
-                .map_err(|e| malformed(&e))?;
-        }
-        Encoding::Protobuf => {
-            otlp::read_request("request body", content, &options, &mut received.texts, &mut diagnostics, &mut sink).map_err(|e| malformed(&e))?;
-        }
-    }
-    for diagnostic in diagnostics.into_vec().into_iter().filter(|d| d.code == "bad_span") {
-        received.n_rejected += diagnostic.count;
-        received.reasons = format!("{}: {}", diagnostic.message, diagnostic.examples.join("; "));
-    }
+    let decode = if encoding == Encoding::Json { otlp::decode_otlp_json } else { otlp::decode_otlp_protobuf };
+    let counts = decode("request body", content, &options, &mut received.texts, &mut diagnostics, &mut sink)
+        .map_err(|error| Error::new(Code::MalformedBody, chain(&error)))?;
+    received.n_rejected = counts.n_bad_spans;
+    let reasons = diagnostics.into_vec().into_iter().map(|d| format!("{} ({} times): {}", d.message, d.count, d.examples.join("; ")));
+    received.reasons = reasons.collect::<Vec<_>>().join(". ");
     Ok(received)
 }
 

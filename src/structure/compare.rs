@@ -20,6 +20,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use statrs::function::erf::erfc;
 
+use super::{CallReport, EntryReport, Extraction, TaskReport, entries::ArcKind};
+
 /// A call as one extraction has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCall {
@@ -72,6 +74,32 @@ pub struct SideTask {
 pub struct Side {
     /// Its tasks.
     pub tasks: Vec<SideTask>,
+}
+
+impl From<&Extraction> for Side {
+    fn from(extraction: &Extraction) -> Self {
+        let call = |call: &CallReport, occurrences: u64| SideCall {
+            to: call.to.clone(),
+            kind: match call.kind {
+                ArcKind::Sync => "sync",
+                ArcKind::Async => "async",
+                ArcKind::Forward => "forward",
+            }
+            .to_owned(),
+            phase: call.phase,
+            mean: call.mean,
+            // Without a distribution the numbers of single invocations are not known.
+            variance: (!call.distribution.is_empty()).then_some(call.variance),
+            occurrences,
+        };
+        let entry = |entry: &EntryReport| SideEntry {
+            name: entry.name.clone(),
+            occurrences: entry.occurrences,
+            calls: entry.calls.iter().map(|c| call(c, entry.occurrences)).collect(),
+        };
+        let task = |task: &TaskReport| SideTask { name: task.name.clone(), entries: task.entries.iter().map(entry).collect() };
+        Self { tasks: extraction.tasks.iter().map(task).collect() }
+    }
 }
 
 /// Whether something came or went.

@@ -36,6 +36,7 @@ pub mod tlc;
 pub mod profile;
 pub mod usage;
 
+pub use compare::{Changes, Side, compare};
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
 pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, Technique, Timing, UnknownTechnique};

@@ -14,13 +14,16 @@ use super::{Failure, OutputFormat, input, write_stdout};
 use crate::{
     model::{Model, Number, format::Format as ModelFormat, json, lqnx},
     structure::{
-        Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Technique, Timing, compare_extractions, extract_streams,
-        execution_graph::parse_resources,
+        Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, compare, extract_streams,
+        resources::parse_resources,
         spans::{EntryRule, InternalSpans},
     },
     trace::{BadRows, Format, SourcesAre},
 };
 use report::report;
+
+/// Probability that `--compare` calls anything changed which has not.
+const CHANGE_LEVEL: f64 = 0.05;
 
 /// Arguments of `layerfit extract`.
 #[derive(Debug, clap::Args)]
@@ -89,8 +92,8 @@ pub(super) struct Args {
     /// What a task sends after its reply is its second phase (detect), or the start of something new (ignore).
     #[arg(long, value_parser = by_name::<SecondPhase>, default_value = "detect")]
     second_phase: SecondPhase,
-    /// What becomes one entry: behaviour (and operation), behaviour-only, operation.
-    #[arg(long, value_parser = by_name::<MergeKey>, default_value = "behaviour")]
+    /// What becomes one entry: auto, behaviour (and operation), behaviour-only, operation.
+    #[arg(long, value_parser = by_name::<MergeKey>, default_value = "auto")]
     merge: MergeKey,
     /// Name of the reference task that makes the initial requests of several scenarios.
     #[arg(long, value_name = "TASK", default_value = "Client")]
@@ -121,7 +124,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let extraction = extract_streams(sources, args.from, &options);
     bar.finish_and_clear();
     let extraction = extraction.map_err(|error| Failure::input(&error))?;
-    let changes = old.map(|old| compare_extractions(&old, &extraction));
+    let changes = old.map(|old| compare(&Side::from(&old), &Side::from(&extraction), CHANGE_LEVEL));
     if let (Some(path), Some(write)) = (&args.out, writer) {
         fs::write(path, write(&extraction.model)).map_err(|error| Failure::input_text(format!("{}: {error}", path.display())))?;
     }

@@ -338,7 +338,7 @@ impl Quality {
         for (code, message) in super::text::MESSAGES {
             let reason = self.spans.set_aside.get(*code).or_else(|| self.spans.remarks.get(*code));
             let Some(reason) = reason else { continue };
-            diagnostics.add_many(code, message, reason.count, &reason.examples);
+            diagnostics.add_times(code, message, reason.count, reason.examples.iter().cloned());
         }
         diagnostics
     }

@@ -81,3 +81,19 @@ pub(super) struct Status {
     #[prost(int32, tag = "3")]
     pub(super) code: i32,
 }
+
+/// `opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ExportResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) partial_success: Option<PartialSuccess>,
+}
+
+/// `opentelemetry.proto.collector.trace.v1.ExportTracePartialSuccess`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct PartialSuccess {
+    #[prost(int64, tag = "1")]
+    pub(super) rejected_spans: i64,
+    #[prost(string, tag = "2")]
+    pub(super) error_message: String,
+}

@@ -24,6 +24,8 @@ mod json;
 mod messages;
 mod protobuf;
 
+use prost::Message;
+
 use super::{
     span::{Link, Span, SpanId, SpanKind},
     spans::{BadSpan, Intake, Notes, Said, adjusted_count_of_tracestate},
@@ -32,6 +34,16 @@ use super::{
 pub(super) use json::read_json;
 pub(super) use protobuf::read_protobuf;
 pub use protobuf::{OtlpCounts, decode_otlp_json, decode_otlp_protobuf};
+
+/// The answer to an export, an `ExportTraceServiceResponse` in protobuf: empty, or with the number of spans that were not
+/// taken and why.
+pub fn encode_response(n_rejected: u64, reasons: &str) -> Vec<u8> {
+    let partial_success = (n_rejected > 0).then(|| messages::PartialSuccess {
+        rejected_spans: i64::try_from(n_rejected).unwrap_or(i64::MAX),
+        error_message: reasons.to_owned(),
+    });
+    messages::ExportResponse { partial_success }.encode_to_vec()
+}
 
 /// What a span says beside its ids and attributes, whatever the encoding.
 struct Body<'a> {
