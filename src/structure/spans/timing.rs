@@ -8,6 +8,7 @@
 //! - its reply is at r = c₁ if the requesting half was seen, did not give up (time-out, cancellation), and c₁ < e by more
 //!   than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
 //!   that outlast the span, and calls that start at r or later.
+//! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
 //! - A call that starts before r and ends after it is not waited for: asynchronous.
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
 //!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
@@ -114,7 +115,7 @@ pub fn divide_phases(forest: &mut Forest, resolution_ns: i64) {
         for c in forest.calls_of(o) {
             let call = &mut forest.calls[c];
             let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
-            if after && call.start_ns > occ.start_ns {
+            if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
                 call.phase = 2;
             } else if call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
                 call.is_async = true;
