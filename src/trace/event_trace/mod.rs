@@ -241,7 +241,7 @@ pub fn read_event_trace(
         return if text.starts_with(b"{") {
             json_rows::read(&mut rows, stream, text.to_vec(), number)
         } else {
-            csv_rows::read(&mut rows, stream, &text.to_vec(), number)
+            csv_rows::read(&mut rows, stream, text, number)
         };
     }
     Err(EventTraceError::Empty { trace: name.to_owned() })
