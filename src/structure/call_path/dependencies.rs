@@ -55,6 +55,11 @@ impl Ord for Value {
     }
 }
 
+/// Least and largest value of a bin.
+type Range = (f64, f64);
+/// Outcomes, and their sum.
+type Sums = (Pmf, i128);
+
 /// The distribution of the outcome for one value, or one bin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditional {
@@ -144,7 +149,7 @@ impl Dependence {
             Binning::Equiprobable(n_bins) => self.equiprobable(n_bins.max(1)),
         };
         let n = self.n() as f64;
-        let mut bins: BTreeMap<usize, ((f64, f64), (Pmf, i128))> = BTreeMap::new();
+        let mut bins: BTreeMap<usize, (Range, Sums)> = BTreeMap::new();
         for ((value, (outcomes, sum)), bin) in self.numbers.iter().zip(bin_of) {
             let ((_, to), sums) = bins.entry(bin).or_insert(((value.0, value.0), Default::default()));
             *to = value.0;

@@ -346,7 +346,7 @@ fn connections(summary: &Summary, places: &Places) -> Vec<ConnectionReport> {
 }
 
 fn classes(summary: &Summary, places: &Places) -> Vec<PathClass> {
-    let class = |(key, n): (&Box<[u32]>, &u64)| {
+    let class = |(key, n): (&[u32], u64)| {
         let frames = key.chunks_exact(3).map(|frame| (frame[0], frame[1], frame[2]));
         let step = |(depth, location, server): (u32, u32, u32)| {
             let (component, method) = places.service(location);
@@ -355,10 +355,10 @@ fn classes(summary: &Summary, places: &Places) -> Vec<PathClass> {
             format!("{}{at}{separator}{component}.{method}", "  ".repeat(depth.min(64) as usize))
         };
         let depth = frames.clone().map(|(depth, ..)| depth).max().unwrap_or(0);
-        PathClass { n: *n, frames: (key.len() / 3) as u64, depth, steps: frames.map(step).collect() }
+        PathClass { n, frames: (key.len() / 3) as u64, depth, steps: frames.map(step).collect() }
     };
-    let mut classes: Vec<(&Box<[u32]>, &u64)> = summary.classes.iter().collect();
-    classes.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let mut classes: Vec<(&[u32], u64)> = summary.classes.iter().map(|(key, n)| (&**key, *n)).collect();
+    classes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let mut classes: Vec<PathClass> = classes.into_iter().take(MOST_CLASSES).map(class).collect();
     classes.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.steps.cmp(&b.steps)));
     classes

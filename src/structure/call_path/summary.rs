@@ -240,8 +240,8 @@ impl Summary {
     fn add_region(&mut self, region: &Region, steps: &[Step]) {
         self.scratch.clear();
         self.scratch.extend(steps.iter().map(|(_, step)| *step));
-        let Some((stats, labels)) = self.flows.stats(region.flow) else { return };
-        stats.add(&self.scratch, region.tail_ns, labels);
+        let Some((stats, labels, n_kept)) = self.flows.stats(region.flow) else { return };
+        stats.add(&self.scratch, region.tail_ns, labels, n_kept);
         for (label, _) in &self.scratch {
             if let Some(Label::Call { location, kind }) = labels.get(*label) {
                 *stats.calls.entry((*location, *kind)).or_insert(0) += 1;

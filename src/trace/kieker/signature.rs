@@ -71,6 +71,6 @@ mod tests {
         check("main", "", "main");
         check("", "", "");
         check("f(", "", "f()");
-        check(") (", "", "()");
+        check(") (", "", ")()");
     }
 }

@@ -88,7 +88,7 @@ fn tokens(path: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut open: Vec<bool> = Vec::new();
-    let mut finish = |word: &mut String, tokens: &mut Vec<String>, leaf: bool| {
+    let finish = |word: &mut String, tokens: &mut Vec<String>, leaf: bool| {
         if !word.is_empty() {
             tokens.push(std::mem::take(word));
             if leaf {

@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 
 /// Most labels; beyond, no new loops over several calls are formed.
-const MOST_LABELS: usize = 1 << 20;
+const MOST_LABELS: usize = 1 << 16;
 
 /// How an external service is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,9 @@ use super::{
 /// Counts up to here are kept as they are; larger ones to three digits.
 const LARGEST_EXACT_COUNT: u64 = 4096;
 /// Most structures of one flow.
-const MOST_STRUCTURES: usize = 4096;
+const MOST_STRUCTURES: usize = 512;
+/// Most counts that the structures of all flows may hold: some 250 bytes each.
+const MOST_SLOTS: usize = 1 << 18;
 /// Most different sequences of one flow that are reported, and the longest of them.
 const MOST_SEQUENCES: usize = 256;
 const LONGEST_SEQUENCE: usize = 64;
@@ -132,12 +134,13 @@ pub(in super::super) struct FlowStats {
 
 impl FlowStats {
     /// Adds an execution: its steps, with the time before each, and the time after the last.
-    pub(in super::super) fn add(&mut self, steps: &[(u32, i64)], tail_ns: i64, labels: &mut Labels) {
+    /// `n_kept` is how many counts all flows hold.
+    pub(in super::super) fn add(&mut self, steps: &[(u32, i64)], tail_ns: i64, labels: &mut Labels, n_kept: &mut usize) {
         self.n += 1;
         self.add_sequence(steps);
         if is_plain(steps) {
             let key: Vec<u32> = steps.iter().map(|(label, _)| *label).collect();
-            if let Some(structure) = self.structure(&key, steps.len()) {
+            if let Some(structure) = self.structure(&key, steps.len(), n_kept) {
                 structure.n += 1;
                 structure.tail_ns += i128::from(tail_ns);
                 for (slot, (_, gap_ns)) in structure.slots.iter_mut().zip(steps) {
@@ -155,7 +158,7 @@ impl FlowStats {
         }
         let key: Vec<u32> = items.iter().map(|item| item.label).collect();
         let n_slots = key.iter().map(|label| labels.n_slots(*label)).sum();
-        let Some(structure) = self.structure(&key, n_slots) else { return };
+        let Some(structure) = self.structure(&key, n_slots, n_kept) else { return };
         structure.n += 1;
         structure.tail_ns += i128::from(tail_ns);
         let mut slots = structure.slots.iter_mut();
@@ -187,12 +190,13 @@ impl FlowStats {
         }
     }
 
-    fn structure(&mut self, key: &[u32], n_slots: usize) -> Option<&mut Structure> {
+    fn structure(&mut self, key: &[u32], n_slots: usize, n_kept: &mut usize) -> Option<&mut Structure> {
         if !self.structures.contains_key(key) {
-            if self.structures.len() >= MOST_STRUCTURES {
+            if self.structures.len() >= MOST_STRUCTURES || *n_kept + n_slots > MOST_SLOTS {
                 self.n_unstructured += 1;
                 return None;
             }
+            *n_kept += n_slots;
             let slots = vec![SlotSums::default(); n_slots];
             self.structures.insert(key.into(), Structure { slots, ..Structure::default() });
         }
@@ -200,13 +204,13 @@ impl FlowStats {
     }
 
     /// Adds the executions of `other`, whose labels and services are renumbered.
-    fn merge(&mut self, other: Self, label: &[u32], location: &[u32]) {
+    fn merge(&mut self, other: Self, label: &[u32], location: &[u32], n_kept: &mut usize) {
         self.n += other.n;
         self.n_unstructured += other.n_unstructured;
         let relabelled = |key: &[u32]| key.iter().map(|l| label[*l as usize]).collect::<Vec<u32>>();
         for (key, structure) in other.structures {
             let n = structure.n;
-            match self.structure(&relabelled(&key), structure.slots.len()) {
+            match self.structure(&relabelled(&key), structure.slots.len(), n_kept) {
                 Some(here) => here.merge(&structure),
                 None => self.n_unstructured += n - 1,
             }
@@ -236,6 +240,8 @@ pub(in super::super) type Flow = u32;
 pub(in super::super) struct Flows {
     pub(in super::super) labels: Labels,
     flows: IndexMap<FlowKey, FlowStats>,
+    /// Counts that the structures hold.
+    n_kept: usize,
 }
 
 impl Flows {
@@ -247,8 +253,9 @@ impl Flows {
         index
     }
 
-    pub(in super::super) fn stats(&mut self, flow: Flow) -> Option<(&mut FlowStats, &mut Labels)> {
-        Some((self.flows.get_index_mut(flow as usize)?.1, &mut self.labels))
+    /// The sums of a flow, with the labels, and how many counts all flows hold.
+    pub(in super::super) fn stats(&mut self, flow: Flow) -> Option<(&mut FlowStats, &mut Labels, &mut usize)> {
+        Some((self.flows.get_index_mut(flow as usize)?.1, &mut self.labels, &mut self.n_kept))
     }
 
     pub(in super::super) fn get(&self, key: &FlowKey) -> Option<(Flow, &FlowStats)> {
@@ -285,8 +292,8 @@ impl Flows {
             };
             let flow = self.flow(key);
             flow_of.push(flow);
-            if let Some((here, _)) = self.stats(flow) {
-                here.merge(stats, &label_of, location);
+            if let Some((here, _, n_kept)) = self.stats(flow) {
+                here.merge(stats, &label_of, location, n_kept);
             }
         }
     }

@@ -111,6 +111,9 @@ pub(in super::super) fn flow_tree(flows: &Flows, key: FlowKey, names: &dyn Namin
     FlowTree { nodes, inferred: builder.inferred, n_left_out: builder.n_left_out }
 }
 
+/// Steps, and how many executions took them.
+type Counted = (u64, Vec<Step>);
+
 /// A step of merged structures.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
@@ -179,7 +182,7 @@ impl Builder<'_> {
         sequences.iter_mut().for_each(|(_, steps)| steps.reverse());
         loop {
             let mut n_ended = 0;
-            let mut groups: Vec<(Step, u64, Vec<(u64, Vec<Step>)>)> = Vec::new();
+            let mut groups: Vec<(Step, u64, Vec<Counted>)> = Vec::new();
             for (n, mut rest) in std::mem::take(&mut sequences) {
                 let Some(first) = rest.pop() else {
                     n_ended += n;
@@ -223,13 +226,13 @@ impl Builder<'_> {
     fn branch(&mut self, mut alternatives: Vec<(u64, Vec<Step>)>) -> Step {
         alternatives.sort_by_key(|(_, body)| body.is_empty());
         let n_none = alternatives.last().filter(|(_, body)| body.is_empty()).map_or(0, |(n, _)| *n);
-        if let (2, true, Some((_, body))) = (alternatives.len(), n_none > 0, alternatives.first_mut()) {
-            if let [Step::One { label, slots }] = body.as_mut_slice() {
-                let marked = matches!(self.flows.labels.get(*label), Some(Label::Sub { kind: SubKind::Iteration, .. }));
-                if let Some(slot) = slots.first_mut().filter(|slot| marked || !slot.pmf.is_one()) {
-                    slot.pmf.add(0, n_none);
-                    return body.swap_remove(0);
-                }
+        if let (2, true, Some((_, body))) = (alternatives.len(), n_none > 0, alternatives.first_mut())
+            && let [Step::One { label, slots }] = body.as_mut_slice()
+        {
+            let marked = matches!(self.flows.labels.get(*label), Some(Label::Sub { kind: SubKind::Iteration, .. }));
+            if let Some(slot) = slots.first_mut().filter(|slot| marked || !slot.pmf.is_one()) {
+                slot.pmf.add(0, n_none);
+                return body.swap_remove(0);
             }
         }
         self.inferred = true;
@@ -321,10 +324,10 @@ impl Builder<'_> {
             SubKind::Branch => {
                 let mut taken: Vec<(u32, Flow, &FlowStats)> = Vec::new();
                 for (found, _) in flows.iter() {
-                    if let FlowKey::Sub { of, kind: SubKind::Branch, location: method, index } = found {
-                        if (*of, *method) == (flow, location) {
-                            taken.extend(flows.get(found).map(|(flow, stats)| (*index, flow, stats)));
-                        }
+                    if let FlowKey::Sub { of, kind: SubKind::Branch, location: method, index } = found
+                        && (*of, *method) == (flow, location)
+                    {
+                        taken.extend(flows.get(found).map(|(flow, stats)| (*index, flow, stats)));
                     }
                 }
                 // Transitions of which every execution is truncated say nothing.
@@ -372,10 +375,10 @@ fn push_internal(sum_ns: i128, n: u64, nodes: &mut Vec<FlowNode>) {
 fn unified(stats: &FlowStats, labels: &Labels) -> Vec<(Vec<u32>, Structure)> {
     let mut blocks: Vec<(u32, &[u32])> = Vec::new();
     for label in stats.structures.keys().flatten() {
-        if let Some(Label::Block(steps)) = labels.get(*label) {
-            if !blocks.iter().any(|(known, _)| known == label) {
-                blocks.push((*label, steps));
-            }
+        if let Some(Label::Block(steps)) = labels.get(*label)
+            && !blocks.iter().any(|(known, _)| known == label)
+        {
+            blocks.push((*label, steps));
         }
     }
     blocks.sort_by_key(|(_, steps)| std::cmp::Reverse(steps.len()));
@@ -418,8 +421,7 @@ fn steps(key: &[u32], slots: Vec<SlotSums>, labels: &Labels) -> Vec<Step> {
 /// Takes off what all alternatives end with.
 fn take_common_suffix(alternatives: &mut [(u64, Vec<Step>)]) -> Vec<Step> {
     let mut suffix = Vec::new();
-    loop {
-        let Some((first, others)) = alternatives.split_first_mut() else { break };
+    while let Some((first, others)) = alternatives.split_first_mut() {
         let Some(last) = first.1.last() else { break };
         if !others.iter().all(|(_, body)| body.last().is_some_and(|other| other.is_like(last))) {
             break;
