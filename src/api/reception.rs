@@ -89,9 +89,8 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
     let bound = Bound { sent_bytes: limits.trace_sent_bytes, decompressed_bytes: limits.trace_bytes };
     let content = body::read_or_empty(&headers, body, bound, limits).await?;
     let limit_bytes = limits.trace_bytes as u64;
-    let (received, content) = state
-        .compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content)))
-        .await?;
+    let (received, content) =
+        state.compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content))).await?;
     let mut filed = Vec::with_capacity(received.spans.len());
     for (name, spans) in received.spans {
         let id = state.receptions().system_called(&name).await.map_err(reception_error)?;
@@ -113,7 +112,10 @@ fn system_header(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let Some(value) = headers.get(SYSTEM_HEADER) else { return Ok(None) };
     let name = value.to_str().map(str::trim).unwrap_or_default();
     if name.is_empty() || name.chars().count() > SYSTEM_NAME_MAX {
-        return Err(Error::new(Code::InvalidQuery, format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters")));
+        return Err(Error::new(
+            Code::InvalidQuery,
+            format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters"),
+        ));
     }
     Ok(Some(name.to_owned()))
 }

@@ -35,7 +35,8 @@ impl AppState {
     pub fn new(store: Store, jobs: Jobs, limits: Limits) -> Self {
         let computations = Arc::new(Semaphore::new(limits.n_computations));
         let receptions = Receptions::new(store.clone(), ReceptionOptions::default());
-        let shared = Shared { store, jobs, receptions, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
+        let shared =
+            Shared { store, jobs, receptions, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
         Self { shared: Arc::new(shared) }
     }
 

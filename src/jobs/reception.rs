@@ -166,9 +166,13 @@ impl Receptions {
             let Ok(Some((extraction, sha256, received_bytes))) = extracted else { continue };
             let new = NewReception { system, options: &self.shared.options.extract, received_bytes, sha256, extraction: &extraction };
             match self.shared.store.insert_reception(new, self.shared.options.n_kept).await {
-                Ok(structure) => info!(%system, %structure, interactions = extraction.interactions.total(), "structure of received spans stored"),
+                Ok(structure) => {
+                    info!(%system, %structure, interactions = extraction.interactions.total(), "structure of received spans stored")
+                }
                 Err(StoreError::MissingReference) => self.forget(system),
-                Err(failed) => error!(%system, error = crate::error_chain::chain(&failed), "the structure of received spans was not stored"),
+                Err(failed) => {
+                    error!(%system, error = crate::error_chain::chain(&failed), "the structure of received spans was not stored")
+                }
             }
         }
     }

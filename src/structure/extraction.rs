@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     entries::{Accepts, ArcKind},
     interactions::InteractionKind,
+    spans::Quality,
     summary::{Kept, Summary},
 };
 use crate::{
@@ -32,7 +33,7 @@ pub struct Extraction {
     pub diagnostics: Vec<Diagnostic>,
     /// How well the traces bear the model, where the technique tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quality: Option<serde_json::Value>,
+    pub quality: Option<Box<Quality>>,
     /// What the technique found that a layered queueing network cannot say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<serde_json::Value>,

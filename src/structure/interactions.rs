@@ -173,6 +173,7 @@ impl Hints {
             here.processor = hints.processor.clone().or(here.processor.take());
             here.threads = hints.threads.or(here.threads);
             here.infinite |= hints.infinite;
+            here.scheduling = hints.scheduling.or(here.scheduling);
             here.demands.extend(hints.demands.iter().map(|(operation, demands)| (operation.clone(), *demands)));
             here.workload = hints.workload.or(here.workload);
         }

@@ -77,6 +77,6 @@ impl Live {
         summary.hints.overlay(&self.options.resources);
         summary.diagnostics.merge(quality.diagnostics());
         let extraction = summary_to_model("received", summary, &self.options).ok()?;
-        Some(Extraction { quality: serde_json::to_value(quality).ok(), ..extraction })
+        Some(Extraction { quality: Some(Box::new(quality)), ..extraction })
     }
 }

@@ -16,24 +16,24 @@
 //! | `assemble` | entries and customers to a model |
 
 mod assemble;
-mod cores;
+pub mod call_path;
 pub mod compare;
+mod cores;
 mod customers;
 pub mod entries;
-mod extraction;
 pub mod execution_graph;
-pub mod call_path;
+mod extraction;
 pub mod interactions;
 mod layers;
 pub mod live;
 mod options;
+pub mod profile;
 pub mod resources;
 pub mod same;
 pub mod spans;
 pub mod summary;
 mod techniques;
 pub mod tlc;
-pub mod profile;
 pub mod usage;
 
 pub use compare::{Changes, Side, compare};
@@ -43,13 +43,7 @@ pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, T
 
 use crate::{
     model::Severity,
-    trace::{
-        Format, Source, StreamSource,
-        diagnostics::Diagnostics,
-        same::ReadError,
-        spans::SpanFormat,
-        stem_of,
-    },
+    trace::{Format, Source, StreamSource, diagnostics::Diagnostics, same::ReadError, spans::SpanFormat, stem_of},
 };
 use assemble::{Parts, assemble};
 use interactions::Interactions;

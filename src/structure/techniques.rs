@@ -8,7 +8,7 @@ use super::{
     cores::on_all_cores,
     execution_graph::ExecutionGraphs,
     same,
-    spans::Spans,
+    spans::{Quality, Spans},
     summary::Summary,
     tlc::Tlc,
 };
@@ -24,7 +24,7 @@ use crate::trace::{
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) summary: Summary,
-    pub(super) quality: Option<serde_json::Value>,
+    pub(super) quality: Option<Box<Quality>>,
     pub(super) findings: Option<serde_json::Value>,
 }
 
@@ -101,8 +101,9 @@ pub(super) fn call_paths(sources: Vec<StreamSource<'_>>, format: Format, options
         let mut state = State::new(CallPaths::new(options.call_path.clone())?, options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut texts = call_path::Texts::default();
-        let mut feed =
-            |texts: &call_path::Texts, event: &call_path::Event<'_>| technique.feed(texts, event, &mut |batch| drop(summary.absorb(&batch)));
+        let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| {
+            technique.feed(texts, event, &mut |batch| drop(summary.absorb(&batch)))
+        };
         let found = if format == Format::Kieker {
             let read = kieker::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
             kieker::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics
@@ -150,5 +151,5 @@ pub(super) fn spans(sources: Vec<StreamSource<'_>>, format: SpanFormat, options:
     summary.hints.overlay(&outcome.hints);
     summary.diagnostics.merge(diagnostics);
     summary.diagnostics.merge(outcome.quality.diagnostics());
-    Ok(Found { summary, quality: serde_json::to_value(outcome.quality).ok(), findings: None })
+    Ok(Found { summary, quality: Some(Box::new(outcome.quality)), findings: None })
 }

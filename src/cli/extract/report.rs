@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{
-    model::{CallKind, Model},
-    structure::{Accepts, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind},
-};
+use crate::structure::{Accepts, ArcKind, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind};
 
 /// Records that the text report shows.
 const RECORDS_SHOWN: usize = 20;
@@ -26,11 +23,16 @@ pub(super) fn report(extraction: &Extraction) -> String {
         }
     }
     let _ = writeln!(text, "\ntasks");
-    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, &extraction.model));
+    extraction.tasks.iter().for_each(|task| report_task(&mut text, task));
     let _ = writeln!(text, "\nrecords");
     extraction.records.iter().take(RECORDS_SHOWN).for_each(|record| report_record(&mut text, record));
     if let Some(more) = extraction.records.len().checked_sub(RECORDS_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "  … and {more} more; --format json has all");
+        let left_out = extraction.records_left_out;
+        let has = if left_out > 0 { format!("{left_out} are not kept (--records)") } else { "--format json has all".to_owned() };
+        let _ = writeln!(text, "  … and {} more; {has}", more as u64 + left_out);
+    }
+    if let Some(quality) = &extraction.quality {
+        let _ = writeln!(text, "\n{}", quality.text().trim_end());
     }
     if !extraction.diagnostics.is_empty() {
         let _ = writeln!(text, "\ndiagnostics");
@@ -44,29 +46,36 @@ pub(super) fn report(extraction: &Extraction) -> String {
     text
 }
 
-fn report_task(text: &mut String, task: &TaskReport, model: &Model) {
+fn report_task(text: &mut String, task: &TaskReport) {
     let kind = if task.reference { "reference task" } else { "task" };
     let _ = writeln!(text, "  {kind} {} on {}, {} seen", task.name, task.processor, plural(task.threads, "thread"));
-    for report in &task.entries {
-        let accepts = match report.accepts {
+    for entry in &task.entries {
+        let accepts = match entry.accepts {
             Accepts::Nothing => "starts on its own",
             Accepts::Sync => "replies",
             Accepts::Async => "does not reply",
         };
-        let _ = write!(text, "    {}: {accepts}, {}", report.name, plural(report.occurrences, "occurrence"));
-        let times: Vec<String> = report.self_times.iter().map(|t| t.map_or("unknown".into(), |t| format!("{t:.6} s"))).collect();
+        let few = if entry.occurrences < FEW && !task.reference { " (few)" } else { "" };
+        let _ = write!(text, "    {}: {accepts}, {}{few}", entry.name, plural(entry.occurrences, "occurrence"));
+        let times: Vec<String> = entry.self_times.iter().map(|t| t.map_or("unknown".into(), |t| format!("{t:.6} s"))).collect();
         let _ = writeln!(text, ", self time {}", times.join(" + "));
-        let Some((_, entry)) = model.entry(&report.name) else { continue };
-        for phase in &entry.phases {
-            for call in &phase.activity.calls {
-                let kind = if call.kind == crate::model::CallKind::Sync { "calls" } else { "sends to" };
-                let _ = writeln!(text, "      phase {} {kind} {} × {}", phase.phase, call.dest, call.mean);
-            }
-        }
-        for forwarding in &entry.forwarding {
-            let _ = writeln!(text, "      forwards to {} with probability {}", forwarding.dest, forwarding.probability);
-        }
+        entry.calls.iter().for_each(|call| report_call(text, call, entry));
     }
+}
+
+fn report_call(text: &mut String, call: &CallReport, entry: &EntryReport) {
+    let CallReport { to, mean, phase, .. } = call;
+    let line = match call.kind {
+        ArcKind::Sync => format!("phase {phase} calls {to} × {mean}"),
+        ArcKind::Async => format!("phase {phase} sends to {to} × {mean}"),
+        ArcKind::Forward => format!("forwards to {to} with probability {mean}"),
+    };
+    let share = if call.occurrences > 0 && call.occurrences < entry.occurrences {
+        format!(", in {} of {} occurrences", call.occurrences, entry.occurrences)
+    } else {
+        String::new()
+    };
+    let _ = writeln!(text, "      {line}{share}");
 }
 
 fn plural(n: u64, noun: &str) -> String {
@@ -75,9 +84,9 @@ fn plural(n: u64, noun: &str) -> String {
 
 fn report_record(text: &mut String, record: &Record) {
     let kind = match record.kind {
-        crate::structure::interactions::InteractionKind::Sync => "sync   ",
-        crate::structure::interactions::InteractionKind::Async => "async  ",
-        crate::structure::interactions::InteractionKind::Forward => "forward",
+        InteractionKind::Sync => "sync   ",
+        InteractionKind::Async => "async  ",
+        InteractionKind::Forward => "forward",
     };
     let chain: Vec<&str> = [&record.from].into_iter().chain(&record.via).chain([&record.to]).map(String::as_str).collect();
     let times: Vec<String> = record.times.iter().map(ToString::to_string).collect();

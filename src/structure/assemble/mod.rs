@@ -99,6 +99,7 @@ fn task_hints(parts: &Parts<'_>) -> Vec<ProcessHints> {
         known.processor = known.processor.take().or_else(|| hints.processor.clone());
         known.threads = known.threads.map_or(hints.threads, |n| Some(n + hints.threads.unwrap_or(0)));
         known.infinite |= hints.infinite;
+        known.scheduling = known.scheduling.or(hints.scheduling);
         for (operation, demands) in &hints.demands {
             known.demands.entry(operation.clone()).or_insert(*demands);
         }
@@ -221,6 +222,7 @@ impl Assembly<'_> {
         let threads = hints.threads.unwrap_or(1);
         let mut task = Task::new(name.clone(), processor.clone());
         task.multiplicity = Number::Value(threads as f64);
+        task.scheduling = hints.scheduling.unwrap_or_default();
         if hints.infinite {
             (task.scheduling, task.multiplicity) = (TaskScheduling::Inf, Number::Value(1.0));
         }
@@ -240,8 +242,7 @@ impl Assembly<'_> {
             entries.push(self.entry_report(entry_name, merged));
         }
         if server.first_part {
-            let scheduling = if hints.infinite { ProcessorScheduling::Inf } else { ProcessorScheduling::Fcfs };
-            self.add_processor(&processor, scheduling);
+            self.add_processor(&processor, ProcessorScheduling::Fcfs);
         } else {
             let message = "tasks call one another in a circle, which may deadlock and cannot be solved: they were taken apart, \
                            each part with threads of its own";

@@ -262,7 +262,7 @@ impl Spans {
     /// |---|---|---|
     /// | with spans of its own | most occurrences open at once, summed over instances | its host, shared with others there; if it was seen on several, one of its own with as many cores |
     /// | database or cache seen from clients | most requests open at once | of its own |
-    /// | queue, third party | without limit | of its own |
+    /// | queue, third party | without limit | of its own, without limit |
     /// | kept internal spans | without limit | that of their service |
     pub fn hints(&self) -> Hints {
         let mut hints = Hints::default();
@@ -280,6 +280,13 @@ impl Spans {
             process.infinite = !bounded;
             process.threads = threads.get(&task).copied().filter(|n| bounded && *n > 0);
             match sums.hosts.len() {
+                // What nobody else waits for either: a third party's own machines.
+                0 if !bounded && !name.ends_with("(internal)") => {
+                    let processor = format!("{name}_cpu");
+                    let scheduling = Some(crate::model::ProcessorScheduling::Inf);
+                    hints.processors.insert(processor.clone(), ProcessorHints { cores: None, scheduling });
+                    process.processor = Some(processor);
+                }
                 0 => {}
                 1 => process.processor = sums.hosts.iter().next().map(|host| self.catalog.names.name(*host).to_owned()),
                 n_hosts => {

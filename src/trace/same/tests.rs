@@ -87,7 +87,12 @@ fn only_so_many_recordings_are_open() {
     let rows: Vec<(&str, &str, &str, i64)> = names.iter().flat_map(|name| [(name.as_str(), "A", "B", 1), (name, "B", "A", 2)]).collect();
     let (shown, diagnostics) = read_through(&messages(&rows), windows(100, 100, 3));
     assert_eq!(shown.len(), 4000);
-    assert_eq!(shown[3..8], ["+r3", "r0 A>B@1", "r0 B>A@2", "-r0", "+r4"].map(str::to_owned)[..].iter().map(String::clone).collect::<Vec<_>>()[..], "{:?}", &shown[..12]);
+    assert_eq!(
+        shown[3..8],
+        ["+r3", "r0 A>B@1", "r0 B>A@2", "-r0", "+r4"].map(str::to_owned)[..].iter().map(String::clone).collect::<Vec<_>>()[..],
+        "{:?}",
+        &shown[..12]
+    );
     assert_eq!(diagnostics.count("recording_cut"), 0);
     let rows = [("a", "A", "B", 1), ("b", "A", "B", 2), ("c", "A", "B", 3), ("a", "B", "A", 4)];
     let (shown, diagnostics) = read_through(&messages(&rows), windows(100, 100, 2));

@@ -174,7 +174,8 @@ async fn the_opentelemetry_sdk_exports_to_a_running_service() {
         tokio::task::spawn_blocking(move || trace_requests(&endpoint, protocol, compression, system)).await.unwrap();
         let structure = structure_of(&app, system).await;
         let tasks = structure["tasks"].as_array().unwrap();
-        let entry = |task: &str| tasks.iter().find(|t| t["name"] == task).unwrap_or_else(|| panic!("{system}: no {task}"))["entries"][0].clone();
+        let entry =
+            |task: &str| tasks.iter().find(|t| t["name"] == task).unwrap_or_else(|| panic!("{system}: no {task}"))["entries"][0].clone();
         let (called, calling) = (entry("server"), entry("gateway"));
         assert_eq!((&called["operation"], &called["occurrences"]), (&json!("GET /items"), &json!(3)), "{system}");
         assert_eq!((&calling["calls"][0]["to"], &calling["calls"][0]["mean"]), (&called["name"], &json!(1.0)), "{system}");

@@ -1,15 +1,15 @@
 //! Structure: from traces to models.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod execution_graph;
 mod call_path;
+mod execution_graph;
 mod models;
 mod profile;
 mod same;
 mod scenarios;
+mod spans;
 mod tlc;
 mod usage;
-mod spans;
 
 use layerfit::{
     model::{CallKind, Model},

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod angio;
-mod event_trace;
 mod call_path;
-mod kieker;
+mod event_trace;
 mod jaeger;
+mod kieker;
 mod otlp;
 mod same;
 mod span_input;
