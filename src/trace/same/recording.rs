@@ -85,14 +85,14 @@ impl Recording {
     }
 
     /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
-    /// are more than `most_waiting`.
-    pub(super) fn release(&mut self, most: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    /// are more than `most_waiting`. On the way the window of messages holds fewer than `limit`.
+    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
         while self.window.len() >= most
             && let Some(event) = self.window.pop()
         {
-            self.last_event = Some(event.key());
+            self.last_event = self.last_event.max(Some(event.key()));
             self.pair(event, shared);
-            self.release_steps(most, shared, out);
+            self.release_steps(limit, shared, out);
         }
         while self.pairing.len() > most_waiting
             && let Some(event) = self.pairing.give_up()
@@ -103,9 +103,9 @@ impl Recording {
     }
 
     /// Gives up half of what the windows hold; all if that is little.
-    pub(super) fn release_half(&mut self, shared: &mut Shared, out: &mut Out<'_>) {
+    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut Out<'_>) {
         let half = self.window.len().max(self.steps.len()) / 2;
-        self.release(if half < FEW { 1 } else { half }, usize::MAX, shared, out);
+        self.release(if half < FEW { 1 } else { half }, limit, usize::MAX, shared, out);
         self.window.shrink();
         self.steps.shrink();
     }

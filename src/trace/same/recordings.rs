@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    LogStep, Message, ReadOptions, Sink, Times, What, Windows,
+    LogStep, Message, ReadOptions, Sink, Step, Times, What, Windows,
     pairing::{Event, id_of},
     recording::{Recording, Shared},
     rows::{self, Row},
@@ -130,8 +130,7 @@ impl Recordings {
                 let message = Message { sender, receiver, sent, received: row.time, operation };
                 self.with(slot, |recording, shared| {
                     recording.message(message, row.seq, shared);
-                    recording
-                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
                 });
             }
             rows::What::Event { side, unit, peer } => {
@@ -142,8 +141,7 @@ impl Recordings {
                 let event = Event { time: row.time, seq: row.seq, arrival, id, unit: number, process, peer, operation, side };
                 self.with(slot, |recording, shared| {
                     recording.event(event, shared);
-                    recording
-                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
                 });
             }
         }
@@ -181,9 +179,9 @@ impl Recordings {
             }
             return;
         };
-        let mut is_empty = false;
+        let (limit, mut is_empty) = (self.windows.events, false);
         self.with(slot, |recording, shared| {
-            recording.release_half(shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+            recording.release_half(limit, shared, &mut steps_of(slot, sink));
             is_empty = recording.n_in_windows() == 0;
         });
         if is_empty {
@@ -193,8 +191,9 @@ impl Recordings {
     }
 
     fn close(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        let limit = self.windows.events;
         self.with(slot, |recording, shared| {
-            recording.release(1, 0, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+            recording.release(1, limit, 0, shared, &mut steps_of(slot, sink));
         });
         let Some(recording) = self.slots[slot].take() else { return };
         self.n_held -= recording.n_held();
@@ -261,4 +260,9 @@ impl Recordings {
         let first = self.first_plain.get_or_insert_with(|| key.into());
         if **first == *key { label.unique.clone() } else { format!("{}#2", label.unique) }
     }
+}
+
+/// What takes the steps of one recording.
+fn steps_of<'s>(slot: usize, sink: &'s mut Sink<'_>) -> impl FnMut(&Vocabulary, Step) + 's {
+    move |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) })
 }
