@@ -18,6 +18,7 @@ use std::{
 use super::{
     LogStep, Message, ReadOptions, Sink, Step, Times, What, Windows,
     pairing::{Event, id_of},
+    recent::Recent,
     recording::{Recording, Shared},
     rows::{self, Row},
 };
@@ -76,7 +77,7 @@ impl Closed {
 }
 
 /// All that is held of logs while they are read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recordings {
     windows: Windows,
     times: Times,
@@ -85,6 +86,8 @@ pub(super) struct Recordings {
     free: Vec<usize>,
     by_key: HashMap<Box<str>, usize>,
     closed: Closed,
+    recent_units: Recent,
+    recent_operations: Recent,
     /// Recordings by their last row: all, and those that hold something in their windows.
     by_last_row: BTreeMap<u64, usize>,
     holding: BTreeMap<u64, usize>,
@@ -99,22 +102,8 @@ pub(super) struct Recordings {
 impl Recordings {
     pub(super) fn new(options: &ReadOptions) -> Self {
         let Windows { events, all_events, recordings } = options.windows;
-        let (shared, slots, free, by_key, closed, by_last_row, holding) = Default::default();
-        Self {
-            windows: Windows { events: events.max(1), all_events, recordings: recordings.max(1) },
-            times: options.times,
-            shared,
-            slots,
-            free,
-            by_key,
-            closed,
-            by_last_row,
-            holding,
-            n_switches: 0,
-            current: None,
-            n_held: 0,
-            first_plain: None,
-        }
+        let windows = Windows { events: events.max(1), all_events, recordings: recordings.max(1) };
+        Self { windows, times: options.times, ..Self::default() }
     }
 
     /// Takes a row; `arrival` is its place in the log.
@@ -122,19 +111,20 @@ impl Recordings {
         let slot = self.recording_of(label, row, sink);
         let most = self.windows.events;
         let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
-        let operation = (!row.message_type.is_empty()).then(|| operations.intern(row.message_type));
+        let operation = row.message_type;
+        let operation = (!operation.is_empty()).then(|| self.recent_operations.number(operation, "", || operations.intern(operation)));
+        let recent = &mut self.recent_units;
+        let mut number_of = |unit: rows::Unit<'_>| recent.number(unit.process, unit.thread, || units.intern(unit.process, unit.thread));
         match row.what {
             rows::What::Message { sender, receiver, sent } => {
-                let sender = units.intern(sender.process, sender.thread);
-                let receiver = units.intern(receiver.process, receiver.thread);
-                let message = Message { sender, receiver, sent, received: row.time, operation };
+                let message = Message { sender: number_of(sender), receiver: number_of(receiver), sent, received: row.time, operation };
                 self.with(slot, |recording, shared| {
                     recording.message(message, row.seq, shared);
                     recording.release(most, most, most, shared, &mut steps_of(slot, sink));
                 });
             }
             rows::What::Event { side, unit, peer } => {
-                let number = units.intern(unit.process, unit.thread);
+                let number = number_of(unit);
                 let process = units.process_of[number as usize];
                 let peer = (!peer.is_empty()).then(|| units.processes.intern(peer));
                 let id = id_of(row.message_id);
