@@ -183,7 +183,7 @@ impl Recordings {
     fn close(&mut self, slot: usize, sink: &mut Sink<'_>) {
         let limit = self.windows.events;
         self.with(slot, |recording, shared| {
-            recording.release(1, limit, 0, shared, &mut steps_of(slot, sink));
+            recording.end(limit, shared, &mut steps_of(slot, sink));
         });
         let Some(recording) = self.slots[slot].take() else { return };
         self.n_held -= recording.n_held();
