@@ -24,6 +24,7 @@
 
 mod columns;
 mod pairing;
+mod recent;
 mod recording;
 mod recordings;
 mod rows;

@@ -10,7 +10,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -18,6 +18,9 @@ use super::Time;
 
 /// Entries of queues that are left alone, however few of them still wait.
 const FEW_ENTRIES: usize = 1024;
+
+/// Ends of one id among which the other end is looked for: an id is that of a message, perhaps also of its reply.
+const MOST_OF_ID: usize = 64;
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +120,13 @@ struct Place {
 
 type Queue = VecDeque<Place>;
 
+/// Ends of one id, in order: the first, and (seldom) others.
+#[derive(Clone, Debug)]
+struct OfId {
+    first: Place,
+    more: Vec<Place>,
+}
+
 /// Ends that still wait for the other one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairing {
@@ -127,7 +137,7 @@ pub(super) struct Pairing {
     /// Entries of all queues.
     n_entries: usize,
     /// Ends that have an id, by that id.
-    by_id: HashMap<u128, Queue>,
+    by_id: HashMap<u128, OfId>,
     /// Sendings without id, by type, sender and receiver.
     by_sender: HashMap<(Option<u32>, u32, Option<u32>), Queue>,
     /// Sendings without id, by type and receiver.
@@ -198,7 +208,10 @@ impl Pairing {
             self.by_receiver.entry((event.operation, event.peer)).or_default().push_back(place);
             self.n_entries += 3;
         } else {
-            self.by_id.entry(event.id).or_default().push_back(place);
+            match self.by_id.entry(event.id) {
+                Entry::Occupied(known) => known.into_mut().more.push(place),
+                Entry::Vacant(new) => drop(new.insert(OfId { first: place, more: Vec::new() })),
+            }
             self.n_entries += 2;
         }
     }
@@ -210,13 +223,18 @@ impl Pairing {
         let fits = |place: &Place| {
             waits(slots, *place).is_some_and(|other| other.side != event.side && other.unit != event.unit && other.agrees(event))
         };
-        let position = waiting.iter().position(fits)?;
-        let partner = waiting.remove(position);
+        let position = [waiting.first].iter().chain(&waiting.more).take(MOST_OF_ID).position(fits)?;
         self.n_entries -= 1;
-        if waiting.is_empty() {
-            self.by_id.remove(&id);
+        if position > 0 {
+            return Some(waiting.more.remove(position - 1));
         }
-        partner
+        let partner = waiting.first;
+        if waiting.more.is_empty() {
+            self.by_id.remove(&id);
+        } else {
+            waiting.first = waiting.more.remove(0);
+        }
+        Some(partner)
     }
 
     fn earliest_send(&mut self, receive: &Event) -> Option<Place> {
@@ -247,7 +265,14 @@ impl Pairing {
             n_entries += queue.len();
             !queue.is_empty()
         };
-        self.by_id.retain(|_, queue| keeps(queue));
+        self.by_id.retain(|_, of_id| {
+            let mut left: Queue = [of_id.first].into_iter().chain(of_id.more.drain(..)).collect();
+            let is_kept = keeps(&mut left);
+            if let Some(first) = left.pop_front() {
+                (of_id.first, of_id.more) = (first, left.into());
+            }
+            is_kept
+        });
         self.by_sender.retain(|_, queue| keeps(queue));
         self.by_receiver.retain(|_, queue| keeps(queue));
         keeps(&mut self.in_order);

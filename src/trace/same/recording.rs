@@ -11,6 +11,9 @@ use crate::trace::diagnostics::Diagnostics;
 /// What a recording gives up at once, at the least.
 const FEW: usize = 64;
 
+/// Examples kept of ends that were given up.
+const EXAMPLES_KEPT: u64 = 5;
+
 /// What all recordings of a log share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
@@ -35,7 +38,18 @@ pub(super) struct Recording {
     window: Window<Event>,
     last_event: Option<(Time, u64, u64)>,
     pairing: Pairing,
+    /// Ends that were given up: sendings, receptions.
+    unpaired: [Unpaired; 2],
     steps: Steps,
+}
+
+/// Ends of one kind that have no other end.
+#[derive(Debug, Default)]
+struct Unpaired {
+    n: u64,
+    examples: Vec<String>,
+    /// The first of them in order of time.
+    first: Option<(Time, u64, u64)>,
 }
 
 impl Recording {
@@ -49,6 +63,7 @@ impl Recording {
             window: Window::default(),
             last_event: None,
             pairing: Pairing::default(),
+            unpaired: Default::default(),
             steps: Steps::new(times),
         }
     }
@@ -85,14 +100,14 @@ impl Recording {
     }
 
     /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
-    /// are more than `most_waiting`.
-    pub(super) fn release(&mut self, most: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    /// are more than `most_waiting`. On the way the window of messages holds fewer than `limit`.
+    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
         while self.window.len() >= most
             && let Some(event) = self.window.pop()
         {
-            self.last_event = Some(event.key());
+            self.last_event = self.last_event.max(Some(event.key()));
             self.pair(event, shared);
-            self.release_steps(most, shared, out);
+            self.release_steps(limit, shared, out);
         }
         while self.pairing.len() > most_waiting
             && let Some(event) = self.pairing.give_up()
@@ -102,10 +117,16 @@ impl Recording {
         self.release_steps(most, shared, out);
     }
 
+    /// Gives up all that is held: the recording ends.
+    pub(super) fn end(&mut self, limit: usize, shared: &mut Shared, out: &mut Out<'_>) {
+        self.release(1, limit, 0, shared, out);
+        self.tell_unpaired(shared);
+    }
+
     /// Gives up half of what the windows hold; all if that is little.
-    pub(super) fn release_half(&mut self, shared: &mut Shared, out: &mut Out<'_>) {
+    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut Out<'_>) {
         let half = self.window.len().max(self.steps.len()) / 2;
-        self.release(if half < FEW { 1 } else { half }, usize::MAX, shared, out);
+        self.release(if half < FEW { 1 } else { half }, limit, usize::MAX, shared, out);
         self.window.shrink();
         self.steps.shrink();
     }
@@ -153,12 +174,24 @@ impl Recording {
         }
     }
 
-    fn note_unpaired(&self, event: &Event, shared: &mut Shared) {
-        let (code, message) = match event.side {
-            Side::Receive => ("unpaired_receive", "receptions without a send were dropped"),
-            _ => ("unpaired_send", "sends without a reception were dropped"),
-        };
-        shared.diagnostics.add(code, message, || self.shown(event, &shared.vocabulary));
+    fn note_unpaired(&mut self, event: &Event, shared: &Shared) {
+        let example =
+            (self.unpaired[usize::from(event.side == Side::Receive)].n < EXAMPLES_KEPT).then(|| self.shown(event, &shared.vocabulary));
+        let unpaired = &mut self.unpaired[usize::from(event.side == Side::Receive)];
+        unpaired.n += 1;
+        unpaired.examples.extend(example);
+        unpaired.first = Some(unpaired.first.map_or(event.key(), |first| first.min(event.key())));
+    }
+
+    /// Counts the ends that were given up, first those of which there was one first.
+    fn tell_unpaired(&mut self, shared: &mut Shared) {
+        let kinds =
+            [("unpaired_send", "sends without a reception were dropped"), ("unpaired_receive", "receptions without a send were dropped")];
+        let mut unpaired: Vec<_> = std::mem::take(&mut self.unpaired).into_iter().zip(kinds).collect();
+        unpaired.sort_by_key(|(unpaired, _)| unpaired.first);
+        for (Unpaired { n, examples, .. }, (code, message)) in unpaired {
+            shared.diagnostics.add_times(code, message, n, examples);
+        }
     }
 
     fn shown(&self, event: &Event, vocabulary: &Vocabulary) -> String {

@@ -16,8 +16,9 @@ use std::{
 };
 
 use super::{
-    LogStep, Message, ReadOptions, Sink, Times, What, Windows,
+    LogStep, Message, ReadOptions, Sink, Step, Times, What, Windows,
     pairing::{Event, id_of},
+    recent::Recent,
     recording::{Recording, Shared},
     rows::{self, Row},
 };
@@ -76,7 +77,7 @@ impl Closed {
 }
 
 /// All that is held of logs while they are read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recordings {
     windows: Windows,
     times: Times,
@@ -85,6 +86,8 @@ pub(super) struct Recordings {
     free: Vec<usize>,
     by_key: HashMap<Box<str>, usize>,
     closed: Closed,
+    recent_units: Recent,
+    recent_operations: Recent,
     /// Recordings by their last row: all, and those that hold something in their windows.
     by_last_row: BTreeMap<u64, usize>,
     holding: BTreeMap<u64, usize>,
@@ -99,22 +102,8 @@ pub(super) struct Recordings {
 impl Recordings {
     pub(super) fn new(options: &ReadOptions) -> Self {
         let Windows { events, all_events, recordings } = options.windows;
-        let (shared, slots, free, by_key, closed, by_last_row, holding) = Default::default();
-        Self {
-            windows: Windows { events: events.max(1), all_events, recordings: recordings.max(1) },
-            times: options.times,
-            shared,
-            slots,
-            free,
-            by_key,
-            closed,
-            by_last_row,
-            holding,
-            n_switches: 0,
-            current: None,
-            n_held: 0,
-            first_plain: None,
-        }
+        let windows = Windows { events: events.max(1), all_events, recordings: recordings.max(1) };
+        Self { windows, times: options.times, ..Self::default() }
     }
 
     /// Takes a row; `arrival` is its place in the log.
@@ -122,28 +111,27 @@ impl Recordings {
         let slot = self.recording_of(label, row, sink);
         let most = self.windows.events;
         let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
-        let operation = (!row.message_type.is_empty()).then(|| operations.intern(row.message_type));
+        let operation = row.message_type;
+        let operation = (!operation.is_empty()).then(|| self.recent_operations.number(operation, "", || operations.intern(operation)));
+        let recent = &mut self.recent_units;
+        let mut number_of = |unit: rows::Unit<'_>| recent.number(unit.process, unit.thread, || units.intern(unit.process, unit.thread));
         match row.what {
             rows::What::Message { sender, receiver, sent } => {
-                let sender = units.intern(sender.process, sender.thread);
-                let receiver = units.intern(receiver.process, receiver.thread);
-                let message = Message { sender, receiver, sent, received: row.time, operation };
+                let message = Message { sender: number_of(sender), receiver: number_of(receiver), sent, received: row.time, operation };
                 self.with(slot, |recording, shared| {
                     recording.message(message, row.seq, shared);
-                    recording
-                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
                 });
             }
             rows::What::Event { side, unit, peer } => {
-                let number = units.intern(unit.process, unit.thread);
+                let number = number_of(unit);
                 let process = units.process_of[number as usize];
                 let peer = (!peer.is_empty()).then(|| units.processes.intern(peer));
                 let id = id_of(row.message_id);
                 let event = Event { time: row.time, seq: row.seq, arrival, id, unit: number, process, peer, operation, side };
                 self.with(slot, |recording, shared| {
                     recording.event(event, shared);
-                    recording
-                        .release(most, most, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
                 });
             }
         }
@@ -181,9 +169,9 @@ impl Recordings {
             }
             return;
         };
-        let mut is_empty = false;
+        let (limit, mut is_empty) = (self.windows.events, false);
         self.with(slot, |recording, shared| {
-            recording.release_half(shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+            recording.release_half(limit, shared, &mut steps_of(slot, sink));
             is_empty = recording.n_in_windows() == 0;
         });
         if is_empty {
@@ -193,8 +181,9 @@ impl Recordings {
     }
 
     fn close(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        let limit = self.windows.events;
         self.with(slot, |recording, shared| {
-            recording.release(1, 0, shared, &mut |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) }));
+            recording.end(limit, shared, &mut steps_of(slot, sink));
         });
         let Some(recording) = self.slots[slot].take() else { return };
         self.n_held -= recording.n_held();
@@ -261,4 +250,9 @@ impl Recordings {
         let first = self.first_plain.get_or_insert_with(|| key.into());
         if **first == *key { label.unique.clone() } else { format!("{}#2", label.unique) }
     }
+}
+
+/// What takes the steps of one recording.
+fn steps_of<'s>(slot: usize, sink: &'s mut Sink<'_>) -> impl FnMut(&Vocabulary, Step) + 's {
+    move |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) })
 }

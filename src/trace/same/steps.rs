@@ -159,7 +159,7 @@ impl Steps {
             (None, _) => self.on_their_way.pop(),
             _ => self.window.pop(),
         }?;
-        self.last_step = Some(next.key());
+        self.last_step = self.last_step.max(Some(next.key()));
         match next.what {
             Step::Send(_, message) => {
                 let number = self.free.pop().unwrap_or_else(|| {

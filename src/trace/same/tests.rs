@@ -52,7 +52,7 @@ fn late_messages_are_counted_and_kept() {
 fn late_events_are_counted_and_paired() {
     let log = "4 send A y\n5 send C x\n6 receive D x\n7 receive B y\n2 send E z\n3 receive F z\n";
     let (shown, diagnostics) = read_through(log, windows(3, 100, 10));
-    assert_eq!(shown, ["+log", "log C>D@6", "log A>B@7", "log E>F@3", "-log"].map(str::to_owned), "{diagnostics:?}");
+    assert_eq!(shown, ["+log", "log E>F@3", "log C>D@6", "log A>B@7", "-log"].map(str::to_owned), "{diagnostics:?}");
     assert_eq!((diagnostics.count("late_event"), diagnostics.count("unpaired_send")), (2, 0));
 }
 
@@ -87,12 +87,7 @@ fn only_so_many_recordings_are_open() {
     let rows: Vec<(&str, &str, &str, i64)> = names.iter().flat_map(|name| [(name.as_str(), "A", "B", 1), (name, "B", "A", 2)]).collect();
     let (shown, diagnostics) = read_through(&messages(&rows), windows(100, 100, 3));
     assert_eq!(shown.len(), 4000);
-    assert_eq!(
-        shown[3..8],
-        ["+r3", "r0 A>B@1", "r0 B>A@2", "-r0", "+r4"].map(str::to_owned)[..].iter().map(String::clone).collect::<Vec<_>>()[..],
-        "{:?}",
-        &shown[..12]
-    );
+    assert_eq!(shown[3..8], ["r0 A>B@1", "r0 B>A@2", "-r0", "+r3", "r1 A>B@1"].map(str::to_owned));
     assert_eq!(diagnostics.count("recording_cut"), 0);
     let rows = [("a", "A", "B", 1), ("b", "A", "B", 2), ("c", "A", "B", 3), ("a", "B", "A", 4)];
     let (shown, diagnostics) = read_through(&messages(&rows), windows(100, 100, 2));

@@ -544,7 +544,8 @@ all         ████████████████████ 100.00 
 #[test]
 fn interactions_of_a_trace_become_call_trees() {
     let log = "sender,receiver,time,operation\nuser,web,1,buy\nweb,db,2,read\ndb,web,5,\nweb,db,6,read\ndb,web,8,\nweb,user,10,\n";
-    let options = ReadOptions { bad_rows: BadRows::Reject, sources_are: SourcesAre::default(), limit_bytes: 1 << 20, ..ReadOptions::default() };
+    let options =
+        ReadOptions { bad_rows: BadRows::Reject, sources_are: SourcesAre::default(), limit_bytes: 1 << 20, ..ReadOptions::default() };
     let messages = layerfit::trace::same::read(&[Source { name: "log.csv", bytes: log.as_bytes() }], &options).unwrap();
     let interactions: Interactions = same::find_interactions(messages, Default::default(), Default::default());
     let mut profile = Profile::new(seconds());

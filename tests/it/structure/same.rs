@@ -1,6 +1,13 @@
 //! The published cases of SAME and the vectors derived for its specification, each a test named after it.
 
-use layerfit::structure::{ExtractOptions, MergeKey};
+use layerfit::{
+    structure::{
+        ExtractOptions, MergeKey,
+        interactions::{InteractionKind, Interactions},
+        same::{Same, SameOptions},
+    },
+    trace::{Source, SourcesAre, StreamSource, same::Windows},
+};
 
 use super::{
     TABLE_1, calls, check_calls, check_records, count, extract_text, literal, messages, reference_tasks, timed_messages, two_point,
@@ -182,6 +189,15 @@ fn v_r() {
     assert_eq!((reference_tasks(&found.model), count(&found, "reference_task_split")), (vec!["A(client)"], 1));
 }
 
+/// The same below a synthetic originator: a request that nobody waits for stays one, those inside are answered.
+#[test]
+fn v_r_below_a_synthetic_originator() {
+    let log = messages(&[("X", "A", 0), ("A", "B", 1), ("A", "C", 2), ("B", "A", 3), ("C", "A", 4), ("A", "X", 5)]);
+    let found = check_records(&log, &literal(), &["sync A.1@1 B.1@3", "sync A.1@2 C.1@4", "sync X.1@0 A.1@5"]);
+    assert_eq!(count(&found, "root_fanout_async"), 0);
+    check_calls(&found, &["X.1 sync 1 A.1", "A.1 sync 1 B.1", "A.1 sync 1 C.1"]);
+}
+
 /// Times of arrival in a queue instead of acceptance: the literal result is wrong, and said so.
 #[test]
 fn v_h1() {
@@ -269,7 +285,27 @@ fn v_nb_inside_a_forward() {
     check_records(log, &two_point(), &["forward A.1@2 B.1@4 C.1@7"]);
 }
 
-/// Producer and consumer with latency: the message is on its way when its sender's request ends.
+/// Spans as messages: the server span of the database within the client span of the service.
+#[test]
+fn spans_nested() {
+    let log = messages(&[("ext", "api", 0), ("api", "db", 20), ("db", "api", 60), ("api", "ext", 100)]);
+    let found = check_records(&log, &ExtractOptions::default(), &["sync api.1@20 db.1@60", "sync ext.1@0 api.1@100"]);
+    check_calls(&found, &["ext.1 sync 1 api.1", "api.1 sync 1 db.1"]);
+}
+
+/// The database's span outlives its reply, and calls the cache in what is left of it.
+#[test]
+fn spans_that_outlive_the_reply() {
+    let rows = [("ext", "api", 0), ("api", "db", 20), ("db", "api", 60), ("db", "cache", 67), ("cache", "db", 80), ("api", "ext", 100)];
+    let found = check_records(
+        &messages(&rows),
+        &ExtractOptions::default(),
+        &["sync api.1@20 db.1@60", "sync/2 db.1@67 cache.1@80", "sync ext.1@0 api.1@100"],
+    );
+    check_calls(&found, &["ext.1 sync 1 api.1", "api.1 sync 1 db.1", "db.1 sync/2 1 cache.1"]);
+}
+
+/// Producer and consumer (spans) with latency: the message is on its way when its sender's request ends.
 #[test]
 fn asynchronous_message_received_after_the_reply() {
     let log = timed_messages(&[("client", "api", 0, 0), ("api", "worker", 30, 40), ("api", "client", 35, 36)]);
@@ -338,4 +374,44 @@ fn callbacks_are_read_as_replies() {
     let log = "sender,receiver,time,operation\nX,A,1,notify\nA,X,2,ok\nA,B,3,subscribe\nB,A,4,notify\n";
     let found = extract_text(log, &literal());
     assert_eq!(count(&found, "callback_as_reply"), 1);
+}
+
+/// Clocks that disagree: in two-point mode such messages count as sent when they were received, and none is lost.
+#[test]
+fn messages_received_before_they_were_sent_are_clamped() {
+    let log = timed_messages(&[("A", "B", 1, 2), ("B", "C", 9, 4), ("C", "B", 5, 6), ("B", "A", 7, 8)]);
+    let expected = ["sync A.1@2 B.1@8", "sync B.1@4 C.1@6"];
+    let found = check_records(&log, &two_point(), &expected);
+    assert_eq!((count(&found, "clock_skew"), count(&found, "sending_time_clamped")), (1, 1));
+    let by_default = check_records(&log, &ExtractOptions::default(), &expected);
+    assert_eq!((count(&by_default, "clock_skew"), count(&by_default, "sending_time_clamped")), (1, 0));
+}
+
+/// Parts of one recording of which each is a whole log are read side by side, however long.
+#[test]
+fn parts_are_read_side_by_side() {
+    let rows = |first: i64| {
+        (first..40_000).step_by(2).map(|n| {
+            let (from, to) = [("A", "B"), ("B", "C"), ("C", "B"), ("B", "A")][(n % 4) as usize];
+            (from, to, n)
+        })
+    };
+    let logs = [0, 1].map(|first| messages(&rows(first).collect::<Vec<_>>()));
+    let sources: Vec<StreamSource<'_>> = logs.iter().map(|log| Source { name: "part.csv", bytes: log.as_bytes() }.stream()).collect();
+    let mut options = SameOptions::of(&ExtractOptions { sources_are: SourcesAre::Parts, ..literal() });
+    options.read.windows = Windows { events: 4, ..Windows::default() };
+    options.batch = 100;
+    let mut same = Same::new(&options);
+    let mut all = Interactions::default();
+    let mut n_batches = 0;
+    let mut found = |batch| {
+        all.merge(batch);
+        n_batches += 1;
+    };
+    same.feed(sources, &mut found).unwrap();
+    same.finish(&mut found);
+    assert_eq!((all.count(InteractionKind::Sync), all.interactions.len()), (20_000, 20_000));
+    assert_eq!((all.diagnostics.count("late_step"), all.diagnostics.count("unordered_time")), (0, 0));
+    assert!(n_batches > 100, "{n_batches}");
+    assert_eq!(all.traces.iter().filter(|trace| !trace.continued).count(), 1);
 }

@@ -252,23 +252,31 @@ impl Forest {
 
     /// The way from the sender's live occurrence up to the receiver's, if a message would close it to a cycle.
     fn path(&self, sender: u32, receiver: u32) -> Path {
-        let (Some(top), Some(mut child)) = (self.live(receiver), self.live(sender)) else { return Path::None };
-        let mut path = vec![child];
+        let (Some(top), Some(bottom)) = (self.live(receiver), self.live(sender)) else { return Path::None };
+        let (mut child, mut length) = (bottom, 1);
         while let Some(parent) = self.nodes[child].parent {
-            if path.len() > MOST_DEPTH {
+            if length > MOST_DEPTH {
                 return Path::Deep { parent, child };
             }
-            path.push(parent);
+            length += 1;
             if parent == top {
-                if self.nodes[child].arc_nonblocking {
-                    return Path::None;
-                }
-                path.reverse();
-                return Path::Cycle(path);
+                let is_open = !self.nodes[child].arc_nonblocking;
+                return if is_open { Path::Cycle(self.path_between(top, bottom, length)) } else { Path::None };
             }
             child = parent;
         }
         Path::None
+    }
+
+    /// The occurrences from `top` down to `bottom`, of which there are `length`.
+    fn path_between(&self, top: NodeId, bottom: NodeId, length: usize) -> Vec<NodeId> {
+        let mut path = vec![top; length];
+        let mut node = bottom;
+        for place in path[1..].iter_mut().rev() {
+            *place = node;
+            node = self.nodes[node].parent.unwrap_or(top);
+        }
+        path
     }
 
     /// The occurrence that sends: the live one, the second phase of the last one, or a new originator.
