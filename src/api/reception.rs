@@ -142,6 +142,9 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
     received.n_rejected = counts.n_bad_spans;
     let reasons = diagnostics.into_vec().into_iter().map(|d| format!("{} ({} times): {}", d.message, d.count, d.examples.join("; ")));
     received.reasons = reasons.collect::<Vec<_>>().join(". ");
+    if counts.n_spans == 0 && counts.n_bad_spans == 0 && !received.reasons.is_empty() {
+        return Err(Error::new(Code::MalformedBody, received.reasons));
+    }
     Ok(received)
 }
 

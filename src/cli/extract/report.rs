@@ -23,7 +23,8 @@ pub(super) fn report(extraction: &Extraction) -> String {
         }
     }
     let _ = writeln!(text, "\ntasks");
-    extraction.tasks.iter().for_each(|task| report_task(&mut text, task));
+    let few = if extraction.quality.is_some() { FEW } else { 0 };
+    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, few));
     let _ = writeln!(text, "\nrecords");
     extraction.records.iter().take(RECORDS_SHOWN).for_each(|record| report_record(&mut text, record));
     if let Some(more) = extraction.records.len().checked_sub(RECORDS_SHOWN).filter(|more| *more > 0) {
@@ -46,7 +47,8 @@ pub(super) fn report(extraction: &Extraction) -> String {
     text
 }
 
-fn report_task(text: &mut String, task: &TaskReport) {
+/// Entries with fewer than `few` occurrences are marked.
+fn report_task(text: &mut String, task: &TaskReport, few: u64) {
     let kind = if task.reference { "reference task" } else { "task" };
     let _ = writeln!(text, "  {kind} {} on {}, {} seen", task.name, task.processor, plural(task.threads, "thread"));
     for entry in &task.entries {
@@ -55,8 +57,8 @@ fn report_task(text: &mut String, task: &TaskReport) {
             Accepts::Sync => "replies",
             Accepts::Async => "does not reply",
         };
-        let few = if entry.occurrences < FEW && !task.reference { " (few)" } else { "" };
-        let _ = write!(text, "    {}: {accepts}, {}{few}", entry.name, plural(entry.occurrences, "occurrence"));
+        let mark = if entry.occurrences < few && !task.reference { " (few)" } else { "" };
+        let _ = write!(text, "    {}: {accepts}, {}{mark}", entry.name, plural(entry.occurrences, "occurrence"));
         let times: Vec<String> = entry.self_times.iter().map(|t| t.map_or("unknown".into(), |t| format!("{t:.6} s"))).collect();
         let _ = writeln!(text, ", self time {}", times.join(" + "));
         entry.calls.iter().for_each(|call| report_call(text, call, entry));

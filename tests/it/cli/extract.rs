@@ -81,7 +81,9 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
         assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
     };
     check(&[TRACE, "--from", "sam"], "\"sam\" is not a trace format that is read here: expected same");
-    check(&[TRACE, "--from", "same", "--technique", "tlc"], "\"tlc\" is not an extraction technique: expected same");
+    check(&[TRACE, "--from", "same", "--technique", "sam"], "\"sam\" is not an extraction technique: expected same");
+    check(&[TRACE, "--from", "same", "--technique", "tlc"], "the technique tlc does not take traces of the format same: expected same");
+    check(&[TRACE], "expected spans of OpenTelemetry");
     check(&[TRACE, "--from", "same", "--timing", "never"], "expected one of `auto`, `reception`, `two-point`");
     check(&[TRACE, "--from", "same", "--out", "model.lqn"], "error: model.lqn: a model is written to a file ending in .lqnx or .json");
     check(&[TRACE, "--from", "same", "--profile", "browse"], "error: \"browse\": expected SCENARIO=WEIGHT, as in browse=0.7");
