@@ -87,7 +87,7 @@ mod tests {
         for n_threads in 1..5 {
             let items: Vec<usize> = (0..50).collect();
             let slow_first = |index: usize, item: usize| {
-                (0..if index % 7 == 0 { 300 } else { 10 }).for_each(|_| std::thread::yield_now());
+                (0..if index.is_multiple_of(7) { 300 } else { 10 }).for_each(|_| std::thread::yield_now());
                 Ok::<_, ()>(vec![item])
             };
             let merged = on_all_cores(items.clone(), n_threads, slow_first, |all, more| all.extend(more));

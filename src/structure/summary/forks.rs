@@ -13,6 +13,9 @@ use crate::structure::{entries::ArcKind, interactions::Branch};
 /// What a branch requests, each once.
 pub(super) type BranchShape = Vec<(ArcKind, usize)>;
 
+/// Numbers of requests.
+type RequestCounts = BTreeMap<(ArcKind, usize), u64>;
+
 /// The branches of a fork, sorted.
 pub(super) type ForkShape = Vec<BranchShape>;
 
@@ -53,14 +56,14 @@ fn small(n: usize) -> u16 {
 
 /// The forks of an occurrence's first phase: shape, and for each branch (in the shape's order) the number of requests.
 pub(super) fn forks(arcs: &[Arc], class_of: &[usize]) -> Vec<(ForkShape, Vec<Vec<u64>>)> {
-    let mut by_fork: BTreeMap<u16, BTreeMap<u16, BTreeMap<(ArcKind, usize), u64>>> = BTreeMap::new();
+    let mut by_fork: BTreeMap<u16, BTreeMap<u16, RequestCounts>> = BTreeMap::new();
     for arc in arcs.iter().filter(|arc| arc.phase == 1) {
         if let Some(branch) = arc.branch {
             let branches = by_fork.entry(branch.fork).or_default();
             *branches.entry(branch.branch).or_default().entry((arc.kind, class_of[arc.target])).or_insert(0) += 1;
         }
     }
-    let of_fork = |branches: BTreeMap<u16, BTreeMap<(ArcKind, usize), u64>>| {
+    let of_fork = |branches: BTreeMap<u16, RequestCounts>| {
         let mut branches: Vec<(BranchShape, Vec<u64>)> = branches.into_values().map(|requests| requests.into_iter().unzip()).collect();
         branches.sort();
         branches.into_iter().unzip()

@@ -112,7 +112,7 @@ fn pairing_holds_only_what_waits() {
         side,
     };
     for time in 0..100_000 {
-        let id = u128::from(time as u64 % 3 == 0) * (time as u128 + 1);
+        let id = u128::from((time as u64).is_multiple_of(3)) * (time as u128 + 1);
         assert!(matches!(pairing.add(event(time, pairing::Side::Send, id)), pairing::Paired::Waits));
         assert!(matches!(pairing.add(event(time, pairing::Side::Receive, id)), pairing::Paired::Message(..)));
         let (n_places, n_entries) = pairing.size();
