@@ -289,7 +289,8 @@ impl<'s> Said<'s> {
     fn generalised_name(&self) -> Option<String> {
         let name = self.name();
         let is_method = HTTP_METHODS.iter().any(|method| name.eq_ignore_ascii_case(method));
-        (!name.is_empty() && !(is_method && self.get(Attribute::Url).is_some())).then(|| named(name))
+        let says_little = name.is_empty() || (is_method && self.get(Attribute::Url).is_some());
+        (!says_little).then(|| named(name))
     }
 
     fn path(&self) -> Option<String> {

@@ -279,10 +279,9 @@ impl Builder<'_> {
         let label = self.catalog.label(self.tree.pieces[i].label);
         let occ = self.add_occ(i, label.task, label.name, Origin::Served);
         self.occ_of[i] = occ;
-        if let Some(parent) = self.tree.parent_of(i).filter(|p| self.tree.role[*p] != Role::Call) {
-            if self.task(parent) != label.task {
-                notes.count("missing_client_half", || self.tree.name(i));
-            }
+        let no_call = self.tree.parent_of(i).filter(|p| self.tree.role[*p] != Role::Call);
+        if no_call.is_some_and(|parent| self.task(parent) != label.task) {
+            notes.count("missing_client_half", || self.tree.name(i));
         }
         self.link_to_requester(i, occ);
     }

@@ -294,7 +294,7 @@ impl Tree {
         for i in (0..self.len()).rev().map(|k| self.order[k] as usize) {
             match self.pieces[i].duration_ns {
                 UNFINISHED => notes.count("unfinished", || self.name(i)),
-                ..0 => notes.count("negative_duration", || self.name(i)),
+                ns if ns < 0 => notes.count("negative_duration", || self.name(i)),
                 0 => notes.count("zero_duration", || self.name(i)),
                 _ => {}
             }
