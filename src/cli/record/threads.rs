@@ -90,7 +90,8 @@ impl Threads {
 
     fn account(&mut self, runner: Runner, demand: f64) {
         let of = self.demands.entry(runner).or_default();
-        of.pending += demand - of.seen;
+        // Less than was taken over is of a further activity.
+        of.pending += if demand >= of.seen { demand - of.seen } else { demand };
         of.seen = demand;
     }
 

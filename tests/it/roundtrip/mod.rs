@@ -4,6 +4,7 @@
 
 mod draw;
 mod forms;
+mod others;
 mod recording;
 mod same;
 mod structure;
@@ -79,6 +80,9 @@ impl Ran {
     }
 }
 
+/// Bytes of a trace, and numbers of cycles by scenario, to what is extracted.
+pub type Extract<'e> = dyn Fn(&[u8], &BTreeMap<String, f64>) -> Extraction + 'e;
+
 /// How a technique's round trip goes.
 pub struct RoundTrip<'t> {
     pub features: Features,
@@ -88,7 +92,7 @@ pub struct RoundTrip<'t> {
     pub messages_only: bool,
     pub blind: Blind,
     /// Bytes of the trace to what is extracted, given the number of cycles of each scenario.
-    pub extract: &'t dyn Fn(&[u8], &BTreeMap<String, f64>) -> Extraction,
+    pub extract: &'t Extract<'t>,
 }
 
 impl RoundTrip<'_> {
@@ -98,7 +102,9 @@ impl RoundTrip<'_> {
         let ran = Ran::new(self.features, seed, cycles);
         let of_scenarios = ran.cycles(self.messages_only);
         let extraction = (self.extract)(&ran.trace(self.form, &self.options), &of_scenarios);
-        let mut found = found(&extraction).seen_by(self.blind);
+        let customers = ran.model.tasks.iter().filter(|task| task.scheduling.is_reference()).map(|task| task.name.as_str());
+        let customers: Vec<&str> = customers.filter(|_| self.form != TraceForm::Same).collect();
+        let mut found = found(&extraction, &customers).seen_by(self.blind);
         let n_cycles: f64 = of_scenarios.values().sum();
         // Techniques may see several clients in one cycle; the calls are those of a cycle all the same.
         if let Some(client) = found.entries.get_mut(&structure::Node::client()) {

@@ -25,7 +25,7 @@ use std::{
 use layerfit::{
     model::{Activity, CallKind, CallOrder, Entry, Model, Post, Pre, Task},
     solve::simulate::record::{Event, Legend, RecordedEvent, RequestKind},
-    structure::{Accepts, Extraction},
+    structure::{Accepts, ArcKind, EntryReport, Extraction},
 };
 
 /// An entry, by task and operation and by how it is accepted; all reference tasks and arrivals together are [`Node::client`].
@@ -178,14 +178,16 @@ pub fn compare(expected: &Structure, found: &Structure, t: f64) -> Vec<Differenc
     differences
 }
 
-/// What was extracted: reference tasks together, weighted by how often each was seen to start.
-pub fn found(extraction: &Extraction) -> Structure {
+/// What was extracted: reference tasks together, weighted by how often each was seen to start. Tasks that are `customers` of the
+/// model that was run are such, though a trace that records their cycles has a client above them.
+pub fn found(extraction: &Extraction, customers: &[&str]) -> Structure {
     let mut nodes: HashMap<&str, Node> = HashMap::new();
     let mut n: HashMap<&str, f64> = HashMap::new();
     for task in &extraction.tasks {
         for entry in &task.entries {
             let node = match entry.accepts {
                 Accepts::Nothing => Node::client(),
+                _ if customers.contains(&task.name.as_str()) => Node::client(),
                 accepts => Node { task: task.name.clone(), entry: entry.operation.clone().unwrap_or_default(), accepts },
             };
             nodes.insert(&entry.name, node);
@@ -193,19 +195,20 @@ pub fn found(extraction: &Extraction) -> Structure {
         }
     }
     let mut structure = Structure::default();
-    for entry in extraction.model.tasks.iter().flat_map(|task| &task.entries) {
+    let starts_above =
+        |entry: &EntryReport| entry.accepts == Accepts::Nothing && entry.calls.iter().all(|call| nodes[call.to.as_str()] == Node::client());
+    let entries = extraction.tasks.iter().flat_map(|task| &task.entries);
+    for entry in entries.filter(|entry| customers.is_empty() || !starts_above(entry)) {
         let calls = structure.entries.entry(nodes[entry.name.as_str()].clone()).or_default();
         let n = n[entry.name.as_str()];
         calls.n += n;
-        let mut add = |arc: Arc, mean: f64| calls.arcs.entry(arc).or_default().mean += n * mean;
-        for phase in &entry.phases {
-            for call in &phase.activity.calls {
-                let kind = if call.kind == CallKind::Sync { Kind::Sync } else { Kind::Async };
-                add((kind, phase.phase, nodes[call.dest.as_str()].clone()), call.mean.literal().unwrap());
-            }
-        }
-        for forwarding in &entry.forwarding {
-            add((Kind::Forward, 1, nodes[forwarding.dest.as_str()].clone()), forwarding.probability.literal().unwrap());
+        for call in &entry.calls {
+            let kind = match call.kind {
+                ArcKind::Sync => Kind::Sync,
+                ArcKind::Async => Kind::Async,
+                ArcKind::Forward => Kind::Forward,
+            };
+            calls.arcs.entry((kind, call.phase, nodes[call.to.as_str()].clone())).or_default().mean += n * call.mean;
         }
     }
     for calls in structure.entries.values_mut() {
