@@ -45,7 +45,8 @@ impl Default for Options {
             n_kept: 20,
             // Each holds a window of spans: a bound on the memory that names in requests can take.
             n_systems: 64,
-            extract: ExtractOptions::default(),
+            // Interactions one by one are for a trace that somebody looks at, not for a stream.
+            extract: ExtractOptions { records_kept: 1000, ..ExtractOptions::default() },
         }
     }
 }

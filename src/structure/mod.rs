@@ -1,19 +1,24 @@
-//! Structure: events → interactions → tasks, entries, calls. One file for each technique, one road from interactions to a model.
+//! Structure: events → interactions → tasks, entries, calls. A folder for each technique, one road from interactions to a model.
 //!
 //! ```text
-//!  trace::… ──▶ technique ──▶ Interactions ──▶ merge ──▶ customers ──▶ assemble ──▶ Extraction
-//!  (messages)   (same)        (a summary,      (Part D)  (reference    (Model and report)
-//!                              mergeable)                 tasks)
+//!  trace::…  ──▶ technique ──▶ Interactions ──▶ Summary ──▶ customers ──▶ assemble ──▶ Extraction
+//!  (events)      (live state,  (batches of      (mergeable  (reference    (Model and report)
+//!                 mergeable)    recordings)      sums)       tasks)
 //! ```
 //!
 //! | file | is |
 //! |---|---|
-//! | [`same`] | the technique SAME: interaction trees over messages |
+//! | [`same`], [`tlc`], [`execution_graph`], [`call_path`], [`spans`] | the techniques |
+//! | `techniques`, `cores` | which of them takes what, on all cores |
+//! | [`live`] | a stream of spans without end |
 //! | [`interactions`] | what every technique yields |
-//! | [`merge`](merge()) | occurrences to entries |
+//! | [`summary`], [`entries`] | recordings to sums, sums to entries |
 //! | `customers` | reference tasks and the usage profile |
 //! | `layers` | circles of blocking calls |
 //! | `assemble` | entries and customers to a model |
+//! | [`resources`] | what a user says of processors, threads, demands and workload |
+//! | [`compare`](mod@compare) | what changed between two extractions |
+//! | [`profile`], [`usage`] | times by calling context, sessions |
 
 mod assemble;
 pub mod call_path;

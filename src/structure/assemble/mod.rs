@@ -233,7 +233,7 @@ impl Assembly<'_> {
             let said = merged.operation.and_then(|o| hints.demands.get(self.parts.summary.operations.name(o))).copied();
             let body = EntryBody {
                 name: entry_name.clone(),
-                accepts: merged.accepts,
+                accepts: if self.only_arrives(*index) { Accepts::Async } else { merged.accepts },
                 arcs: &merged.arcs,
                 forks: &merged.forks,
                 demands: self.demands(merged.self_times.map(|time| time.map(|t| t.mean_ticks)), said),
@@ -250,6 +250,13 @@ impl Assembly<'_> {
         }
         self.out.model.tasks.push(task);
         self.out.tasks.push(TaskReport { name, reference: false, processor, threads, entries });
+    }
+
+    /// Whether requests of an entry come from outside only: nobody waits for a reply.
+    fn only_arrives(&self, entry: usize) -> bool {
+        let entries = self.parts.merged.entries.iter().filter(|source| source.accepts != Accepts::Nothing);
+        let is_called = || entries.flat_map(|source| &source.arcs).any(|arc| arc.target == entry);
+        self.arrivals.iter().any(|(arrives, _)| *arrives == entry) && !is_called()
     }
 
     fn add_arrivals(&mut self) {

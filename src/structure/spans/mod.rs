@@ -55,7 +55,7 @@ pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
 
 use super::interactions::{Hints, Interactions, ProcessHints, ProcessorHints};
-use crate::trace::span::{Attribute, Span, SpanId, SpanKind, SpanTexts, TraceId};
+use crate::trace::span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId};
 use account::Account;
 use catalog::{Catalog, PeerKind};
 use emit::{Batch, Sums};
@@ -149,7 +149,10 @@ impl Spans {
             self.resolution_ns /= 1000;
         }
         let label = self.catalog.label_of(span, texts, &self.options);
-        let digest = |attribute: Attribute| span.attribute(attribute).map_or(0, |number| digest(texts.texts.name(number)));
+        // Texts beyond the bound are not known to be alike.
+        let known =
+            |attribute: Attribute| span.attribute(attribute).map(|number| texts.texts.name(number)).filter(|text| *text != OTHER_TEXT);
+        let digest = |attribute: Attribute| known(attribute).map_or(0, digest);
         let piece = Piece {
             id: span.id,
             parent: span.parent.unwrap_or_default(),

@@ -166,8 +166,8 @@ impl Summary {
             .map(|(key, sums)| arc(key, sums.sum / pooled.requests_weight, sums.counts.into_iter().collect()))
             .collect();
         arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
-        let forks = pooled.forks.into_iter().map(|(shape, (mean, requests))| MergedFork {
-            mean: mean / pooled.requests_weight,
+        let forks = joined(pooled.forks, pooled.requests_weight).into_iter().map(|(shape, weight, requests)| MergedFork {
+            mean: weight / pooled.requests_weight,
             branches: shape
                 .into_iter()
                 .zip(requests)
@@ -242,6 +242,44 @@ impl Pooled {
             }
         }
     }
+}
+
+/// Forks with the weighted numbers of requests of their branches.
+type WeightedFork = (ForkShape, f64, Vec<Vec<f64>>);
+
+/// Most forks of one shape in an invocation for smaller ones to be taken for it.
+const ONCE: f64 = 1.05;
+
+/// Branches of a fork need not overlap in every invocation: a fork all of whose branches another one has is that other one with
+/// some branches out of step, unless both together are made more than once in an invocation.
+fn joined(forks: BTreeMap<ForkShape, (f64, Vec<Vec<f64>>)>, n_invocations: f64) -> Vec<WeightedFork> {
+    let mut by_size: Vec<WeightedFork> = forks.into_iter().map(|(shape, (weight, requests))| (shape, weight, requests)).collect();
+    by_size.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(b.1.total_cmp(&a.1)));
+    let mut kept: Vec<WeightedFork> = Vec::new();
+    for (shape, weight, requests) in by_size {
+        let whole =
+            kept.iter_mut().find_map(|fork| Some((places(&shape, &fork.0)?, fork)).filter(|(_, f)| f.1 + weight <= ONCE * n_invocations));
+        let Some((places, whole)) = whole else {
+            kept.push((shape, weight, requests));
+            continue;
+        };
+        whole.1 += weight;
+        for (place, more) in places.into_iter().zip(requests) {
+            whole.2[place].iter_mut().zip(more).for_each(|(here, there)| *here += there);
+        }
+    }
+    kept
+}
+
+/// Where each branch of a part stands among those of a whole; both are sorted.
+fn places(part: &ForkShape, whole: &ForkShape) -> Option<Vec<usize>> {
+    let mut from = 0;
+    let place = |branch| {
+        let at = from + whole[from..].iter().position(|other| other == branch)?;
+        from = at + 1;
+        Some(at)
+    };
+    part.iter().map(place).collect()
 }
 
 /// An occurrence without a second phase counts as zero in its mean; one whose first phase is not known does not count.

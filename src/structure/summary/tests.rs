@@ -201,6 +201,31 @@ fn forks_of_one_shape_are_one_fork() {
     assert!((entry.forks[0].mean - 2.0 / 3.0).abs() < 1e-12 && entry.arcs.iter().all(|arc| (arc.mean - 1.0).abs() < 1e-12));
 }
 
+/// A fork of which not all branches overlapped is the fork with all of them.
+#[test]
+fn a_part_of_a_fork_is_that_fork() {
+    let mut all = forked(&[(1, 0), (2, 1), (0, 2)]);
+    all.merge(forked(&[(1, 0), (2, 1)]));
+    all.merge(forked(&[(2, 0), (0, 1)]));
+    let (merged, entry_of) = merged(&all, MergeKey::Operation);
+    let forks = &merged.entries[entry_of[0]].forks;
+    assert_eq!((forks.len(), forks[0].branches.len()), (1, 3));
+    assert!((forks[0].mean - 1.0).abs() < 1e-12);
+    let means: Vec<f64> = forks[0].branches.iter().map(|branch| branch[0].mean * 3.0).collect();
+    assert_eq!(means.iter().map(|m| m.round() as u64).sum::<u64>(), 7, "{means:?}");
+    // Made twice in one invocation, they are two.
+    let mut twice = forked(&[(1, 0), (2, 1), (0, 2)]);
+    let Interactions { interactions, occurrences, .. } = &mut twice;
+    for (task, branch) in [(1, 0), (2, 1)] {
+        let to = occurrences.len();
+        occurrences.push(Occurrence { unit: task, number: 9, trace: 0, operation: None, originator: false, self_time_ticks: [None; 2] });
+        let branch = Some(Branch { fork: 1, branch });
+        let times = vec![Time::default()];
+        interactions.push(Interaction { kind: InteractionKind::Sync, phase: 1, from: 0, via: Vec::new(), to, branch, times });
+    }
+    assert_eq!(self::merged(&twice, MergeKey::Operation).0.entries[0].forks.len(), 2);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

@@ -5,6 +5,7 @@ mod call_path;
 mod execution_graph;
 mod models;
 mod profile;
+mod road;
 mod same;
 mod scenarios;
 mod spans;
