@@ -142,10 +142,25 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
     received.n_rejected = counts.n_bad_spans;
     let reasons = diagnostics.into_vec().into_iter().map(|d| format!("{} ({} times): {}", d.message, d.count, d.examples.join("; ")));
     received.reasons = reasons.collect::<Vec<_>>().join(". ");
-    if counts.n_spans == 0 && counts.n_bad_spans == 0 && !received.reasons.is_empty() {
-        return Err(Error::new(Code::MalformedBody, received.reasons));
+    if counts.n_spans == 0 && counts.n_bad_spans == 0 {
+        if !received.reasons.is_empty() {
+            return Err(Error::new(Code::MalformedBody, received.reasons));
+        }
+        if encoding == Encoding::Json {
+            expect_request(content)?;
+        }
     }
     Ok(received)
+}
+
+/// A JSON body without spans has to be a request all the same.
+fn expect_request(content: &[u8]) -> Result<(), Error> {
+    let request: serde_json::Value = body::parse_json(content)?;
+    match (request.as_object(), request.get("resourceSpans")) {
+        (Some(_), None | Some(serde_json::Value::Array(_))) => Ok(()),
+        (Some(_), Some(_)) => Err(Error::new(Code::MalformedBody, "resourceSpans: expected an array")),
+        (None, _) => Err(Error::new(Code::MalformedBody, "expected an ExportTraceServiceRequest: an object with resourceSpans")),
+    }
 }
 
 fn reception_error(error: ReceptionError) -> Error {

@@ -118,6 +118,10 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
 
     let malformed = export(&app, None, &json!({"resourceSpans": 3})).await;
     malformed.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    for body in ["{\"resourceSpans\": [", "[]", "no json"] {
+        let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json").body(Body::from(body)).unwrap();
+        app.send(request).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    }
     let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "text/csv").body(Body::from("x")).unwrap();
     app.send(request).await.expect_problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
     let nothing = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/x-protobuf").body(Body::empty()).unwrap();
