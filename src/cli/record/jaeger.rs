@@ -1,8 +1,8 @@
 //! Spans as Jaeger JSON: `{"data": [trace, …]}` as its UI exports and its query service answers.
 //!
 //! A process is a service with the tags `hostname` and `instance`. The kind is the tag `span.kind`. The parent is a
-//! `CHILD_OF`, the link a `FOLLOWS_FROM` reference. Where spans were sampled, the tags `sampler.type` and `sampler.param` of
-//! the first span say so. Times are whole microseconds.
+//! `CHILD_OF`, the link a `FOLLOWS_FROM` reference. Where spans were sampled, the tag `w3c.tracestate` says so. Times are
+//! whole microseconds.
 
 use std::io::{self, Write};
 
