@@ -14,7 +14,8 @@ use crate::trace::{
     input::{self, Bounded},
 };
 
-const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
+/// First bytes of a zip.
+pub(super) const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\x00";
 const MAP: &str = "kieker.map";
 
@@ -77,7 +78,8 @@ fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn is_of_log(name: &str) -> bool {
+/// Whether a file of this name is one of a log, and no archive of them.
+pub(super) fn is_of_log(name: &str) -> bool {
     let plain = [".gz", ".xz", ".df"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     plain.ends_with(".dat") || plain.ends_with(MAP)
 }
@@ -90,11 +92,6 @@ pub(super) fn folder(name: &str) -> &str {
 /// Whether a file of this name says what the types of records are.
 pub(super) fn is_map(name: &str) -> bool {
     name.rsplit(['/', '\\']).next().is_some_and(|file| file.starts_with(MAP))
-}
-
-/// Whether a file of this name holds others.
-pub(super) fn is_zip(name: &str) -> bool {
-    name.ends_with(".zip")
 }
 
 impl<'s> Part<'s> {

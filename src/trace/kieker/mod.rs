@@ -25,7 +25,7 @@ mod archive;
 mod records;
 mod signature;
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -106,28 +106,7 @@ const EXPECTED: &str = "Kieker records `$ID;…` and a kieker.map";
 /// [`ReadError`]: a file that cannot be decompressed or is too long, no records at all; with [`BadRows::Reject`] also the
 /// first bad or unknown record. Events before the error have been handed over.
 pub fn read(sources: &[Source<'_>], options: &ReadOptions, texts: &mut Texts, sink: &mut Sink<'_>) -> Result<ReadReport, ReadError> {
-    let mut report = ReadReport::default();
-    let mut folders: IndexMap<String, Vec<Part<'_>>> = IndexMap::new();
-    for source in sources {
-        for part in archive::parts(source).map_err(|error| unreadable(source.name, error))? {
-            folders.entry(part.folder().to_owned()).or_default().push(part);
-        }
-    }
-    let types = map_types(&folders, options, &mut report.diagnostics)?;
-    for (folder, mut parts) in folders {
-        // Where a folder has no map of its own, the one map of the log is meant.
-        let types = types.get(&folder).or_else(|| types.first().map(|(_, types)| types).filter(|_| types.len() == 1));
-        parts.retain(|part| !part.is_map());
-        parts.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut records = RecordParser::new(types.cloned().unwrap_or_default(), options);
-        for part in &parts {
-            records.read(&part.name, part.open(options), texts, sink, &mut report)?;
-        }
-    }
-    match sources.first() {
-        Some(first) if report.n_records == 0 => Err(ReadError::Empty { log: first.name.to_owned(), expected: EXPECTED }),
-        _ => Ok(report),
-    }
+    read_streams(sources.iter().map(Source::stream).collect(), options, texts, sink)
 }
 
 /// As [`read`], of streams: zips and maps are held whole, of all else a row at a time. The files of a log directory are read
@@ -143,14 +122,20 @@ pub fn read_streams(
 ) -> Result<ReadReport, ReadError> {
     let mut held = Vec::new();
     let mut streams = Vec::new();
-    for mut source in sources {
-        if archive::is_map(&source.name) || archive::is_zip(&source.name) {
+    for StreamSource { name, mut reader } in sources {
+        let mut first = Vec::new();
+        if !archive::is_of_log(&name) {
+            let looked = reader.by_ref().take(archive::ZIP_MAGIC.len() as u64).read_to_end(&mut first);
+            looked.map_err(|error| unreadable(&name, error))?;
+        }
+        let is_zip = first == archive::ZIP_MAGIC;
+        let reader: Box<dyn Read + Send> = Box::new(Cursor::new(first).chain(reader));
+        if is_zip || archive::is_map(&name) {
             let mut bytes = Vec::new();
-            let limited = source.reader.by_ref().take(options.limit_bytes).read_to_end(&mut bytes);
-            limited.map_err(|error| unreadable(&source.name, error))?;
-            held.push((source.name, bytes));
+            reader.take(options.limit_bytes).read_to_end(&mut bytes).map_err(|error| unreadable(&name, error))?;
+            held.push((name, bytes));
         } else {
-            streams.push(source);
+            streams.push(StreamSource { name, reader });
         }
     }
     let held: Vec<Source<'_>> = held.iter().map(|(name, bytes)| Source { name, bytes }).collect();

@@ -160,6 +160,8 @@ fn every_packing_reads_alike() {
     let log = EXECUTION.repeat(3);
     let zip = zip_of(&[("log/1.dat", log.as_bytes()), ("log/kieker.map", map.as_bytes()), ("readme.txt", b"no log")]);
     assert_eq!(read_sources(&[("log.zip", &zip)], &ReadOptions::default()).0, plain);
+    // As an upload has it, without an ending.
+    assert_eq!(read_sources(&[("trace", &zip)], &ReadOptions::default()).0, plain);
 }
 
 #[test]
