@@ -25,7 +25,7 @@ const TECHNIQUES: [(TraceForm, Format); 3] =
     [(TraceForm::Same, Format::Same), (TraceForm::Angio, Format::Angio), (TraceForm::EventTrace, Format::EventTrace)];
 
 fn extracted(ran: &Ran, (form, format): (TraceForm, Format), merge: MergeKey) -> Extraction {
-    let options = ExtractOptions { merge, bad_rows: BadRows::Reject, customers: Some(1.0.into()), ..ExtractOptions::default() };
+    let options = ExtractOptions { merge, bad_rows: BadRows::Reject, ..ExtractOptions::default() };
     let bytes = ran.trace(form, &TraceOptions::default());
     extract(&[Source { name: "run", bytes: &bytes }], format, &options).unwrap()
 }
@@ -122,6 +122,11 @@ fn check_ends(n_models: u64) {
             extract(&[Source { name: "run", bytes: &bytes }], Format::Same, &options).unwrap()
         });
         assert_eq!(whole.interactions, ends.interactions, "model {seed}");
+        for (one, other) in whole.tasks.iter().zip(&ends.tasks) {
+            for (one, other) in one.entries.iter().zip(&other.entries) {
+                assert_eq!(one, other, "model {seed}");
+            }
+        }
         assert_eq!(whole.tasks, ends.tasks, "model {seed}");
         assert_eq!(whole.model, ends.model, "model {seed}");
         assert!(whole.interactions.total() > 0);

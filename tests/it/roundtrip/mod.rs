@@ -118,9 +118,7 @@ impl RoundTrip<'_> {
         let names = if self.form == TraceForm::CallPath { ran.names_on_servers() } else { HashMap::new() };
         let mut found = found(&extraction, &customers, &names).seen_by(self.blind);
         let n_cycles: f64 = of_scenarios.values().sum();
-        if !customers.is_empty() {
-            found.client_by(n_cycles);
-        }
+        found.client_by(n_cycles);
         let did = observed(&ran.legend, &ran.events, self.messages_only).seen_by(self.blind);
         let mut differences = compare(&did, &found, 0.0);
         differences.extend(unequal_counts(&did, &found));
