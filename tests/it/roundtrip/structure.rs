@@ -186,7 +186,9 @@ pub fn found(extraction: &Extraction, customers: &[&str], names: &HashMap<String
             continue;
         }
         let calls = structure.entries.entry(nodes[entry.name.as_str()].clone()).or_default();
-        let n = entry.occurrences as f64;
+        // The one client of several scenarios has its calls for each run of any of them.
+        let is_of_runs = entry.accepts == Accepts::Nothing && extraction.scenarios.len() > 1;
+        let n = if is_of_runs { extraction.scenarios.iter().map(|s| s.traces).sum() } else { entry.occurrences } as f64;
         calls.n += n;
         for call in entry.calls.iter().filter(counts) {
             let kind = match call.kind {
