@@ -61,7 +61,12 @@ impl Road {
         let mut behaviours = BTreeMap::new();
         for (name, (task, entry)) in &entries {
             if entry.accepts != Accepts::Nothing && !customers.contains(task) {
-                let key = ((*task).to_owned(), entry.operation.clone().unwrap_or_default(), entry.accepts, behaviour(name, &entries, &mut hashes));
+                let key = (
+                    (*task).to_owned(),
+                    entry.operation.clone().unwrap_or_default(),
+                    entry.accepts,
+                    behaviour(name, &entries, &mut hashes),
+                );
                 *behaviours.entry(key).or_insert(0) += entry.occurrences;
             }
         }
