@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    model::{BehaviourClass, UsageModel},
+    model::{BehaviourClass, StepCount, UsageModel},
     think::ThinkLaw,
 };
 
@@ -21,6 +21,11 @@ impl ThinkLaw {
             Self::Normal { location_s, scale_s, .. } => format!("normal without negative part, {location_s:.4} s ± {scale_s:.4} s"),
         }
     }
+}
+
+/// A count that classes may share, hence a sum of probabilities: whole, or to two digits.
+fn rounded(count: f64) -> String {
+    if (count - count.round()).abs() < 0.005 { format!("{count:.0}") } else { format!("{count:.2}") }
 }
 
 impl UsageModel {
@@ -60,10 +65,12 @@ impl UsageModel {
         if let Some((law, distance)) = behaviour.think.zip(class.think_distance) {
             let _ = writeln!(text, "  think time {} (distance {distance:.3})", law.describe());
         }
-        let _ = writeln!(text, "  {:<30} {:>10} {:>8} {:>8}", "service", "visits", "first", "exit");
+        let requests: f64 = class.visits.iter().sum();
+        let _ = writeln!(text, "  {:<30} {:>8} {:>10} {:>8} {:>8}", "service", "mix", "visits", "first", "exit");
         for (i, service) in self.services.iter().enumerate().filter(|(i, _)| class.visits[*i] > 0.0) {
             let (visits, first, exit) = (class.visits[i], behaviour.start[i], behaviour.exit[i]);
-            let _ = writeln!(text, "  {service:<30} {visits:>10.4} {first:>8.4} {exit:>8.4}");
+            let mix = format!("{:.2} %", 100.0 * visits / requests);
+            let _ = writeln!(text, "  {service:<30} {mix:>8} {visits:>10.4} {first:>8.4} {exit:>8.4}");
         }
         let n = self.services.len();
         let mut steps: Vec<(f64, usize, usize)> = (0..n)
@@ -74,7 +81,10 @@ impl UsageModel {
         steps.retain(|(p, ..)| *p >= 0.005);
         steps.sort_by(|a, b| (class.visits[b.1] * b.0).total_cmp(&(class.visits[a.1] * a.0)).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
         for (p, from, to) in steps.into_iter().take(MOST_TRANSITIONS) {
-            let _ = writeln!(text, "  {} → {}: {p:.4}", self.services[from], self.services[to]);
+            let (from, to) = (&self.services[from], &self.services[to]);
+            let is_step = |step: &&StepCount| step.from.as_ref() == Some(from) && step.to.as_ref() == Some(to);
+            let count = class.steps.iter().find(is_step).map_or(0.0, |step| step.count);
+            let _ = writeln!(text, "  {from} → {to}: {p:.4} ({} times)", rounded(count));
         }
         if !class.order.holds {
             let (p, w) = (class.order.p_value, class.order.effect_size);
