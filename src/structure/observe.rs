@@ -7,6 +7,9 @@ use super::{
 };
 use crate::trace::{Format, StreamSource, diagnostics::Diagnostics};
 
+/// Oddities that are given as reasons where nothing was found.
+const REASONS_GIVEN: usize = 3;
+
 /// Observes what is `wanted` in traces, of any number of files read as streams; formats and options are those of an
 /// extraction.
 ///
@@ -44,7 +47,9 @@ pub fn observe_streams(
         }
     };
     let nothing = |what, diagnostics: Diagnostics| {
-        Err(ExtractError::NothingObserved { what, sources: names.clone(), diagnostics: diagnostics.into_vec() })
+        let mut reasons = diagnostics.into_vec();
+        reasons.truncate(REASONS_GIVEN);
+        Err(ExtractError::NothingObserved { what, sources: names.clone(), diagnostics: reasons })
     };
     if let Some(profile) = observed.profile.as_ref().filter(|profile| profile.n_executions() == 0) {
         return nothing("executions whose beginning and end are known", profile.diagnostics().clone());

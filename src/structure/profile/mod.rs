@@ -47,5 +47,5 @@ pub use positions::Siblings;
 pub use record::{OTHER, Profile};
 pub use report::{ContextReport, EntryStart, LeafProfile, OperationProfile, ProfileReport, SiblingCalls};
 pub use sample::{LONGEST_S, Metric, Observed, RELATIVE_ERROR, SHORTEST_S, Sample, SampleSummary};
-pub use text::DrawOptions;
+pub use text::{DrawOptions, OnlyChildren};
 pub use view::{ProfileView, ViewOptions};

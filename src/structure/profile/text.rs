@@ -19,11 +19,23 @@ pub struct DrawOptions {
     pub least_share: f64,
     /// Most contexts drawn below one.
     pub most_children: usize,
+    /// What becomes of the only context below one, whose observations are the same.
+    pub only_children: OnlyChildren,
+}
+
+/// What becomes of contexts that say the same as the coarser one above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnlyChildren {
+    /// They are drawn.
+    #[default]
+    Draw,
+    /// They are not, nor what is below them while it is alone.
+    Skip,
 }
 
 impl Default for DrawOptions {
     fn default() -> Self {
-        Self { level: Level::Trace, least_share: 0.001, most_children: 10 }
+        Self { level: Level::Trace, least_share: 0.001, most_children: 10, only_children: OnlyChildren::default() }
     }
 }
 
@@ -85,7 +97,9 @@ impl ProfileReport {
                 continue;
             }
             let _ = writeln!(text, "\n{}  {}", operation.operation, times(&operation.times));
-            levels(&mut text, "  ", &operation.levels);
+            if operation.levels.last().is_some_and(|finest| finest.n_contexts > 1) {
+                levels(&mut text, "  ", &operation.levels);
+            }
             for leaf in operation.leaves.iter().filter(|_| operation.leaves.len() > 1) {
                 let more = leaf.n_contexts - leaf.contexts.len().min(1);
                 let context = leaf.contexts.first().map_or("", String::as_str);
@@ -167,7 +181,15 @@ impl ContextTree {
     }
 
     fn drawn_children(&self, index: usize, options: &DrawOptions) -> Vec<Line> {
-        let mut children = self.nodes[index].children.clone();
+        let mut at = index;
+        let mut children = self.nodes[at].children.clone();
+        while let ([only], OnlyChildren::Skip) = (children.as_slice(), options.only_children) {
+            at = *only;
+            if self.nodes[at].level >= options.level {
+                return Vec::new();
+            }
+            children = self.nodes[at].children.clone();
+        }
         children.sort_by(|a, b| self.time_share(*b).total_cmp(&self.time_share(*a)).then(a.cmp(b)));
         let drawn = children.iter().take(options.most_children).filter(|child| self.time_share(**child) >= options.least_share).count();
         let left_out = (drawn < children.len()).then(|| Line::LeftOut(children.len() - drawn));

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CallBounds, Calls, ContextReport, DrawOptions, Level, Metric, OperatorOptions, Profile, ProfileReport, draw_calls};
+use super::{
+    CallBounds, Calls, ContextReport, DrawOptions, Level, Metric, OnlyChildren, OperatorOptions, Profile, ProfileReport, draw_calls,
+};
 
 /// What is shown of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ impl Profile {
     pub fn view(&self, options: &ViewOptions) -> ProfileView {
         let ViewOptions { metric, by, depth, least_share, operators } = *options;
         let tree = self.context_tree(metric);
-        let draw = DrawOptions { level: by, least_share, ..DrawOptions::default() };
+        let draw = DrawOptions { level: by, least_share, only_children: OnlyChildren::Skip, ..DrawOptions::default() };
         ProfileView {
             report: self.report(metric, &operators),
             calls: self.calls(metric, &CallBounds { depth, least_share }),

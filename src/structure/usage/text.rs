@@ -7,7 +7,10 @@ use super::{
     think::ThinkLaw,
 };
 
-/// Transitions shown of a class, the most probable first.
+/// Steps that are rarer in a class are not shown: a sum of probabilities.
+const LEAST_COUNT: f64 = 0.005;
+
+/// Steps shown of a class, the most frequent first.
 const MOST_TRANSITIONS: usize = 30;
 
 impl ThinkLaw {
@@ -66,25 +69,22 @@ impl UsageModel {
             let _ = writeln!(text, "  think time {} (distance {distance:.3})", law.describe());
         }
         let requests: f64 = class.visits.iter().sum();
-        let _ = writeln!(text, "  {:<30} {:>8} {:>10} {:>8} {:>8}", "service", "mix", "visits", "first", "exit");
-        for (i, service) in self.services.iter().enumerate().filter(|(i, _)| class.visits[*i] > 0.0) {
+        let visited = || self.services.iter().enumerate().filter(|(i, _)| class.visits[*i] > 0.0);
+        let width = visited().map(|(_, service)| service.chars().count()).max().unwrap_or(0).max("service".len());
+        let _ = writeln!(text, "  {:<width$} {:>8} {:>10} {:>8} {:>8}", "service", "mix", "visits", "first", "exit");
+        for (i, service) in visited() {
             let (visits, first, exit) = (class.visits[i], behaviour.start[i], behaviour.exit[i]);
             let mix = format!("{:.2} %", 100.0 * visits / requests);
-            let _ = writeln!(text, "  {service:<30} {mix:>8} {visits:>10.4} {first:>8.4} {exit:>8.4}");
+            let _ = writeln!(text, "  {service:<width$} {mix:>8} {visits:>10.4} {first:>8.4} {exit:>8.4}");
         }
-        let n = self.services.len();
-        let mut steps: Vec<(f64, usize, usize)> = (0..n)
-            .filter(|i| class.visits[*i] > 0.0)
-            .flat_map(|i| (0..n).map(move |j| (i, j)))
-            .map(|(i, j)| (behaviour.transitions[(i, j)], i, j))
-            .collect();
-        steps.retain(|(p, ..)| *p >= 0.005);
-        steps.sort_by(|a, b| (class.visits[b.1] * b.0).total_cmp(&(class.visits[a.1] * a.0)).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
-        for (p, from, to) in steps.into_iter().take(MOST_TRANSITIONS) {
-            let (from, to) = (&self.services[from], &self.services[to]);
-            let is_step = |step: &&StepCount| step.from.as_ref() == Some(from) && step.to.as_ref() == Some(to);
-            let count = class.steps.iter().find(is_step).map_or(0.0, |step| step.count);
-            let _ = writeln!(text, "  {from} → {to}: {p:.4} ({} times)", rounded(count));
+        let mut steps: Vec<&StepCount> = class.steps.iter().filter(|step| step.count >= LEAST_COUNT).collect();
+        steps.sort_by(|a, b| b.count.total_cmp(&a.count));
+        for StepCount { from, to, count, share } in steps.iter().take(MOST_TRANSITIONS) {
+            let (from, to) = (from.as_deref().unwrap_or("(start)"), to.as_deref().unwrap_or("(exit)"));
+            let _ = writeln!(text, "  {from} → {to}: {share:.4} ({} times)", rounded(*count));
+        }
+        if let Some(more) = steps.len().checked_sub(MOST_TRANSITIONS).filter(|more| *more > 0) {
+            let _ = writeln!(text, "  … and {more} rarer steps");
         }
         if !class.order.holds {
             let (p, w) = (class.order.p_value, class.order.effect_size);
