@@ -183,7 +183,7 @@ impl ContextTree {
     fn drawn_children(&self, index: usize, options: &DrawOptions) -> Vec<Line> {
         let mut at = index;
         let mut children = self.nodes[at].children.clone();
-        while let ([only], OnlyChildren::Skip) = (children.as_slice(), options.only_children) {
+        while let ([only], OnlyChildren::Skip, true) = (children.as_slice(), options.only_children, index > 0) {
             at = *only;
             if self.nodes[at].level >= options.level {
                 return Vec::new();
