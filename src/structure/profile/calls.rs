@@ -190,7 +190,10 @@ pub fn draw_calls(calls: &[Calls]) -> String {
     let mut text = String::new();
     for (name, node) in lines {
         match node {
-            Some(node) => text::write_line(&mut text, (&name, width), node.share, node.times.as_ref()),
+            Some(node) => {
+                text::write_line(&mut text, (&name, width), node.share, node.times.as_ref());
+                text::write_quantiles(&mut text, node.times.as_ref());
+            }
             None => _ = writeln!(text, "{name}"),
         }
     }

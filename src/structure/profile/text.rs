@@ -213,21 +213,27 @@ impl ContextTree {
                 continue;
             };
             write_line(&mut text, (&name, width), self.time_share(index), Some(&summary));
+            text.push('\n');
         }
         text
     }
 }
 
-/// A line of a tree: name, bar, part of all time, times.
+/// A line of a tree without its end: name, bar, part of all time, times.
 pub(super) fn write_line(text: &mut String, (name, width): (&str, usize), share: f64, times: Option<&SampleSummary>) {
     let pad = width.min(LONGEST_NAME).saturating_sub(name.chars().count());
     let _ = write!(text, "{name}{:pad$} {} {:>8}", "", bar(share), percent(share));
     let _ = match times {
-        Some(SampleSummary { n, mean_s, sd_s, median_s, p95_s, .. }) => {
-            let (mean, sd, median, p95) = (time(*mean_s), time(*sd_s), time(*median_s), time(*p95_s));
-            writeln!(text, "  n = {n}  mean {mean}  sd {sd}  median {median}  95 % {p95}")
-        }
-        None => writeln!(text, "  without times"),
+        Some(SampleSummary { n, mean_s, sd_s, .. }) => write!(text, "  n = {n}  mean {}  sd {}", time(*mean_s), time(*sd_s)),
+        None => write!(text, "  without times"),
+    };
+}
+
+/// The quantiles of a line of a tree, and its end.
+pub(super) fn write_quantiles(text: &mut String, times: Option<&SampleSummary>) {
+    let _ = match times {
+        Some(SampleSummary { median_s, p95_s, .. }) => writeln!(text, "  median {}  95 % {}", time(*median_s), time(*p95_s)),
+        None => writeln!(text),
     };
 }
 

@@ -43,7 +43,8 @@ fn rows(seed: u64) -> Vec<Row> {
         response: ThinkLaw::Exponential { mean_s: 0.2 },
         n_sessions: N_SESSIONS,
     };
-    let ns = |seconds: f64| (seconds * 1e9).round() as i64;
+    // A time of 0 is none in spans.
+    let ns = |seconds: f64| 1_000_000_000 + (seconds * 1e9).round() as i64;
     let mut rows = Vec::new();
     spec.generate(seed, &mut |r| rows.push((r.session, r.request.to_owned(), ns(r.start_s), ns(r.end_s)))).unwrap();
     rows
@@ -291,7 +292,8 @@ fn few_and_no_sessions_are_said() {
     assert_eq!((super::count(&none, "no_sessions"), super::count(&none, "requests_without_user")), (1, 40));
     assert_eq!(none.usage, None);
     // Half of the requests without a session: counted, and not in the model's mix.
-    let half = extract(&kieker(&rows).replace("Front.home();S1;1", "Front.away();<no-session-id>;1"));
+    let half =
+        extract(&kieker(&rows).replace("home();S1;1", "away();<no-session-id>;1").replace("query();S1;1", "query();<no-session-id>;1"));
     assert_eq!((super::count(&half, "requests_without_user"), super::count(&half, "entries_outside_sessions")), (11, 1));
 }
 
@@ -368,7 +370,7 @@ fn files_of_one_stream_add_up() {
 #[test]
 fn sessions_go_on_from_file_to_file() {
     let minute = 60_000_000_000;
-    let at = |session: u64, minutes: i64| (session, "home".to_owned(), minutes * minute, minutes * minute + 1_000_000);
+    let at = |session: u64, minutes: i64| (session, "home".to_owned(), (minutes + 1) * minute, (minutes + 1) * minute + 1_000_000);
     // A user whose pauses are below half an hour, among others; the second file begins between two requests.
     let mut rows: Vec<Row> = (0..20).map(|k| at(7, 20 * k)).collect();
     rows.extend((100..130).map(|k| at(k, (k as i64 - 100) * 13)));
