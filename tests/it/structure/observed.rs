@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use layerfit::{
-    model::Number,
+    model::{Number, Task},
     structure::{
         ExtractError, ExtractOptions, UsageFrom, extract_streams,
         observations::{Observed, UserKey, UserOptions, Wanted},
@@ -252,11 +252,11 @@ fn reference_tasks_come_from_sessions() {
 #[test]
 fn classes_of_behaviour_become_reference_tasks() {
     let reader = (0..200).flat_map(|s| (0..6).map(move |k| (s, if k == 0 { "home" } else { "list" }, s as i64 * 3, k)));
-    let buyer = (200..400).flat_map(|s| (0..4).map(move |k| (s, if k % 2 == 0 { "item" } else { "buy" }, (s - 200) as i64 * 3, k)));
+    let other = (200..400).flat_map(|s| (0..4).map(move |k| (s, if k % 2 == 0 { "home" } else { "list" }, (s - 200) as i64 * 3, k)));
     let second = 1_000_000_000;
     let row =
         |(s, service, from, k): (u64, &str, i64, i64)| (s, service.to_owned(), (from + 10 * k) * second, (from + 10 * k + 1) * second);
-    let mut rows: Vec<Row> = reader.chain(buyer).map(row).collect();
+    let mut rows: Vec<Row> = reader.chain(other).map(row).collect();
     rows.sort_by_key(|row| row.2);
     let log = kieker(&rows);
     let sources = [Source { name: "l/kieker.map", bytes: MAP.as_bytes() }, Source { name: "l/k.dat", bytes: log.as_bytes() }];
@@ -267,14 +267,18 @@ fn classes_of_behaviour_become_reference_tasks() {
     let usage = extraction.usage.unwrap();
     let customers: f64 = clients.iter().map(|task| task.multiplicity.literal().unwrap()).sum();
     assert_eq!(customers, usage.mean_active.round());
-    let mut means: Vec<(String, f64)> = clients
-        .iter()
-        .flat_map(|task| &task.entries[0].phases[0].activity.calls)
-        .map(|call| (call.dest.clone(), (call.mean.literal().unwrap() * 1e6).round() / 1e6))
-        .collect();
-    means.sort_by(|a, b| a.0.cmp(&b.0));
-    let expected = [("buy", 0.5), ("home", 0.166_667), ("item", 0.5), ("list", 0.833_333)];
-    assert_eq!(means, expected.map(|(service, mean)| (format!("web::shop.Front.{service}()"), mean)));
+    let means = |task: &Task| {
+        let calls = task.entries[0].phases[0].activity.calls.iter();
+        let mut means: Vec<_> = calls.map(|call| (call.dest.clone(), (call.mean.literal().unwrap() * 1e6).round() / 1e6)).collect();
+        means.sort_by(|a, b| a.0.cmp(&b.0));
+        means
+    };
+    let mut found: Vec<_> = clients.iter().map(|task| means(task)).collect();
+    found.sort_by(|a, b| a[0].1.total_cmp(&b[0].1));
+    let of = |home: f64, list: f64| {
+        [("home", home), ("list", list)].map(|(service, mean)| (format!("web::shop.Front.{service}()"), mean)).to_vec()
+    };
+    assert_eq!(found, [of(0.166_667, 0.833_333), of(0.5, 0.5)]);
 }
 
 #[test]
@@ -291,7 +295,7 @@ fn few_and_no_sessions_are_said() {
     let none = extract(&kieker(&rows).replace(";S1;", ";<no-session-id>;"));
     assert_eq!((super::count(&none, "no_sessions"), super::count(&none, "requests_without_user")), (1, 40));
     assert_eq!(none.usage, None);
-    // Half of the requests without a session: counted, and not in the model's mix.
+    // A part of the requests without a session: counted, and not in the model's mix.
     let half =
         extract(&kieker(&rows).replace("home();S1;1", "away();<no-session-id>;1").replace("query();S1;1", "query();<no-session-id>;1"));
     assert_eq!((super::count(&half, "requests_without_user"), super::count(&half, "entries_outside_sessions")), (11, 1));
@@ -465,5 +469,5 @@ fn incomplete_requests_are_profiled_only_alone() {
     let some = profile(&cut.join("\n"));
     assert_eq!((some.n_traces(), some.diagnostics().count("incomplete_recordings")), (20, 20));
     let none = profile(&whole.lines().filter(|line| !line.contains("exit,shop.Db")).collect::<Vec<_>>().join("\n"));
-    assert_eq!((none.n_traces(), none.n_executions(), none.diagnostics().count("only_incomplete_recordings")), (40, 40, 40));
+    assert_eq!((none.n_executions(), none.diagnostics().count("only_incomplete_recordings")), (40, 40));
 }
