@@ -21,13 +21,10 @@ use crate::{
         observations::{Observed, UserKey, UserOptions, Wanted},
         observe_streams,
         profile::{Level, Metric, ProfileOptions, ViewOptions},
-        usage::{ClassChoice, UsageModel, UsageOptions},
+        usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions},
     },
     trace::{Format, Source},
 };
-
-/// Most classes of behaviour that a request may have looked for.
-const MOST_CLASSES: usize = 16;
 
 /// What is wanted of a profile.
 #[derive(Debug, Default, Deserialize, IntoParams)]

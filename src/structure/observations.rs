@@ -15,6 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    OptionError,
     interactions::Interactions,
     profile::{CallTree, Profile, ProfileOptions, call_trees},
     usage::{Request, SessionOptions, Sessions, SummaryOptions, UsageSummary, User},
@@ -44,6 +45,36 @@ pub struct UserOptions {
     pub sessions: SessionOptions,
     /// What is kept of them.
     pub summary: SummaryOptions,
+}
+
+/// Most services that may be told apart: a chain over them has as many transitions as their square.
+const MOST_SERVICES: usize = 1024;
+
+impl UserOptions {
+    /// Checks what can be checked without a trace.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range.
+    pub fn check(&self) -> Result<(), OptionError> {
+        let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
+        let Self { sessions, summary, .. } = self;
+        let seconds = [
+            ("users.sessions.idle_gap_s", sessions.idle_gap_s),
+            ("users.sessions.session_gap_s", sessions.session_gap_s),
+            ("users.summary.window_s", summary.window_s),
+        ];
+        if let Some((option, value)) = seconds.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
+            return Err(error(option, value.to_string(), "a number of seconds above 0"));
+        }
+        if !(sessions.lateness_s.is_finite() && sessions.lateness_s >= 0.0) {
+            return Err(error("users.sessions.lateness_s", sessions.lateness_s.to_string(), "a number of seconds, 0 or more"));
+        }
+        let services = [("users.sessions.max_services", sessions.max_services), ("users.summary.max_services", summary.max_services)];
+        match services.into_iter().find(|(_, n)| !(1..=MOST_SERVICES).contains(n)) {
+            Some((option, n)) => Err(error(option, n.to_string(), "a number of services, 1 to 1024")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is to be observed.

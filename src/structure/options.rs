@@ -269,7 +269,9 @@ impl ExtractOptions {
 
     /// What is to be observed beside the structure.
     pub(super) fn wanted(&self) -> Wanted {
-        Wanted { profile: None, users: (self.usage == UsageFrom::Sessions).then_some(self.users) }
+        let mut users = self.users;
+        (users.sessions.seconds_per_tick, users.summary.seconds_per_tick) = (self.seconds_per_tick, self.seconds_per_tick);
+        Wanted { profile: None, users: (self.usage == UsageFrom::Sessions).then_some(users) }
     }
 
     /// Threads that sources are read on.
@@ -305,6 +307,8 @@ impl ExtractOptions {
                 "one of the two: both say how often what is used",
             ));
         }
+        self.users.check()?;
+        self.behaviour.check()?;
         if self.client.trim().is_empty() {
             return Err(error("client", "empty".to_owned(), "a task name"));
         }

@@ -37,7 +37,7 @@ pub use csv_form::{CsvError, parse_behaviour};
 pub use generate::{Application, Generated, Passage, Rule, SpecError, UsageSpec};
 pub use intensity::{Intensity, LATEST_S, MOST_WINDOWS, Window};
 pub use lqn::{ClassCustomers, Cycle, LqnOptions, Thinking, Unmatched, UsageError, UsageWorkload};
-pub use model::{BehaviourClass, ClassChoice, NoSessions, StepCount, TransitionThink, UsageModel, UsageOptions};
+pub use model::{BehaviourClass, ClassChoice, MOST_CLASSES, NoSessions, StepCount, TransitionThink, UsageModel, UsageOptions};
 pub use plan::PlanOptions;
 pub use session::{Request, Session, SessionOptions, SessionSink, Sessions, User, Visit};
 pub use summary::{KeptSession, Step, SummaryOptions, UsageSummary};

@@ -31,7 +31,10 @@ use super::{
     think::ThinkLaw,
 };
 use crate::{
-    structure::profile::{Sample, SampleSummary},
+    structure::{
+        OptionError,
+        profile::{Sample, SampleSummary},
+    },
     trace::diagnostics::Diagnostic,
 };
 
@@ -63,6 +66,28 @@ pub struct UsageOptions {
 impl Default for UsageOptions {
     fn default() -> Self {
         Self { classes: ClassChoice::Clustered { most: 8 }, smoothing: 0.5 }
+    }
+}
+
+/// Most classes of behaviour that may be looked for.
+pub const MOST_CLASSES: usize = 16;
+
+impl UsageOptions {
+    /// Checks what can be checked without sessions.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range.
+    pub fn check(&self) -> Result<(), OptionError> {
+        let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
+        match self.classes {
+            ClassChoice::Clustered { most } if !(1..=MOST_CLASSES).contains(&most) => {
+                Err(error("behaviour.classes", most.to_string(), "a number of classes, 1 to 16"))
+            }
+            _ if !(self.smoothing.is_finite() && self.smoothing >= 0.0) => {
+                Err(error("behaviour.smoothing", self.smoothing.to_string(), "a number, 0 or more"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -471,3 +471,24 @@ fn incomplete_requests_are_profiled_only_alone() {
     let none = profile(&whole.lines().filter(|line| !line.contains("exit,shop.Db")).collect::<Vec<_>>().join("\n"));
     assert_eq!((none.n_executions(), none.diagnostics().count("only_incomplete_recordings")), (40, 40));
 }
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let check = |change: fn(&mut ExtractOptions), expected: &str| {
+        let mut options = ExtractOptions::default();
+        change(&mut options);
+        let error = options.check().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(|o| o.users.sessions.idle_gap_s = 0.0, "users.sessions.idle_gap_s is 0, expected a number of seconds above 0");
+    check(|o| o.users.summary.window_s = f64::NAN, "users.summary.window_s is NaN");
+    check(|o| o.users.sessions.lateness_s = -1.0, "users.sessions.lateness_s is -1");
+    check(|o| o.users.summary.max_services = 1 << 20, "users.summary.max_services is 1048576, expected a number of services, 1 to 1024");
+    check(|o| o.behaviour.classes = ClassChoice::Clustered { most: 17 }, "behaviour.classes is 17, expected a number of classes, 1 to 16");
+    check(|o| o.behaviour.smoothing = -0.5, "behaviour.smoothing is -0.5");
+    let both = |o: &mut ExtractOptions| {
+        o.usage = UsageFrom::Sessions;
+        o.usage_profile.insert("browse".to_owned(), 1.0);
+    };
+    check(both, "usage_profile is given beside usage of sessions");
+}
