@@ -188,9 +188,10 @@ fn sessions_of_a_known_chain_come_back() {
         let steps: f64 = class.steps.iter().map(|step| step.count).sum();
         assert!((steps - (rows.len() as u64 + N_SESSIONS) as f64).abs() < 1e-6, "every session has one step more than requests");
     }
-    // The formats in nanoseconds agree to the last bit.
-    assert_eq!(found[0].1.think, found[2].1.think);
-    assert_eq!(found[0].1.lengths, found[2].1.lengths);
+    // Quantiles do not depend on the order in which sessions end; sums do, by rounding.
+    let exact = |usage: &UsageModel| usage.think.map(|think| (think.n, think.min_s, think.median_s, think.p95_s, think.max_s));
+    assert_eq!(exact(&found[0].1), exact(&found[1].1));
+    assert_eq!(exact(&found[0].1), exact(&found[2].1));
 }
 
 /// Mix, think time and customers of the model are those of the sessions; without sessions they are those of the recordings.
@@ -269,16 +270,20 @@ fn classes_of_behaviour_become_reference_tasks() {
     assert_eq!(customers, usage.mean_active.round());
     let means = |task: &Task| {
         let calls = task.entries[0].phases[0].activity.calls.iter();
-        let mut means: Vec<_> = calls.map(|call| (call.dest.clone(), (call.mean.literal().unwrap() * 1e6).round() / 1e6)).collect();
+        let mut means: Vec<_> = calls.map(|call| (call.dest.clone(), call.mean.literal().unwrap())).collect();
         means.sort_by(|a, b| a.0.cmp(&b.0));
         means
     };
     let mut found: Vec<_> = clients.iter().map(|task| means(task)).collect();
     found.sort_by(|a, b| a[0].1.total_cmp(&b[0].1));
-    let of = |home: f64, list: f64| {
-        [("home", home), ("list", list)].map(|(service, mean)| (format!("web::shop.Front.{service}()"), mean)).to_vec()
-    };
-    assert_eq!(found, [of(0.166_667, 0.833_333), of(0.5, 0.5)]);
+    // The mixture counts 0.01 for a step that a class did not take beside the 1000 from a list that readers did: a session of
+    // the others is a reader's with probability 0.01 / 1000 × 0.2 / (0.5 × 0.5), and shifts means by less than that.
+    const SHIFT: f64 = 8e-6;
+    for (found, [home, list]) in found.iter().zip([[1.0 / 6.0, 5.0 / 6.0], [0.5, 0.5]]) {
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["web::shop.Front.home()", "web::shop.Front.list()"]);
+        assert!((found[0].1 - home).abs() < SHIFT && (found[1].1 - list).abs() < SHIFT, "{found:?}");
+    }
 }
 
 #[test]
