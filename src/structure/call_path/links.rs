@@ -22,6 +22,8 @@ const MOST_GUESSED: usize = 1000;
 pub(super) struct Request {
     /// Its context.
     pub(super) name: String,
+    /// The session that it is of, where that is wanted and known.
+    pub(super) session: Option<Box<str>>,
     /// Its call paths; one that another began is named by a [`FrameKind::Fork`] of that one.
     pub(super) paths: Vec<Path>,
     /// Whether another path began it, shape `(n_paths,)`.
@@ -44,7 +46,7 @@ impl Request {
         note_oddities(&paths, &name, diagnostics);
         let begun = link(&mut paths, &name, diagnostics);
         let partial = paths.iter().any(Path::is_partial);
-        Self { name, paths, begun, partial, cut: live.cut }
+        Self { name, session: live.session, paths, begun, partial, cut: live.cut }
     }
 }
 

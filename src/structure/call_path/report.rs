@@ -181,7 +181,7 @@ pub(super) fn finished(
         demands,
         diagnostics: diagnostics.clone().into_vec(),
     };
-    Finished { report, hints, diagnostics }
+    Finished { report, hints, diagnostics, ..Finished::default() }
 }
 
 fn few_samples(diagnostics: &mut Diagnostics, what: impl FnOnce() -> String, n: u64) {

@@ -233,7 +233,13 @@ impl Catalog {
 fn is_personal(attribute: Attribute) -> bool {
     matches!(
         attribute,
-        Attribute::Session | Attribute::Thread | Attribute::MessagingConversation | Attribute::HttpStatus | Attribute::MessagingOperation
+        Attribute::Session
+            | Attribute::User
+            | Attribute::ClientAddress
+            | Attribute::Thread
+            | Attribute::MessagingConversation
+            | Attribute::HttpStatus
+            | Attribute::MessagingOperation
     )
 }
 

@@ -15,10 +15,15 @@ use super::{
     catalog::Catalog,
     forest::{Call, Forest, Occ, Origin, Root},
     load::Load,
+    observe,
     tree::{NOBODY, Tree},
 };
 use crate::{
-    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    structure::{
+        interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+        observations::{Completeness, Observations, UserKey},
+        profile::CallForm,
+    },
     trace::{Time, span::SpanKind},
 };
 
@@ -47,11 +52,17 @@ pub struct Sums<'s> {
     pub load: &'s mut Load,
     /// Options.
     pub options: &'s SpanOptions,
+    /// What is observed beside.
+    pub observations: &'s mut Observations,
 }
 
 /// Members of a recording: its occurrences in the order handed over, `None` for the synthetic client.
-struct Members {
-    occs: Vec<Option<u32>>,
+#[derive(Debug)]
+pub struct Members {
+    /// Their occurrences.
+    pub occs: Vec<Option<u32>>,
+    /// Which member requested each, and how.
+    pub requested: Vec<(Option<usize>, CallForm)>,
     /// Whether all that leads to it is synchronous and of phase 1.
     on_path: Vec<bool>,
 }
@@ -85,19 +96,30 @@ impl Batch {
             }
             recordings[recording].push(*root);
         }
+        let users = if sums.observations.wants_requests() { observe::users_of_traces(tree) } else { Vec::new() };
         let mut n_of_trace: HashMap<u32, u32> = HashMap::new();
         for roots in recordings {
             let trace = tree.traces[roots[0].trace as usize];
             let number = n_of_trace.entry(roots[0].trace).or_insert(0);
             *number += 1;
             let name = if *number == 1 { trace.to_string() } else { format!("{trace}.{number}") };
-            self.add_recording(tree, forest, &roots, name, continued, sums);
+            let weight = weight_of(tree, roots[0], sums);
+            self.add_recording(tree, forest, &roots, (name, weight, continued), sums);
+            if let Some(user) = users.get(roots[0].trace as usize).filter(|_| !roots[0].is_orphan && !continued) {
+                observe::requests(tree, forest, roots[0], *user, weight, sums);
+            }
         }
     }
 
-    fn add_recording(&mut self, tree: &Tree, forest: &Forest, roots: &[Root], name: String, continued: bool, sums: &mut Sums<'_>) {
+    fn add_recording(
+        &mut self,
+        tree: &Tree,
+        forest: &Forest,
+        roots: &[Root],
+        (name, weight, continued): (String, f64, bool),
+        sums: &mut Sums<'_>,
+    ) {
         let first = roots[0];
-        let weight = weight_of(tree, first, sums);
         let is_rooted = !first.is_orphan;
         count_trace(is_rooted, roots.iter().any(|root| root.is_orphan), weight, continued, sums);
         let trace = self.out.traces.len() as u32;
@@ -105,13 +127,15 @@ impl Batch {
         self.out.traces.push(Recording { name, scenario, weight, continued });
         let base = self.out.occurrences.len();
         let starts_itself = forest.occs[first.occ as usize].origin == Origin::Originator;
-        let mut members = Members { occs: vec![starts_itself.then_some(first.occ)], on_path: vec![true] };
+        let above = starts_itself.then_some(first.occ);
+        let mut members = Members { occs: vec![above], requested: vec![(None, CallForm::Sync)], on_path: vec![true] };
         for root in roots.iter().filter(|root| !(starts_itself && root.occ == first.occ)) {
             let is_async = tree.pieces[root.piece as usize].kind == SpanKind::Consumer;
             let occ = &forest.occs[root.occ as usize];
             let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
             let at = members.occs.len();
             members.occs.push(Some(root.occ));
+            members.requested.push((None, if is_async { CallForm::Async } else { CallForm::Sync }));
             members.on_path.push(!is_async && is_rooted && root.occ == first.occ);
             let times = if is_async { vec![occ.start_ns] } else { vec![occ.start_ns, occ.reply_ns] };
             self.interaction(kind, 1, (base, base + at), None, &times);
@@ -122,10 +146,17 @@ impl Batch {
             self.explain(forest, &members, first, sums);
             let occ = &forest.occs[first.occ as usize];
             let process = if starts_itself { occ.task } else { sums.catalog.name(&sums.options.client) };
-            let session = tree.pieces[first.piece as usize].session;
+            let user = tree.pieces[first.piece as usize].user;
+            // Many users may have one address.
+            let user = if observe::user_key(user) == Some(UserKey::Address) { 0 } else { user };
             if occ.is_measured {
-                sums.load.root(process, session, occ.start_ns, occ.end_ns, weight);
+                sums.load.root(process, user, occ.start_ns, occ.end_ns, weight);
             }
+        }
+        if sums.observations.wants_executions() {
+            let is_whole = is_rooted && !continued && !roots.iter().any(|root| root.is_orphan);
+            let complete = if is_whole { Completeness::Whole } else { Completeness::Partial };
+            observe::executions(forest, &members, weight, complete, sums);
         }
         let example = tree.traces[first.trace as usize];
         for occ in members.occs.iter().flatten() {
@@ -174,6 +205,7 @@ impl Batch {
             for call in &forest.calls[forest.calls_of(occ as usize)] {
                 let (target, to) = (&forest.occs[call.to as usize], members.occs.len());
                 members.occs.push(Some(call.to));
+                members.requested.push((Some(at), if call.is_async { CallForm::Async } else { CallForm::Sync }));
                 members.on_path.push(members.on_path[at] && !call.is_async && call.phase == 1);
                 let ends = (base + at, base + to);
                 if call.is_async {
@@ -280,7 +312,8 @@ impl Batch {
     }
 }
 
-fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
+/// The name of the entry that an occurrence is of.
+pub fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
     if occ.entry == NOBODY { catalog.names.name(occ.name) } else { catalog.entry_names(occ.entry).1 }
 }
 

@@ -32,8 +32,8 @@ pub struct Piece {
     pub label: u32,
     /// Its trace (index into [`Group::traces`]).
     pub trace: u32,
-    /// Digest of the session, 0 for none.
-    pub session: u32,
+    /// Digest of what names the user ([`super::observe`]), 0 for none.
+    pub user: u32,
     /// Digest of the conversation, 0 for none.
     pub conversation: u32,
     /// How many it stands for; 0 where not said.

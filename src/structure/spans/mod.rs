@@ -21,6 +21,7 @@
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
 //! | `load` | threads, load, workload |
+//! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
 //!
 //! What is learned from all traces (clocks, which calls overlap as a rule, which services have spans of their own) is learned
@@ -38,6 +39,7 @@ mod forest;
 mod generalize;
 mod live;
 mod load;
+mod observe;
 mod options;
 pub mod quality;
 mod replies;
@@ -54,7 +56,10 @@ use std::{
 pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
 
-use super::interactions::{Hints, Interactions, ProcessHints, ProcessorHints};
+use super::{
+    interactions::{Hints, Interactions, ProcessHints, ProcessorHints},
+    observations::Observations,
+};
 use crate::trace::span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId};
 use account::Account;
 use catalog::{Catalog, PeerKind};
@@ -98,6 +103,7 @@ pub struct Spans {
     account: Account,
     notes: Notes,
     batch: Batch,
+    observations: Observations,
     /// Batches of others that were merged into this.
     waiting: Vec<Interactions>,
     n_read: u64,
@@ -133,10 +139,22 @@ impl Spans {
             account: Account::default(),
             notes: Notes::default(),
             batch: Batch::default(),
+            observations: Observations::default(),
             waiting: Vec::new(),
             n_read: 0,
             resolution_ns: COARSEST_NS,
         }
+    }
+
+    /// The same, which also hands over to `observations` what is wanted there.
+    #[must_use]
+    pub fn observing(self, observations: Observations) -> Self {
+        Self { observations, ..self }
+    }
+
+    /// What was observed of the traces completed so far, to be had once.
+    pub fn take_observations(&mut self) -> Observations {
+        std::mem::take(&mut self.observations)
     }
 
     /// Takes a span, whose numbers are of `texts`; traces that are complete by now go to `sink`, in batches.
@@ -152,7 +170,8 @@ impl Spans {
         // Texts beyond the bound are not known to be alike.
         let known =
             |attribute: Attribute| span.attribute(attribute).map(|number| texts.texts.name(number)).filter(|text| *text != OTHER_TEXT);
-        let digest = |attribute: Attribute| known(attribute).map_or(0, digest);
+        let user = |(place, (attribute, _)): (usize, &(Attribute, _))| Some(observe::user_digest(digest(known(*attribute)?), place));
+        let user = observe::USER_ATTRIBUTES.iter().enumerate().find_map(user).unwrap_or(0);
         let piece = Piece {
             id: span.id,
             parent: span.parent.unwrap_or_default(),
@@ -160,8 +179,8 @@ impl Spans {
             duration_ns: span.duration_ns.map_or(UNFINISHED, |ns| ns.clamp(-1, TIME_LIMIT_NS)),
             label,
             trace: 0,
-            session: digest(Attribute::Session),
-            conversation: digest(Attribute::MessagingConversation),
+            user,
+            conversation: known(Attribute::MessagingConversation).map_or(0, digest),
             weight: span.adjusted_count.filter(|w| w.is_finite() && *w >= 1.0).unwrap_or(0.0) as f32,
             kind: span.kind,
             status: span.status,
@@ -207,6 +226,7 @@ impl Spans {
         self.load.absorb(other.load, &numbers);
         self.account.absorb(other.account, &numbers);
         self.notes.merge(other.notes);
+        self.observations.merge(other.observations);
         let mut batch = other.batch;
         self.waiting.extend(other.waiting);
         self.waiting.push(batch.take());
@@ -368,7 +388,8 @@ impl Spans {
         timing::find_forks(&mut forest, &self.evidence, self.resolution_ns);
         timing::measure(&mut forest);
         debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
-        let mut sums = Sums { catalog: &mut self.catalog, account: &mut self.account, load: &mut self.load, options: &self.options };
+        let Self { catalog, account, load, options, observations, .. } = self;
+        let mut sums = Sums { catalog, account, load, options, observations };
         self.batch.add(&tree, &forest, continued, &mut sums);
         self.notes = notes;
     }

@@ -175,6 +175,7 @@ impl RowReader<'_, '_> {
             time_ns,
             server: text(Column::Server).map(|server| self.texts.names.intern(server)),
             thread: text(Column::Thread).map(|thread| self.texts.names.intern(thread)),
+            session: text(Column::SessionId),
             kind,
         })
     }

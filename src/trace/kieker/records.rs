@@ -219,6 +219,7 @@ impl<'o> Records<'o> {
             time_ns: tin,
             server: if host.is_empty() { self.host } else { Some(texts.names.intern(host)) },
             thread: None,
+            session: session(fields.of[first + 1]),
             kind: Kind::Execution { location: self.location(fields.of[first], "", texts), until_ns: tout, order_index, depth },
         })
     }
@@ -248,6 +249,7 @@ impl<'o> Records<'o> {
             time_ns: fields.time(2, self.unit_ns)?,
             server: None,
             thread: None,
+            session: None,
             kind,
         })
     }
@@ -270,6 +272,12 @@ impl<'o> Records<'o> {
     }
 }
 
+/// The session that a field names; `<no-session-id>` and its like name none.
+fn session(field: &str) -> Option<&str> {
+    let none = field.is_empty() || field.starts_with('<') || ["N/A", "null", "NULL", "-1"].contains(&field);
+    (!none).then_some(field)
+}
+
 /// `trace; thread; session; host; parent trace; parent order`, and an application's name.
 fn trace<'l>(fields: &Fields<'l>, texts: &mut Texts, unit_ns: i64) -> Result<Event<'l>, BadRow> {
     if fields.n < 8 {
@@ -288,6 +296,7 @@ fn trace<'l>(fields: &Fields<'l>, texts: &mut Texts, unit_ns: i64) -> Result<Eve
         time_ns: fields.time(1, unit_ns)?,
         server: name(5, texts),
         thread: name(3, texts),
+        session: session(fields.of[4]),
         kind: Kind::Begin { parent },
     })
 }
@@ -305,6 +314,7 @@ fn remote<'l>(fields: &Fields<'l>, unit_ns: i64) -> Result<Event<'l>, BadRow> {
         time_ns: fields.time(2, unit_ns)?,
         server: None,
         thread: None,
+        session: None,
         kind: Kind::Begin { parent: Some(parent) },
     })
 }
