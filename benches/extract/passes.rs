@@ -160,11 +160,5 @@ fn extract(form: &str, paths: &[String], threads: usize) -> u64 {
     let options = ExtractOptions { limit_bytes: u64::MAX, threads, ..ExtractOptions::default() };
     let extraction = extract_streams(streams(form, paths), format_of(form), &options).unwrap();
     assert!(!extraction.model.tasks.is_empty());
-    if std::env::var_os("SAY").is_some() {
-        for diagnostic in &extraction.diagnostics {
-            eprintln!("{form}: {} {} {:?}", diagnostic.code, diagnostic.count, diagnostic.examples.first());
-        }
-        eprintln!("{form}: {} tasks {:?}", extraction.tasks.len(), extraction.interactions);
-    }
     extraction.tasks.len() as u64
 }

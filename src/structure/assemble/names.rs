@@ -48,3 +48,16 @@ fn take(taken: &mut Taken, name: String) -> String {
     taken.insert(candidate.clone(), 1);
     candidate
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_taken_get_the_next_number() {
+        let mut names = TakenNames::default();
+        let taken = ["a", "a", "a#3", "a", "a", "a#3", "b"].map(|name| names.task(name));
+        assert_eq!(taken, ["a", "a_2", "a_3", "a_4", "a_5", "a_3_2", "b"].map(|name| name.replacen('_', "#", 2)));
+        assert_eq!(names.entry("a", None, 0), "a.1");
+    }
+}
