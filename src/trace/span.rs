@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names::Names;
+use super::{hashed::IndexSet, names::Names};
 
 /// Identity of a trace: 128 bits; shorter ids of older formats are padded with zeros on the left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -199,7 +199,7 @@ impl Span {
 pub struct SpanTexts {
     /// Names and attribute values.
     pub texts: Names,
-    resources: indexmap::IndexSet<Resource>,
+    resources: IndexSet<Resource>,
 }
 
 impl SpanTexts {

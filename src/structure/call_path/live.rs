@@ -5,9 +5,12 @@
 
 use std::collections::VecDeque;
 
-use indexmap::{Equivalent, IndexMap};
+use indexmap::Equivalent;
 
-use crate::trace::call_path::{Action, Key};
+use crate::trace::{
+    call_path::{Action, Key},
+    hashed::IndexMap,
+};
 
 /// No server, no thread, no parent.
 pub(super) const NONE: u32 = u32::MAX;

@@ -15,15 +15,9 @@
 //!
 //! Bounds: [`MAX_NAMES`] texts, entries of a task as the options say. What is over them is `(other)`.
 
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-};
-
-use indexmap::IndexSet;
-
 use super::{SpanOptions, generalize};
 use crate::trace::{
+    hashed::{HashMap, IndexSet},
     names::Names,
     span::{Attribute, Resource, Span, SpanKind, SpanTexts},
 };
@@ -115,8 +109,10 @@ pub struct Catalog {
     n_entries: HashMap<u32, usize>,
     /// Entries that were over the bound, by task.
     pub over_bound: HashMap<u32, u64>,
-    /// Labels by a digest of what they are found from.
-    cache: HashMap<u64, u32>,
+    /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
+    cache: HashMap<Box<[u32]>, u32>,
+    /// That of the span at hand.
+    key: Vec<u32>,
 }
 
 impl Catalog {
@@ -164,13 +160,10 @@ impl Catalog {
 
     /// The number of a span's label.
     pub fn label_of(&mut self, span: &Span, texts: &SpanTexts, options: &SpanOptions) -> u32 {
-        let mut digest = DefaultHasher::new();
-        (span.resource, span.name, span.kind).hash(&mut digest);
-        for (attribute, text) in span.attributes.iter().filter(|(a, _)| !is_personal(*a)) {
-            (*attribute, *text).hash(&mut digest);
-        }
-        let digest = digest.finish();
-        if let Some(label) = self.cache.get(&digest) {
+        self.key.clear();
+        self.key.extend([span.resource, span.name, span.kind as u32]);
+        self.key.extend(span.attributes.iter().filter(|(a, _)| !is_personal(*a)).flat_map(|(attribute, text)| [*attribute as u32, *text]));
+        if let Some(label) = self.cache.get(self.key.as_slice()) {
             return *label;
         }
         if self.cache.len() >= MAX_CACHED {
@@ -178,7 +171,7 @@ impl Catalog {
         }
         let label = self.new_label(span, texts, options);
         let number = self.labels.insert_full(label).0 as u32;
-        self.cache.insert(digest, number);
+        self.cache.insert(self.key.as_slice().into(), number);
         number
     }
 

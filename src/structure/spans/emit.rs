@@ -4,10 +4,7 @@
 //! Above a root stands an originator: the synthetic client, or, where the root is a request being made, its service. Units
 //! are lanes of a task: an occurrence takes the lane that has been free for longest, a new one where none is.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
     SpanOptions,
@@ -24,7 +21,7 @@ use crate::{
         observations::{Completeness, Observations, UserKey},
         profile::CallForm,
     },
-    trace::{Time, span::SpanKind},
+    trace::{Time, hashed::HashMap, span::SpanKind},
 };
 
 /// Occurrences from which on a batch is handed over.
@@ -83,7 +80,7 @@ impl Batch {
     /// Adds the recordings of a group; `continued` if a part of it was handed over before.
     pub fn add(&mut self, tree: &Tree, forest: &Forest, continued: bool, sums: &mut Sums<'_>) {
         let mut recordings: Vec<Vec<Root>> = Vec::new();
-        let mut of_trace: HashMap<u32, usize> = HashMap::new();
+        let mut of_trace: HashMap<u32, usize> = HashMap::default();
         for root in forest.roots.iter().filter(|root| !root.is_orphan && !forest.occs[root.occ as usize].is_gone) {
             of_trace.entry(root.trace).or_insert(recordings.len());
             recordings.push(vec![*root]);
@@ -97,7 +94,7 @@ impl Batch {
             recordings[recording].push(*root);
         }
         let users = if sums.observations.wants_requests() { observe::users_of_traces(tree) } else { Vec::new() };
-        let mut n_of_trace: HashMap<u32, u32> = HashMap::new();
+        let mut n_of_trace: HashMap<u32, u32> = HashMap::default();
         for roots in recordings {
             let trace = tree.traces[roots[0].trace as usize];
             let number = n_of_trace.entry(roots[0].trace).or_insert(0);

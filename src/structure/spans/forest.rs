@@ -13,7 +13,7 @@
 //! | other roots | requested by the synthetic client |
 //! | producer or consumer on either side, or joined by a link | asynchronous |
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     InternalSpans, SpanOptions,
@@ -159,7 +159,7 @@ impl Forest {
     pub fn of(tree: &Tree, catalog: &mut Catalog, options: &SpanOptions, notes: &mut Notes) -> Self {
         let n = tree.len();
         let (occ_of, call_of) = (vec![NOBODY; n], vec![NOBODY; n]);
-        let mut builder = Builder { tree, catalog, options, out: Self::default(), occ_of, call_of, implied: HashMap::new() };
+        let mut builder = Builder { tree, catalog, options, out: Self::default(), occ_of, call_of, implied: HashMap::default() };
         builder.out.occs.reserve(n);
         builder.out.calls.reserve(n);
         for i in tree.order.iter().map(|i| *i as usize) {

@@ -4,9 +4,12 @@
 //! (the latest start seen, but for single leaps of more than an hour) has passed its last span by the time-out, or when a
 //! bound is reached (then early, which is counted). The order of completion is that of the groups' last spans.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
-use crate::trace::span::{SpanId, SpanKind, SpanStatus, TraceId};
+use crate::trace::{
+    hashed::{HashMap, HashSet},
+    span::{SpanId, SpanKind, SpanStatus, TraceId},
+};
 
 /// Leap of the stream's time that one span alone cannot make.
 const LEAP_NS: i64 = 3_600_000_000_000;

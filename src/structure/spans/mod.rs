@@ -48,10 +48,7 @@ mod text;
 mod timing;
 mod tree;
 
-use std::{
-    collections::HashSet,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
@@ -60,7 +57,10 @@ use super::{
     interactions::{Hints, Interactions, ProcessHints, ProcessorHints},
     observations::Observations,
 };
-use crate::trace::span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId};
+use crate::trace::{
+    hashed::HashSet,
+    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId},
+};
 use account::Account;
 use catalog::{Catalog, PeerKind};
 use emit::{Batch, Sums};
@@ -134,7 +134,7 @@ impl Spans {
             live: Live::default(),
             skews: Skews::default(),
             evidence: Evidence::default(),
-            served: HashSet::new(),
+            served: HashSet::default(),
             load: Load::default(),
             account: Account::default(),
             notes: Notes::default(),

@@ -17,11 +17,12 @@
 //! on the order of the spans nor on how the input was divided, and memory is bounded ([`MAX_PAIRS`]).
 
 use std::{
-    collections::{BinaryHeap, HashMap},
+    collections::BinaryHeap,
     hash::{DefaultHasher, Hash, Hasher},
 };
 
 use super::catalog::{Catalog, NONE};
+use crate::trace::hashed::HashMap;
 
 /// Requests that are kept of one pair of hosts.
 const SAMPLE: usize = 256;

@@ -20,7 +20,7 @@
 //!   the time after r covered by its own or internal spans less the union of waits.
 //! - Failed, unfinished and ill-timed occurrences have no self time.
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     catalog::{Catalog, PeerKind, Renumbered},
@@ -166,7 +166,7 @@ fn waits(forest: &Forest, o: usize, phase: u8) -> Vec<usize> {
 
 /// Pairs of calls that belong together by rank: the i-th of one entry and the i-th of another, and neighbours of one entry.
 fn ranked_pairs(forest: &Forest, calls: &[usize]) -> Vec<(usize, usize, Triple)> {
-    let mut rank: HashMap<u32, u32> = HashMap::new();
+    let mut rank: HashMap<u32, u32> = HashMap::default();
     let entry = |c: usize| forest.occs[forest.calls[c].to as usize].entry;
     let ranks: Vec<u32> = calls
         .iter()
@@ -269,7 +269,7 @@ fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize
         let (a, b) = (root(&mut fork_of, *i), root(&mut fork_of, *j));
         fork_of[a.max(b)] = a.min(b);
     }
-    let mut numbers: HashMap<usize, u16> = HashMap::new();
+    let mut numbers: HashMap<usize, u16> = HashMap::default();
     let mut branches: Vec<u16> = vec![0; n];
     for j in (0..n).filter(|j| is_parallel[*j]) {
         let fork = root(&mut fork_of, j);
@@ -286,7 +286,7 @@ fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize
 
 /// Self times of all occurrences.
 pub fn measure(forest: &mut Forest) {
-    let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
+    let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::default();
     for (occ, start, end) in &forest.late_work {
         late.entry(*occ).or_default().push((*start, *end));
     }

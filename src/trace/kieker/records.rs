@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, io::BufRead};
 
-use indexmap::IndexMap;
-
 use super::{BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, unreadable};
-use crate::trace::call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted};
+use crate::trace::{
+    call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted},
+    hashed::IndexMap,
+};
 
 /// Most fields of a record that are looked at.
 const MOST_FIELDS: usize = 16;
@@ -324,15 +325,17 @@ impl<'l> Fields<'l> {
     fn of(log: &'l str, line: u64, text: &'l str, decoded: &'l mut Vec<String>) -> Self {
         let mut of = [""; MOST_FIELDS];
         let mut n = 0;
-        if text.contains("\\;") {
+        if memchr::memchr(b'\\', text.as_bytes()).is_some() && text.contains("\\;") {
             *decoded = split_escaped(text);
             for (slot, field) in of.iter_mut().zip(decoded.iter()) {
                 *slot = field;
                 n += 1;
             }
         } else {
-            for (slot, field) in of.iter_mut().zip(text.split(';')) {
-                *slot = field;
+            let mut begin = 0;
+            for end in memchr::memchr_iter(b';', text.as_bytes()).chain([text.len()]).take(MOST_FIELDS) {
+                of[n] = &text[begin..end];
+                begin = end + 1;
                 n += 1;
             }
         }

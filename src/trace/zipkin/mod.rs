@@ -56,8 +56,11 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> Res
             | "binaryAnnotations" | "tags" | "shared" | "debug"
                 if !recognised =>
             {
+                if let Some((json, place)) = scanner.rest_ahead() {
+                    return span(&json, intake, place);
+                }
                 let short = scanner.capture_rest()?;
-                return span(scanner, intake, short);
+                return captured(scanner, intake, short);
             }
             "hits" | "_source" | "data" | "traces" | "spans" => {
                 scanner.let_go();
@@ -84,27 +87,35 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> Res
     Ok(())
 }
 
-fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
+fn captured(scanner: &Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
     let place = scanner.captured_place();
-    intake.n_recognised += 1;
-    if !short {
-        return intake.bad_span(BadSpan::unread("a span of more than 16 MiB"), place.into());
-    }
-    let json: ZipkinSpan<'_> = match serde_json::from_slice(scanner.captured()) {
-        Ok(json) => json,
-        Err(error) => return intake.bad_span(error.into(), place.into()),
+    let json = if short {
+        serde_json::from_slice(scanner.captured()).map_err(BadSpan::from)
+    } else {
+        Err(BadSpan::unread("a span of more than 16 MiB"))
     };
-    let ids = match Ids::read(&json, intake) {
+    match json {
+        Ok(json) => span(&json, intake, place),
+        Err(bad) => {
+            intake.n_recognised += 1;
+            intake.bad_span(bad, place.into())
+        }
+    }
+}
+
+fn span(json: &ZipkinSpan<'_>, intake: &mut Intake<'_>, place: Place) -> Result<(), Stop> {
+    intake.n_recognised += 1;
+    let ids = match Ids::read(json, intake) {
         Ok(ids) => ids,
         Err(bad) => return intake.bad_span(bad, place.into()),
     };
     if json.is_version_1() {
-        for half in v1::halves(&json, &ids, intake, place) {
+        for half in v1::halves(json, &ids, intake, place) {
             intake.hand_over_or_count(half, place)?;
         }
         return Ok(());
     }
-    let read = version_2(&json, &ids, intake, place);
+    let read = version_2(json, &ids, intake, place);
     intake.hand_over_or_count(read, place)
 }
 
