@@ -5,7 +5,7 @@
 //! | cycle begins, arrival is accepted | begin of thread 1 |
 //! | synchronous call | activity of the sender; activity of the receiver, when it accepts |
 //! | its reply, at the end | activity of the replier, activity of the client, in one thread |
-//! | its reply, where a second phase follows or the request was forwarded | fork of the replier; begin of the client in the new thread |
+//! | its reply, where a second phase follows, the request was forwarded, or the replier goes on in another thread than it was asked in | fork of the replier; begin of the client in the new thread |
 //! | asynchronous call, forwarding | fork of the sender; begin of the receiver, when it accepts |
 //! | and-fork | fork and begin of the task itself, for every branch but the first; the end of each, where the form has no join |
 //! | execution ends | end, unless its thread went back with the reply |
@@ -37,6 +37,8 @@ pub struct AngioWriter<'w, W: Write> {
     threads: Threads,
     /// Nodes of each task so far.
     task_nodes: HashMap<String, u64>,
+    /// Threads in which the synchronous calls under way were accepted.
+    asked_in: HashMap<u64, u64>,
     /// Scenario of each cycle, while its first request is under way or anything of it is.
     scenarios: HashMap<u64, String>,
 }
@@ -58,8 +60,8 @@ impl<'w, W: Write> AngioWriter<'w, W> {
     pub fn new(out: W, legend: &'w Legend, options: &'w TraceOptions) -> io::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
         out.write_record(HEADER)?;
-        let (requests, threads, task_nodes, scenarios) = Default::default();
-        Ok(Self { out, legend, options, requests, threads, task_nodes, scenarios })
+        let (requests, threads, task_nodes, asked_in, scenarios) = Default::default();
+        Ok(Self { out, legend, options, requests, threads, task_nodes, asked_in, scenarios })
     }
 
     /// A node of a branch of an execution, on its thread.
@@ -122,8 +124,11 @@ impl<'w, W: Write> AngioWriter<'w, W> {
     }
 
     fn accepted(&mut self, event: &RecordedEvent, request: &Request) -> io::Result<()> {
-        self.threads.accept(event.request, request.cycle);
+        let thread = self.threads.accept(event.request, request.cycle);
         let label = if request.kind == RequestKind::Sync { Label::Activity } else { Label::Begin };
+        if request.kind == RequestKind::Sync {
+            self.asked_in.insert(event.request, thread);
+        }
         let legend = self.legend;
         self.node((event.request, 0), label, event.time, legend.entry(request.entry))
     }
@@ -131,7 +136,8 @@ impl<'w, W: Write> AngioWriter<'w, W> {
     fn replied(&mut self, event: &RecordedEvent, request: &Request, chain: u64, ends: bool) -> io::Result<()> {
         let Some(by) = self.requests.get(chain).and_then(|first| first.by) else { return Ok(()) };
         let (runner, client) = ((event.request, 0), (by.request, by.branch));
-        if goes_back(request, ends) {
+        if ends && self.is_in_the_thread_of_its_call(event.request) {
+            self.requests.give_back(event.request);
             self.node(runner, Label::Activity, event.time, "")?;
             self.threads.put(client, self.threads.of(runner));
             return self.node(client, Label::Activity, event.time, "");
@@ -140,6 +146,12 @@ impl<'w, W: Write> AngioWriter<'w, W> {
         self.node(runner, Label::Fork(child), event.time, "")?;
         self.threads.put(client, child);
         self.node(client, Label::Begin, event.time, "")
+    }
+
+    /// Whether an execution is of a synchronous call and runs in the thread that it was accepted in: that of an answer to a call
+    /// of its own may be another.
+    fn is_in_the_thread_of_its_call(&self, request: u64) -> bool {
+        self.asked_in.get(&request).is_some_and(|thread| *thread == self.threads.of((request, 0)))
     }
 
     fn write(&mut self, event: &RecordedEvent, request: &Request) -> io::Result<()> {
@@ -162,21 +174,14 @@ impl<'w, W: Write> AngioWriter<'w, W> {
     }
 }
 
-/// Whether a reply goes back in the thread that the request came in.
-fn goes_back(request: &Request, ends: bool) -> bool {
-    ends && request.kind == RequestKind::Sync
-}
-
 impl<W: Write> TraceWriter for AngioWriter<'_, W> {
     fn event(&mut self, event: &RecordedEvent) -> io::Result<()> {
         self.requests.before(event);
         self.threads.before(event);
         let Some(request) = self.requests.get(event.request).copied() else { return Ok(()) };
         self.write(event, &request)?;
-        if let Event::Replied { ends, .. } = event.event
-            && goes_back(&request, ends)
-        {
-            self.requests.give_back(event.request);
+        if matches!(event.event, Event::Ended | Event::Lost) {
+            self.asked_in.remove(&event.request);
         }
         self.threads.after(event, request.cycle);
         self.requests.after(event);

@@ -2,7 +2,7 @@
 //!
 //! | happens | records |
 //! |---|---|
-//! | cycle begins, call or arrival is accepted | entry; of an asynchronous call a receive before it, in a new transaction |
+//! | cycle begins, call or arrival is accepted | entry; of an asynchronous call or an arrival a receive before it, in a new transaction |
 //! | reply reaches the client | exit of the replier, then of those that forwarded to it: their frames are nested |
 //! | asynchronous call | send, in the sender's transaction |
 //! | second phase begins | send to the service `ENTRY.second_phase`, whose receive, entry and exit are a transaction of its own |
@@ -108,7 +108,7 @@ impl<'w, W: Write> CallPathWriter<'w, W> {
         if is_nested {
             self.chains.entry(request.chain).or_default().push(frame);
         }
-        if request.kind == RequestKind::Async {
+        if matches!(request.kind, RequestKind::Async | RequestKind::Open) {
             self.own_row(event.time, "receive", frame, request.cycle, &event.request.to_string())?;
         }
         self.own_row(event.time, "entry", frame, request.cycle, "")

@@ -6,7 +6,8 @@
 //! | synchronous call, and forwarding at the end | Se of the sender; Re of the receiver, when it accepts |
 //! | reply at the end | Sa of the replier, Ra of the client, in one thread |
 //! | reply before a second phase | Fo of the replier, with `ack`; Be of the client in the new thread |
-//! | asynchronous call, and forwarding before a second phase | Fo of the sender; Be of the receiver, when it accepts |
+//! | forwarding before a second phase | Fo of the sender, with `ack`, as it hands its duty to reply over to the new thread; there Be and Se of the sender; Re of the receiver, when it accepts |
+//! | asynchronous call | Fo of the sender; Be of the receiver, when it accepts |
 //! | phase or activity ends | Ac |
 //! | and-fork | Fo and Be of the task itself, for every branch but the first; En of each, as the form has no join |
 //! | execution ends | En, unless its thread went on with a reply or a forwarding |
@@ -75,8 +76,22 @@ impl<'w, W: Write> EventTraceWriter<'w, W> {
         }
         let child = self.threads.fork(request.cycle);
         self.threads.send(event.request, child);
+        if request.kind == RequestKind::Forward {
+            return self.hand_over(runner, child);
+        }
         self.requests.come_forked(event.request);
         self.row(runner, "Fo", Some((child, false)))
+    }
+
+    /// What forwards and goes on does so in its thread; the request goes on its way, and then back, in the new one.
+    fn hand_over(&mut self, runner: Runner, child: u64) -> io::Result<()> {
+        self.row(runner, "Fo", Some((child, true)))?;
+        let thread = self.threads.of(runner);
+        self.threads.put(runner, child);
+        self.row(runner, "Be", None)?;
+        self.row(runner, "Se", None)?;
+        self.threads.put(runner, thread);
+        Ok(())
     }
 
     fn accepted(&mut self, event: &RecordedEvent, request: &Request) -> io::Result<()> {

@@ -94,6 +94,8 @@ pub struct TraceOptions {
     pub seconds_per_unit: f64,
     /// Whether message logs keep the cycles apart, in the columns `trace` and `scenario`.
     pub cycles_apart: bool,
+    /// Whether message logs have a row for each end of a message instead of one for the whole.
+    pub ends_apart: bool,
     /// Whether forks of event traces say which of them carry replies.
     pub acks: bool,
     /// Whether events of event traces carry CPU times.
@@ -114,6 +116,7 @@ impl Default for TraceOptions {
         Self {
             seconds_per_unit: 1.0,
             cycles_apart: true,
+            ends_apart: false,
             acks: true,
             cpu: true,
             linked_traces: false,

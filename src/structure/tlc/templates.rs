@@ -244,11 +244,9 @@ impl Finder<'_> {
     /// (v) or (vi), and of (iv′) where that is looked for.
     fn request_before(&mut self, resumed: u32, counters: TaskCounters) -> Option<u32> {
         let reply = self.fork_to(resumed)?;
-        let before = self.toeg.earlier_in_task(resumed, counters).filter(|before| !self.processed[*before as usize])?;
+        let before = self.unused_before(resumed, counters)?;
         if self.toeg.node(before).label == Label::Activity {
-            let next = self.toeg.next_in_thread(before).filter(|e2| self.is(*e2, Label::Activity));
-            let is_request = next.is_some_and(|e2| self.task(e2) != self.task(before) && !self.toeg.is_return(before));
-            return (is_request && self.toeg.descends(self.thread(resumed), self.thread(before))).then_some(before);
+            return self.is_blocking(before, resumed).then_some(before);
         }
         let e1 = self.toeg.previous_in_thread(before).filter(|_| self.is(before, Label::End))?;
         let server = self.toeg.node(e1).child;
@@ -256,11 +254,29 @@ impl Finder<'_> {
             return None;
         }
         let e3 = self.toeg.begin_of(server).filter(|e3| self.task(*e3) != self.task(e1))?;
+        // Where the receiver waited, the message was a reply to it: the task is asked anew.
+        let asked = self.unused_before(e3, counters);
+        if asked.is_some_and(|asked| self.toeg.node(asked).label == Label::Activity && self.is_blocking(asked, e3)) {
+            return None;
+        }
         let replied = self.thread(reply);
         let is_later = self.toeg.node(reply).task_node > self.toeg.node(e3).task_node;
         let is_service = self.task(reply) == self.task(e3) && is_later && (replied == server || self.toeg.descends(replied, server));
         let is_forwarded = self.async_forwarding == AsyncForwarding::Forwarded && self.toeg.descends(replied, server);
         (is_service || is_forwarded).then_some(e1)
+    }
+
+    /// What the task did just before, if no template holds it.
+    fn unused_before(&self, index: u32, counters: TaskCounters) -> Option<u32> {
+        self.toeg.earlier_in_task(index, counters).filter(|before| !self.processed[*before as usize])
+    }
+
+    /// Whether the activity `before` is a blocking request after which the task went on at `resumed`, the begin of a thread
+    /// that comes from there.
+    fn is_blocking(&mut self, before: u32, resumed: u32) -> bool {
+        let next = self.toeg.next_in_thread(before).filter(|e2| self.is(*e2, Label::Activity));
+        let is_request = next.is_some_and(|e2| self.task(e2) != self.task(before) && !self.toeg.is_return(before));
+        is_request && self.toeg.descends(self.thread(resumed), self.thread(before))
     }
 
     fn accept_chain(&self, template: Template, head: &[u32], last: u32, found: &mut Match) -> bool {

@@ -382,6 +382,46 @@ fn long_chains_are_walked_in_bounded_steps() {
     assert!(is_forest(&found));
 }
 
+/// A service B is asked by A, asks C, which replies by a fork and does nothing more, and hands A's request on to C: that C ends a
+/// thread after its reply is not to be taken for waiting.
+#[test]
+fn a_task_that_replied_by_a_fork_can_be_forwarded_to_by_the_one_it_replied_to() {
+    use AngioKind::{Activity, Begin, End};
+    let fork = |child_thread| AngioKind::Fork { child_thread };
+    let nodes = [
+        (1, Begin, 0),
+        (1, Activity, 0),
+        (1, Activity, 1),
+        (1, Activity, 1),
+        (1, Activity, 2),
+        (1, fork(2), 2),
+        (1, End, 2),
+        (2, Begin, 1),
+        (2, fork(3), 1),
+        (2, End, 1),
+        (3, Begin, 2),
+        (3, fork(4), 2),
+        (3, End, 2),
+        (4, Begin, 0),
+        (4, End, 0),
+    ];
+    let (mut thread_nodes, mut task_nodes) = ([0; 5], [0; 3]);
+    let event = |(thread, kind, task): (u64, AngioKind, usize)| {
+        thread_nodes[thread as usize] += 1;
+        task_nodes[task] += 1;
+        AngioEvent::new("s", thread, thread_nodes[thread as usize], kind, TASKS[task], task_nodes[task])
+    };
+    let events: Vec<AngioEvent<'_>> = nodes.into_iter().map(event).collect();
+    let found = sub_model(&events, &TlcOptions::default()).unwrap();
+    let a = found.entries.iter().find(|entry| entry.task == "A").unwrap();
+    let b = &found.entries[a.requests[0].to];
+    let requests: Vec<_> = b.requests.iter().map(|r| (r.kind, r.phase, found.entries[r.to].task.as_str())).collect();
+    assert_eq!((a.requests.len(), found.unmatched.len()), (1, 0));
+    assert_eq!(b.task, "B");
+    assert!(requests.contains(&(InteractionKind::Sync, 1, "C")) && requests.contains(&(InteractionKind::Forward, 1, "C")), "{requests:?}");
+    assert_eq!(requests.len(), 2);
+}
+
 /// Buffers of finished recordings are given up: what is held is what is not complete.
 #[test]
 fn only_incomplete_recordings_are_held() {

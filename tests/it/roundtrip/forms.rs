@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use layerfit::cli::record::{Dirt, TraceForm, TraceOptions};
+use layerfit::{
+    cli::record::{Dirt, TraceForm, TraceOptions},
+    solve::simulate::record::{Event, RecordedEvent, RequestKind},
+};
 use serde_json::Value;
 
 use super::{Features, Ran};
@@ -77,7 +80,10 @@ fn event_traces_have_whole_threads_and_paired_messages() {
 fn call_paths_nest_and_messages_have_both_ends() {
     for ran in runs() {
         let mut open: HashMap<(u64, u64), Vec<(String, String)>> = HashMap::new();
-        let (mut sent, mut received) = (HashSet::new(), HashSet::new());
+        // Arrivals are sent by nobody who is recorded.
+        let is_arrival = |event: &&RecordedEvent| matches!(event.event, Event::Sent { kind: RequestKind::Open, .. });
+        let mut sent: HashSet<String> = ran.events.iter().filter(is_arrival).map(|event| event.request.to_string()).collect();
+        let mut received = HashSet::new();
         for row in rows(&ran.trace(TraceForm::CallPath, &TraceOptions::default())) {
             let frames = open.entry((number(&row, "context_id"), number(&row, "transaction_id"))).or_default();
             let service = (row["component"].clone(), row["method"].clone());

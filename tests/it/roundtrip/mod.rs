@@ -2,6 +2,8 @@
 //! the ones that were run.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod agreement;
+mod blind;
 mod draw;
 mod forms;
 mod others;
@@ -9,7 +11,7 @@ mod recording;
 mod same;
 mod structure;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use layerfit::{
     cli::record::{TraceForm, TraceOptions, write_trace},
@@ -18,8 +20,9 @@ use layerfit::{
     structure::Extraction,
 };
 
+use blind::Blind;
 use draw::{Features, draw};
-use structure::{Blind, Difference, Structure, compare, expected, found, observed};
+use structure::{Difference, Structure, compare, expected, found, observed};
 
 /// Models of an ordinary test run, and of the long one.
 pub const MODELS: u64 = 60;
@@ -58,6 +61,16 @@ impl Ran {
         bytes
     }
 
+    /// Names of the reference tasks.
+    pub fn customers(&self) -> Vec<&str> {
+        self.model.tasks.iter().filter(|task| task.scheduling.is_reference()).map(|task| task.name.as_str()).collect()
+    }
+
+    /// Names of tasks as techniques have them that call a component by the server that it is on, to those of the model.
+    pub fn names_on_servers(&self) -> HashMap<String, String> {
+        self.model.tasks.iter().map(|task| (format!("{}::{}", task.processor, task.name), task.name.clone())).collect()
+    }
+
     /// Cycles of each scenario, those only that send something if `messages_only`.
     pub fn cycles(&self, messages_only: bool) -> BTreeMap<String, f64> {
         let mut cycles: BTreeMap<u64, (String, bool)> = BTreeMap::new();
@@ -80,8 +93,8 @@ impl Ran {
     }
 }
 
-/// Bytes of a trace, and numbers of cycles by scenario, to what is extracted.
-pub type Extract<'e> = dyn Fn(&[u8], &BTreeMap<String, f64>) -> Extraction + 'e;
+/// Bytes of a trace to what is extracted.
+pub type Extract<'e> = dyn Fn(&[u8]) -> Extraction + 'e;
 
 /// How a technique's round trip goes.
 pub struct RoundTrip<'t> {
@@ -91,7 +104,6 @@ pub struct RoundTrip<'t> {
     /// Cycles that send nothing are not in the trace.
     pub messages_only: bool,
     pub blind: Blind,
-    /// Bytes of the trace to what is extracted, given the number of cycles of each scenario.
     pub extract: &'t Extract<'t>,
 }
 
@@ -101,15 +113,12 @@ impl RoundTrip<'_> {
     pub fn differences(&self, seed: u64, cycles: u64, n_models: u64) -> Vec<Difference> {
         let ran = Ran::new(self.features, seed, cycles);
         let of_scenarios = ran.cycles(self.messages_only);
-        let extraction = (self.extract)(&ran.trace(self.form, &self.options), &of_scenarios);
-        let customers = ran.model.tasks.iter().filter(|task| task.scheduling.is_reference()).map(|task| task.name.as_str());
-        let customers: Vec<&str> = customers.filter(|_| self.form != TraceForm::Same).collect();
-        let mut found = found(&extraction, &customers).seen_by(self.blind);
+        let extraction = (self.extract)(&ran.trace(self.form, &self.options));
+        let customers = if self.form == TraceForm::Same { Vec::new() } else { ran.customers() };
+        let names = if self.form == TraceForm::CallPath { ran.names_on_servers() } else { HashMap::new() };
+        let mut found = found(&extraction, &customers, &names).seen_by(self.blind);
         let n_cycles: f64 = of_scenarios.values().sum();
-        // Techniques may see several clients in one cycle; the calls are those of a cycle all the same.
-        if let Some(client) = found.entries.get_mut(&structure::Node::client()) {
-            client.n = n_cycles;
-        }
+        found.client_by(n_cycles);
         let did = observed(&ran.legend, &ran.events, self.messages_only).seen_by(self.blind);
         let mut differences = compare(&did, &found, 0.0);
         differences.extend(unequal_counts(&did, &found));

@@ -10,9 +10,6 @@
 //! | parallel calls of what nobody waits for | at the root of a tree, all calls but the last one are read as asynchronous |
 //! | demands, and work after the last message | times of messages only |
 
-use std::collections::BTreeMap;
-
-use indexmap::IndexMap;
 use layerfit::{
     cli::record::{TraceForm, TraceOptions},
     structure::{ExtractOptions, Extraction, MergeKey, extract},
@@ -24,13 +21,9 @@ use super::{Blind, Features, MANY_MODELS, MODELS, RoundTrip};
 /// Cycles of a model in the ordinary run, and in the long one.
 const CYCLES: u64 = 400;
 
-fn options(cycles: &BTreeMap<String, f64>) -> ExtractOptions {
-    let usage_profile: IndexMap<String, f64> = cycles.iter().map(|(scenario, n)| (scenario.clone(), *n)).collect();
-    ExtractOptions { merge: MergeKey::Operation, bad_rows: BadRows::Reject, usage_profile, ..ExtractOptions::default() }
-}
-
-fn extract_same(bytes: &[u8], cycles: &BTreeMap<String, f64>) -> Extraction {
-    extract(&[Source { name: "run.csv", bytes }], Format::Same, &options(cycles)).unwrap()
+fn extract_same(bytes: &[u8]) -> Extraction {
+    let options = ExtractOptions { merge: MergeKey::Operation, bad_rows: BadRows::Reject, ..ExtractOptions::default() };
+    extract(&[Source { name: "run.csv", bytes }], Format::Same, &options).unwrap()
 }
 
 fn round_trip<'t>() -> RoundTrip<'t> {

@@ -25,7 +25,7 @@ use std::{
 use layerfit::{
     model::{Activity, CallKind, CallOrder, Entry, Model, Post, Pre, Task},
     solve::simulate::record::{Event, Legend, RecordedEvent, RequestKind},
-    structure::{Accepts, ArcKind, EntryReport, Extraction},
+    structure::{Accepts, ArcKind, CallReport, Extraction},
 };
 
 /// An entry, by task and operation and by how it is accepted; all reference tasks and arrivals together are [`Node::client`].
@@ -67,7 +67,7 @@ impl Moments {
         self.variance + self.mean * self.mean
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self { mean: self.mean + other.mean, variance: self.variance + other.variance, tail: self.tail.max(other.tail) }
     }
 
@@ -77,7 +77,7 @@ impl Moments {
     }
 }
 
-type Counts = BTreeMap<Arc, Moments>;
+pub type Counts = BTreeMap<Arc, Moments>;
 
 /// An entry with its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,38 +120,6 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What a technique does not tell by nature, so that it is not compared.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Blind {
-    /// Phases of entries that forward.
-    pub phases_of_forwarders: bool,
-    /// Phases of all entries.
-    pub phases: bool,
-}
-
-impl Structure {
-    /// Puts together what a technique cannot tell apart.
-    pub fn seen_by(&self, blind: Blind) -> Self {
-        let mut seen = Self::default();
-        for (node, calls) in &self.entries {
-            let forwards = calls.arcs.keys().any(|arc| arc.0 == Kind::Forward);
-            let merges = blind.phases || blind.phases_of_forwarders && forwards;
-            let mut arcs = Counts::new();
-            for ((kind, phase, to), moments) in &calls.arcs {
-                let sum = arcs.entry((*kind, if merges { 1 } else { *phase }, to.clone())).or_default();
-                *sum = sum.plus(*moments);
-            }
-            seen.entries.insert(node.clone(), Calls { n: calls.n, arcs });
-        }
-        seen
-    }
-
-    /// Number of means that are compared.
-    pub fn n_arcs(&self) -> usize {
-        self.entries.values().map(|calls| calls.arcs.len()).sum()
-    }
-}
-
 /// Compares what was found, over its numbers of invocations, with what is expected; `t` as in the module's header.
 pub fn compare(expected: &Structure, found: &Structure, t: f64) -> Vec<Difference> {
     let mut differences: Vec<Difference> =
@@ -178,31 +146,51 @@ pub fn compare(expected: &Structure, found: &Structure, t: f64) -> Vec<Differenc
     differences
 }
 
+impl Structure {
+    /// Number of means that are compared.
+    pub fn n_arcs(&self) -> usize {
+        self.entries.values().map(|calls| calls.arcs.len()).sum()
+    }
+
+    /// Calls of the clients for each of `n` cycles, however many clients a technique sees in one.
+    pub fn client_by(&mut self, n: f64) {
+        if let Some(client) = self.entries.get_mut(&Node::client()) {
+            client.arcs.values_mut().for_each(|m| m.mean *= client.n / n);
+            client.n = n;
+        }
+    }
+}
+
 /// What was extracted: reference tasks together, weighted by how often each was seen to start. Tasks that are `customers` of the
-/// model that was run are such, though a trace that records their cycles has a client above them.
-pub fn found(extraction: &Extraction, customers: &[&str]) -> Structure {
+/// model that was run are such, though a trace that records their cycles has a client above them. What a technique calls a task is
+/// called as `names` has it, if it is there.
+pub fn found(extraction: &Extraction, customers: &[&str], names: &HashMap<String, String>) -> Structure {
     let mut nodes: HashMap<&str, Node> = HashMap::new();
-    let mut n: HashMap<&str, f64> = HashMap::new();
+    let mut structure = Structure::default();
     for task in &extraction.tasks {
+        let name = names.get(&task.name).unwrap_or(&task.name);
         for entry in &task.entries {
             let node = match entry.accepts {
                 Accepts::Nothing => Node::client(),
-                _ if customers.contains(&task.name.as_str()) => Node::client(),
-                accepts => Node { task: task.name.clone(), entry: entry.operation.clone().unwrap_or_default(), accepts },
+                _ if customers.contains(&name.as_str()) => Node::client(),
+                accepts => Node { task: name.clone(), entry: entry.operation.clone().unwrap_or_default(), accepts },
             };
             nodes.insert(&entry.name, node);
-            n.insert(&entry.name, entry.occurrences as f64);
         }
     }
-    let mut structure = Structure::default();
-    let starts_above =
-        |entry: &EntryReport| entry.accepts == Accepts::Nothing && entry.calls.iter().all(|call| nodes[call.to.as_str()] == Node::client());
-    let entries = extraction.tasks.iter().flat_map(|task| &task.entries);
-    for entry in entries.filter(|entry| customers.is_empty() || !starts_above(entry)) {
+    for entry in extraction.tasks.iter().flat_map(|task| &task.entries) {
+        // What makes customers begin their cycles makes no calls itself.
+        let above = !customers.is_empty() && entry.accepts == Accepts::Nothing;
+        let counts = |call: &&CallReport| !(above && nodes[call.to.as_str()] == Node::client());
+        if above && entry.calls.iter().filter(counts).count() == 0 {
+            continue;
+        }
         let calls = structure.entries.entry(nodes[entry.name.as_str()].clone()).or_default();
-        let n = n[entry.name.as_str()];
+        // The one client of several scenarios has its calls for each run of any of them.
+        let is_of_runs = entry.accepts == Accepts::Nothing && extraction.scenarios.len() > 1;
+        let n = if is_of_runs { extraction.scenarios.iter().map(|s| s.traces).sum() } else { entry.occurrences } as f64;
         calls.n += n;
-        for call in &entry.calls {
+        for call in entry.calls.iter().filter(counts) {
             let kind = match call.kind {
                 ArcKind::Sync => Kind::Sync,
                 ArcKind::Async => Kind::Async,
