@@ -13,7 +13,10 @@ const VERY_FEW: u64 = 5;
 pub const MESSAGES: &[(&str, &str)] = &[
     ("duplicate", "spans came twice, or their id was used twice: the first by start was used"),
     ("tracing_itself", "spans of the tracing's own traffic were left out"),
-    ("missing_parent", "spans whose parent is not there: they are requested by the client of their trace"),
+    ("missing_parent", "spans whose parent is not there: unless restored or left out, the client of their trace requests them"),
+    ("parent_restored", "spans whose parent is lost: put where other traces show that such spans belong; no self times"),
+    ("root_restored", "spans whose parent is lost, the root of their trace: it is the one entry that makes such requests"),
+    ("unattached", "spans below a lost one, with nothing to tell where they belong: left out"),
     ("cyclic_parents", "spans are parents of one another in a circle: cut above the earliest"),
     ("unfinished", "spans did not finish: their time is not used"),
     ("negative_duration", "spans end before they start: their time is not used"),

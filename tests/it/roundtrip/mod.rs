@@ -2,12 +2,15 @@
 //! the ones that were run.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod doubt;
 mod draw;
 mod forms;
 mod others;
 mod recording;
 mod same;
+mod spans;
 mod structure;
+mod times;
 
 use std::collections::BTreeMap;
 
