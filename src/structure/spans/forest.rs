@@ -118,9 +118,9 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether it starts and ends at this time.
-    pub fn is_at(&self, ns: i64) -> bool {
-        self.start_ns == ns && self.end_ns == ns
+    /// Whether it starts at this time and lasts no longer than the clock shows.
+    pub fn is_at(&self, ns: i64, resolution_ns: i64) -> bool {
+        self.start_ns == ns && self.end_ns.saturating_sub(ns) <= resolution_ns
     }
 }
 

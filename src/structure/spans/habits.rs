@@ -86,8 +86,9 @@ pub fn asked(tree: &Tree, catalog: &Catalog, piece: usize) -> Asked {
 }
 
 impl Habits {
-    /// Learns from a forest; what of it is only known in part teaches nothing.
-    pub fn learn(&mut self, forest: &Forest, tree: &Tree, catalog: &Catalog) {
+    /// Learns from a forest; what of it is only known in part teaches nothing, nor does what the clock, which shows multiples of
+    /// `resolution_ns`, leaves open.
+    pub fn learn(&mut self, forest: &Forest, tree: &Tree, catalog: &Catalog, resolution_ns: i64) {
         for root in forest.roots.iter().filter(|root| !root.is_orphan) {
             let occ = &forest.occs[root.occ as usize];
             if occ.origin == Origin::Served {
@@ -108,7 +109,7 @@ impl Habits {
                 self.callers.add(entry_name(to), entry_name(from), 1);
             }
             let key = (from.entry, to.entry, call.is_async);
-            let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns);
+            let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns, resolution_ns);
             if is_told && (self.phases.len() < MAX_KEYS || self.phases.contains_key(&key)) {
                 self.phases.entry(key).or_default()[usize::from(call.phase == 2)] += 1;
             }

@@ -15,7 +15,7 @@
 //! | `catalog`, `generalize` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
-//! | `skew` | differences between clocks |
+//! | `skew`, `correct` | differences between clocks, times by one clock |
 //! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
 //! | `replies` | requests over queues |
@@ -34,6 +34,7 @@
 
 mod account;
 mod catalog;
+mod correct;
 mod emit;
 mod forest;
 mod generalize;
@@ -353,7 +354,7 @@ impl Spans {
     fn learn(&mut self, tree: &Tree) {
         let forest = self.forest(tree, &mut Notes::default());
         timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
-        self.habits.learn(&forest, tree, &self.catalog);
+        self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
     }
 
     fn forest(&mut self, tree: &Tree, notes: &mut Notes) -> Forest {

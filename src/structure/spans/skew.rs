@@ -30,7 +30,8 @@
 //! Where hosts are not said, a service is taken for one host.
 //!
 //! Hosts that requests join, directly or over others, have clocks relative to each other: along the pairs with the least
-//! U − L (a spanning tree), so that two ways from host to host do not contradict one another.
+//! U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
+//! another.
 
 use std::{
     cmp::Reverse,
@@ -45,7 +46,7 @@ const SAMPLE: usize = 256;
 /// Most pairs of hosts.
 const MAX_PAIRS: usize = 4096;
 /// Requests from which on an estimate is trusted.
-pub const TRUSTED: u64 = 10;
+const TRUSTED: u64 = 10;
 /// Requests from which on an estimate is used.
 const USABLE: u64 = 3;
 /// The quantile of the bounds.
@@ -65,11 +66,6 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// Whether it rests on enough requests to tell a second phase from a wrong clock, and explains them.
-    pub fn is_trusted(&self) -> bool {
-        self.n_requests >= TRUSTED && self.lower_ns <= self.upper_ns
-    }
-
     /// How much is left open: of bounds that contradict one another, more than of any that do not.
     fn width_ns(&self) -> u64 {
         let width = self.upper_ns.saturating_sub(self.lower_ns);
@@ -191,7 +187,18 @@ pub struct Skews {
 /// The clocks of hosts: the set of hosts that each is compared with, and how far it is ahead of the first of these.
 #[derive(Clone, Debug, Default)]
 struct Clocks {
-    of_host: HashMap<u32, (u32, i64)>,
+    of_host: HashMap<u32, Clock>,
+}
+
+/// The clock of a host.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// The host that it is compared with.
+    group: u32,
+    /// How far it is ahead of that.
+    ahead_ns: i64,
+    /// The host that it is compared with by pairs with enough requests alone.
+    core: u32,
 }
 
 impl Clocks {
@@ -199,26 +206,31 @@ impl Clocks {
         let usable = pairs.iter().map(|(hosts, pair)| (*hosts, pair.estimate)).filter(|(_, offset)| offset.n_requests >= USABLE);
         let mut usable: Vec<((u32, u32), Offset)> = usable.collect();
         let names = |(first, second): (u32, u32)| (catalog.names.name(first), catalog.names.name(second));
-        usable.sort_by_key(|(hosts, offset)| (offset.width_ns(), Reverse(offset.n_requests), names(*hosts)));
+        let order = |offset: &Offset| (offset.n_requests < TRUSTED, offset.width_ns(), Reverse(offset.n_requests));
+        usable.sort_by_key(|(hosts, offset)| (order(offset), names(*hosts)));
         let mut clocks = Self::default();
         let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
         for ((first, second), offset) in usable {
             for host in [first, second] {
                 clocks.of_host.entry(host).or_insert_with(|| {
                     members.insert(host, vec![host]);
-                    (host, 0)
+                    Clock { group: host, ahead_ns: 0, core: host }
                 });
             }
-            let ((kept, ahead), (gone, behind)) = (clocks.of_host[&first], clocks.of_host[&second]);
-            if kept == gone {
+            let (kept, gone) = (clocks.of_host[&first], clocks.of_host[&second]);
+            if kept.group == gone.group {
                 continue;
             }
-            let shift = ahead.saturating_add(offset.offset_ns).saturating_sub(behind);
-            let moved = members.remove(&gone).unwrap_or_default();
+            let shift = kept.ahead_ns.saturating_add(offset.offset_ns).saturating_sub(gone.ahead_ns);
+            let is_enough = offset.n_requests >= TRUSTED;
+            let moved = members.remove(&gone.group).unwrap_or_default();
             for host in &moved {
-                clocks.of_host.entry(*host).and_modify(|clock| *clock = (kept, clock.1.saturating_add(shift)));
+                clocks.of_host.entry(*host).and_modify(|clock| {
+                    let ahead_ns = clock.ahead_ns.saturating_add(shift);
+                    *clock = Clock { group: kept.group, ahead_ns, core: if is_enough { kept.core } else { clock.core } };
+                });
             }
-            members.entry(kept).or_default().extend(moved);
+            members.entry(kept.group).or_default().extend(moved);
         }
         clocks
     }
@@ -264,7 +276,15 @@ impl Skews {
     /// The hosts that `host` can be compared with, by a number of their own, and how far its clock is ahead of the one that
     /// these are compared with; `None` where nothing tells.
     pub fn clock(&self, host: u32) -> Option<(u32, i64)> {
-        self.clocks.of_host.get(&host).copied()
+        self.clocks.of_host.get(&host).map(|clock| (clock.group, clock.ahead_ns))
+    }
+
+    /// Whether enough requests compare these clocks, directly or over others, to tell a second phase from a wrong clock, and the
+    /// requests between the two do not contradict one another.
+    pub fn is_trusted(&self, client: u32, server: u32) -> bool {
+        let contradicts = self.offset(client, server).is_some_and(|offset| offset.lower_ns > offset.upper_ns);
+        let clocks = self.clocks.of_host.get(&client).zip(self.clocks.of_host.get(&server));
+        !contradicts && clocks.is_some_and(|(a, b)| a.core == b.core)
     }
 
     /// How far `server`'s clock is ahead of `client`'s, where enough requests tell.

@@ -24,7 +24,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("clock_residual", "served requests were not within the request made: moved into it"),
     ("missing_client_half", "requests were seen by their server only: network and queueing are not seen"),
     ("missing_server_half", "requests were seen on both sides of a service, but not in it"),
-    ("client_half_alone", "requests were seen by their client only: the other side is a task known from its clients"),
+    (
+        "client_half_alone",
+        "requests were seen by their client only: the other side is the entry that serves such requests as a rule, else a task known from its clients",
+    ),
     ("message_without_consumer", "messages were sent that no span received"),
     ("batched_message", "messages were handled together with others: the handling is a call of the first"),
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),

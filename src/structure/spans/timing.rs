@@ -119,7 +119,7 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             let called = forest.occs[forest.calls[c].to as usize].entry;
             let call = &mut forest.calls[c];
             let is_by_habit = occ.is_partial || call.is_restored;
-            let is_open = is_by_habit || call.is_at(occ.reply_ns);
+            let is_open = is_by_habit || call.is_at(occ.reply_ns, resolution_ns);
             let habit = if is_open { habits.phase(occ.entry, called, call.is_async) } else { None };
             let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
             if let Some(phase) = habit {

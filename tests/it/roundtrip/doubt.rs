@@ -1,5 +1,5 @@
-//! How many calls a trace leaves in doubt: those that the clock shows at the very time of a reply, and those that lost spans
-//! were part of. What was extracted may be off by so many calls, and no more.
+//! How many calls a trace leaves in doubt: those that the clock shows at the very time of a reply, those that lost spans
+//! were part of, and second phases where too few requests tell the clocks. What was extracted may be off by so many calls, and no more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,6 +23,8 @@ pub struct Doubt {
     calls: BTreeMap<(Node, Kind, Node), f64>,
     /// Executions of entries, and cycles of customers.
     executions: BTreeMap<Node, f64>,
+    /// Entries whose self times are in doubt.
+    times: HashSet<Node>,
     /// Calls and executions that may be missing anywhere: the spans that are said to be left out.
     anywhere: f64,
 }
@@ -98,11 +100,43 @@ impl Doubt {
         doubt
     }
 
+    /// Calls of the second phases that cannot be told from clocks that disagree: of the executions for requests between two hosts
+    /// that no more than `n_few` requests join.
+    pub fn of_few_requests(legend: &Legend, events: &[RecordedEvent], n_few: u64) -> Self {
+        let requests = requests(legend, events);
+        let host = |node: &Node| legend.tasks.iter().find(|task| task.name == node.task).map(|task| task.processor.clone());
+        let hosts = |request: &Request| {
+            let by = request.by.filter(|_| request.kind == RequestKind::Sync)?;
+            let mut hosts = [host(&requests[&by].node), host(&request.node)];
+            hosts.sort();
+            Some(hosts)
+        };
+        let mut n_of_hosts: HashMap<[Option<String>; 2], u64> = HashMap::new();
+        requests.values().filter_map(hosts).for_each(|hosts| *n_of_hosts.entry(hosts).or_default() += 1);
+        let is_one_of_few = |request: &Request| hosts(request).is_some_and(|hosts| n_of_hosts[&hosts] <= n_few);
+        let mut doubt = Self::default();
+        for request in requests.values() {
+            if is_one_of_few(request) {
+                doubt.times.insert(request.node.clone());
+            }
+            if request.by.is_some_and(|by| is_one_of_few(&requests[&by])) {
+                *doubt.calls.entry(request.call(&requests).unwrap()).or_default() += 1.0;
+            }
+        }
+        doubt
+    }
+
+    /// Whether self times of an entry are in doubt.
+    pub fn leaves_open(&self, (node, _): &(Node, u8)) -> bool {
+        self.times.contains(node)
+    }
+
     /// Both doubts.
     pub fn and(mut self, other: Self) -> Self {
         other.calls.into_iter().for_each(|(call, n)| *self.calls.entry(call).or_default() += n);
         other.executions.into_iter().for_each(|(node, n)| *self.executions.entry(node).or_default() += n);
         self.anywhere += other.anywhere;
+        self.times.extend(other.times);
         self
     }
 
@@ -162,11 +196,10 @@ pub fn self_time_bounds(legend: &Legend, events: &[RecordedEvent], dirt: &Dirt, 
     let bounds = |(known, lasted): (Vec<f64>, Vec<f64>)| {
         let mut known = known;
         known.sort_by(f64::total_cmp);
-        let left_out = (n_left_out as usize).min(known.len());
+        let left = known.len().saturating_sub(n_left_out as usize).max(1).min(known.len());
         let sum = |times: &[f64]| times.iter().sum::<f64>();
         let n_doubt = lasted.len() as f64;
-        let least = &known[..known.len() - left_out];
-        let most = &known[left_out..];
+        let (least, most) = (&known[..left], &known[known.len() - left..]);
         [sum(least) / (least.len() as f64 + n_doubt).max(1.0), (sum(most) + sum(&lasted)) / (most.len() as f64).max(1.0)]
     };
     sums.into_iter().map(|(key, sums)| (key, bounds(sums))).collect()

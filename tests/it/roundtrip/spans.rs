@@ -5,8 +5,10 @@
 //! | who was forwarded to, and who replied | a server below a server looks the same whether its reply is waited for or passed on |
 //! | who sends arrivals from outside | a root is requested by the one client that stands for all |
 //! | second phases of what nobody waits for | there is no reply that would end the first |
+//! | second phases, where fewer than ten requests join two hosts | a server that ends after its client may as well have a clock that is ahead |
+//! | the phase of a message sent within a tick of the clock from a reply | both have the same time |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use layerfit::{
     cli::record::{Dirt, TraceForm, TraceOptions},
@@ -14,10 +16,12 @@ use layerfit::{
     structure::{ExtractOptions, Extraction, extract, spans::quality::ClockQuality},
     trace::{BadRows, Format, Source},
 };
+use serde_json::Value;
 
 use super::{
     FALSE_ALARM, Features, MANY_MODELS, MEANS_OF_A_MODEL, Ran,
     doubt::{Doubt, beyond, self_time_bounds},
+    forms::otlp_spans,
     structure::{Difference, Node, compare, expected, found, observed},
     times,
 };
@@ -26,6 +30,9 @@ use super::{
 const MODELS: u64 = 24;
 
 const CYCLES: u64 = 400;
+
+/// Requests between two hosts up to which a second phase is not told from a clock that is ahead.
+const FEW_REQUESTS: u64 = 9;
 
 /// What spans show of a model.
 const SHOWN: Features = Features { forwarding: false, after_forwarding: false, open_arrivals: false, ..Features::ALL };
@@ -71,6 +78,7 @@ impl Case {
         let mut differences = self.differences_of(&ran, &extraction, n_models);
         differences.extend(self.wrong_clocks(&extraction));
         differences.extend(self.wrong_weights(&ran, &extraction, n_models));
+        differences.extend(self.untold_losses(&ran, &extraction));
         differences
     }
 
@@ -86,17 +94,22 @@ impl Case {
         let have = found(extraction, &customers);
         let did = observed(legend, events, false);
         let n_left_out = left_out(extraction);
-        let doubt = Doubt::of_losses(legend, events, dirt, n_left_out).and(Doubt::of_clock(legend, events, self.resolution_s()));
+        let doubt = Doubt::of_losses(legend, events, dirt, n_left_out)
+            .and(Doubt::of_clock(legend, events, self.resolution_s()))
+            .and(Doubt::of_few_requests(legend, events, FEW_REQUESTS));
         let texts =
             |differences: Vec<Difference>| doubt.unexplained(differences, &have).iter().map(ToString::to_string).collect::<Vec<_>>();
         let mut differences = texts(compare(&did, &have, 0.0));
         differences.extend(doubt.unexplained_numbers(&did, &have));
-        let times_found = times::extracted(extraction, &customers);
+        let mut times_found = times::extracted(extraction, &customers);
+        let mut times_recorded = times::recorded(legend, events);
+        times_found.retain(|key, _| !doubt.leaves_open(key));
+        times_recorded.retain(|key, _| !doubt.leaves_open(key));
         if dirt.lost > 0.0 {
             let bounds = self_time_bounds(legend, events, dirt, n_left_out);
             differences.extend(beyond(&bounds, &times_found, self.resolution_s()));
         } else {
-            differences.extend(times::differences(&times::recorded(legend, events), &times_found, self.resolution_s()));
+            differences.extend(times::differences(&times_recorded, &times_found, self.resolution_s()));
         }
         let shares = of_scenarios.into_iter().map(|(scenario, n)| (scenario, n / n_cycles)).collect();
         let said = expected(&ran.model, &shares, false);
@@ -125,6 +138,37 @@ impl Case {
             format!("clocks {clock:?}, not {}", second - first)
         };
         clocks.iter().filter(wrong).map(text).collect()
+    }
+
+    /// Losses that the quality report does not tell: spans whose parent did not arrive, and requests that nothing serves.
+    fn untold_losses(&self, ran: &Ran, extraction: &Extraction) -> Vec<String> {
+        if self.options.dirt.lost == 0.0 {
+            return Vec::new();
+        }
+        let spans = otlp_spans(&ran.trace(self.form, &self.options));
+        let id = |span: &Value, field: &str| span[field].as_str().map(str::to_owned);
+        let arrived: HashSet<Option<String>> = spans.iter().map(|span| id(span, "spanId")).collect();
+        let answered: HashSet<Option<String>> = spans.iter().map(|span| id(span, "parentSpanId")).collect();
+        let is_request = |span: &&Value| [3, 4].contains(&span["kind"].as_u64().unwrap());
+        let is_orphan = |span: &&Value| span["parentSpanId"].is_string() && !arrived.contains(&id(span, "parentSpanId"));
+        let n_orphans = spans.iter().filter(is_orphan).count() as u64;
+        let n_open = spans.iter().filter(is_request).filter(|span| !answered.contains(&id(span, "spanId"))).count() as u64;
+        let told = &extraction.quality.as_ref().unwrap().spans;
+        let remarks = |codes: &[&str]| codes.iter().filter_map(|code| told.remarks.get(*code)).map(|reason| reason.count).sum::<u64>();
+        let (orphans, open) =
+            (remarks(&["missing_parent"]), remarks(&["client_half_alone", "message_without_consumer", "missing_server_half"]));
+        let n_left_out = left_out(extraction);
+        let mut untold = Vec::new();
+        if orphans != n_orphans {
+            untold.push(format!("{orphans} missing parents, not {n_orphans}"));
+        }
+        if open > n_open || open + n_left_out < n_open {
+            untold.push(format!("{open} open requests, not {n_open} less those among {n_left_out}"));
+        }
+        if told.read != spans.len() as u64 || told.used + n_left_out != told.read {
+            untold.push(format!("{} read and {} used of {} spans", told.read, told.used, spans.len()));
+        }
+        untold
     }
 
     /// What recordings stand for: of the cycles, and of the executions of each entry, as many as there were without sampling,
@@ -270,12 +314,53 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
     Case { cycles: 4000, ..dirty(ALL_DIRT) }.check(MODELS / 2);
 }
 
+/// Cycles in the long run; of sampled ones ten times as many.
+const FEWER_CYCLES: u64 = 100;
+
 #[test]
 #[ignore = "takes minutes"]
-fn spans_of_all_forms_give_a_thousand_models_back() {
-    for case in
-        [clean(TraceForm::Otlp), linked(TraceForm::Otlp), clean(TraceForm::Jaeger), linked(TraceForm::Jaeger), clean(TraceForm::Zipkin)]
-    {
-        case.check(MANY_MODELS);
-    }
+fn otlp_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn linked_otlp_traces_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..linked(TraceForm::Otlp) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn jaeger_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..linked(TraceForm::Jaeger) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn zipkin_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Zipkin) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn sampled_spans_give_a_thousand_models_back() {
+    Case { cycles: 10 * FEWER_CYCLES, ..dirty(SAMPLED) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn skewed_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn lost_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..dirty(LOST) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn sampled_skewed_and_lost_spans_give_a_thousand_models_back() {
+    Case { cycles: 10 * FEWER_CYCLES, ..dirty(ALL_DIRT) }.check(MANY_MODELS);
 }
