@@ -103,12 +103,14 @@ impl<'r> Restorer<'r> {
         let mut open: Vec<usize> = tree.answered.keys().map(|i| *i as usize).filter(|i| !tree.is_batched[*i]).collect();
         open.sort_unstable();
         let mut waits: Vec<(usize, usize)> = Vec::new();
-        for i in (0..tree.len()).filter(|i| tree.role[*i] == Role::Call && tree.pieces[*i].kind != SpanKind::Producer) {
-            let mut above = tree.parent_of(i);
-            while let Some(at) = above.filter(|at| tree.role[*at] == Role::Fold) {
-                above = tree.parent_of(at);
+        // The span of the occurrence that each span is part of.
+        let mut part_of: Vec<usize> = (0..tree.len()).collect();
+        for i in tree.order.iter().map(|i| *i as usize) {
+            let Some(parent) = tree.parent_of(i).filter(|_| tree.role[i] != Role::Entry) else { continue };
+            part_of[i] = part_of[parent];
+            if tree.role[i] == Role::Call && tree.pieces[i].kind != SpanKind::Producer {
+                waits.push((part_of[i], i));
             }
-            waits.extend(above.map(|occurrence| (occurrence, i)));
         }
         waits.sort_unstable();
         Self { tree, catalog, habits, open, waits }
@@ -191,7 +193,22 @@ impl<'r> Restorer<'r> {
 }
 
 impl Tree {
+    /// The topmost span above a span.
+    fn top_of(&self, piece: usize) -> usize {
+        let mut at = piece;
+        while let Some(parent) = self.parent_of(at) {
+            at = parent;
+        }
+        at
+    }
+
+    /// Puts the children of a lost span where they belong; where that is below themselves, as for what calls itself over others,
+    /// nowhere.
     fn put(&mut self, group: &[usize], place: Place, notes: &mut Notes) {
+        let place = match place {
+            Place::Below(parent) if group.contains(&self.top_of(parent)) => Place::Nowhere,
+            place => place,
+        };
         for i in group {
             match place {
                 Place::Below(parent) => {

@@ -21,7 +21,9 @@
 //! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U: no correction that is not needed. Otherwise
 //!   the middle; where only first bounds of one direction are there (each request has a second phase), the one that waits
 //!   tell, as the shortest of many is short.
-//! - Where L > U the times cannot be explained by one difference: θ̂ = 0 if servers do not begin before they are asked, else
+//! - Second phases that are always shorter than the wait before them narrow the bounds wrongly: what is told of a pair are the
+//!   bounds of the first kind.
+//! - Where these contradict one another the times cannot be explained by one difference: θ̂ = 0 if servers do not begin before they are asked, else
 //!   that of L and U that says so.
 //!
 //! Bounds are taken from a sample of [`SAMPLE`] requests with the smallest digests of their ids, so that they depend neither
@@ -57,10 +59,12 @@ const QUANTILE: f64 = 0.05;
 pub struct Offset {
     /// θ̂ in nanoseconds.
     pub offset_ns: i64,
-    /// Least that fits, L.
+    /// Least that fits, by bounds that hold for every request.
     pub lower_ns: i64,
-    /// Most that fits, U.
+    /// Most that fits, by such bounds.
     pub upper_ns: i64,
+    /// L and U.
+    narrowed_ns: [i64; 2],
     /// Requests it rests on.
     pub n_requests: u64,
 }
@@ -68,12 +72,18 @@ pub struct Offset {
 impl Offset {
     /// How much is left open: of bounds that contradict one another, more than of any that do not.
     fn width_ns(&self) -> u64 {
-        let width = self.upper_ns.saturating_sub(self.lower_ns);
+        let width = self.narrowed_ns[1].saturating_sub(self.narrowed_ns[0]);
         u64::try_from(width).unwrap_or_else(|_| (1 << 63) | width.unsigned_abs())
     }
 
     fn reversed(self) -> Self {
-        Self { offset_ns: -self.offset_ns, lower_ns: -self.upper_ns, upper_ns: -self.lower_ns, ..self }
+        Self {
+            offset_ns: -self.offset_ns,
+            lower_ns: -self.upper_ns,
+            upper_ns: -self.lower_ns,
+            narrowed_ns: self.narrowed_ns.map(|bound| -bound),
+            ..self
+        }
     }
 }
 
@@ -142,7 +152,7 @@ impl Pair {
         let lower_ns = ended.map_or(lower, |bound| bound.max(lower));
         let upper_ns = ended_back.map_or(upper, |bound| bound.min(upper));
         let (is_asked, is_asked_back) = (self.sample.iter().any(|r| !r.is_reversed), self.sample.iter().any(|r| r.is_reversed));
-        let offset_ns = if lower_ns > upper_ns {
+        let offset_ns = if lower > upper {
             // Servers begin before they are asked, by the one direction or the other.
             if is_asked && upper < 0 {
                 upper
@@ -160,7 +170,8 @@ impl Pair {
         } else {
             lower_ns
         };
-        Offset { offset_ns, lower_ns, upper_ns, n_requests: self.n_requests }
+        let narrowed_ns = [lower_ns, upper_ns];
+        Offset { offset_ns, lower_ns: lower, upper_ns: upper, narrowed_ns, n_requests: self.n_requests }
     }
 }
 

@@ -144,11 +144,11 @@ pub fn extracted(extraction: &Extraction, customers: &[&str]) -> SelfTimes {
 }
 
 /// Differences of what was extracted from what the run shows, beyond what a clock that shows multiples of `resolution_s` can do:
-/// each end of the execution and of each wait is off by less than one of them.
-pub fn differences(did: &SelfTimes, found: &SelfTimes, resolution_s: f64) -> Vec<String> {
+/// each end of the execution and of each wait is off by less than one of them. Replies may be off by the `slack` of an entry, seconds.
+pub fn differences(did: &SelfTimes, found: &SelfTimes, resolution_s: f64, slack: &dyn Fn(&Node) -> f64) -> Vec<String> {
     let mut differences = Vec::new();
     for ((node, phase), want) in did {
-        let tolerance = resolution_s * (2.0 + 2.0 * want.waits) + 1e-9 * want.mean_s;
+        let tolerance = resolution_s * (2.0 + 2.0 * want.waits) + 1e-9 * want.mean_s + slack(node);
         let Some(got) = found.get(&(node.clone(), *phase)) else {
             if *phase == 1 || want.mean_s > tolerance {
                 differences.push(format!("{}/{:?} self time of phase {phase} is missing", node.entry, node.accepts));
@@ -209,11 +209,11 @@ pub fn demands(model: &Model) -> BTreeMap<(Node, u8), Moments> {
 }
 
 /// Differences of what was extracted from the demands of the model, over its executions; `t` as in `structure`.
-pub fn differences_from_demands(model: &Model, found: &SelfTimes, resolution_s: f64, t: f64) -> Vec<String> {
+pub fn differences_from_demands(model: &Model, found: &SelfTimes, resolution_s: f64, t: f64, slack: &dyn Fn(&Node) -> f64) -> Vec<String> {
     let mut differences = Vec::new();
     for ((node, phase), want) in demands(model) {
         let Some(got) = found.get(&(node.clone(), phase)) else { continue };
-        let tolerance = want.tolerance(got.n, t) + 1e9 * resolution_s * (2.0 + 2.0 * got.waits);
+        let tolerance = want.tolerance(got.n, t) + 1e9 * (resolution_s * (2.0 + 2.0 * got.waits) + slack(&node));
         if (got.mean_s * 1e9 - want.mean).abs() > tolerance {
             let [got, want, tolerance] = [got.mean_s * 1e3, want.mean * 1e-6, tolerance * 1e-6];
             differences

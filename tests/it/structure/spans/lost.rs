@@ -128,6 +128,32 @@ fn parents_that_were_never_there_are_the_client() {
     assert_eq!([run.count("unattached"), run.count("missing_parent")], [0, 20]);
 }
 
+/// Entries that call one another: neither of two that lost their callers at the same time can hang below the other that hangs
+/// below it.
+#[test]
+fn lost_callers_of_one_another_make_no_circle() {
+    let mut b = Build::default();
+    for trace in 1..=6_u128 {
+        let at = trace as f64 * 300.0;
+        b.server((1, 0), "user", "start", (at, at + 200.0)).trace(trace);
+        b.client((2, 1), "user", "ping", (at + 1.0, at + 199.0)).trace(trace);
+        b.server((3, 2), "a", "ping", (at + 2.0, at + 198.0)).trace(trace);
+        b.client((4, 3), "a", "pong", (at + 3.0, at + 197.0)).trace(trace);
+        b.server((5, 4), "b", "pong", (at + 4.0, at + 196.0)).trace(trace);
+        b.client((6, 5), "b", "ping", (at + 5.0, at + 195.0)).trace(trace);
+        b.server((7, 6), "a", "ping", (at + 6.0, at + 194.0)).trace(trace);
+    }
+    b.server((1, 0), "user", "start", (3000.0, 3200.0)).trace(9);
+    b.server((5, 98), "b", "pong", (3010.0, 3100.0)).trace(9);
+    b.server((7, 99), "a", "ping", (3010.0, 3100.0)).trace(9);
+    let run = b.run();
+    let calls = run.calls();
+    let count = |call: &str| calls.iter().filter(|c| *c == call).count() as u64;
+    let restored = run.count("parent_restored");
+    assert_eq!(count("a.ping sync b.pong") + count("b.pong sync a.ping") + count("user.start sync a.ping"), 18 + restored);
+    assert_eq!((restored + run.count("unattached"), run.count("missing_parent")), (2, 2));
+}
+
 /// Two entries ask the store, one within the other: the one that does not wait for the other is it.
 #[test]
 fn of_several_that_may_have_asked_it_is_the_one_that_does_not_wait() {
