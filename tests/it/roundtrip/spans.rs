@@ -361,7 +361,7 @@ fn sampled_spans_give_a_thousand_models_back() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; open: 4 of 1,000 models differ"]
 fn skewed_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
 }
