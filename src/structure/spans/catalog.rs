@@ -66,6 +66,8 @@ pub struct Label {
     pub name: u32,
     /// The host, [`NONE`] where it is not said.
     pub host: u32,
+    /// What its clock belongs to: the host; where it is not said, the service.
+    pub clock: u32,
     /// The instance of the service (number in [`Catalog::instances`]).
     pub instance: u32,
     /// Whom it calls where it is a request being made.
@@ -187,6 +189,7 @@ impl Catalog {
             task: names[label.task as usize],
             name: names[label.name as usize],
             host: names[label.host as usize],
+            clock: names[label.clock as usize],
             instance: instances[label.instance as usize],
             peer: Peer { task: names[label.peer.task as usize], name: names[label.peer.name as usize], ..label.peer },
             is_noise: label.is_noise,
@@ -209,12 +212,14 @@ impl Catalog {
         let instance = text(resource.instance).or_else(|| text(resource.container)).or_else(|| text(resource.host)).unwrap_or("");
         let host = text(resource.host).or_else(|| text(resource.container)).unwrap_or("");
         let (task, instance, host) = (self.name(service), self.name(instance), self.name(host));
+        let clock = if host == NONE { self.name(&format!("{service} (host not said)")) } else { host };
         let name = self.name(&said.served(options));
         let peer = said.peer(service, options);
         Label {
             task,
             name,
             host,
+            clock,
             instance: self.instances.insert_full((task, instance)).0 as u32,
             peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3 },
             is_noise: said.is_noise(),

@@ -118,7 +118,7 @@ impl Batch {
     ) {
         let first = roots[0];
         let is_rooted = !first.is_orphan;
-        count_trace(is_rooted, roots.iter().any(|root| root.is_orphan), weight, continued, sums);
+        count_trace(is_rooted, tree.has_gap[first.trace as usize], weight, continued, sums);
         let trace = self.out.traces.len() as u32;
         let scenario = self.scenario(forest, first, sums.catalog);
         self.out.traces.push(Recording { name, scenario, weight, continued });
@@ -324,10 +324,10 @@ fn weight_of(tree: &Tree, root: Root, sums: &mut Sums<'_>) -> f64 {
     }
 }
 
-fn count_trace(is_rooted: bool, has_orphans: bool, weight: f64, continued: bool, sums: &mut Sums<'_>) {
+fn count_trace(is_rooted: bool, has_gap: bool, weight: f64, continued: bool, sums: &mut Sums<'_>) {
     let Account { traces, sampling, .. } = sums.account;
-    traces.complete += u64::from(is_rooted && !has_orphans && !continued);
-    traces.incomplete += u64::from(has_orphans && !continued);
+    traces.complete += u64::from(is_rooted && !has_gap && !continued);
+    traces.incomplete += u64::from(has_gap && !continued);
     traces.without_root += u64::from(!is_rooted && !continued);
     traces.late += u64::from(continued);
     sampling.recordings += 1;

@@ -9,7 +9,7 @@
 //! | `shared: true` | the server's half of a span whose client has the same id |
 //! | `localEndpoint` | the resource: service, and host by address |
 //! | `remoteEndpoint` of `CLIENT`, `PRODUCER` | the peer's name, address and port; of `PRODUCER` and `CONSUMER` its name is the messaging system |
-//! | `tags` | attributes; `error`, whatever it says but `false`, is a failure |
+//! | `tags` | attributes; of the resource too (`host.name`, `service.instance.id`), as OpenTelemetry's exporter writes them; `error`, whatever it says but `false`, is a failure |
 //!
 //! Version 1 says the same by annotations (see `v1`). What version 2 calls `shared` is there one span with the times of both
 //! halves: two spans are handed over.
@@ -173,11 +173,15 @@ impl Endpoint<'_> {
         if self.ipv4.is_empty() { &self.ipv6 } else { &self.ipv4 }
     }
 
-    /// The number of the resource that the endpoint is.
-    fn resource(&self, intake: &mut Intake<'_>, place: Place) -> u32 {
+    /// The number of the resource that the endpoint is, with what tags say of it.
+    fn resource(&self, tags: &Entries<'_>, intake: &mut Intake<'_>, place: Place) -> u32 {
         let mut parts = Parts::default();
         parts.set(intake, Part::Service, &self.service_name);
         parts.set(intake, Part::HostAddress, self.address());
+        // Names without a dot, as `ip`, are not sure to mean the sender.
+        for (key, value) in tags.0.iter().filter(|(key, _)| key.contains('.')) {
+            parts.note(intake, key, value);
+        }
         intake.resource(&parts, place)
     }
 }
@@ -235,7 +239,7 @@ fn version_2(json: &ZipkinSpan<'_>, ids: &Ids, intake: &mut Intake<'_>, place: P
     }
     note_remote(&mut notes, intake, span.kind, &json.remote.0);
     notes.complete(intake, &mut span);
-    span.resource = json.local.0.resource(intake, place);
+    span.resource = json.local.0.resource(&json.tags.0, intake, place);
     Ok(span)
 }
 

@@ -83,30 +83,3 @@ fn call_path_records_give_the_model_back() {
 fn call_path_records_give_a_thousand_models_back() {
     check_call_paths(MANY_MODELS);
 }
-
-#[test]
-fn otlp_spans_give_the_model_back() {
-    check(TraceForm::Otlp, Format::Otlp, NESTED, false);
-}
-
-#[test]
-#[ignore = "open: 17 of 60 models differ"]
-fn spans_give_second_phases_back() {
-    check(TraceForm::Otlp, Format::Otlp, Features { and_forks: false, ..WITHOUT_FORWARDING }, false);
-}
-
-#[test]
-fn spans_give_forks_back() {
-    check(TraceForm::Otlp, Format::Otlp, Features { second_phases: false, ..WITHOUT_FORWARDING }, false);
-}
-
-#[test]
-fn jaeger_spans_give_the_model_back() {
-    check(TraceForm::Jaeger, Format::Jaeger, NESTED, false);
-}
-
-#[test]
-#[ignore = "open: 7 of 60 models differ, by times rounded to microseconds"]
-fn zipkin_spans_give_the_model_back() {
-    check(TraceForm::Zipkin, Format::Zipkin, NESTED, false);
-}
