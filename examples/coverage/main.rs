@@ -64,6 +64,8 @@ struct Counts {
     fits: usize,
     wald: [usize; 3],
     profile: [usize; 3],
+    /// Sum of the estimates' errors, over their standard errors.
+    off: [f64; 3],
     joint: usize,
     mean_band: usize,
     new_band: usize,
@@ -78,6 +80,7 @@ impl Counts {
         (0..3).for_each(|k| {
             self.wald[k] += other.wald[k];
             self.profile[k] += other.profile[k];
+            self.off[k] += other.off[k];
         });
         self.joint += other.joint;
         self.mean_band += other.mean_band;
@@ -156,6 +159,9 @@ fn one(case: Case, seed: u64) -> Counts {
         counts.wald[k] = usize::from(by_wald[k]);
         counts.profile[k] = usize::from(by_profile[k]);
     });
+    for ((off, p), truth) in counts.off.iter_mut().zip(wald.parameters.values()).zip(TRUE_DEMANDS) {
+        *off = p.std_error.map_or(0.0, |s| (p.estimate - truth) / s);
+    }
     counts.joint = usize::from(by_wald.iter().all(|h| *h));
     counts.rejected = usize::from(rejected);
     counts.warned =
@@ -184,7 +190,10 @@ fn count(case: Case, n: usize) -> Counts {
 fn main() {
     let n = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(DATA_SETS);
     println!("per cent of {n} data sets; the levels are 95 % for intervals and bands, 5 % for the test");
-    println!("case                 t intervals          profile intervals    joint  mean  new   F rejects  remarked  fits");
+    println!("bias: mean error of the estimates over their standard error");
+    println!(
+        "case                 t intervals          profile intervals    bias                 joint  mean  new   F rejects  remarked  fits"
+    );
     let cases = [
         ("independent", Case::Independent),
         ("simulated, full", Case::Simulated(Errors::Full)),
@@ -194,8 +203,9 @@ fn main() {
         let c = count(case, n);
         let share = |n: usize, of: usize| 100.0 * n as f64 / of.max(1) as f64;
         let three = |found: [usize; 3]| found.map(|n| format!("{:5.1}", share(n, c.fits))).join(" ");
+        let bias = c.off.map(|o| format!("{:5.2}", o / c.fits.max(1) as f64)).join(" ");
         println!(
-            "{name:20} {}    {}    {:5.1} {:5.1} {:5.1}  {:9.1}  {:8.1}  {:4}",
+            "{name:20} {}    {}    {bias}    {:5.1} {:5.1} {:5.1}  {:9.1}  {:8.1}  {:4}",
             three(c.wald),
             three(c.profile),
             share(c.joint, c.fits),

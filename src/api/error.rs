@@ -81,6 +81,7 @@ codes! {
     InvalidPrediction = "invalid_prediction", UNPROCESSABLE_ENTITY, "The prediction cannot be made as asked";
     InvalidDesign = "invalid_design", UNPROCESSABLE_ENTITY, "The design cannot be made as asked";
     NotComparable = "not_comparable", UNPROCESSABLE_ENTITY, "The fits cannot be compared";
+    NotObserved = "not_observed", UNPROCESSABLE_ENTITY, "The trace does not say what is asked for";
     TooManySystems = "too_many_systems", TOO_MANY_REQUESTS, "Spans of as many systems as can be are being received already";
     Internal = "internal", INTERNAL_SERVER_ERROR, "An error of the service";
     DatabaseBusy = "database_busy", SERVICE_UNAVAILABLE, "The database is busy";

@@ -23,6 +23,7 @@ mod in_process;
 mod jobs;
 mod limits;
 mod models;
+mod observations;
 mod observe;
 mod predictions;
 mod probes;
@@ -78,6 +79,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(systems::get_system, systems::delete_system))
         .routes(routes!(traces::upload_trace, traces::list_traces))
         .routes(routes!(traces::get_trace))
+        .routes(routes!(observations::get_profile))
+        .routes(routes!(observations::get_usage))
         .routes(routes!(reception::receive_spans))
         .routes(routes!(structures::list_structures))
         .routes(routes!(structures::get_structure))

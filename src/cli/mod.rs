@@ -13,10 +13,12 @@ mod fit;
 mod fit_method;
 mod identify;
 mod input;
+mod observe;
 mod openapi;
 mod plan;
 mod predict;
 mod problem;
+mod profile;
 pub mod record;
 mod serve;
 mod simulate;
@@ -24,6 +26,7 @@ mod simulation;
 mod solve;
 mod solve_times;
 mod track;
+mod usage;
 
 use std::{error::Error, fmt, process::ExitCode};
 
@@ -47,6 +50,10 @@ enum Command {
     Serve(serve::Args),
     /// Extract a model from traces.
     Extract(extract::Args),
+    /// Profile traces: times by calling context, and what each level of context explains of their spread.
+    Profile(profile::Args),
+    /// Find what users do: sessions as Markov chains of requests, think times, mix.
+    Usage(usage::Args),
     /// Solve a model.
     Solve(solve::Args),
     /// Fit a model's parameters to trials.
@@ -134,6 +141,8 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Extract(args) => extract::run(args),
+        Command::Profile(args) => profile::run(args),
+        Command::Usage(args) => usage::run(args),
         Command::Solve(args) => solve::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Identify(args) => identify::run(args),

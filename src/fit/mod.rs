@@ -40,6 +40,7 @@ pub use problem::{
     Estimated, Method, Prior, Problem, ProblemError, Transform, Weighting, parameter_uses,
     trials::{self, Measured, Trial, Trials, TrialsError},
 };
+pub(crate) use problem::places::shares as interpolated;
 pub(crate) use report::digits;
 pub use report::{Fit, ParameterEstimate, ParameterStatus, utilization};
 pub use search::{

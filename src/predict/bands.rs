@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | `H_i` | derivatives of measure `i` by the free parameters | `(n_free)` |
 //! | `P` | covariance of the estimates, `mse (D'WD)⁻¹` | `(n_free, n_free)` |
-//! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials had it | scalar |
+//! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials around had it ([`super::errors`]) | scalar |
 //!
 //! A band is absent, with its reason, where it would be of no width or where the covariance cannot carry it: it depends on
 //! a combination of parameters that the trials do not determine, no error could be estimated, or no parameter matters.
@@ -38,7 +38,7 @@ use crate::{
     solve::{self, Sensitivities, SolveError, SolveOptions},
 };
 
-use super::scenario::Scenarios;
+use super::{errors::NewErrors, scenario::Scenarios};
 
 /// Half-width, relative to the value, that is rounding and not a band.
 const NO_WIDTH: f64 = 1e-10;
@@ -219,6 +219,7 @@ struct Ground<'a> {
     /// Free parameters that no scenario sets: those that carry the band.
     varied: Vec<String>,
     quantile: Option<f64>,
+    errors: NewErrors,
     notes: Vec<String>,
 }
 
@@ -250,7 +251,7 @@ impl<'a> Ground<'a> {
         }
         let varied = fit.identifiability.free.iter().filter(|name| !is_set(name)).cloned().collect();
         let quantile = fit.quantile(options.confidence);
-        Ok(Self { fit, options, base, varied, quantile, notes })
+        Ok(Self { fit, options, base, varied, quantile, errors: NewErrors::of(fit), notes })
     }
 
     fn row(&self, controlled: Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> PredictedRow {
@@ -276,7 +277,7 @@ impl<'a> Ground<'a> {
         notes.extend(solved.solution.diagnostics.iter().map(|d| format!("solver: {d}")));
         let predicted = measures.iter().enumerate().map(|(i, measure)| {
             let row: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
-            (measure.clone(), self.banded(measure, solved.values[i], &row))
+            (measure.clone(), self.banded(measure, values, solved.values[i], &row))
         });
         let mut row = PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes };
         if let Some(how) = &self.options.simulation {
@@ -326,7 +327,7 @@ impl<'a> Ground<'a> {
         found.iter().filter_map(remark).collect()
     }
 
-    fn banded(&self, measure: &Measure, mean: f64, row: &[f64]) -> PredictedMeasure {
+    fn banded(&self, measure: &Measure, values: &Bindings, mean: f64, row: &[f64]) -> PredictedMeasure {
         let mut predicted = PredictedMeasure { mean, ..PredictedMeasure::default() };
         let variance = match self.variance(mean, row) {
             Ok(variance) => variance,
@@ -343,7 +344,7 @@ impl<'a> Ground<'a> {
         if predicted.no_band.is_none() {
             (predicted.lower, predicted.upper) = band(mean, quantile * variance.sqrt());
         }
-        match self.fit.weighting.measures.get(measure).and_then(|m| m.deviation) {
+        match self.errors.deviation(measure, values, mean) {
             None => predicted.no_new_band = Some("the trials have no such measure: the error of measuring it is not known".into()),
             Some(deviation) => {
                 let half_width = quantile * (variance + deviation * deviation).sqrt();

@@ -206,20 +206,24 @@ pub fn sensitivities(
     };
     let directions = Directions { model, values, names: wrt, measures, options, trace: trace.as_ref() };
     let mut rest = real.as_slice();
+    let mut doubts = Vec::new();
     while !rest.is_empty() {
         let (now, later) = rest.split_at(rest.len().min(MOST_DIRECTIONS));
-        match now.len() {
+        doubts.extend(match now.len() {
             1 => directions.columns::<1>(now, &mut jacobian)?,
-            2..=4 => directions.columns::<4>(now, &mut jacobian)?,
+            2 => directions.columns::<2>(now, &mut jacobian)?,
+            3 | 4 => directions.columns::<4>(now, &mut jacobian)?,
             _ => directions.columns::<MOST_DIRECTIONS>(now, &mut jacobian)?,
-        }
+        });
         rest = later;
     }
     for &j in &integer {
         integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
     }
     let values = measures.iter().map(|m| measure::evaluate(model, &results, m)).collect::<Result<Vec<f64>, _>>()?;
-    Ok(Sensitivities { values, jacobian, solution: results.solution(model) })
+    let mut solution = results.solution(model);
+    solution.diagnostics.extend(doubts);
+    Ok(Sensitivities { values, jacobian, solution })
 }
 
 enum Planned {
@@ -269,8 +273,8 @@ struct Directions<'a> {
 }
 
 impl Directions<'_> {
-    /// Fills the `columns` of the Jacobian, at most `N`.
-    fn columns<const N: usize>(&self, columns: &[usize], jacobian: &mut DMatrix<f64>) -> Result<(), SolveError> {
+    /// Fills the `columns` of the Jacobian, at most `N`; says what is doubtful about them.
+    fn columns<const N: usize>(&self, columns: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Option<String>, SolveError> {
         let duals = self.seed::<N>(columns)?;
         let results = match self.trace {
             None => exact_again(self.model, &duals)?,
@@ -282,7 +286,9 @@ impl Directions<'_> {
                 jacobian[(i, j)] = slope;
             }
         }
-        Ok(())
+        let left =
+            format!("derivatives were not reached: {:.1e} of the steepest is left after {} sweeps", results.residual, results.iterations);
+        Ok((!results.converged).then_some(left))
     }
 
     /// All parameters of the model, those of the `columns` each as the variable of a direction.

@@ -7,6 +7,7 @@ use super::{
     interactions::InteractionKind,
     spans::Quality,
     summary::{Kept, Summary},
+    usage::UsageModel,
 };
 use crate::{
     model::Model,
@@ -37,6 +38,9 @@ pub struct Extraction {
     /// What the technique found that a layered queueing network cannot say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<serde_json::Value>,
+    /// The sessions that reference tasks are made of, where that was asked for and there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<UsageModel>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -19,6 +19,7 @@
 //! | [`resources`] | what a user says of processors, threads, demands and workload |
 //! | [`compare`](mod@compare) | what changed between two extractions |
 //! | [`profile`], [`usage`] | times by calling context, sessions |
+//! | [`observations`], `observe` | what feeds these two beside the structure |
 
 mod assemble;
 pub mod call_path;
@@ -31,6 +32,8 @@ mod extraction;
 pub mod interactions;
 mod layers;
 pub mod live;
+pub mod observations;
+mod observe;
 mod options;
 pub mod profile;
 pub mod resources;
@@ -44,7 +47,8 @@ pub mod usage;
 pub use compare::{Changes, Side, compare};
 pub use entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry};
 pub use extraction::{CallReport, EntryReport, Extraction, InteractionCounts, Record, ScenarioReport, TaskReport};
-pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, Technique, Timing, UnknownTechnique};
+pub use observe::observe_streams;
+pub use options::{Demands, ExtractOptions, MergeKey, OptionError, SecondPhase, Technique, Timing, UnknownTechnique, UsageFrom};
 
 use crate::{
     model::Severity,
@@ -52,8 +56,10 @@ use crate::{
 };
 use assemble::{Parts, assemble};
 use interactions::Interactions;
+use observations::Wanted;
 use summary::Summary;
 use techniques::Found;
+use usage::{ClassChoice, NoSessions, UsageModel, UsageSummary};
 
 /// Why nothing was extracted.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +96,32 @@ pub enum ExtractError {
     /// An option's value cannot be used.
     #[error(transparent)]
     Option(#[from] OptionError),
+    /// The format does not say whose requests are.
+    #[error(
+        "traces of the format {format} do not say whose session a request is of: expected call-path, kieker, otlp, jaeger, zipkin or auto"
+    )]
+    NoUsers {
+        /// The format.
+        format: Format,
+    },
+    /// The format does not say how long executions take.
+    #[error(
+        "traces of the format {format} do not say how long executions take by one clock: expected same, call-path, kieker, otlp, jaeger, zipkin or auto"
+    )]
+    NoDurations {
+        /// The format.
+        format: Format,
+    },
+    /// The traces were read, but nothing that was wanted was found.
+    #[error("no {what} in {sources}{}", reasons(.diagnostics))]
+    NothingObserved {
+        /// What was wanted, in words.
+        what: &'static str,
+        /// Names of the sources.
+        sources: String,
+        /// What was odd in them.
+        diagnostics: Vec<crate::trace::diagnostics::Diagnostic>,
+    },
     /// The traces were read, but hold no message from one task to another.
     #[error("no messages between tasks were found in {sources}{}", reasons(.diagnostics))]
     NoMessages {
@@ -129,24 +161,58 @@ pub fn extract_streams(sources: Vec<StreamSource<'_>>, format: Format, options: 
     let names = sources.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
     let technique = options.technique.unwrap_or(Technique::for_format(format));
     let options = options.resolved(technique);
-    let Found { mut summary, quality, findings } = match (technique, format) {
-        (Technique::Same, Format::Same) => techniques::same(sources, &options)?,
-        (Technique::Tlc, Format::Angio) => techniques::tlc(sources, &options)?,
-        (Technique::ExecutionGraph, Format::EventTrace) => techniques::execution_graphs(sources, &options)?,
-        (Technique::CallPath, Format::CallPath | Format::Kieker) => techniques::call_paths(sources, format, &options)?,
-        (Technique::Spans, Format::Otlp) => techniques::spans(sources, SpanFormat::Otlp, &options)?,
-        (Technique::Spans, Format::Jaeger) => techniques::spans(sources, SpanFormat::Jaeger, &options)?,
-        (Technique::Spans, Format::Zipkin) => techniques::spans(sources, SpanFormat::Zipkin, &options)?,
-        (Technique::Spans, Format::Auto) => techniques::spans(sources, SpanFormat::Auto, &options)?,
-        (technique, format) => return Err(ExtractError::Unfit { technique, format }),
-    };
+    let found = found(sources, (technique, format), &options, &options.wanted())?;
+    let Found { mut summary, quality, findings, observed } = found;
     if summary.n_interactions() == 0 {
         return Err(ExtractError::NoMessages { sources: names, diagnostics: summary.diagnostics.into_vec() });
     }
     summary.hints.overlay(&options.resources);
     let name = if technique == Technique::Same && summary.scenarios.len() > 1 { "combined" } else { &stem };
-    let extraction = summary_to_model(name, summary, &options)?;
+    let usage = observed.usage.map(|sessions| usage_model(&sessions, &options, &mut summary.diagnostics));
+    let extraction = model_of(name, summary, usage.flatten(), &options)?;
     Ok(Extraction { quality, findings, ..extraction })
+}
+
+/// What a technique finds in sources.
+fn found(
+    sources: Vec<StreamSource<'_>>,
+    (technique, format): (Technique, Format),
+    options: &ExtractOptions,
+    wanted: &Wanted,
+) -> Result<Found, ExtractError> {
+    if wanted.users.is_some() && !matches!(technique, Technique::CallPath | Technique::Spans) {
+        return Err(ExtractError::NoUsers { format });
+    }
+    match (technique, format) {
+        (Technique::Same, Format::Same) => techniques::same(sources, options),
+        (Technique::Tlc, Format::Angio) => techniques::tlc(sources, options),
+        (Technique::ExecutionGraph, Format::EventTrace) => techniques::execution_graphs(sources, options),
+        (Technique::CallPath, Format::CallPath | Format::Kieker) => techniques::call_paths(sources, format, options, wanted),
+        (Technique::Spans, Format::Otlp) => techniques::spans(sources, SpanFormat::Otlp, options, wanted),
+        (Technique::Spans, Format::Jaeger) => techniques::spans(sources, SpanFormat::Jaeger, options, wanted),
+        (Technique::Spans, Format::Zipkin) => techniques::spans(sources, SpanFormat::Zipkin, options, wanted),
+        (Technique::Spans, Format::Auto) => techniques::spans(sources, SpanFormat::Auto, options, wanted),
+        (technique, format) => Err(ExtractError::Unfit { technique, format }),
+    }
+}
+
+/// The usage model of sessions; `None`, with the reason, of no sessions.
+fn usage_model(sessions: &UsageSummary, options: &ExtractOptions, diagnostics: &mut Diagnostics) -> Option<Box<UsageModel>> {
+    let mut behaviour = options.behaviour;
+    if options.customers.as_ref().is_some_and(|n| n.literal().is_none()) && behaviour.classes != ClassChoice::One {
+        let message = "the number of customers is a parameter, which cannot be shared out: all sessions are one class";
+        diagnostics.add("one_class", message, || "customers".to_owned());
+        behaviour.classes = ClassChoice::One;
+    }
+    match UsageModel::of(sessions, &behaviour) {
+        Ok(usage) => Some(Box::new(usage)),
+        Err(NoSessions) => {
+            let message = "no request is in a session: reference tasks are those of the recordings";
+            diagnostics.add("no_sessions", message, || "usage".to_owned());
+            diagnostics.merge(sessions.diagnostics().clone());
+            None
+        }
+    }
 }
 
 /// The shared road: interactions, by whatever technique, to a model called `name`.
@@ -162,16 +228,29 @@ pub fn to_model(name: &str, interactions: Interactions, options: &ExtractOptions
 /// # Errors
 /// As of [`to_model`].
 pub fn summary_to_model(name: &str, summary: Summary, options: &ExtractOptions) -> Result<Extraction, OptionError> {
+    model_of(name, summary, None, options)
+}
+
+/// As [`summary_to_model`], with reference tasks by `usage`.
+fn model_of(name: &str, summary: Summary, usage: Option<Box<UsageModel>>, options: &ExtractOptions) -> Result<Extraction, OptionError> {
     let shares = customers::scenario_shares(&summary, options)?;
     let merged = summary.merged(&customers::factors(&shares, options));
-    let customers = customers::customers(&summary, &merged, &shares, options);
+    let mut customers = customers::customers(&summary, &merged, &shares, options);
+    let mut diagnostics = Diagnostics::default();
+    if let Some(usage) = &usage {
+        customers = customers::of_sessions(customers, usage, (&summary, &merged), options, &mut diagnostics);
+    }
     let assembled = assemble(name, Parts { summary: &summary, merged: &merged, customers: &customers, options });
     let scenarios = summary.scenarios.iter().zip(&shares).map(|(name, share)| ScenarioReport {
         name: name.to_owned(),
         traces: share.n_traces,
         probability: share.probability,
     });
-    let mut diagnostics = summary.diagnostics.clone();
+    let mut diagnostics = {
+        let mut all = summary.diagnostics.clone();
+        all.merge(diagnostics);
+        all
+    };
     diagnostics.merge(assembled.diagnostics);
     note_unmatched_names(&summary, options, &mut diagnostics);
     note_defects(&assembled.model, &mut diagnostics);
@@ -182,9 +261,10 @@ pub fn summary_to_model(name: &str, summary: Summary, options: &ExtractOptions) 
         records: summary.kept.iter().map(|kept| Record::of(kept, &summary)).collect(),
         records_left_out: summary.n_records_left_out(),
         model: assembled.model,
-        diagnostics: diagnostics.into_vec(),
+        diagnostics: diagnostics.into_vec().into_iter().chain(usage.iter().flat_map(|usage| usage.diagnostics.clone())).collect(),
         quality: None,
         findings: None,
+        usage,
     })
 }
 

@@ -6,8 +6,15 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    NANOSECONDS, call_path::CallPathOptions, execution_graph::ExecutionGraphOptions, interactions::Hints, spans::SpanOptions,
-    summary::SummaryOptions, tlc::TlcOptions,
+    NANOSECONDS,
+    call_path::CallPathOptions,
+    execution_graph::ExecutionGraphOptions,
+    interactions::Hints,
+    observations::{UserOptions, Wanted},
+    spans::SpanOptions,
+    summary::SummaryOptions,
+    tlc::TlcOptions,
+    usage::UsageOptions,
 };
 use crate::{
     model::Number,
@@ -132,6 +139,17 @@ pub enum Demands {
     SelfTimes,
 }
 
+/// What reference tasks are made of: their mix of requests, think times and numbers of customers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UsageFrom {
+    /// Of the recordings as they are, one after another.
+    #[default]
+    Recordings,
+    /// Of the sessions of users, where the trace says whose each request is (call paths, Kieker logs, spans).
+    Sessions,
+}
+
 /// Options of an extraction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -180,6 +198,12 @@ pub struct ExtractOptions {
     pub customers: Option<Number>,
     /// Think time of the reference tasks, in seconds.
     pub think_time: Number,
+    /// What reference tasks are made of.
+    pub usage: UsageFrom,
+    /// How requests become sessions, for [`UsageFrom::Sessions`].
+    pub users: UserOptions,
+    /// How sessions become classes of behaviour.
+    pub behaviour: UsageOptions,
 }
 
 impl Default for ExtractOptions {
@@ -207,6 +231,9 @@ impl Default for ExtractOptions {
             client: "Client".to_owned(),
             customers: None,
             think_time: Number::Value(0.0),
+            usage: UsageFrom::default(),
+            users: UserOptions::default(),
+            behaviour: UsageOptions::default(),
         }
     }
 }
@@ -240,6 +267,13 @@ impl ExtractOptions {
         options
     }
 
+    /// What is to be observed beside the structure.
+    pub(super) fn wanted(&self) -> Wanted {
+        let mut users = self.users;
+        (users.sessions.seconds_per_tick, users.summary.seconds_per_tick) = (self.seconds_per_tick, self.seconds_per_tick);
+        Wanted { profile: None, users: (self.usage == UsageFrom::Sessions).then_some(users) }
+    }
+
     /// Threads that sources are read on.
     pub(super) fn n_threads(&self) -> usize {
         if self.threads > 0 { self.threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
@@ -266,6 +300,15 @@ impl ExtractOptions {
         if let Some((scenario, weight)) = self.usage_profile.iter().find(|(_, weight)| !(weight.is_finite() && **weight > 0.0)) {
             return Err(error(&format!("the weight of scenario \"{scenario}\""), weight.to_string(), "a number above 0"));
         }
+        if self.usage == UsageFrom::Sessions && !self.usage_profile.is_empty() {
+            return Err(error(
+                "usage_profile",
+                "given beside usage of sessions".to_owned(),
+                "one of the two: both say how often what is used",
+            ));
+        }
+        self.users.check()?;
+        self.behaviour.check()?;
         if self.client.trim().is_empty() {
             return Err(error("client", "empty".to_owned(), "a task name"));
         }

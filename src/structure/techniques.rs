@@ -7,6 +7,7 @@ use super::{
     call_path::CallPaths,
     cores::on_all_cores,
     execution_graph::ExecutionGraphs,
+    observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
     summary::Summary,
@@ -26,6 +27,7 @@ pub(super) struct Found {
     pub(super) summary: Summary,
     pub(super) quality: Option<Box<Quality>>,
     pub(super) findings: Option<serde_json::Value>,
+    pub(super) observed: Observed,
 }
 
 /// What is read of the sources and summed up on one thread.
@@ -51,7 +53,7 @@ impl<T> State<T> {
 pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let mut summary = Summary::new(options.summary());
     same::summarize(sources, options, &mut summary)?;
-    Ok(Found { summary, quality: None, findings: None })
+    Ok(Found { summary, ..Found::default() })
 }
 
 /// Angio traces, by TLC.
@@ -72,7 +74,7 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
     let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.diagnostics.merge(diagnostics);
-    Ok(Found { summary, quality: None, findings: serde_json::to_value(report).ok() })
+    Ok(Found { summary, findings: serde_json::to_value(report).ok(), ..Found::default() })
 }
 
 /// Event traces, by execution graphs.
@@ -92,13 +94,18 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
     let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.diagnostics.merge(diagnostics);
-    Ok(Found { summary, quality: None, findings: serde_json::to_value(report).ok() })
+    Ok(Found { summary, findings: serde_json::to_value(report).ok(), ..Found::default() })
 }
 
 /// Call-path records and Kieker logs, by call paths. The files of a Kieker log belong together and are read by one thread.
-pub(super) fn call_paths(sources: Vec<StreamSource<'_>>, format: Format, options: &ExtractOptions) -> Result<Found, ExtractError> {
+pub(super) fn call_paths(
+    sources: Vec<StreamSource<'_>>,
+    format: Format,
+    options: &ExtractOptions,
+    wanted: &Wanted,
+) -> Result<Found, ExtractError> {
     let work = |_, sources: Vec<StreamSource<'_>>| {
-        let mut state = State::new(CallPaths::new(options.call_path.clone())?, options);
+        let mut state = State::new(CallPaths::new(options.call_path.clone())?.observing(Observations::new(wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut texts = call_path::Texts::default();
         let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| {
@@ -125,14 +132,20 @@ pub(super) fn call_paths(sources: Vec<StreamSource<'_>>, format: Format, options
     summary.hints.overlay(&finished.hints);
     summary.diagnostics.merge(diagnostics);
     summary.diagnostics.merge(finished.diagnostics);
-    Ok(Found { summary, quality: None, findings: serde_json::to_value(finished.report).ok() })
+    let observed = finished.observations.finish();
+    Ok(Found { summary, findings: serde_json::to_value(finished.report).ok(), observed, ..Found::default() })
 }
 
 /// Spans of any format.
-pub(super) fn spans(sources: Vec<StreamSource<'_>>, format: SpanFormat, options: &ExtractOptions) -> Result<Found, ExtractError> {
+pub(super) fn spans(
+    sources: Vec<StreamSource<'_>>,
+    format: SpanFormat,
+    options: &ExtractOptions,
+    wanted: &Wanted,
+) -> Result<Found, ExtractError> {
     let read = SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
     let work = |_, source: StreamSource<'_>| {
-        let mut state = State::new(Spans::new(options.spans.clone()), options);
+        let mut state = State::new(Spans::new(options.spans.clone()).observing(Observations::new(wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut sink = |span, texts: &mut SpanTexts| {
             technique.feed(&span, texts, &mut |batch| drop(summary.absorb(&batch)));
@@ -146,10 +159,12 @@ pub(super) fn spans(sources: Vec<StreamSource<'_>>, format: SpanFormat, options:
         state.technique.merge(later.technique);
         state.add(later.summary, later.diagnostics);
     })?;
-    let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
+    let State { mut technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
+    technique.flush(&mut |batch| drop(summary.absorb(&batch)));
+    let observed = technique.take_observations().finish();
     let outcome = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.hints.overlay(&outcome.hints);
     summary.diagnostics.merge(diagnostics);
     summary.diagnostics.merge(outcome.quality.diagnostics());
-    Ok(Found { summary, quality: Some(Box::new(outcome.quality)), findings: None })
+    Ok(Found { summary, quality: Some(Box::new(outcome.quality)), findings: None, observed })
 }

@@ -4,6 +4,7 @@ pub mod angio;
 pub mod call_path;
 pub mod diagnostics;
 pub mod event_trace;
+pub mod hashed;
 pub mod input;
 pub mod jaeger;
 mod json;

@@ -1,6 +1,6 @@
 //! Names held once: tasks, operations and traces are numbered in order of first appearance.
 
-use indexmap::IndexSet;
+use super::hashed::IndexSet;
 
 /// A set of names, each with its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

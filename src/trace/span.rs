@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names::Names;
+use super::{hashed::IndexSet, names::Names};
 
 /// Identity of a trace: 128 bits; shorter ids of older formats are padded with zeros on the left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,8 +106,12 @@ pub enum Attribute {
     HttpStatus,
     /// `faas.trigger`, `faas.invoked_name`.
     FaasName,
-    /// `session.id`, `enduser.id`, `user.id`: what joins the requests of one user.
+    /// `session.id`, `session_id`, `http.session.id`, `http.session_id`, `app.session.id`, `highlight.session_id`: a session of a user.
     Session,
+    /// `enduser.id`, `enduser.pseudo.id`, `user.id`, `app.user.id`: a user, in any number of sessions.
+    User,
+    /// `client.address`, `http.client_ip`: where a request came from.
+    ClientAddress,
     /// `thread.id`, `thread.name`.
     Thread,
 }
@@ -195,7 +199,7 @@ impl Span {
 pub struct SpanTexts {
     /// Names and attribute values.
     pub texts: Names,
-    resources: indexmap::IndexSet<Resource>,
+    resources: IndexSet<Resource>,
 }
 
 impl SpanTexts {

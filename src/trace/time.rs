@@ -23,6 +23,9 @@ impl Time {
     /// Reads `4053220`, `-3`, `12.25` or `1.5e6`; `None` for anything else, and for values outside ±2⁶³ ticks.
     /// Digits past the ninth after the point are cut off.
     pub fn parse(text: &str) -> Option<Self> {
+        if let Some(ticks) = whole(text.as_bytes()) {
+            return Some(Self::from_ticks(ticks));
+        }
         if text.contains(['e', 'E']) {
             return Self::from_f64(text.parse().ok()?);
         }
@@ -59,6 +62,15 @@ impl Time {
     pub fn ticks_since(self, earlier: Self) -> f64 {
         parts_as_ticks(self.0 - earlier.0)
     }
+}
+
+/// A number of up to 18 digits and nothing else, as most stamps are.
+fn whole(text: &[u8]) -> Option<i64> {
+    const MOST_DIGITS: usize = 18;
+    if text.is_empty() || text.len() > MOST_DIGITS {
+        return None;
+    }
+    text.iter().try_fold(0, |ticks: i64, byte| byte.is_ascii_digit().then(|| ticks * 10 + i64::from(byte - b'0')))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is asked for")]

@@ -1,7 +1,7 @@
 //! `layerfit extract`.
 
 mod report;
-mod sources;
+pub(super) mod sources;
 
 use std::{
     fs,
@@ -10,17 +10,18 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{Failure, OutputFormat, input, write_stdout};
+use super::{Failure, OutputFormat, input, usage::UserArgs, write_stdout};
 use crate::{
     model::{Model, Number, format::Format as ModelFormat, json, lqnx},
     structure::{
-        Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, compare, extract_streams,
+        Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, UsageFrom, compare, extract_streams,
         resources::parse_resources,
         spans::{EntryRule, InternalSpans},
     },
     trace::{BadRows, Format, SourcesAre},
 };
 use report::report;
+pub(super) use report::report_diagnostics;
 
 /// Probability that `--compare` calls anything changed which has not.
 const CHANGE_LEVEL: f64 = 0.05;
@@ -104,10 +105,15 @@ pub(super) struct Args {
     /// Think time of the reference tasks: seconds or $NAME.
     #[arg(long, value_name = "SECONDS", value_parser = number, default_value = "0")]
     think_time: Number,
+    /// What reference tasks are made of: recordings (one after another), sessions (of users: their mix, think times, number).
+    #[arg(long, value_parser = by_name::<UsageFrom>, default_value = "recordings")]
+    usage: UsageFrom,
+    #[command(flatten)]
+    users: UserArgs,
 }
 
 /// Reads an option's value by its name in the options' JSON form.
-fn by_name<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+pub(super) fn by_name<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
 }
 
@@ -174,6 +180,9 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         client: args.client.clone(),
         customers: args.customers.clone(),
         think_time: args.think_time.clone(),
+        usage: args.usage,
+        users: args.users.sessions(),
+        behaviour: args.users.behaviour(),
         records_kept: args.records,
         threads: args.threads.map_or(0, std::num::NonZeroUsize::get),
         // The user's own files, read as streams: their size is no danger.

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::structure::{Accepts, ArcKind, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind};
+use crate::{
+    structure::{Accepts, ArcKind, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind},
+    trace::diagnostics::Diagnostic,
+};
 
 /// Records that the text report shows.
 const RECORDS_SHOWN: usize = 20;
@@ -35,10 +38,19 @@ pub(super) fn report(extraction: &Extraction) -> String {
     if let Some(quality) = &extraction.quality {
         let _ = writeln!(text, "\n{}", quality.text().trim_end());
     }
-    if !extraction.diagnostics.is_empty() {
+    if let Some(usage) = &extraction.usage {
+        let _ = writeln!(text, "\nusage: reference tasks are of the sessions seen\n{}", usage.to_text().trim_end());
+    }
+    text + &report_diagnostics(&extraction.diagnostics)
+}
+
+/// What was odd, as a section of a report; nothing where nothing was.
+pub(in crate::cli) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    if !diagnostics.is_empty() {
         let _ = writeln!(text, "\ndiagnostics");
     }
-    for diagnostic in &extraction.diagnostics {
+    for diagnostic in diagnostics {
         let _ = writeln!(text, "  {} ({} times): {}", diagnostic.code, diagnostic.count, diagnostic.message);
         for example in &diagnostic.examples {
             let _ = writeln!(text, "      {example}");

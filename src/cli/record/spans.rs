@@ -84,6 +84,17 @@ struct OpenTrace {
     n_live: u64,
 }
 
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Execution {
+    /// The trace of its execution.
+    trace: TraceId,
+    /// The trace of its sender, which may have ended since.
+    sender: TraceId,
+    /// When it was accepted.
+    accepted: f64,
+}
+
 /// Makes spans of events.
 pub struct SpanWriter<'w, F> {
     form: F,
@@ -91,18 +102,17 @@ pub struct SpanWriter<'w, F> {
     options: &'w TraceOptions,
     tracestate: Option<String>,
     requests: Requests,
-    /// Trace of each request under way, and when it was accepted.
-    executions: HashMap<u64, (TraceId, f64)>,
+    executions: HashMap<u64, Execution>,
     traces: HashMap<TraceId, OpenTrace>,
 }
 
 /// The identity of the span of an execution.
-fn execution_span(request: u64) -> SpanId {
+pub fn execution_span(request: u64) -> SpanId {
     SpanId(mix(1, request).max(1))
 }
 
 /// The identity of the span of a call in its sender.
-fn call_span(request: u64) -> SpanId {
+pub fn call_span(request: u64) -> SpanId {
     SpanId(mix(2, request).max(1))
 }
 
@@ -125,7 +135,7 @@ impl<'w, F: SpanForm> SpanWriter<'w, F> {
     fn trace_of(&self, number: u64, request: &Request) -> TraceId {
         match request.by {
             Some(_) if request.kind == RequestKind::Async && self.options.linked_traces => trace_id(number),
-            Some(by) => self.executions.get(&by.request).map_or_else(|| trace_id(request.cycle), |e| e.0),
+            Some(by) => self.executions.get(&by.request).map_or_else(|| trace_id(request.cycle), |e| e.trace),
             None => trace_id(number),
         }
     }
@@ -151,7 +161,7 @@ impl<'w, F: SpanForm> SpanWriter<'w, F> {
     /// The span of a call in its sender, which ends now.
     fn push_call(&mut self, number: u64, request: &Request, kind: SpanKind, end: f64) {
         let (Some(by), Some((entry, thread))) = (request.by, request.sender) else { return };
-        let Some(&(trace, _)) = self.executions.get(&by.request) else { return };
+        let Some(&Execution { trace, .. }) = self.executions.get(&by.request) else { return };
         let span = WrittenSpan {
             trace,
             id: call_span(number),
@@ -168,7 +178,7 @@ impl<'w, F: SpanForm> SpanWriter<'w, F> {
     }
 
     fn push_execution(&mut self, number: u64, request: &Request, end: f64) {
-        let Some(&(trace, start)) = self.executions.get(&number) else { return };
+        let Some(&Execution { trace, sender, accepted }) = self.executions.get(&number) else { return };
         let (kind, parent) = match request.kind {
             RequestKind::Cycle => (SpanKind::Internal, None),
             RequestKind::Open => (SpanKind::Server, None),
@@ -176,11 +186,8 @@ impl<'w, F: SpanForm> SpanWriter<'w, F> {
             RequestKind::Forward => (SpanKind::Server, request.by.map(|by| execution_span(by.request))),
             RequestKind::Async => (SpanKind::Consumer, (!self.options.linked_traces).then(|| call_span(number))),
         };
-        let by = request.by.filter(|_| request.kind == RequestKind::Async);
-        let link = by.map(|by| {
-            let trace = if self.options.linked_traces { trace_id(request.cycle) } else { trace };
-            (self.executions.get(&by.request).map_or(trace, |e| e.0), call_span(number))
-        });
+        let is_message = request.by.is_some() && request.kind == RequestKind::Async;
+        let link = is_message.then(|| (sender, call_span(number)));
         let span = WrittenSpan {
             trace,
             id: execution_span(number),
@@ -193,7 +200,7 @@ impl<'w, F: SpanForm> SpanWriter<'w, F> {
             start_ns: 0,
             end_ns: 0,
         };
-        self.push(span, [start, end]);
+        self.push(span, [accepted, end]);
     }
 
     /// One request less is under way in a trace.
@@ -219,14 +226,15 @@ impl<F: SpanForm> TraceWriter for SpanWriter<'_, F> {
             (Event::Sent { kind, .. }, Some(request)) => {
                 let trace = self.trace_of(event.request, &request);
                 self.traces.entry(trace).or_default().n_live += 1;
-                self.executions.insert(event.request, (trace, event.time));
+                let sender = request.by.and_then(|by| self.executions.get(&by.request)).map_or(trace, |by| by.trace);
+                self.executions.insert(event.request, Execution { trace, sender, accepted: event.time });
                 if kind == RequestKind::Async {
                     self.push_call(event.request, &request, SpanKind::Producer, event.time);
                 }
             }
             (Event::Accepted { .. }, _) => {
                 if let Some(execution) = self.executions.get_mut(&event.request) {
-                    execution.1 = event.time;
+                    execution.accepted = event.time;
                 }
             }
             (Event::Replied { chain, .. }, _) => {
@@ -236,12 +244,12 @@ impl<F: SpanForm> TraceWriter for SpanWriter<'_, F> {
             }
             (Event::Ended, Some(request)) => {
                 self.push_execution(event.request, &request, event.time);
-                if let Some((trace, _)) = self.executions.remove(&event.request) {
+                if let Some(Execution { trace, .. }) = self.executions.remove(&event.request) {
                     self.leave(trace, request.cycle)?;
                 }
             }
             (Event::Lost, Some(request)) => {
-                if let Some((trace, _)) = self.executions.remove(&event.request) {
+                if let Some(Execution { trace, .. }) = self.executions.remove(&event.request) {
                     self.leave(trace, request.cycle)?;
                 }
             }

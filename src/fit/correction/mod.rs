@@ -34,7 +34,7 @@ pub use refit::{CorrectionOptions, CorrectionOutcome, CorrectionReport, Correcti
 pub use simulated::{Simulated, SimulationOptions, simulated};
 
 use crate::{
-    fit::search::solver::SolveFn,
+    fit::{problem::places::shares, search::solver::SolveFn},
     model::{Bindings, Measure, Model},
     solve::{Sensitivities, SolveError, SolveOptions},
 };
@@ -91,47 +91,8 @@ impl Correction {
 
     /// Shares of the points in the correction at `values`, summing to 1; none without points.
     fn shares(&self, values: &Bindings) -> Vec<(&CorrectedPoint, f64)> {
-        let varied = self.varied();
-        let place =
-            |of: &Bindings| -> Vec<f64> { varied.iter().map(|(n, low, high)| (of.get(n).unwrap_or(*low) - low) / (high - low)).collect() };
-        let here = place(values);
-        let places: Vec<Vec<f64>> = self.points.iter().map(|p| place(&p.controlled)).collect();
-        if let Some(exact) = places.iter().position(|p| *p == here) {
-            return vec![(&self.points[exact], 1.0)];
-        }
-        if let [at] = here[..] {
-            return self.between(&places, at);
-        }
-        let weights: Vec<f64> = places.iter().map(|p| p.iter().zip(&here).map(|(a, b)| (a - b).powi(2)).sum::<f64>().recip()).collect();
-        let total: f64 = weights.iter().sum();
-        self.points.iter().zip(weights).map(|(p, w)| (p, w / total)).collect()
-    }
-
-    /// Controlled values that differ between points, with their ranges.
-    fn varied(&self) -> Vec<(&str, f64, f64)> {
-        let Some(first) = self.points.first() else { return Vec::new() };
-        let range = |name: &str| {
-            let values = self.points.iter().filter_map(|p| p.controlled.get(name));
-            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
-        };
-        let all = first.controlled.iter().map(|(name, _)| (name, range(name)));
-        all.filter(|(_, (low, high))| low < high).map(|(name, (low, high))| (name, low, high)).collect()
-    }
-
-    /// The neighbours of `at` along one controlled value.
-    fn between(&self, places: &[Vec<f64>], at: f64) -> Vec<(&CorrectedPoint, f64)> {
-        let nearest = |side: &dyn Fn(f64) -> bool| {
-            let on_side = (0..places.len()).filter(|&i| side(places[i][0]));
-            on_side.min_by(|&a, &b| (places[a][0] - at).abs().total_cmp(&(places[b][0] - at).abs()))
-        };
-        match (nearest(&|x| x < at), nearest(&|x| x > at)) {
-            (Some(a), Some(b)) => {
-                let share = (at - places[a][0]) / (places[b][0] - places[a][0]);
-                vec![(&self.points[a], 1.0 - share), (&self.points[b], share)]
-            }
-            (Some(only), None) | (None, Some(only)) => vec![(&self.points[only], 1.0)],
-            (None, None) => Vec::new(),
-        }
+        let controlled: Vec<&Bindings> = self.points.iter().map(|p| &p.controlled).collect();
+        shares(&controlled, values).into_iter().map(|(i, share)| (&self.points[i], share)).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`method`] | how it is weighed, searched and inferred from; what is known of a parameter beforehand |
 //! | `check`, `error` | the checks |
 //! | [`parameter_uses`] | where a model uses its parameters |
+//! | `places` | interpolation between operating points |
 //! | [`trials`], `trials_csv`, `covariance` | measured operating points |
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ mod covariance;
 mod error;
 pub mod method;
 pub mod parameter_uses;
+pub(crate) mod places;
 pub mod trials;
 mod trials_csv;
 

@@ -7,19 +7,17 @@
 //! ```
 //!
 //! (Anderson 1965; Walker & Ni 2011.) The norm is over the leading unknowns, the waits; the others follow them. The few normal equations
-//! are solved by Cholesky's method with a ridge that stands for the rounding of the differences. Over dual numbers, whose values
-//! have converged, only the derivatives are accelerated, each direction with a `γ` of its own: their iteration is linear.
+//! are solved by Cholesky's method with a ridge that stands for the rounding of the differences.
 
 use std::{collections::VecDeque, ops::Range};
 
-use nalgebra::{DMatrix, DVector};
-
+use super::derivatives::dot;
 use crate::model::Scalar;
 
 /// Differences kept.
 const DEPTH: usize = 6;
-/// The same, of derivatives: their iteration is linear, so that older ones are as true as new ones.
-const LINEAR_DEPTH: usize = 12;
+/// Unknowns below this share of the largest are weighed as if they were that large.
+const LEAST_WEIGHED: f64 = 1e-6;
 /// Ridge on the normal equations, relative to their largest diagonal.
 const RIDGE: f64 = 1e-13;
 /// Growth of the residual over the best one at which the memory is dropped.
@@ -30,39 +28,31 @@ const FIRST_CAUTION: usize = 1;
 /// Doublings of their number.
 const LAST_DOUBLING: usize = 6;
 
-/// Last differences of `f` and of `T(x)`, oldest first.
-pub(super) type Differences<S> = VecDeque<(Vec<S>, Vec<S>)>;
-
 /// The memory of an accelerated iteration.
 pub(super) struct Anderson<S> {
     /// Leading unknowns over which the norm is.
     n_leading: usize,
     /// Those among them that may come from nothing, and are weighed as the largest is.
     small: Range<usize>,
+    /// The last `f` and `T(x)`, if any.
     last: Option<(Vec<S>, Vec<S>)>,
-    differences: Differences<S>,
+    /// Last differences of `f` and of `T(x)`, oldest first.
+    differences: VecDeque<(Vec<S>, Vec<S>)>,
     best: f64,
     cautious: usize,
     step: f64,
     n_forgotten: usize,
+    /// Room for weights and weighed differences.
+    weights: Vec<f64>,
+    columns: Vec<f64>,
 }
 
 impl<S: Scalar> Anderson<S> {
     /// An empty memory; the first `cautious` steps, and those after it was dropped, are plain and of length `step`.
     pub fn new(n_leading: usize, small: Range<usize>, cautious: usize, step: f64) -> Self {
-        let differences = VecDeque::with_capacity(DEPTH + 1);
-        Self { n_leading, small, last: None, differences, best: f64::INFINITY, cautious, step, n_forgotten: 0 }
-    }
-
-    /// Begins with the differences of another iteration that is much like this one.
-    pub fn remembering(mut self, differences: Differences<S>) -> Self {
-        self.differences = differences;
-        self
-    }
-
-    /// The differences, for the next iteration that is much like this one.
-    pub fn into_differences(self) -> Differences<S> {
-        self.differences
+        let differences = VecDeque::with_capacity(DEPTH);
+        let (weights, columns) = (Vec::new(), Vec::new());
+        Self { n_leading, small, last: None, differences, best: f64::INFINITY, cautious, step, n_forgotten: 0, weights, columns }
     }
 
     /// No acceleration at all: plain steps of this length.
@@ -70,49 +60,46 @@ impl<S: Scalar> Anderson<S> {
         Self::new(0, 0..0, usize::MAX, step)
     }
 
-    /// The next point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
-    pub fn next(&mut self, x: &[S], image: &[S], residual: f64) -> Vec<S> {
-        let f: Vec<S> = image.iter().zip(x).map(|(&g, &x)| g - x).collect();
-        if !is_linear(&f) && residual > GROWTH_LIMIT * self.best {
+    /// Sets `next` to the point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
+    pub fn next(&mut self, x: &[S], image: &[S], residual: f64, next: &mut [S]) {
+        if residual > GROWTH_LIMIT * self.best {
             self.forget();
             self.best = residual;
         }
         self.best = self.best.min(residual);
-        self.remember(&f, image);
+        self.remember(x, image);
         if self.cautious > 0 {
             self.cautious -= 1;
-            let next = x.iter().zip(&f).map(|(&x, &f)| x + f * self.step).collect();
-            self.last = Some((f, image.to_vec()));
-            return next;
+            for ((n, &x), &g) in next.iter_mut().zip(x).zip(image) {
+                *n = x + (g - x) * self.step;
+            }
+            return;
         }
-        let mut next = image.to_vec();
-        let n_lanes = image.first().map_or(0, |v| v.derivatives().len());
-        let of_values = if n_lanes == 0 { self.coefficients(&f, image, None) } else { None };
-        if let Some(gamma) = of_values {
-            for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
+        next.copy_from_slice(image);
+        if let Some(gamma) = self.coefficients(image) {
+            for ((_, dg), &g) in self.differences.iter().zip(&gamma) {
                 next.iter_mut().zip(dg).for_each(|(n, &d)| *n -= d * g);
             }
         }
-        for lane in 0..n_lanes {
-            let Some(gamma) = self.coefficients(&f, image, Some(lane)) else { continue };
-            for ((_, dg), &g) in self.differences.iter().zip(gamma.iter()) {
-                next.iter_mut().zip(dg).for_each(|(n, d)| n.derivatives_mut()[lane] -= d.derivatives()[lane] * g);
-            }
-        }
-        self.last = Some((f, image.to_vec()));
-        next
     }
 
-    fn remember(&mut self, f: &[S], image: &[S]) {
-        let Some((last_f, last_g)) = self.last.take() else { return };
-        let subtract = |now: &[S], mut before: Vec<S>| {
-            before.iter_mut().zip(now).for_each(|(b, &n)| *b = n - *b);
-            before
+    /// Makes `x` and its image the last ones, and their differences from those before the newest.
+    fn remember(&mut self, x: &[S], image: &[S]) {
+        let Some((last_f, last_g)) = &mut self.last else {
+            let f = image.iter().zip(x).map(|(&g, &x)| g - x).collect();
+            self.last = Some((f, image.to_vec()));
+            return;
         };
-        self.differences.push_back((subtract(f, last_f), subtract(image, last_g)));
-        if self.differences.len() > if is_linear(f) { LINEAR_DEPTH } else { DEPTH } {
-            self.differences.pop_front();
+        let oldest = if self.differences.len() == DEPTH { self.differences.pop_front() } else { None };
+        let (mut df, mut dg) = oldest.unwrap_or_else(|| (last_f.clone(), last_g.clone()));
+        let differences = df.iter_mut().zip(&mut dg);
+        let last = last_f.iter_mut().zip(last_g.iter_mut());
+        for (((df, dg), (last_f, last_g)), (&g, &x)) in differences.zip(last).zip(image.iter().zip(x)) {
+            let f = g - x;
+            (*df, *dg) = (f - *last_f, g - *last_g);
+            (*last_f, *last_g) = (f, g);
         }
+        self.differences.push_back((df, dg));
     }
 
     /// Drops the memory after an extrapolation that was not followed: what it would learn from the next step would be wrong.
@@ -123,46 +110,54 @@ impl<S: Scalar> Anderson<S> {
         self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
     }
 
-    /// `γ` over the values, or over the derivatives in one direction.
-    fn coefficients(&self, f: &[S], image: &[S], lane: Option<usize>) -> Option<DVector<f64>> {
-        let k = self.differences.len();
-        if k == 0 || self.n_leading == 0 {
+    /// `γ`; none, if nothing can be learned from the differences.
+    fn coefficients(&mut self, image: &[S]) -> Option<[f64; DEPTH]> {
+        let (n, k) = (self.n_leading, self.differences.len());
+        let (last_f, _) = self.last.as_ref()?;
+        if k == 0 || n == 0 {
             return None;
         }
-        let weights = weights(&image[..self.n_leading], lane, &self.small);
-        let weighed = |values: &[S]| -> DVector<f64> {
-            DVector::from_iterator(self.n_leading, values.iter().zip(&weights).map(|(v, &w)| part(v, lane) * w))
-        };
-        let columns: Vec<DVector<f64>> = self.differences.iter().map(|(df, _)| weighed(df)).collect();
-        let target = weighed(f);
-        let mut normal = DMatrix::from_fn(k, k, |a, b| if a >= b { columns[a].dot(&columns[b]) } else { 0.0 });
-        let right = DVector::from_fn(k, |a, _| columns[a].dot(&target));
-        let largest = (0..k).map(|a| normal[(a, a)]).fold(0.0, f64::max);
+        set_weights(&image[..n], &self.small, &mut self.weights);
+        self.columns.clear();
+        for values in self.differences.iter().map(|(df, _)| df).chain([last_f]) {
+            self.columns.extend(values.iter().zip(&self.weights).map(|(v, &w)| v.value() * w));
+        }
+        let column = |a: usize| &self.columns[a * n..(a + 1) * n];
+        let (mut normal, mut right) = ([[0.0; DEPTH]; DEPTH], [0.0; DEPTH]);
+        for a in 0..k {
+            for b in 0..=a {
+                normal[a][b] = dot(column(a), column(b));
+            }
+            right[a] = dot(column(a), column(k));
+        }
+        let largest = (0..k).map(|a| normal[a][a]).fold(0.0, f64::max);
         if !(largest > 0.0 && largest.is_finite()) {
             return None;
         }
-        (0..k).for_each(|a| normal[(a, a)] += RIDGE * largest);
-        let gamma = normal.cholesky()?.solve(&right);
-        gamma.iter().all(|v| v.is_finite()).then_some(gamma)
+        (0..k).for_each(|a| normal[a][a] += RIDGE * largest);
+        solve_in_place(&mut normal, &mut right, k);
+        right.iter().all(|v| v.is_finite()).then_some(right)
     }
 }
 
-/// Whether it is derivatives that are iterated.
-fn is_linear<S: Scalar>(values: &[S]) -> bool {
-    values.first().is_some_and(|v| !v.derivatives().is_empty())
-}
-
-fn part<S: Scalar>(value: &S, lane: Option<usize>) -> f64 {
-    match lane {
-        None => value.value(),
-        Some(lane) => value.derivatives().get(lane).copied().unwrap_or(0.0),
+/// Cholesky's method on the lower half of the first `k` rows and columns; not finite, where they are not positive definite.
+fn solve_in_place(matrix: &mut [[f64; DEPTH]; DEPTH], right: &mut [f64; DEPTH], k: usize) {
+    for i in 0..k {
+        for j in 0..=i {
+            let sum = (0..j).fold(matrix[i][j], |sum, l| sum - matrix[i][l] * matrix[j][l]);
+            matrix[i][j] = if i == j { sum.sqrt() } else { sum / matrix[j][j] };
+        }
+        right[i] = (0..i).fold(right[i], |sum, l| sum - matrix[i][l] * right[l]) / matrix[i][i];
+    }
+    for i in (0..k).rev() {
+        right[i] = (i + 1..k).fold(right[i], |sum, l| sum - matrix[l][i] * right[l]) / matrix[i][i];
     }
 }
 
-/// Values are weighed relatively; derivatives by the largest of their lane, since many of them are next to nothing.
-fn weights<S: Scalar>(image: &[S], lane: Option<usize>, small: &Range<usize>) -> Vec<f64> {
-    let largest = image.iter().map(|v| part(v, lane).abs()).fold(0.0, f64::max);
-    let floor = if lane.is_none() { 1e-6 } else { 1.0 } * largest;
-    let floor = |i: usize| if small.contains(&i) { largest } else { floor };
-    image.iter().enumerate().map(|(i, v)| if largest > 0.0 { part(v, lane).abs().max(floor(i)).recip() } else { 0.0 }).collect()
+/// Values are weighed relatively.
+fn set_weights<S: Scalar>(image: &[S], small: &Range<usize>, weights: &mut Vec<f64>) {
+    let largest = image.iter().map(|v| v.value().abs()).fold(0.0, f64::max);
+    let floor = |i: usize| if small.contains(&i) { largest } else { LEAST_WEIGHED * largest };
+    weights.clear();
+    weights.extend(image.iter().enumerate().map(|(i, v)| if largest > 0.0 { v.value().abs().max(floor(i)).recip() } else { 0.0 }));
 }

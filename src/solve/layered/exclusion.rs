@@ -26,7 +26,10 @@
 //! customers). Only pairs of kin that meet at some station, and those from which theirs follow, are kept: a list in an order
 //! in which what a pair follows from comes before it.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use super::{
     super::erlang::coexistence,
@@ -35,6 +38,37 @@ use super::{
     net::{Net, Work},
 };
 use crate::model::Scalar;
+
+/// Hashes small integers by a multiplication each (Knuth 1973, section 6.4); they are places in lists, and nobody's choice.
+#[derive(Clone, Default)]
+struct Mixer(u64);
+
+type Mixing = BuildHasherDefault<Mixer>;
+
+/// 2⁶⁴ over the golden ratio, made odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+
+    fn write_u32(&mut self, i: u32) {
+        self.write_u64(u64::from(i));
+    }
+
+    fn write_u64(&mut self, i: u64) {
+        self.0 = (self.0.rotate_left(32) ^ i).wrapping_mul(GOLDEN);
+    }
+
+    fn write_usize(&mut self, i: usize) {
+        self.write_u64(i as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
 
 /// The pair whose factor is one and that have no strands in common.
 pub(super) const FREE: u32 = 0;
@@ -64,7 +98,7 @@ enum Rule {
 /// The pairs that are needed and how each follows from others.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
-    index: HashMap<(u32, u32), u32>,
+    index: HashMap<(u32, u32), u32, Mixing>,
     pairs: Vec<Pair>,
     /// Index into the shares, and the pair.
     terms: Vec<(u32, u32)>,
@@ -156,7 +190,7 @@ impl Pairs {
             share_of_arc[a] = Some(share);
         }
         Self {
-            index: HashMap::new(),
+            index: HashMap::default(),
             pairs: vec![Pair { rule: Rule::Free, from: 0, to: 0 }],
             terms: Vec::new(),
             parents,
@@ -199,7 +233,7 @@ impl Pairs {
                 open.extend(kins[i..].iter().map(|&b| ordered(net, a, b)));
             }
         }
-        let mut known: std::collections::HashSet<(usize, usize)> = open.iter().map(|&(a, b)| (a as usize, b as usize)).collect();
+        let mut known: HashSet<(usize, usize), Mixing> = open.iter().map(|&(a, b)| (a as usize, b as usize)).collect();
         let mut open: Vec<(usize, usize)> = known.iter().copied().collect();
         while let Some((later, other)) = open.pop() {
             let Some(entry) = self.summed_entry(net, later, other) else { continue };

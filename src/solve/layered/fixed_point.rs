@@ -3,9 +3,12 @@
 //! The unknowns stand in one row: the waits of all arcs, then the excess wait of every station, then by station the chances to
 //! wait, `R` and `φ` ([`super::station`]). Where acceleration does not settle, plain and ever shorter steps take its place.
 
+use std::sync::Arc;
+
 use super::{
     SolveOptions,
-    anderson::{Anderson, Differences},
+    anderson::Anderson,
+    derivatives::{Derivatives, Legacy},
     exclusion::{Exclusion, Pairs},
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
@@ -32,8 +35,8 @@ const TRUST_FACTOR: f64 = 2.0;
 const CONSIDERABLE_WAIT: f64 = 1e-2;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
-/// Derivatives need not be as exact as values: their relative change counts by this factor.
-const DERIVATIVE_WEIGHT: f64 = 0.1;
+/// How much less exact derivatives are than values: their residual over the steepest of their kind.
+const DERIVATIVE_SLACK: f64 = 10.0;
 
 /// How the fixed points went.
 #[derive(Clone, Debug)]
@@ -67,30 +70,22 @@ pub(super) struct Solved<S> {
     pub converged: bool,
 }
 
-/// The sweep with the room that it needs.
-pub(super) struct Sweeper<'a, S> {
-    net: &'a Net<S>,
-    options: &'a SolveOptions,
+/// What the sweeps of a model need to know of its structure, whatever its numbers.
+#[derive(Debug)]
+pub(super) struct Structure {
     pairs: Pairs,
     layouts: Vec<Layout>,
     n_unknowns: usize,
-    flow: Flow<S>,
-    exclusion: Exclusion<S>,
-    absence: Absence<S>,
-    scratch: Scratch<S>,
     probability_of: Vec<usize>,
     /// Stations that the threads of a task visit.
     visited: Vec<Vec<usize>>,
-    /// What one thread less leaves: by station and pool, and where a station's begin.
-    left: Vec<Left<S>>,
+    /// Where what one thread less leaves at a station begins, and the number of all.
     first_left: Vec<usize>,
-    /// What the last stage learned of its derivatives' iteration, which the next one's is much like.
-    differences: Differences<S>,
-    pub record: Record,
+    n_left: usize,
 }
 
-impl<'a, S: Scalar> Sweeper<'a, S> {
-    pub fn new(net: &'a Net<S>, options: &'a SolveOptions) -> Self {
+impl Structure {
+    pub fn new<S: Scalar>(net: &Net<S>) -> Self {
         let pairs = Pairs::new(net);
         let mut layouts: Vec<Layout> = Vec::with_capacity(net.stations.len());
         let mut offset = net.arcs.len() + net.stations.len();
@@ -109,27 +104,49 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             n_left += layout.pools.len();
             layouts.push(layout);
         }
+        Self { pairs, layouts, n_unknowns: offset, probability_of, visited, first_left, n_left }
+    }
+}
+
+/// The sweep with the room that it needs.
+pub(super) struct Sweeper<'a, S> {
+    net: &'a Net<S>,
+    options: &'a SolveOptions,
+    pub structure: Arc<Structure>,
+    flow: Flow<S>,
+    exclusion: Exclusion<S>,
+    absence: Absence<S>,
+    scratch: Scratch<S>,
+    /// What one thread less leaves: by station and pool.
+    left: Vec<Left<S>>,
+    /// What the last stage learned of its derivatives.
+    legacy: Legacy,
+    pub record: Record,
+}
+
+impl<'a, S: Scalar> Sweeper<'a, S> {
+    /// Makes room for sweeps over `net`, of this structure.
+    pub fn new(net: &'a Net<S>, options: &'a SolveOptions, structure: Arc<Structure>) -> Self {
+        let one = S::from(1.0);
         Self {
             net,
             options,
-            n_unknowns: offset,
             flow: Flow::new(net),
-            exclusion: Exclusion::new(net, &pairs),
+            exclusion: Exclusion::new(net, &structure.pairs),
             absence: Absence::new(net),
             scratch: Scratch::new(),
-            probability_of,
-            visited,
-            left: vec![Left { threads: f64::INFINITY, waiting: S::from(1.0), first: S::from(1.0), late: S::from(1.0) }; n_left],
-            first_left,
-            differences: Differences::new(),
+            left: vec![Left { threads: f64::INFINITY, waiting: one, first: one, late: one }; structure.n_left],
+            legacy: Legacy::default(),
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
-            pairs,
-            layouts,
+            structure,
         }
     }
 
     /// The fixed point at these customers, to a relative change of `tolerance`.
     pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
+        if let From::Settled(..) = from {
+            return self.derivatives(populations, from, capacity, tolerance);
+        }
         let mut x = self.start(from);
         let n_waits = self.net.arcs.len();
         let cautious = match from {
@@ -143,12 +160,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             Capacity::KeptThroughout => x.len(),
         };
         let mut acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
-        let differences = std::mem::take(&mut self.differences);
-        if matches!(from, From::Settled(..)) {
-            acceleration = acceleration.remembering(differences);
-        }
         let (mut converged, mut step) = (false, 1.0);
-        let mut image = x.clone();
+        let (mut image, mut next) = (x.clone(), x.clone());
         let most = if capacity == Capacity::Free { FREE_SWEEPS } else { usize::MAX };
         for sweep in 0..self.options.max_iterations.min(most) {
             if sweep > 0 && sweep % PATIENCE == 0 {
@@ -170,26 +183,52 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
                 x.copy_from_slice(&image);
                 break;
             }
-            let next = acceleration.next(&x, &image, change);
+            acceleration.next(&x, &image, change, &mut next);
             if follow(&mut x, &next, &image, n_waits, n_times) == Held::Back {
                 acceleration.forget();
             }
         }
-        self.differences = acceleration.into_differences();
+        self.settled(x, populations, converged)
+    }
+
+    /// The derivatives at the values of a stage that is settled.
+    fn derivatives(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
+        let enough = tolerance * DERIVATIVE_SLACK;
+        let mut x = self.start(from);
+        let mut image = x.clone();
+        let mut derivatives = Derivatives::new(&x, self.net.arcs.len() + self.net.stations.len(), std::mem::take(&mut self.legacy));
+        let mut converged = false;
+        for _ in 0..self.options.max_iterations {
+            self.sweep(&x, populations, capacity, &mut image);
+            let left = derivatives.take(&image, enough);
+            self.record.sweeps += 1;
+            self.record.residual = left;
+            if left <= enough {
+                converged = true;
+                break;
+            }
+            derivatives.ask(&mut x);
+        }
+        self.legacy = derivatives.finish(&mut x);
+        self.settled(x, populations, converged)
+    }
+
+    /// The stage at its solution.
+    fn settled(&mut self, x: Vec<S>, populations: &Populations<'_, S>, converged: bool) -> Solved<S> {
         self.flow_at(&x, populations);
-        self.exclusion.update(self.net, &self.pairs, &self.flow, populations);
+        self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         let stage = Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() };
         Solved { stage, converged }
     }
 
     fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
-        let waits = Waits { wait: &x[..self.net.arcs.len()], row: &self.probability_of, probability: x };
+        let waits = Waits { wait: &x[..self.net.arcs.len()], row: &self.structure.probability_of, probability: x };
         self.flow.update(self.net, &waits, populations.customers);
     }
 
     fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
         self.flow_at(x, populations);
-        self.exclusion.update(self.net, &self.pairs, &self.flow, populations);
+        self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         self.absence.update(self.net, &self.exclusion.class_shares, populations);
         let mut left = std::mem::take(&mut self.left);
         let sweep = Sweep {
@@ -198,20 +237,20 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             exclusion: &self.exclusion,
             absence: &self.absence,
             unknowns: x,
-            visited: &self.visited,
+            visited: &self.structure.visited,
             left: &[],
             populations,
             capacity,
         };
-        pool_factors(&sweep, &self.layouts, &self.first_left, &mut left);
+        pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, &mut left);
         let sweep = Sweep { left: &left, ..sweep };
-        for (s, layout) in self.layouts.iter().enumerate() {
-            station_waits(&sweep, s, layout, self.first_left[s], &mut self.scratch, next);
+        for (s, layout) in self.structure.layouts.iter().enumerate() {
+            station_waits(&sweep, s, layout, self.structure.first_left[s], &mut self.scratch, next);
         }
         self.left = left;
     }
 
-    /// Largest change of an unknown: relative for waits, absolute for ratios; derivatives relative to the steepest of their kind.
+    /// Largest change of an unknown: relative for waits, absolute for ratios.
     fn distance(&self, x: &[S], image: &[S]) -> f64 {
         let n_waits = self.net.arcs.len();
         let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
@@ -220,15 +259,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             return f64::NAN;
         }
         let n_times = n_waits + self.net.stations.len();
-        let (of_waits, of_ratios) = (steepest(&image[..n_waits]), steepest(&image[n_times..]));
-        let mut most = change(&x[..n_waits], &image[..n_waits], &of_waits, relative);
-        for layout in &self.layouts {
+        let mut most = change(&x[..n_waits], &image[..n_waits], relative);
+        for layout in &self.structure.layouts {
             // An excess is part of the waits at its station.
             let scale = layout.arcs.iter().map(|&a| relative(image[a].value())).fold(f64::MIN_POSITIVE, f64::max);
             let excess = layout.excess..layout.excess + 1;
-            most = most.max(change(&x[excess.clone()], &image[excess], &of_waits, |_| scale));
+            most = most.max(change(&x[excess.clone()], &image[excess], |_| scale));
         }
-        most.max(change(&x[n_times..], &image[n_times..], &of_ratios, |_| 1.0))
+        let ratios = x[n_times..].iter().zip(&image[n_times..]);
+        ratios.fold(most, |most, (old, new)| most.max((new.value() - old.value()).abs()))
     }
 
     fn start(&self, from: &From<'_, S>) -> Vec<S> {
@@ -237,8 +276,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
             From::Settled(x, Some(like)) => x.iter().zip(*like).map(|(&v, &other)| other - other.value() + v).collect(),
             From::Nothing => {
-                let mut x = vec![S::from(0.0); self.n_unknowns];
-                for layout in &self.layouts {
+                let mut x = vec![S::from(0.0); self.structure.n_unknowns];
+                for layout in &self.structure.layouts {
                     let places = layout.places();
                     x[places.removal..places.boost].fill(S::from(1.0));
                 }
@@ -269,50 +308,46 @@ enum Held {
 fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize, n_times: usize) -> Held {
     let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
     let mut held = Held::Not;
-    for (i, ((unknown, &value), &near)) in x.iter_mut().zip(next).zip(image).enumerate() {
-        let (less, more) = (near / TRUST_FACTOR, near * TRUST_FACTOR);
-        let (least, most) = if (n_waits..n_times).contains(&i) {
-            (S::from(0.0), S::from(f64::INFINITY))
-        } else if near < 0.0 {
-            (more, less)
-        } else {
-            (less, more)
+    for (i, ((unknown, &next), &near)) in x.iter_mut().zip(next).zip(image).enumerate() {
+        let (value, image) = (next.value(), near.value());
+        let (less, more) = (image / TRUST_FACTOR, image * TRUST_FACTOR);
+        let is_excess = (n_waits..n_times).contains(&i);
+        let (least, most) = match image {
+            _ if is_excess => (0.0, f64::INFINITY),
+            ..0.0 => (more, less),
+            _ => (less, more),
         };
-        let inside = value >= least && value <= most;
-        *unknown = if value < least {
-            least
-        } else if value > most {
-            most
-        } else {
-            value
+        if value >= least && value <= most {
+            *unknown = next;
+            continue;
+        }
+        let (outer, inner) = (near * TRUST_FACTOR, near / TRUST_FACTOR);
+        *unknown = match () {
+            () if is_excess && value < least => S::from(0.0),
+            () if value < least => {
+                if image < 0.0 {
+                    outer
+                } else {
+                    inner
+                }
+            }
+            () if value > most => {
+                if image < 0.0 {
+                    inner
+                } else {
+                    outer
+                }
+            }
+            () => next,
         };
-        if !inside && i < n_waits && near > CONSIDERABLE_WAIT * longest {
+        if i < n_waits && image > CONSIDERABLE_WAIT * longest {
             held = Held::Back;
         }
     }
     held
 }
 
-/// Largest derivative in each direction.
-fn steepest<S: Scalar>(values: &[S]) -> Vec<f64> {
-    let mut most = vec![f64::MIN_POSITIVE; values.first().map_or(0, |v| v.derivatives().len())];
-    for v in values {
-        for (m, d) in most.iter_mut().zip(v.derivatives()) {
-            *m = m.max(d.abs());
-        }
-    }
-    most
-}
-
-/// Largest change from `old` to `new`, each value over its `scale`, each derivative over the `steepest` one of its direction.
-fn change<S: Scalar>(old: &[S], new: &[S], steepest: &[f64], scale: impl Fn(f64) -> f64) -> f64 {
-    let mut most = 0.0_f64;
-    for (&old, &new) in old.iter().zip(new) {
-        let difference = new - old;
-        most = most.max(difference.value().abs() / scale(new.value()));
-        for (d, steepest) in difference.derivatives().iter().zip(steepest) {
-            most = most.max(DERIVATIVE_WEIGHT * d.abs() / steepest);
-        }
-    }
-    most
+/// Largest change from `old` to `new`, each value over its `scale`.
+fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
+    old.iter().zip(new).fold(0.0_f64, |most, (old, new)| most.max((new.value() - old.value()).abs() / scale(new.value())))
 }

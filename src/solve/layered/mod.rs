@@ -11,9 +11,9 @@
 //! and is repeated until no wait changes ([`fixed_point`]); around it stands a Linearizer over the customers ([`linearizer`]).
 //! There are no submodels, and so no choice of layering and no surrogate delays to keep consistent.
 //!
-//! Derivatives: every stage is first solved in plain numbers; the same sweep over dual numbers, started from that solution,
-//! then converges in its derivatives at the rate at which the values converged (the tangent of a fixed point is a fixed point).
-//! The values are not differentiated through their transient.
+//! Derivatives: every stage is first solved in plain numbers; the same sweep over dual numbers at that solution is then a linear map
+//! of their derivatives, whose fixed point is found by minimal residuals ([`derivatives`]). The values are not differentiated
+//! through their transient.
 //!
 //! Assumptions and what is left: second phases at processors are up to a few per cent optimistic; pools of two to four threads at
 //! middle load likewise. Not taken here: locks, joins of branches from different requests, bounded queues; they are refused by name.
@@ -25,6 +25,7 @@
 mod anderson;
 mod compile;
 mod completion;
+mod derivatives;
 mod exclusion;
 mod fixed_point;
 mod flow;
@@ -36,9 +37,11 @@ mod outcome;
 mod residual;
 mod station;
 
+use std::sync::Arc;
+
 use self::{
     compile::compile,
-    fixed_point::{From, Record, Stage, Sweeper},
+    fixed_point::{From, Record, Stage, Structure, Sweeper},
     linearizer::{Changes, Populations, Presence},
     net::Net,
     station::Capacity,
@@ -53,9 +56,10 @@ const INTERMEDIATE_SLACK: f64 = 100.0;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 
-/// The plain-number solution of every stage, from which the same stages over dual numbers start.
+/// The model's structure, and the plain-number solution of every stage, from which the same stages over dual numbers start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
+    structure: Option<Arc<Structure>>,
     stages: Vec<Settled>,
 }
 
@@ -80,8 +84,10 @@ pub(super) fn solve<S: Scalar>(
     warm: Option<&Trace>,
 ) -> Result<Solved<S>, SolveError> {
     let net = compile(model, values)?;
-    let mut solver =
-        LayeredSolver { net: &net, sweeper: Sweeper::new(&net, options), tolerance: options.tolerance, warm, trace: Trace::default() };
+    let structure = warm.and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
+    let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
+    let sweeper = Sweeper::new(&net, options, structure);
+    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, warm, trace };
     let last = solver.run();
     outcome::check_open_load(&net, &last.flow)?;
     let record = solver.sweeper.record;

@@ -153,14 +153,15 @@ impl Assembly<'_> {
     fn customer_name(&mut self, customers: &Customers) -> String {
         let Parts { summary, merged, options, .. } = self.parts;
         let name = customers.task.map_or(options.client.as_str(), |task| summary.tasks.names.name(task)).to_owned();
+        let mark = customers.class.as_deref().filter(|class| !class.is_empty()).map_or_else(String::new, |class| format!("({class})"));
         let number = summary.tasks.names.get(&name);
         let is_called = merged.entries.iter().any(|entry| Some(entry.task) == number && entry.accepts != Accepts::Nothing);
         if !is_called {
-            return name;
+            return name + &mark;
         }
         let message = "tasks both start interactions and are requested: a reference task cannot, so their start is one of its own";
         self.out.diagnostics.add("reference_task_split", message, || format!("{name}(client)"));
-        format!("{name}(client)")
+        format!("{name}(client){mark}")
     }
 
     fn add_customers(&mut self, customers: &Customers, name: String, entry_name: String) {
@@ -212,7 +213,9 @@ impl Assembly<'_> {
             Some(Workload::Closed { customers, think_time }) => (customers.round().max(1.0), think_time),
             _ => (customers.n_units as f64, 0.0),
         };
-        let multiplicity = options.customers.clone().unwrap_or(Number::Value(seen));
+        // Of classes of behaviour, a number that was asked for is shared out already.
+        let whole = options.customers.clone().filter(|n| customers.class.is_none() || n.literal().is_none());
+        let multiplicity = whole.unwrap_or(Number::Value(seen));
         let asked = !options.think_time.is(0.0);
         (multiplicity, if asked { options.think_time.clone() } else { Number::Value(thinking) })
     }

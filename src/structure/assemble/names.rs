@@ -1,6 +1,6 @@
 //! Names of tasks and entries.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// A name that measures and the LQN tools can hold: no blanks, no separators of theirs.
 pub(super) fn model_name(name: &str) -> String {
@@ -8,11 +8,14 @@ pub(super) fn model_name(name: &str) -> String {
     name.chars().map(keep).collect()
 }
 
+/// Names in use, each with the number that was last appended to it.
+type Taken = HashMap<String, u64>;
+
 /// Names in use; tasks and entries have name spaces of their own.
 #[derive(Default)]
 pub(super) struct TakenNames {
-    tasks: HashSet<String>,
-    entries: HashSet<String>,
+    tasks: Taken,
+    entries: Taken,
 }
 
 impl TakenNames {
@@ -30,12 +33,31 @@ impl TakenNames {
 }
 
 /// `name`, with a number appended where it is taken.
-fn take(taken: &mut HashSet<String>, name: String) -> String {
-    let mut candidate = name.clone();
-    let mut n = 2;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}#{n}");
+fn take(taken: &mut Taken, name: String) -> String {
+    let Some(last) = taken.get(&name) else {
+        taken.insert(name.clone(), 1);
+        return name;
+    };
+    let mut n = last + 1;
+    let mut candidate = format!("{name}#{n}");
+    while taken.contains_key(&candidate) {
         n += 1;
+        candidate = format!("{name}#{n}");
     }
+    taken.insert(name, n);
+    taken.insert(candidate.clone(), 1);
     candidate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_taken_get_the_next_number() {
+        let mut names = TakenNames::default();
+        let taken = ["a", "a", "a#3", "a", "a", "a#3", "b"].map(|name| names.task(name));
+        assert_eq!(taken, ["a", "a#2", "a#3", "a#4", "a#5", "a#3#2", "b"]);
+        assert_eq!(names.entry("a", None, 0), "a.1");
+    }
 }

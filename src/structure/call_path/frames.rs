@@ -4,7 +4,7 @@
 //! a match, and frames left at the end, are *truncated*. Whole executions are nested by order index and stack size.
 //! Records are in order of their ordering keys; where some have none, in order of time, then as they came.
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     live::{NONE, OwnedKey, Params, Record, What},
@@ -88,7 +88,7 @@ impl Path {
             records = rest;
         }
         let end_ns = records.iter().map(|record| record.time_ns).max().unwrap_or_default();
-        let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::new(), place };
+        let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::default(), place };
         for record in records {
             parser.record(record);
         }

@@ -4,15 +4,16 @@
 //! to its first service that nothing has received yet, else, as a guess, by what was innermost when it began. A context
 //! without transactions in which frames do not nest is split by threads.
 
-use std::collections::{HashMap, VecDeque};
-
-use indexmap::IndexMap;
+use std::collections::VecDeque;
 
 use super::{
     frames::{Frame, FrameKind, Path},
     live::{Live, NONE, OwnedKey, Record, Transaction, What},
 };
-use crate::trace::diagnostics::Diagnostics;
+use crate::trace::{
+    diagnostics::Diagnostics,
+    hashed::{HashMap, IndexMap},
+};
 
 /// Most transactions of a context for which the beginning is guessed.
 const MOST_GUESSED: usize = 1000;
@@ -22,6 +23,8 @@ const MOST_GUESSED: usize = 1000;
 pub(super) struct Request {
     /// Its context.
     pub(super) name: String,
+    /// The session that it is of, where that is wanted and known.
+    pub(super) session: Option<Box<str>>,
     /// Its call paths; one that another began is named by a [`FrameKind::Fork`] of that one.
     pub(super) paths: Vec<Path>,
     /// Whether another path began it, shape `(n_paths,)`.
@@ -44,7 +47,7 @@ impl Request {
         note_oddities(&paths, &name, diagnostics);
         let begun = link(&mut paths, &name, diagnostics);
         let partial = paths.iter().any(Path::is_partial);
-        Self { name, paths, begun, partial, cut: live.cut }
+        Self { name, session: live.session, paths, begun, partial, cut: live.cut }
     }
 }
 
@@ -85,7 +88,7 @@ fn has_threads(records: &[Record]) -> bool {
 }
 
 fn split_by_thread(parsed: Parsed, name: &str, diagnostics: &mut Diagnostics) -> Parsed {
-    let mut by_thread: IndexMap<(u32, u32), Vec<Record>> = IndexMap::new();
+    let mut by_thread: IndexMap<(u32, u32), Vec<Record>> = IndexMap::default();
     for record in parsed.iter().flat_map(|(_, records)| records) {
         by_thread.entry((record.server, record.thread)).or_default().push(record.clone());
     }
@@ -142,7 +145,7 @@ fn link(paths: &mut [Path], name: &str, diagnostics: &mut Diagnostics) -> Vec<bo
 
 /// Messages by their identity; without one, first in, first out for one destination.
 fn match_messages(paths: &mut [Path], begun: &mut [bool]) {
-    let mut by_id: HashMap<OwnedKey, (usize, usize)> = HashMap::new();
+    let mut by_id: HashMap<OwnedKey, (usize, usize)> = HashMap::default();
     let mut sends: Vec<(i64, u32, usize, usize)> = Vec::new();
     for (index, path) in paths.iter().enumerate() {
         for (number, frame) in path.frames.iter().enumerate() {
@@ -157,7 +160,7 @@ fn match_messages(paths: &mut [Path], begun: &mut [bool]) {
         return;
     }
     sends.sort_unstable();
-    let mut by_destination: HashMap<u32, VecDeque<(usize, usize)>> = HashMap::new();
+    let mut by_destination: HashMap<u32, VecDeque<(usize, usize)>> = HashMap::default();
     for (_, location, index, number) in sends {
         by_destination.entry(location).or_default().push_back((index, number));
     }

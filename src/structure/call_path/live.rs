@@ -5,9 +5,12 @@
 
 use std::collections::VecDeque;
 
-use indexmap::{Equivalent, IndexMap};
+use indexmap::Equivalent;
 
-use crate::trace::call_path::{Action, Key};
+use crate::trace::{
+    call_path::{Action, Key},
+    hashed::IndexMap,
+};
 
 /// No server, no thread, no parent.
 pub(super) const NONE: u32 = u32::MAX;
@@ -159,6 +162,8 @@ impl Transaction {
 pub(super) struct Live {
     /// Its context, and those that were found to belong to it.
     pub(super) keys: Vec<OwnedKey>,
+    /// The session of the user who made it, where that is wanted and known.
+    pub(super) session: Option<Box<str>>,
     pub(super) transactions: IndexMap<OwnedKey, Transaction>,
     n_open: usize,
     n_records: usize,
@@ -253,6 +258,14 @@ impl LiveSet {
             self.quiet.push_back((slot, number));
         }
         found
+    }
+
+    /// Notes whose request an unfinished one is; the first word counts.
+    pub(super) fn name_session(&mut self, context: Key<'_>, session: &str) {
+        let slot = self.slot_of.get(&context).copied();
+        if let Some(live) = slot.and_then(|slot| self.slots[slot as usize].as_mut()) {
+            live.session.get_or_insert_with(|| session.into());
+        }
     }
 
     /// Makes the request in `slot` a part of that in `into`.
@@ -366,6 +379,7 @@ impl Live {
             }
         }
         self.n_records += other.n_records;
+        self.session = self.session.take().or(other.session);
         self.last_number = self.last_number.max(other.last_number);
         for (key, more) in other.transactions {
             let open = self.transactions.entry(key).or_default();

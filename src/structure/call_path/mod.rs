@@ -35,6 +35,7 @@ mod flow;
 mod frames;
 mod links;
 mod live;
+mod observe;
 mod options;
 mod places;
 mod report;
@@ -56,7 +57,10 @@ use summary::Summary;
 use walk::Walk;
 
 use crate::{
-    structure::interactions::{Hints, Interactions},
+    structure::{
+        interactions::{Hints, Interactions},
+        observations::Observations,
+    },
     trace::{
         call_path::{Event, Kind, Texts},
         diagnostics::Diagnostics,
@@ -76,6 +80,7 @@ pub struct CallPaths {
     batches: Batches,
     diagnostics: Diagnostics,
     walk: Walk,
+    observations: Observations,
     /// Numbers here of the reader's services and names; [`NONE`] where not yet looked up.
     location_of: Vec<u32>,
     name_of: Vec<u32>,
@@ -90,6 +95,8 @@ pub struct Finished {
     pub hints: Hints,
     /// What was odd; the same as the report's.
     pub diagnostics: Diagnostics,
+    /// What was observed beside.
+    pub observations: Observations,
 }
 
 impl CallPaths {
@@ -101,7 +108,14 @@ impl CallPaths {
         options.check()?;
         let places = Places::new(&options);
         let (live, summary, batches, diagnostics, walk) = Default::default();
-        Ok(Self { options, places, live, summary, batches, diagnostics, walk, location_of: Vec::new(), name_of: Vec::new() })
+        let (observations, location_of, name_of) = Default::default();
+        Ok(Self { options, places, live, summary, batches, diagnostics, walk, observations, location_of, name_of })
+    }
+
+    /// The same, which also hands over to `observations` what is wanted there.
+    #[must_use]
+    pub fn observing(self, observations: Observations) -> Self {
+        Self { observations, ..self }
     }
 
     /// Takes an event. All events that one technique is fed are of the same `texts`, which may grow.
@@ -125,6 +139,9 @@ impl CallPaths {
             let what = self.what(texts, &event.kind);
             let record = Record { order: event.order.unwrap_or(u64::MAX), number, time_ns: event.time_ns, server, thread, what };
             self.live.push(event.context, event.transaction, record);
+        }
+        if let Some(session) = event.session.filter(|_| self.observations.wants_requests()) {
+            self.live.name_session(event.context, session);
         }
         while let Some(live) = self.live.pop_complete(self.options.quiet_records) {
             self.complete(live, out);
@@ -154,6 +171,7 @@ impl CallPaths {
         self.summary.merge(other.summary, &location, &name, &instance);
         self.batches.merge(other.batches, &other.places, &mut self.places, &self.options);
         self.diagnostics.merge(other.diagnostics);
+        self.observations.merge(other.observations);
         self.batches.flush(&self.places, &self.options, out);
     }
 
@@ -166,7 +184,8 @@ impl CallPaths {
             let message = "every request has records missing: they were used as they stand";
             self.diagnostics.add("only_partial_paths", message, String::new);
         }
-        report::finished(&self.summary, &self.places, &self.options, resources, self.diagnostics)
+        let finished = report::finished(&self.summary, &self.places, &self.options, resources, self.diagnostics);
+        Finished { observations: self.observations, ..finished }
     }
 
     fn complete(&mut self, live: Live, out: &mut Out<'_>) {
@@ -178,6 +197,7 @@ impl CallPaths {
         let start_ns = self.walk.executions.iter().map(|execution| execution.start_ns).min().unwrap_or_default();
         let weight = self.options.weight(start_ns);
         self.summary.add(&request, &self.walk, weight, &self.places, &self.options);
+        observe::observe(&request, &self.walk, weight, &self.places, &mut self.observations);
         self.batches.add(&request, &self.walk, weight, &self.places, &self.options, out);
     }
 

@@ -1,6 +1,6 @@
 //! Services, components, and the units that run them, by numbers.
 
-use indexmap::{IndexMap, IndexSet};
+use crate::trace::hashed::{IndexMap, IndexSet};
 
 use super::{
     flow::Naming,

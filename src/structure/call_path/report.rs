@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     structure::interactions::{Hints, ProcessHints},
-    trace::diagnostics::{Diagnostic, Diagnostics},
+    trace::{
+        diagnostics::{Diagnostic, Diagnostics},
+        hashed,
+    },
 };
 
 /// Fewer executions than this are few.
@@ -181,7 +184,7 @@ pub(super) fn finished(
         demands,
         diagnostics: diagnostics.clone().into_vec(),
     };
-    Finished { report, hints, diagnostics }
+    Finished { report, hints, diagnostics, ..Finished::default() }
 }
 
 fn few_samples(diagnostics: &mut Diagnostics, what: impl FnOnce() -> String, n: u64) {
@@ -244,7 +247,7 @@ fn service(location: u32, summary: &Summary, places: &Places, diagnostics: &mut 
     }
 }
 
-fn sequences(observed: &IndexMap<Box<[u32]>, u64>, summary: &Summary, places: &Places) -> Vec<SequenceReport> {
+fn sequences(observed: &hashed::IndexMap<Box<[u32]>, u64>, summary: &Summary, places: &Places) -> Vec<SequenceReport> {
     let step = |label: &u32| match summary.flows.labels.get(*label) {
         Some(Label::Call { location, .. }) => {
             let (component, method) = places.service(*location);

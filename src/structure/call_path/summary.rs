@@ -1,6 +1,6 @@
 //! Sums over all requests, mergeable.
 
-use indexmap::IndexMap;
+use crate::trace::hashed::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Operations put together for handing over.
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     graph::Keys,
@@ -45,7 +45,7 @@ impl Batch {
         let (trace, first) = (u32::try_from(all.traces.len()).unwrap_or(u32::MAX), all.occurrences.len());
         let scenario = all.scenarios.intern(scenario);
         all.traces.push(Recording::new(number.to_string(), scenario));
-        let mut n_of_unit: HashMap<u32, u32> = HashMap::new();
+        let mut n_of_unit: HashMap<u32, u32> = HashMap::default();
         for execution in &found.occurrences.0 {
             let (unit, operation) = self.unit_and_operation(execution, keys);
             let count = n_of_unit.entry(unit).or_default();

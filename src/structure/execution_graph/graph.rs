@@ -1,6 +1,6 @@
 //! The events of one operation: its threads, while they are collected and when they are whole.
 
-use indexmap::IndexMap;
+use crate::trace::hashed::IndexMap;
 
 use crate::trace::{
     event_trace::{Event, EventKind},

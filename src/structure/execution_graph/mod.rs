@@ -45,12 +45,12 @@ mod thread;
 mod walk;
 mod workload;
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::collections::{VecDeque, hash_map::Entry};
 
 use serde::{Deserialize, Serialize};
 
 use super::interactions::Interactions;
-use crate::trace::{diagnostics::Diagnostics, event_trace::Event};
+use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
 use batch::Batch;
 use graph::{Graph, Keys, Node};
 use operations::OperationSet;

@@ -1,6 +1,6 @@
 //! One operation's execution graph to its exchanges: the stack form of the identification.
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     AsyncRpc, CpuStamps,
@@ -107,7 +107,7 @@ pub(super) fn walk(graph: &Graph, context: Context<'_>) -> Found {
         graph,
         context,
         found: Found::default(),
-        last_of_key: HashMap::new(),
+        last_of_key: HashMap::default(),
         claimed: vec![false; graph.threads.len()],
         pending: Vec::new(),
     };

@@ -7,12 +7,15 @@
 //! | y = P(Y→X) / T(Y) | resource demand, or visit ratio: interactions for each invocation of the requester Y |
 //! | P(Y→X) / T(X) | share of the target's invocations |
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::{graph::Keys, walk::Found};
-use crate::{structure::interactions::Hints, trace::diagnostics::Diagnostics};
+use crate::{
+    structure::interactions::Hints,
+    trace::{diagnostics::Diagnostics, hashed::HashMap},
+};
 
 /// What an interaction class is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

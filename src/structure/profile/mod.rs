@@ -19,9 +19,11 @@
 //! | `record` | the mergeable sums, within bounds |
 //! | `sample` | moments and quantiles of one time |
 //! | `context_tree`, `operators` | the calling-context tree; remove, merge, link |
-//! | `report`, `text` | what is said of it |
+//! | `calls` | stack-contexts as a tree of calls |
+//! | `report`, `text`, `view` | what is said and shown of it |
 
 mod call_tree;
+mod calls;
 mod context_tree;
 mod contexts;
 mod from_interactions;
@@ -32,8 +34,10 @@ mod record;
 mod report;
 mod sample;
 mod text;
+mod view;
 
 pub use call_tree::{AtDepth, CallForm, CallStack, CallTree, CallTreeError, Execution, Linked};
+pub use calls::{CallBounds, Calls, draw_calls};
 pub use context_tree::{CONTEXT_LEVELS, ContextNode, ContextTree, Level, LevelSpread, TraceContext};
 pub use contexts::Digest;
 pub use from_interactions::call_trees;
@@ -41,6 +45,7 @@ pub use operators::{Leaf, TimingModel};
 pub use options::{OperatorOptions, ProfileOptions};
 pub use positions::Siblings;
 pub use record::{OTHER, Profile};
-pub use report::{EntryStart, LeafProfile, OperationProfile, ProfileReport, SiblingCalls};
+pub use report::{ContextReport, EntryStart, LeafProfile, OperationProfile, ProfileReport, SiblingCalls};
 pub use sample::{LONGEST_S, Metric, Observed, RELATIVE_ERROR, SHORTEST_S, Sample, SampleSummary};
-pub use text::DrawOptions;
+pub use text::{DrawOptions, OnlyChildren};
+pub use view::{ProfileView, ViewOptions};

@@ -187,6 +187,16 @@ impl Profile {
         &self.diagnostics
     }
 
+    /// Counts what was odd beside the executions: in reading them.
+    pub fn note(&mut self, diagnostics: Diagnostics) {
+        self.diagnostics.merge(diagnostics);
+    }
+
+    /// Number of recordings.
+    pub fn n_recordings(&self) -> u64 {
+        self.n_recordings
+    }
+
     /// Number of executions observed.
     pub fn n_executions(&self) -> u64 {
         self.n_executions

@@ -122,6 +122,43 @@ pub struct EntryStart {
     pub cv_squared: f64,
 }
 
+/// One context of the calling-context tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextReport {
+    /// Its level.
+    pub level: Level,
+    /// What it is called: an operation, a caller (`$` outside), a path from the root, or a position in a trace.
+    pub name: String,
+    /// Its coarser context (index in the list); `None` of the first, which is all.
+    pub parent: Option<usize>,
+    /// Its part of all time (count × mean).
+    pub share: f64,
+    /// Its observations.
+    pub times: SampleSummary,
+}
+
+impl ContextTree {
+    /// The contexts down to `level` with at least `least_share` of all time, coarser ones first.
+    pub fn report(&self, level: Level, least_share: f64) -> Vec<ContextReport> {
+        let mut place_of: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        let mut found = Vec::new();
+        let mut next: Vec<usize> = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
+        while let Some(index) = next.pop() {
+            let node = &self.nodes[index];
+            let share = self.time_share(index);
+            let Some(times) = node.sample.summary().filter(|_| index == 0 || share >= least_share) else { continue };
+            place_of[index] = Some(found.len());
+            let parent = node.parent.and_then(|parent| place_of[parent]);
+            found.push(ContextReport { level: node.level, name: node.name.clone(), parent, share, times });
+            if node.level < level {
+                next.extend(node.children.iter().rev());
+            }
+        }
+        found
+    }
+}
+
 impl Profile {
     /// The report on `metric` under `options`.
     pub fn report(&self, metric: Metric, options: &OperatorOptions) -> ProfileReport {

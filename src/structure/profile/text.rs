@@ -19,11 +19,23 @@ pub struct DrawOptions {
     pub least_share: f64,
     /// Most contexts drawn below one.
     pub most_children: usize,
+    /// What becomes of the only context below one, whose observations are the same.
+    pub only_children: OnlyChildren,
+}
+
+/// What becomes of contexts that say the same as the coarser one above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnlyChildren {
+    /// They are drawn.
+    #[default]
+    Draw,
+    /// They are not, nor what is below them while it is alone.
+    Skip,
 }
 
 impl Default for DrawOptions {
     fn default() -> Self {
-        Self { level: Level::Trace, least_share: 0.001, most_children: 10 }
+        Self { level: Level::Trace, least_share: 0.001, most_children: 10, only_children: OnlyChildren::default() }
     }
 }
 
@@ -59,16 +71,35 @@ fn level_name(level: Level) -> &'static str {
 }
 
 impl ProfileReport {
-    /// The report as text: levels, operations with their leaves, sibling calls.
+    /// The report as text: levels, all operations with their leaves, sibling calls.
     pub fn to_text(&self) -> String {
-        let mut text = String::new();
+        self.head() + &self.operations_to_text(0.0) + &self.sibling_calls_to_text()
+    }
+
+    /// What was observed, and what each level explains of it.
+    pub fn head(&self) -> String {
         let Self { n_executions, n_traces, n_kinds_of_trace, n_folded, .. } = self;
         let folded = if *n_folded > 0 { format!(", {n_folded} executions folded into coarser contexts") } else { String::new() };
-        let _ = writeln!(text, "{n_executions} executions in {n_traces} traces of {n_kinds_of_trace} kinds{folded}\n");
+        let mut text = format!("{n_executions} executions in {n_traces} traces of {n_kinds_of_trace} kinds{folded}\n\n");
         levels(&mut text, "", &self.levels);
+        text
+    }
+
+    /// The operations with at least `least_share` of the time of all, with their leaves; the rest is counted.
+    pub fn operations_to_text(&self, least_share: f64) -> String {
+        let total = |times: &SampleSummary| times.weight * times.mean_s;
+        let least = least_share * self.operations.iter().map(|operation| total(&operation.times)).sum::<f64>();
+        let mut text = String::new();
+        let mut n_left_out = 0;
         for operation in &self.operations {
+            if total(&operation.times) < least {
+                n_left_out += 1;
+                continue;
+            }
             let _ = writeln!(text, "\n{}  {}", operation.operation, times(&operation.times));
-            levels(&mut text, "  ", &operation.levels);
+            if operation.levels.last().is_some_and(|finest| finest.n_contexts > 1) {
+                levels(&mut text, "  ", &operation.levels);
+            }
             for leaf in operation.leaves.iter().filter(|_| operation.leaves.len() > 1) {
                 let more = leaf.n_contexts - leaf.contexts.len().min(1);
                 let context = leaf.contexts.first().map_or("", String::as_str);
@@ -79,6 +110,15 @@ impl ProfileReport {
                 let _ = writeln!(text, "  - {} {context}{others}: {share}  {shown}{linked}{forced}", level_name(leaf.level));
             }
         }
+        if n_left_out > 0 {
+            let _ = writeln!(text, "\n… and {n_left_out} operations with less time");
+        }
+        text
+    }
+
+    /// Calls of one operation by one caller that differ by their order.
+    pub fn sibling_calls_to_text(&self) -> String {
+        let mut text = String::new();
         for calls in &self.sibling_calls {
             let medians: Vec<String> =
                 calls.calls.iter().map(|(nth, n, median)| format!("call {nth} {} (n = {n})", time(*median))).collect();
@@ -141,7 +181,15 @@ impl ContextTree {
     }
 
     fn drawn_children(&self, index: usize, options: &DrawOptions) -> Vec<Line> {
-        let mut children = self.nodes[index].children.clone();
+        let mut at = index;
+        let mut children = self.nodes[at].children.clone();
+        while let ([only], OnlyChildren::Skip, true) = (children.as_slice(), options.only_children, index > 0) {
+            at = *only;
+            if self.nodes[at].level >= options.level {
+                return Vec::new();
+            }
+            children = self.nodes[at].children.clone();
+        }
         children.sort_by(|a, b| self.time_share(*b).total_cmp(&self.time_share(*a)).then(a.cmp(b)));
         let drawn = children.iter().take(options.most_children).filter(|child| self.time_share(**child) >= options.least_share).count();
         let left_out = (drawn < children.len()).then(|| Line::LeftOut(children.len() - drawn));
@@ -150,7 +198,7 @@ impl ContextTree {
     }
 
     /// The part of all time that was spent in a context.
-    fn time_share(&self, index: usize) -> f64 {
+    pub(super) fn time_share(&self, index: usize) -> f64 {
         let total = |index: usize| self.nodes[index].sample.weight() * self.nodes[index].sample.mean().unwrap_or(0.0);
         let whole = total(0);
         if whole > 0.0 { total(index) / whole } else { 0.0 }
@@ -164,13 +212,29 @@ impl ContextTree {
                 let _ = writeln!(text, "{name}");
                 continue;
             };
-            let share = self.time_share(index);
-            let pad = width.saturating_sub(name.chars().count());
-            let (mean, sd) = (time(summary.mean_s), time(summary.sd_s));
-            let _ = writeln!(text, "{name}{:pad$} {} {:>8}  n = {}  mean {mean}  sd {sd}", "", bar(share), percent(share), summary.n);
+            write_line(&mut text, (&name, width), self.time_share(index), Some(&summary));
+            text.push('\n');
         }
         text
     }
+}
+
+/// A line of a tree without its end: name, bar, part of all time, times.
+pub(super) fn write_line(text: &mut String, (name, width): (&str, usize), share: f64, times: Option<&SampleSummary>) {
+    let pad = width.min(LONGEST_NAME).saturating_sub(name.chars().count());
+    let _ = write!(text, "{name}{:pad$} {} {:>8}", "", bar(share), percent(share));
+    let _ = match times {
+        Some(SampleSummary { n, mean_s, sd_s, .. }) => write!(text, "  n = {n}  mean {}  sd {}", time(*mean_s), time(*sd_s)),
+        None => write!(text, "  without times"),
+    };
+}
+
+/// The quantiles of a line of a tree, and its end.
+pub(super) fn write_quantiles(text: &mut String, times: Option<&SampleSummary>) {
+    let _ = match times {
+        Some(SampleSummary { median_s, p95_s, .. }) => writeln!(text, "  median {}  95 % {}", time(*median_s), time(*p95_s)),
+        None => writeln!(text),
+    };
 }
 
 /// A bar of `share` of the full width, to an eighth of a character.

@@ -39,8 +39,6 @@ mod forest;
 mod notes;
 mod recordings;
 
-use std::thread;
-
 use super::{ExtractOptions, SecondPhase, Summary, Timing, cores::on_all_cores, interactions::Interactions};
 use crate::trace::{
     SourcesAre, StreamSource,
@@ -155,8 +153,7 @@ pub fn summarize(sources: Vec<StreamSource<'_>>, options: &ExtractOptions, summa
         same.finish(&mut absorb);
         Ok::<Summary, ReadError>(summary)
     };
-    let n_threads = thread::available_parallelism().map_or(1, usize::from);
-    if let Some(all) = on_all_cores(sources, n_threads, of_one, Summary::merge)? {
+    if let Some(all) = on_all_cores(sources, options.n_threads(), of_one, Summary::merge)? {
         summary.merge(all);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Sums over occurrences and calls, from which the quality report is made.
 
-use std::collections::{HashMap, HashSet};
+use crate::trace::hashed::{HashMap, HashSet};
 
 use super::{
     catalog::{Catalog, NONE, Renumbered},

@@ -15,15 +15,9 @@
 //!
 //! Bounds: [`MAX_NAMES`] texts, entries of a task as the options say. What is over them is `(other)`.
 
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-};
-
-use indexmap::IndexSet;
-
 use super::{SpanOptions, generalize};
 use crate::trace::{
+    hashed::{HashMap, IndexSet},
     names::Names,
     span::{Attribute, Resource, Span, SpanKind, SpanTexts},
 };
@@ -72,6 +66,8 @@ pub struct Label {
     pub name: u32,
     /// The host, [`NONE`] where it is not said.
     pub host: u32,
+    /// What its clock belongs to: the host; where it is not said, the service.
+    pub clock: u32,
     /// The instance of the service (number in [`Catalog::instances`]).
     pub instance: u32,
     /// Whom it calls where it is a request being made.
@@ -115,8 +111,10 @@ pub struct Catalog {
     n_entries: HashMap<u32, usize>,
     /// Entries that were over the bound, by task.
     pub over_bound: HashMap<u32, u64>,
-    /// Labels by a digest of what they are found from.
-    cache: HashMap<u64, u32>,
+    /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
+    cache: HashMap<Box<[u32]>, u32>,
+    /// That of the span at hand.
+    key: Vec<u32>,
 }
 
 impl Catalog {
@@ -164,13 +162,10 @@ impl Catalog {
 
     /// The number of a span's label.
     pub fn label_of(&mut self, span: &Span, texts: &SpanTexts, options: &SpanOptions) -> u32 {
-        let mut digest = DefaultHasher::new();
-        (span.resource, span.name, span.kind).hash(&mut digest);
-        for (attribute, text) in span.attributes.iter().filter(|(a, _)| !is_personal(*a)) {
-            (*attribute, *text).hash(&mut digest);
-        }
-        let digest = digest.finish();
-        if let Some(label) = self.cache.get(&digest) {
+        self.key.clear();
+        self.key.extend([span.resource, span.name, span.kind as u32]);
+        self.key.extend(span.attributes.iter().filter(|(a, _)| !is_personal(*a)).flat_map(|(attribute, text)| [*attribute as u32, *text]));
+        if let Some(label) = self.cache.get(self.key.as_slice()) {
             return *label;
         }
         if self.cache.len() >= MAX_CACHED {
@@ -178,7 +173,7 @@ impl Catalog {
         }
         let label = self.new_label(span, texts, options);
         let number = self.labels.insert_full(label).0 as u32;
-        self.cache.insert(digest, number);
+        self.cache.insert(self.key.as_slice().into(), number);
         number
     }
 
@@ -194,6 +189,7 @@ impl Catalog {
             task: names[label.task as usize],
             name: names[label.name as usize],
             host: names[label.host as usize],
+            clock: names[label.clock as usize],
             instance: instances[label.instance as usize],
             peer: Peer { task: names[label.peer.task as usize], name: names[label.peer.name as usize], ..label.peer },
             is_noise: label.is_noise,
@@ -216,12 +212,14 @@ impl Catalog {
         let instance = text(resource.instance).or_else(|| text(resource.container)).or_else(|| text(resource.host)).unwrap_or("");
         let host = text(resource.host).or_else(|| text(resource.container)).unwrap_or("");
         let (task, instance, host) = (self.name(service), self.name(instance), self.name(host));
+        let clock = if host == NONE { self.name(&format!("{service} (host not said)")) } else { host };
         let name = self.name(&said.served(options));
         let peer = said.peer(service, options);
         Label {
             task,
             name,
             host,
+            clock,
             instance: self.instances.insert_full((task, instance)).0 as u32,
             peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3 },
             is_noise: said.is_noise(),
@@ -233,7 +231,13 @@ impl Catalog {
 fn is_personal(attribute: Attribute) -> bool {
     matches!(
         attribute,
-        Attribute::Session | Attribute::Thread | Attribute::MessagingConversation | Attribute::HttpStatus | Attribute::MessagingOperation
+        Attribute::Session
+            | Attribute::User
+            | Attribute::ClientAddress
+            | Attribute::Thread
+            | Attribute::MessagingConversation
+            | Attribute::HttpStatus
+            | Attribute::MessagingOperation
     )
 }
 

@@ -4,10 +4,7 @@
 //! Above a root stands an originator: the synthetic client, or, where the root is a request being made, its service. Units
 //! are lanes of a task: an occurrence takes the lane that has been free for longest, a new one where none is.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
     SpanOptions,
@@ -15,11 +12,16 @@ use super::{
     catalog::Catalog,
     forest::{Call, Forest, Occ, Origin, Root},
     load::Load,
+    observe,
     tree::{NOBODY, Tree},
 };
 use crate::{
-    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
-    trace::{Time, span::SpanKind},
+    structure::{
+        interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+        observations::{Completeness, Observations, UserKey},
+        profile::CallForm,
+    },
+    trace::{Time, hashed::HashMap, span::SpanKind},
 };
 
 /// Occurrences from which on a batch is handed over.
@@ -47,11 +49,17 @@ pub struct Sums<'s> {
     pub load: &'s mut Load,
     /// Options.
     pub options: &'s SpanOptions,
+    /// What is observed beside.
+    pub observations: &'s mut Observations,
 }
 
 /// Members of a recording: its occurrences in the order handed over, `None` for the synthetic client.
-struct Members {
-    occs: Vec<Option<u32>>,
+#[derive(Debug)]
+pub struct Members {
+    /// Their occurrences.
+    pub occs: Vec<Option<u32>>,
+    /// Which member requested each, and how.
+    pub requested: Vec<(Option<usize>, CallForm)>,
     /// Whether all that leads to it is synchronous and of phase 1.
     on_path: Vec<bool>,
 }
@@ -72,7 +80,7 @@ impl Batch {
     /// Adds the recordings of a group; `continued` if a part of it was handed over before.
     pub fn add(&mut self, tree: &Tree, forest: &Forest, continued: bool, sums: &mut Sums<'_>) {
         let mut recordings: Vec<Vec<Root>> = Vec::new();
-        let mut of_trace: HashMap<u32, usize> = HashMap::new();
+        let mut of_trace: HashMap<u32, usize> = HashMap::default();
         for root in forest.roots.iter().filter(|root| !root.is_orphan && !forest.occs[root.occ as usize].is_gone) {
             of_trace.entry(root.trace).or_insert(recordings.len());
             recordings.push(vec![*root]);
@@ -85,33 +93,46 @@ impl Batch {
             }
             recordings[recording].push(*root);
         }
-        let mut n_of_trace: HashMap<u32, u32> = HashMap::new();
+        let users = if sums.observations.wants_requests() { observe::users_of_traces(tree) } else { Vec::new() };
+        let mut n_of_trace: HashMap<u32, u32> = HashMap::default();
         for roots in recordings {
             let trace = tree.traces[roots[0].trace as usize];
             let number = n_of_trace.entry(roots[0].trace).or_insert(0);
             *number += 1;
             let name = if *number == 1 { trace.to_string() } else { format!("{trace}.{number}") };
-            self.add_recording(tree, forest, &roots, name, continued, sums);
+            let weight = weight_of(tree, roots[0], sums);
+            self.add_recording(tree, forest, &roots, (name, weight, continued), sums);
+            if let Some(user) = users.get(roots[0].trace as usize).filter(|_| !roots[0].is_orphan && !continued) {
+                observe::requests(tree, forest, roots[0], *user, weight, sums);
+            }
         }
     }
 
-    fn add_recording(&mut self, tree: &Tree, forest: &Forest, roots: &[Root], name: String, continued: bool, sums: &mut Sums<'_>) {
+    fn add_recording(
+        &mut self,
+        tree: &Tree,
+        forest: &Forest,
+        roots: &[Root],
+        (name, weight, continued): (String, f64, bool),
+        sums: &mut Sums<'_>,
+    ) {
         let first = roots[0];
-        let weight = weight_of(tree, first, sums);
         let is_rooted = !first.is_orphan;
-        count_trace(is_rooted, roots.iter().any(|root| root.is_orphan), weight, continued, sums);
+        count_trace(is_rooted, tree.has_gap[first.trace as usize], weight, continued, sums);
         let trace = self.out.traces.len() as u32;
         let scenario = self.scenario(forest, first, sums.catalog);
         self.out.traces.push(Recording { name, scenario, weight, continued });
         let base = self.out.occurrences.len();
         let starts_itself = forest.occs[first.occ as usize].origin == Origin::Originator;
-        let mut members = Members { occs: vec![starts_itself.then_some(first.occ)], on_path: vec![true] };
+        let above = starts_itself.then_some(first.occ);
+        let mut members = Members { occs: vec![above], requested: vec![(None, CallForm::Sync)], on_path: vec![true] };
         for root in roots.iter().filter(|root| !(starts_itself && root.occ == first.occ)) {
             let is_async = tree.pieces[root.piece as usize].kind == SpanKind::Consumer;
             let occ = &forest.occs[root.occ as usize];
             let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
             let at = members.occs.len();
             members.occs.push(Some(root.occ));
+            members.requested.push((None, if is_async { CallForm::Async } else { CallForm::Sync }));
             members.on_path.push(!is_async && is_rooted && root.occ == first.occ);
             let times = if is_async { vec![occ.start_ns] } else { vec![occ.start_ns, occ.reply_ns] };
             self.interaction(kind, 1, (base, base + at), None, &times);
@@ -122,10 +143,17 @@ impl Batch {
             self.explain(forest, &members, first, sums);
             let occ = &forest.occs[first.occ as usize];
             let process = if starts_itself { occ.task } else { sums.catalog.name(&sums.options.client) };
-            let session = tree.pieces[first.piece as usize].session;
+            let user = tree.pieces[first.piece as usize].user;
+            // Many users may have one address.
+            let user = if observe::user_key(user) == Some(UserKey::Address) { 0 } else { user };
             if occ.is_measured {
-                sums.load.root(process, session, occ.start_ns, occ.end_ns, weight);
+                sums.load.root(process, user, occ.start_ns, occ.end_ns, weight);
             }
+        }
+        if sums.observations.wants_executions() {
+            let is_whole = is_rooted && !continued && !roots.iter().any(|root| root.is_orphan);
+            let complete = if is_whole { Completeness::Whole } else { Completeness::Partial };
+            observe::executions(forest, &members, weight, complete, sums);
         }
         let example = tree.traces[first.trace as usize];
         for occ in members.occs.iter().flatten() {
@@ -174,6 +202,7 @@ impl Batch {
             for call in &forest.calls[forest.calls_of(occ as usize)] {
                 let (target, to) = (&forest.occs[call.to as usize], members.occs.len());
                 members.occs.push(Some(call.to));
+                members.requested.push((Some(at), if call.is_async { CallForm::Async } else { CallForm::Sync }));
                 members.on_path.push(members.on_path[at] && !call.is_async && call.phase == 1);
                 let ends = (base + at, base + to);
                 if call.is_async {
@@ -280,7 +309,8 @@ impl Batch {
     }
 }
 
-fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
+/// The name of the entry that an occurrence is of.
+pub fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
     if occ.entry == NOBODY { catalog.names.name(occ.name) } else { catalog.entry_names(occ.entry).1 }
 }
 
@@ -294,10 +324,10 @@ fn weight_of(tree: &Tree, root: Root, sums: &mut Sums<'_>) -> f64 {
     }
 }
 
-fn count_trace(is_rooted: bool, has_orphans: bool, weight: f64, continued: bool, sums: &mut Sums<'_>) {
+fn count_trace(is_rooted: bool, has_gap: bool, weight: f64, continued: bool, sums: &mut Sums<'_>) {
     let Account { traces, sampling, .. } = sums.account;
-    traces.complete += u64::from(is_rooted && !has_orphans && !continued);
-    traces.incomplete += u64::from(has_orphans && !continued);
+    traces.complete += u64::from(is_rooted && !has_gap && !continued);
+    traces.incomplete += u64::from(has_gap && !continued);
     traces.without_root += u64::from(!is_rooted && !continued);
     traces.late += u64::from(continued);
     sampling.recordings += 1;

@@ -13,7 +13,7 @@
 //! | other roots | requested by the synthetic client |
 //! | producer or consumer on either side, or joined by a link | asynchronous |
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     InternalSpans, SpanOptions,
@@ -74,6 +74,8 @@ pub struct Occ {
     pub status: SpanStatus,
     /// Whether its times are known.
     pub is_measured: bool,
+    /// Whether a half of the request for it is lost, so that its reply is not known.
+    pub is_partial: bool,
     /// The call that requested it, or [`NOBODY`].
     pub requested_by: u32,
     /// Self time of phases 1 and 2.
@@ -99,6 +101,8 @@ pub struct Call {
     pub has_client: bool,
     /// Whether the serving half was seen.
     pub has_server: bool,
+    /// Whether its requester is concluded from other traces.
+    pub is_restored: bool,
     /// Whether it was made inside another request of the same occurrence.
     pub is_nested: bool,
     /// How its client saw it end.
@@ -111,6 +115,13 @@ pub struct Call {
     pub piece: u32,
     /// Whether it is no call any more: the reply of another.
     pub is_gone: bool,
+}
+
+impl Call {
+    /// Whether it starts at this time and lasts no longer than the clock shows.
+    pub fn is_at(&self, ns: i64, resolution_ns: i64) -> bool {
+        self.start_ns == ns && self.end_ns.saturating_sub(ns) <= resolution_ns
+    }
 }
 
 /// A tree's root.
@@ -159,12 +170,12 @@ impl Forest {
     pub fn of(tree: &Tree, catalog: &mut Catalog, options: &SpanOptions, notes: &mut Notes) -> Self {
         let n = tree.len();
         let (occ_of, call_of) = (vec![NOBODY; n], vec![NOBODY; n]);
-        let mut builder = Builder { tree, catalog, options, out: Self::default(), occ_of, call_of, implied: HashMap::new() };
+        let mut builder = Builder { tree, catalog, options, out: Self::default(), occ_of, call_of, implied: HashMap::default() };
         builder.out.occs.reserve(n);
         builder.out.calls.reserve(n);
         for i in tree.order.iter().map(|i| *i as usize) {
             match tree.role[i] {
-                Role::Dropped => {}
+                Role::Dropped | Role::Unattached => {}
                 Role::Entry => builder.serve(i, notes),
                 Role::Call => builder.request(i, notes),
                 Role::Fold => builder.fold(i),
@@ -222,6 +233,7 @@ impl Builder<'_> {
             origin,
             status: piece.status,
             is_measured,
+            is_partial: origin == Origin::Implied,
             requested_by: NOBODY,
             self_ns: [None; 2],
             is_gone: false,
@@ -240,6 +252,7 @@ impl Builder<'_> {
             is_async: matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer),
             has_client,
             has_server: true,
+            is_restored: false,
             is_nested: false,
             status: piece.status,
             phase: 1,
@@ -265,8 +278,14 @@ impl Builder<'_> {
             self.out.calls[call as usize].is_async |= tree.pieces[i].kind == SpanKind::Consumer || tree.is_linked[i];
             self.call_of[parent] = call;
         } else {
-            let call = self.add_call(from, occ, i, false);
-            self.out.calls[call as usize].is_async |= tree.pieces[parent].kind == SpanKind::Producer || tree.is_linked[i];
+            let number = self.add_call(from, occ, i, false);
+            let call = &mut self.out.calls[number as usize];
+            call.is_async |= tree.pieces[parent].kind == SpanKind::Producer || tree.is_linked[i];
+            call.is_restored = tree.is_restored[i];
+            if call.is_restored && !call.is_async {
+                let served = &mut self.out.occs[occ as usize];
+                (served.is_partial, served.is_measured) = (true, false);
+            }
         }
     }
 
@@ -292,7 +311,16 @@ impl Builder<'_> {
             None => {
                 let piece = &self.tree.pieces[i];
                 let (trace, is_orphan) = (piece.trace, self.tree.is_orphan[i]);
-                let occ = if is_orphan {
+                let root = self.tree.root_of[i];
+                if let Some(occ) = self.implied.get(&(root, label.task)).copied() {
+                    self.occ_of[i] = self.outlast(occ, i);
+                    return;
+                }
+                let occ = if let Some((_, name)) = self.tree.answered.get(&root) {
+                    let occ = self.add_occ(i, label.task, *name, Origin::Implied);
+                    self.implied.insert((root, label.task), occ);
+                    occ
+                } else if is_orphan {
                     let name = self.catalog.name(IMPLIED);
                     self.add_occ(i, label.task, name, Origin::Implied)
                 } else {
@@ -303,18 +331,17 @@ impl Builder<'_> {
             }
             Some(parent) if self.task(parent) == label.task => self.occ_of[parent],
             Some(parent) => match self.implied.get(&(parent as u32, label.task)) {
-                Some(occ) => {
-                    let (occ, end) = (*occ, self.tree.end_ns[i]);
-                    let implied = &mut self.out.occs[occ as usize];
-                    (implied.end_ns, implied.reply_ns) = (implied.end_ns.max(end), implied.end_ns.max(end));
-                    implied.work_end_ns = implied.end_ns;
-                    occ
-                }
+                Some(occ) => self.outlast(*occ, i),
                 None => {
                     notes.count("missing_server_half", || self.tree.name(i));
                     let above = self.catalog.label(self.tree.pieces[parent].label);
                     let is_call = self.tree.role[parent] == Role::Call;
-                    let name = if is_call { above.peer.name } else { self.catalog.name(IMPLIED) };
+                    let as_a_rule = self.tree.answered.get(&(parent as u32)).filter(|(task, _)| *task == label.task);
+                    let name = match as_a_rule {
+                        Some((_, name)) => *name,
+                        None if is_call => above.peer.name,
+                        None => self.catalog.name(IMPLIED),
+                    };
                     let occ = self.add_occ(i, label.task, name, Origin::Implied);
                     self.link_to_requester(i, occ);
                     self.implied.insert((parent as u32, label.task), occ);
@@ -322,6 +349,14 @@ impl Builder<'_> {
                 }
             },
         };
+    }
+
+    /// An occurrence without times of its own lasts at least as long as span `i`.
+    fn outlast(&mut self, occ: u32, i: usize) -> u32 {
+        let implied = &mut self.out.occs[occ as usize];
+        let end = implied.end_ns.max(self.tree.end_ns[i]);
+        (implied.end_ns, implied.reply_ns, implied.work_end_ns) = (end, end, end);
+        occ
     }
 
     fn fold(&mut self, i: usize) {
@@ -357,7 +392,8 @@ impl Builder<'_> {
             } else {
                 notes.count("message_without_consumer", || tree.name(i));
             }
-            let occ = self.add_occ(i, label.peer.task, label.peer.name, Origin::Client(label.peer.kind));
+            let (task, name) = tree.answered.get(&(i as u32)).copied().unwrap_or((label.peer.task, label.peer.name));
+            let occ = self.add_occ(i, task, name, Origin::Client(label.peer.kind));
             let call = self.add_call(self.occ_of[i], occ, i, true);
             self.call_of[i] = call;
             let nested = self.is_nested(i);

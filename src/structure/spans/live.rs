@@ -4,9 +4,12 @@
 //! (the latest start seen, but for single leaps of more than an hour) has passed its last span by the time-out, or when a
 //! bound is reached (then early, which is counted). The order of completion is that of the groups' last spans.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
-use crate::trace::span::{SpanId, SpanKind, SpanStatus, TraceId};
+use crate::trace::{
+    hashed::{HashMap, HashSet},
+    span::{SpanId, SpanKind, SpanStatus, TraceId},
+};
 
 /// Leap of the stream's time that one span alone cannot make.
 const LEAP_NS: i64 = 3_600_000_000_000;
@@ -32,8 +35,8 @@ pub struct Piece {
     pub label: u32,
     /// Its trace (index into [`Group::traces`]).
     pub trace: u32,
-    /// Digest of the session, 0 for none.
-    pub session: u32,
+    /// Digest of what names the user ([`super::observe`]), 0 for none.
+    pub user: u32,
     /// Digest of the conversation, 0 for none.
     pub conversation: u32,
     /// How many it stands for; 0 where not said.

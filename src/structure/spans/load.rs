@@ -15,7 +15,7 @@
 //! | n ≥ 30, all recorded (w = 1), and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once, Z = R (1 − p)/p |
 //! | else | open: rate = w (n − 1)/T (Poisson arrivals have Var N/E N = 1) |
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{catalog::Renumbered, quality::Moments};
 use crate::structure::interactions::Workload;

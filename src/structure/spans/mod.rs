@@ -4,9 +4,9 @@
 //! recordings, and at the end a [`Quality`] and [`Hints`].
 //!
 //! ```text
-//!  Span ─▶ catalog ─▶ live ─▶ tree ─▶ skew ─▶ forest ─▶ replies ─▶ timing ─▶ emit ─▶ Interactions
-//!          (label)   (group) (parents, (clocks)(calls)  (queues)  (phases,  (units)
-//!                             kinds)                              forks)      └─▶ load, account ─▶ Quality, Hints
+//!  Span ─▶ catalog ─▶ live ─▶ tree ─▶ skew ─▶ restore ─▶ forest ─▶ replies ─▶ timing ─▶ emit ─▶ Interactions
+//!          (label)   (group) (parents, (clocks) (losses) (calls)  (queues)  (phases,  (units)
+//!                             kinds)                                        forks)      └─▶ load, account ─▶ Quality, Hints
 //! ```
 //!
 //! | file | rules |
@@ -15,12 +15,14 @@
 //! | `catalog`, `generalize` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
-//! | `skew` | differences between clocks |
+//! | `skew`, `correct` | differences between clocks, times by one clock |
+//! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
 //! | `replies` | requests over queues |
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
 //! | `load` | threads, load, workload |
+//! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
 //!
 //! What is learned from all traces (clocks, which calls overlap as a rule, which services have spans of their own) is learned
@@ -33,33 +35,41 @@
 
 mod account;
 mod catalog;
+mod correct;
 mod emit;
 mod forest;
 mod generalize;
+mod habits;
 mod live;
 mod load;
+mod observe;
 mod options;
 pub mod quality;
 mod replies;
+mod restore;
 mod skew;
 mod text;
 mod timing;
 mod tree;
 
-use std::{
-    collections::HashSet,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
 
-use super::interactions::{Hints, Interactions, ProcessHints, ProcessorHints};
-use crate::trace::span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId};
+use super::{
+    interactions::{Hints, Interactions, ProcessHints, ProcessorHints},
+    observations::Observations,
+};
+use crate::trace::{
+    hashed::HashSet,
+    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId},
+};
 use account::Account;
 use catalog::{Catalog, PeerKind};
 use emit::{Batch, Sums};
 use forest::{Forest, Origin};
+use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
 use load::Load;
 use quality::Notes;
@@ -92,12 +102,14 @@ pub struct Spans {
     live: Live,
     skews: Skews,
     evidence: Evidence,
+    habits: Habits,
     /// Tasks with spans of their own.
     served: HashSet<u32>,
     load: Load,
     account: Account,
     notes: Notes,
     batch: Batch,
+    observations: Observations,
     /// Batches of others that were merged into this.
     waiting: Vec<Interactions>,
     n_read: u64,
@@ -128,15 +140,28 @@ impl Spans {
             live: Live::default(),
             skews: Skews::default(),
             evidence: Evidence::default(),
-            served: HashSet::new(),
+            habits: Habits::default(),
+            served: HashSet::default(),
             load: Load::default(),
             account: Account::default(),
             notes: Notes::default(),
             batch: Batch::default(),
+            observations: Observations::default(),
             waiting: Vec::new(),
             n_read: 0,
             resolution_ns: COARSEST_NS,
         }
+    }
+
+    /// The same, which also hands over to `observations` what is wanted there.
+    #[must_use]
+    pub fn observing(self, observations: Observations) -> Self {
+        Self { observations, ..self }
+    }
+
+    /// What was observed of the traces completed so far, to be had once.
+    pub fn take_observations(&mut self) -> Observations {
+        std::mem::take(&mut self.observations)
     }
 
     /// Takes a span, whose numbers are of `texts`; traces that are complete by now go to `sink`, in batches.
@@ -152,7 +177,8 @@ impl Spans {
         // Texts beyond the bound are not known to be alike.
         let known =
             |attribute: Attribute| span.attribute(attribute).map(|number| texts.texts.name(number)).filter(|text| *text != OTHER_TEXT);
-        let digest = |attribute: Attribute| known(attribute).map_or(0, digest);
+        let user = |(place, (attribute, _)): (usize, &(Attribute, _))| Some(observe::user_digest(digest(known(*attribute)?), place));
+        let user = observe::USER_ATTRIBUTES.iter().enumerate().find_map(user).unwrap_or(0);
         let piece = Piece {
             id: span.id,
             parent: span.parent.unwrap_or_default(),
@@ -160,8 +186,8 @@ impl Spans {
             duration_ns: span.duration_ns.map_or(UNFINISHED, |ns| ns.clamp(-1, TIME_LIMIT_NS)),
             label,
             trace: 0,
-            session: digest(Attribute::Session),
-            conversation: digest(Attribute::MessagingConversation),
+            user,
+            conversation: known(Attribute::MessagingConversation).map_or(0, digest),
             weight: span.adjusted_count.filter(|w| w.is_finite() && *w >= 1.0).unwrap_or(0.0) as f32,
             kind: span.kind,
             status: span.status,
@@ -203,10 +229,12 @@ impl Spans {
         self.live.absorb(other.live, &numbers.labels, &self.bounds);
         self.skews.absorb(other.skews, &numbers.names);
         self.evidence.absorb(other.evidence, &numbers);
+        self.habits.absorb(other.habits, &numbers);
         self.served.extend(other.served.into_iter().map(|task| numbers.names[task as usize]));
         self.load.absorb(other.load, &numbers);
         self.account.absorb(other.account, &numbers);
         self.notes.merge(other.notes);
+        self.observations.merge(other.observations);
         let mut batch = other.batch;
         self.waiting.extend(other.waiting);
         self.waiting.push(batch.take());
@@ -217,16 +245,19 @@ impl Spans {
     /// Completes all traces that are held.
     pub fn flush(&mut self, sink: &mut dyn FnMut(Interactions)) {
         let groups = self.live.take_all(&self.bounds);
-        for group in &groups {
-            // What is odd is noted when the traces are used.
-            let tree = Tree::of(group.clone(), &self.catalog, &mut Notes::default());
-            self.learn(&tree);
-        }
-        self.skews.update();
+        let mut trees: Vec<(Tree, bool, bool)> = Vec::with_capacity(groups.len());
         for group in groups {
-            let early = group.early;
-            let continued = group.continued;
+            let (continued, early) = (group.continued, group.early);
             let tree = Tree::of(group, &self.catalog, &mut self.notes);
+            self.learn_clocks(&tree);
+            trees.push((tree, continued, early));
+        }
+        self.skews.update(&self.catalog);
+        for (tree, ..) in &mut trees {
+            tree.correct(&self.skews, &self.catalog, &mut self.notes);
+            self.learn(tree);
+        }
+        for (tree, continued, early) in trees {
             self.add(tree, continued, early);
             self.batch.hand_over(false, sink);
         }
@@ -320,30 +351,37 @@ impl Spans {
 
     fn complete(&mut self, group: Group, sink: &mut dyn FnMut(Interactions)) {
         let (continued, early) = (group.continued, group.early);
-        let tree = Tree::of(group, &self.catalog, &mut self.notes);
+        let mut tree = Tree::of(group, &self.catalog, &mut self.notes);
+        self.learn_clocks(&tree);
+        tree.correct(&self.skews, &self.catalog, &mut self.notes);
         self.learn(&tree);
         self.add(tree, continued, early);
         self.waiting.drain(..).filter(|batch| !batch.traces.is_empty()).for_each(&mut *sink);
         self.batch.hand_over(false, sink);
     }
 
-    /// Learns what is used on other traces, too.
-    fn learn(&mut self, tree: &Tree) {
+    /// Learns from a tree as it was read.
+    fn learn_clocks(&mut self, tree: &Tree) {
         for request in tree.requests(&self.catalog) {
             self.skews.learn(&request, &self.catalog);
         }
         for i in (0..tree.len()).filter(|i| tree.role[*i] == Role::Entry) {
             self.served.insert(self.catalog.label(tree.pieces[i].label).task);
         }
+    }
+
+    /// Learns from a tree with corrected clocks what is used on other traces, too.
+    fn learn(&mut self, tree: &Tree) {
         let forest = self.forest(tree, &mut Notes::default());
         timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
+        self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
     }
 
     fn forest(&mut self, tree: &Tree, notes: &mut Notes) -> Forest {
         let mut forest = Forest::of(tree, &mut self.catalog, &self.options, notes);
         replies::join_replies(&mut forest, tree, notes);
         timing::name_entries(&mut forest, &mut self.catalog, self.options.entries_per_task);
-        timing::divide_phases(&mut forest, self.resolution_ns);
+        timing::divide_phases(&mut forest, &self.habits, self.resolution_ns);
         forest
     }
 
@@ -354,7 +392,8 @@ impl Spans {
             self.account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
         }
-        tree.correct(&self.skews, &self.catalog, &mut notes);
+        restore::restore(&mut tree, &self.habits, &self.catalog, &mut notes);
+        tree.count_unused(&mut notes);
         let mut forest = self.forest(&tree, &mut notes);
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];
@@ -368,7 +407,8 @@ impl Spans {
         timing::find_forks(&mut forest, &self.evidence, self.resolution_ns);
         timing::measure(&mut forest);
         debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
-        let mut sums = Sums { catalog: &mut self.catalog, account: &mut self.account, load: &mut self.load, options: &self.options };
+        let Self { catalog, account, load, options, observations, .. } = self;
+        let mut sums = Sums { catalog, account, load, options, observations };
         self.batch.add(&tree, &forest, continued, &mut sums);
         self.notes = notes;
     }

@@ -13,7 +13,10 @@ const VERY_FEW: u64 = 5;
 pub const MESSAGES: &[(&str, &str)] = &[
     ("duplicate", "spans came twice, or their id was used twice: the first by start was used"),
     ("tracing_itself", "spans of the tracing's own traffic were left out"),
-    ("missing_parent", "spans whose parent is not there: they are requested by the client of their trace"),
+    ("missing_parent", "spans whose parent is not there: unless restored or left out, the client of their trace requests them"),
+    ("parent_restored", "spans whose parent is lost: put where other traces show that such spans belong; no self times"),
+    ("root_restored", "spans whose parent is lost, the root of their trace: it is the one entry that makes such requests"),
+    ("unattached", "spans below a lost one, with nothing to tell where they belong: left out"),
     ("cyclic_parents", "spans are parents of one another in a circle: cut above the earliest"),
     ("unfinished", "spans did not finish: their time is not used"),
     ("negative_duration", "spans end before they start: their time is not used"),
@@ -21,7 +24,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("clock_residual", "served requests were not within the request made: moved into it"),
     ("missing_client_half", "requests were seen by their server only: network and queueing are not seen"),
     ("missing_server_half", "requests were seen on both sides of a service, but not in it"),
-    ("client_half_alone", "requests were seen by their client only: the other side is a task known from its clients"),
+    (
+        "client_half_alone",
+        "requests were seen by their client only: the other side is the entry that serves such requests as a rule, else a task known from its clients",
+    ),
     ("message_without_consumer", "messages were sent that no span received"),
     ("batched_message", "messages were handled together with others: the handling is a call of the first"),
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),

@@ -7,7 +7,8 @@
 //!
 //! - its reply is at r = c₁ if the requesting half was seen, did not give up (time-out, cancellation), and c₁ < e by more
 //!   than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
-//!   that outlast the span, and calls that start at r or later.
+//!   that outlast the span, and calls that start at r or later. A call that starts and ends at r, as far as the clock shows, is
+//!   of the phase that such calls are of as a rule.
 //! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
 //! - A call that starts before r and ends after it is not waited for: asynchronous.
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
@@ -20,11 +21,12 @@
 //!   the time after r covered by its own or internal spans less the union of waits.
 //! - Failed, unfinished and ill-timed occurrences have no self time.
 
-use std::collections::HashMap;
+use crate::trace::hashed::HashMap;
 
 use super::{
     catalog::{Catalog, PeerKind, Renumbered},
     forest::{Call, Forest, Origin},
+    habits::Habits,
     tree::NOBODY,
 };
 use crate::{structure::interactions::Branch, trace::span::SpanStatus};
@@ -106,18 +108,25 @@ pub fn name_entries(forest: &mut Forest, catalog: &mut Catalog, entries_per_task
     }
 }
 
-/// Phases and asynchronous calls; `resolution_ns` is the clock's.
-pub fn divide_phases(forest: &mut Forest, resolution_ns: i64) {
+/// Phases and asynchronous calls; `resolution_ns` is the clock's. Of occurrences whose reply is not known, and calls whose
+/// sending is not, `habits` tell.
+pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
     for o in 0..forest.occs.len() {
         set_reply(forest, o, resolution_ns);
         let occ = forest.occs[o];
         let mut work_end = occ.end_ns.max(occ.reply_ns);
         for c in forest.calls_of(o) {
+            let called = forest.occs[forest.calls[c].to as usize].entry;
             let call = &mut forest.calls[c];
+            let is_by_habit = occ.is_partial || call.is_restored;
+            let is_open = is_by_habit || call.is_at(occ.reply_ns, resolution_ns);
+            let habit = if is_open { habits.phase(occ.entry, called, call.is_async) } else { None };
             let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
-            if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
+            if let Some(phase) = habit {
+                call.phase = phase;
+            } else if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
                 call.phase = 2;
-            } else if call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
+            } else if !is_by_habit && call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
                 call.is_async = true;
             }
             if !call.is_async {
@@ -166,7 +175,7 @@ fn waits(forest: &Forest, o: usize, phase: u8) -> Vec<usize> {
 
 /// Pairs of calls that belong together by rank: the i-th of one entry and the i-th of another, and neighbours of one entry.
 fn ranked_pairs(forest: &Forest, calls: &[usize]) -> Vec<(usize, usize, Triple)> {
-    let mut rank: HashMap<u32, u32> = HashMap::new();
+    let mut rank: HashMap<u32, u32> = HashMap::default();
     let entry = |c: usize| forest.occs[forest.calls[c].to as usize].entry;
     let ranks: Vec<u32> = calls
         .iter()
@@ -269,7 +278,7 @@ fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize
         let (a, b) = (root(&mut fork_of, *i), root(&mut fork_of, *j));
         fork_of[a.max(b)] = a.min(b);
     }
-    let mut numbers: HashMap<usize, u16> = HashMap::new();
+    let mut numbers: HashMap<usize, u16> = HashMap::default();
     let mut branches: Vec<u16> = vec![0; n];
     for j in (0..n).filter(|j| is_parallel[*j]) {
         let fork = root(&mut fork_of, j);
@@ -286,7 +295,7 @@ fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize
 
 /// Self times of all occurrences.
 pub fn measure(forest: &mut Forest) {
-    let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
+    let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::default();
     for (occ, start, end) in &forest.late_work {
         late.entry(*occ).or_default().push((*start, *end));
     }

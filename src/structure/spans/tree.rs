@@ -12,15 +12,17 @@
 //! | no kind | in another service than its parent, or a root: serving. Otherwise requesting if its only child is in another service, or it is a leaf whose attributes name another party; else internal |
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
 //! | requesting around a request of the same service | internal: two layers of instrumentation |
-//! | clocks | all times of a host move by its difference to the host of the root ([`super::skew`]); a server half that still is not within its client half moves into it with its subtree, by the mean of both ends, if it fits and is not on the same host, and nothing better is known; one that begins before its client is moved to begin with it |
+//! | clocks | see [`super::correct`] |
 
-use std::cmp::{Ordering, Reverse};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::HashMap,
+};
 
 use super::{
     catalog::{Catalog, NONE},
     live::{Group, Piece, UNFINISHED},
     quality::Notes,
-    skew::{Seen, Skews},
 };
 use crate::trace::span::{SpanId, SpanKind, TraceId};
 
@@ -39,6 +41,15 @@ pub enum Role {
     Fold,
     /// Not used: the tracing's own traffic.
     Dropped,
+    /// Not used: what it hangs below is lost, and nothing tells what that was.
+    Unattached,
+}
+
+impl Role {
+    /// Whether it is used.
+    pub fn is_used(self) -> bool {
+        !matches!(self, Self::Dropped | Self::Unattached)
+    }
 }
 
 /// Spans of a group with their parents, times and roles; all arrays have the shape `(n_pieces,)`.
@@ -56,6 +67,19 @@ pub struct Tree {
     pub is_linked: Vec<bool>,
     /// Of a producer: whether it was handled together with others.
     pub is_batched: Vec<bool>,
+    /// Whether it has no parent, and what it links to is not there.
+    pub is_lost_link: Vec<bool>,
+    /// Whether its parent is not the one that it names, which is lost.
+    pub is_restored: Vec<bool>,
+    /// Whether it is to be left out with all below it, as its parent is lost.
+    pub is_unattached: Vec<bool>,
+    /// Of children of a root that is lost: one of them, the same for all; else [`NOBODY`].
+    pub root_of: Vec<u32>,
+    /// Whether spans are lost, shape `(n_traces,)`.
+    pub has_gap: Vec<bool>,
+    /// Task and name of the entry that as a rule serves a request which nothing serves here, and of the entry that a lost root
+    /// was, by one of its children.
+    pub answered: HashMap<u32, (u32, u32)>,
     /// Indices with parents before children, siblings by start.
     pub order: Vec<u32>,
     /// Role.
@@ -77,14 +101,32 @@ impl Tree {
     pub fn of(mut group: Group, catalog: &Catalog, notes: &mut Notes) -> Self {
         let mut tree = Self { traces: std::mem::take(&mut group.traces), ..Self::default() };
         tree.take_pieces(&mut group, catalog, notes);
+        tree.is_lost_link = vec![false; tree.len()];
         tree.resolve_links(&group);
         tree.find_parents(catalog, notes);
         tree.follow_links(notes);
         tree.cut_circles(notes);
         tree.put_in_order();
         tree.close_unfinished(notes);
-        tree.decide_roles(catalog, notes);
+        tree.decide_roles(catalog);
         tree
+    }
+
+    /// Puts the tree in order again after parents have changed.
+    pub fn settle(&mut self, catalog: &Catalog) {
+        self.put_in_order();
+        self.decide_roles(catalog);
+    }
+
+    /// Counts the spans that are not used.
+    pub fn count_unused(&self, notes: &mut Notes) {
+        for i in 0..self.len() {
+            match self.role[i] {
+                Role::Dropped => notes.set_aside("tracing_itself", || self.name(i)),
+                Role::Unattached => notes.set_aside("unattached", || self.name(i)),
+                _ => {}
+            }
+        }
     }
 
     /// Number of spans.
@@ -156,8 +198,10 @@ impl Tree {
         for link in &group.links {
             let from = self.find(link.trace, link.id);
             let to = self.find(link.to_trace, link.to);
-            if let (Some(from), Some(to)) = (from.last(), to.last()) {
-                self.links.push((from as u32, to as u32));
+            match (from.last(), to.last()) {
+                (Some(from), Some(to)) => self.links.push((from as u32, to as u32)),
+                (Some(from), None) => self.is_lost_link[from] = true,
+                _ => {}
             }
         }
         self.links.sort_unstable();
@@ -168,6 +212,8 @@ impl Tree {
         let n = self.pieces.len();
         (self.parent, self.is_orphan) = (vec![NOBODY; n], vec![false; n]);
         (self.is_linked, self.is_batched) = (vec![false; n], vec![false; n]);
+        (self.is_restored, self.is_unattached) = (vec![false; n], vec![false; n]);
+        (self.root_of, self.has_gap) = (vec![NOBODY; n], vec![false; self.traces.len()]);
         let mut first_half = 0;
         for i in 0..n {
             let piece = self.pieces[i];
@@ -188,6 +234,7 @@ impl Tree {
         }
         for i in (0..n).filter(|i| self.is_orphan[*i]) {
             notes.count("missing_parent", || self.name(i));
+            self.has_gap[self.pieces[i].trace as usize] = true;
         }
     }
 
@@ -229,6 +276,9 @@ impl Tree {
             }
         }
         self.links = links;
+        for i in 0..self.len() {
+            self.is_lost_link[i] &= self.parent[i] == NOBODY && !self.is_orphan[i] && self.pieces[i].kind == SpanKind::Consumer;
+        }
     }
 
     /// Cuts each circle of parents above its earliest span.
@@ -263,6 +313,7 @@ impl Tree {
 
     fn put_in_order(&mut self) {
         let n = self.len();
+        self.order.clear();
         let mut by_start: Vec<u32> = (0..n as u32).collect();
         by_start.sort_unstable_by_key(|i| (Reverse(self.start_ns[*i as usize]), Reverse(*i)));
         // Lists of children, earliest first.
@@ -309,7 +360,7 @@ impl Tree {
         }
     }
 
-    fn decide_roles(&mut self, catalog: &Catalog, notes: &mut Notes) {
+    fn decide_roles(&mut self, catalog: &Catalog) {
         let n = self.len();
         let (mut n_remote, mut n_local, mut n_served, mut n_local_calls) = (vec![0_u32; n], vec![0_u32; n], vec![0_u32; n], vec![0_u32; n]);
         let label = |i: usize| catalog.label(self.pieces[i].label);
@@ -331,8 +382,9 @@ impl Tree {
             let in_process = around.is_some_and(|(role, there)| role != Role::Call && there.instance == here.instance);
             role[i] =
                 if here.is_noise || matches!(around, Some((Role::Dropped, _))) {
-                    notes.set_aside("tracing_itself", || self.name(i));
                     Role::Dropped
+                } else if self.is_unattached[i] || matches!(around, Some((Role::Unattached, _))) {
+                    Role::Unattached
                 } else {
                     match self.pieces[i].kind {
                         SpanKind::Server | SpanKind::Consumer if in_process => Role::Fold,
@@ -356,83 +408,5 @@ impl Tree {
             }
         }
         self.role = role;
-    }
-
-    /// The requests with both halves, as read.
-    pub fn requests<'t>(&'t self, catalog: &'t Catalog) -> impl Iterator<Item = Seen> + 't {
-        let is_known = |i: usize| self.pieces[i].duration_ns >= 0;
-        (0..self.len()).filter_map(move |server| {
-            let client = self.parent_of(server)?;
-            let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
-            let is_sync = self.pieces[client].kind != SpanKind::Producer && self.pieces[server].kind != SpanKind::Consumer;
-            let is_sync = is_sync && !self.is_linked[server];
-            let times = |i: usize| [self.pieces[i].start_ns, self.pieces[i].start_ns.saturating_add(self.pieces[i].duration_ns)];
-            let piece = &self.pieces[server];
-            (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
-                hosts: [client, server].map(|i| catalog.label(self.pieces[i].label).host),
-                identity: (self.traces[piece.trace as usize].0, piece.id.0),
-                client_ns: times(client),
-                server_ns: times(server),
-            })
-        })
-    }
-
-    /// Corrects the times of all spans.
-    pub fn correct(&mut self, skews: &Skews, catalog: &Catalog, notes: &mut Notes) {
-        let mut shift = vec![0_i64; self.len()];
-        let mut residual = vec![0_i64; self.len()];
-        let mut of_host: Vec<(u32, i64)> = Vec::new();
-        for k in 0..self.order.len() {
-            let i = self.order[k] as usize;
-            let host = catalog.label(self.pieces[i].label).host;
-            let Some(parent) = self.parent_of(i) else {
-                of_host.clear();
-                of_host.push((host, 0));
-                continue;
-            };
-            let parent_host = catalog.label(self.pieces[parent].label).host;
-            shift[i] = if host == parent_host || host == NONE {
-                shift[parent]
-            } else if let Some((_, known)) = of_host.iter().find(|(known, _)| *known == host) {
-                *known
-            } else {
-                let offset = skews.offset(parent_host, host).map_or(0, |o| o.offset_ns);
-                let shift = shift[parent].saturating_sub(offset);
-                of_host.push((host, shift));
-                shift
-            };
-            residual[i] = residual[parent];
-            let moved = shift[i].saturating_add(residual[i]);
-            self.start_ns[i] = self.start_ns[i].saturating_add(moved);
-            self.end_ns[i] = self.end_ns[i].saturating_add(moved);
-            let nudge = self.nudge(i, parent, [parent_host, host], skews);
-            if nudge != 0 {
-                notes.count("clock_residual", || self.name(i));
-                residual[i] = residual[i].saturating_add(nudge);
-                self.start_ns[i] = self.start_ns[i].saturating_add(nudge);
-                self.end_ns[i] = self.end_ns[i].saturating_add(nudge);
-            }
-        }
-    }
-
-    /// How far a served request has still to move to lie in the request made.
-    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
-        let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
-        if self.role[i] != Role::Entry || !is_sync || matches!(self.role[parent], Role::Dropped) || self.is_linked[i] {
-            return 0;
-        }
-        let (start, end) = (self.start_ns[i], self.end_ns[i]);
-        let (from, to) = (self.start_ns[parent], self.end_ns[parent]);
-        let fits = end.saturating_sub(start) <= to.saturating_sub(from);
-        let same_host = hosts[0] == hosts[1] && hosts[0] != NONE;
-        let is_trusted = || skews.offset(hosts[0], hosts[1]).is_some_and(|o| o.is_trusted());
-        let early = from.saturating_sub(start).max(0);
-        if early == 0 && end <= to {
-            0
-        } else if self.role[parent] == Role::Call && fits && !same_host && (early > 0 || !is_trusted()) {
-            from.saturating_sub(start) / 2 + to.saturating_sub(end) / 2
-        } else {
-            early
-        }
     }
 }

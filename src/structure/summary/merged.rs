@@ -9,7 +9,10 @@ use super::{
     forks::ForkShape,
     sums::{ForkSums, RequestSums, TimeSums},
 };
-use crate::structure::entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, MergedFork, MergedTime};
+use crate::{
+    structure::entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, MergedFork, MergedTime},
+    trace::hashed,
+};
 
 /// How many units start interactions at once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -199,7 +202,7 @@ struct Pooled {
     /// What the requests are divided by.
     requests_weight: f64,
     self_time: [TimeSums; 2],
-    requests: IndexMap<(ArcKind, u8, usize), RequestSums>,
+    requests: hashed::IndexMap<(ArcKind, u8, usize), RequestSums>,
     forks: BTreeMap<ForkShape, (f64, Vec<Vec<f64>>)>,
 }
 
@@ -227,7 +230,12 @@ impl Pooled {
         pooled
     }
 
-    fn add_requests(&mut self, requests: &IndexMap<(ArcKind, u8, usize), RequestSums>, forks: &BTreeMap<ForkShape, ForkSums>, factor: f64) {
+    fn add_requests(
+        &mut self,
+        requests: &hashed::IndexMap<(ArcKind, u8, usize), RequestSums>,
+        forks: &BTreeMap<ForkShape, ForkSums>,
+        factor: f64,
+    ) {
         for (key, sums) in requests {
             let all = self.requests.entry(*key).or_default();
             all.sum += factor * sums.sum;

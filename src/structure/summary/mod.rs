@@ -34,7 +34,7 @@ use super::{
     entries::{Accepts, ArcKind},
     interactions::{Branch, Hints, InteractionKind, Interactions, Recording, Tasks},
 };
-use crate::trace::{Time, diagnostics::Diagnostics, names::Names, units::Units};
+use crate::trace::{Time, diagnostics::Diagnostics, hashed, names::Names, units::Units};
 
 /// Classes by behaviour beyond which new ones are told apart by operation alone.
 const MOST_BEHAVIOURS: usize = 20_000;
@@ -130,7 +130,7 @@ pub struct Summary {
     pub(super) traces_weight: Vec<f64>,
     trace_names: Names,
     n_occurrences: u64,
-    classes: IndexMap<Signature, Class>,
+    classes: hashed::IndexMap<Signature, Class>,
     starters: Starters,
     /// Interactions by kind: sync, async, forward.
     pub(super) counts: [u64; 3],

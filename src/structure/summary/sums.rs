@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use indexmap::IndexMap;
+use crate::trace::hashed::IndexMap;
 
 use super::{
     arcs::Arc,

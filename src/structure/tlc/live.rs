@@ -3,11 +3,12 @@
 //! A recording is complete once its first thread and every thread that is known of it (by an event, or as the child of a
 //! fork) has all nodes from the first to an end, and was forked. Nothing that those threads caused can be missing then.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::trace::{
     Time,
     angio::{AngioEvent, AngioKind},
+    hashed::HashMap,
 };
 
 /// No index.
@@ -96,7 +97,7 @@ impl Live {
             age,
             weight: None,
             threads: Vec::new(),
-            thread_of: HashMap::new(),
+            thread_of: HashMap::default(),
             n_open: 0,
             has_first_thread: false,
         }

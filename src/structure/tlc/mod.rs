@@ -40,7 +40,7 @@ mod tasks;
 mod templates;
 mod toeg;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 pub use average::{WeightedEntry, merge_entries};
 pub use control::EntryKind;
@@ -50,7 +50,7 @@ pub use sub_model::{SubEntry, SubModel, SubNode, SubRequest, sub_model};
 pub use templates::Template;
 
 use super::interactions::Interactions;
-use crate::trace::{angio::AngioEvent, names::Names};
+use crate::trace::{angio::AngioEvent, hashed::HashMap, names::Names};
 use control::Control;
 use emit::{Batch, Header, NameTables};
 use live::{Live, NONE, Numbers};

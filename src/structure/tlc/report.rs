@@ -1,8 +1,6 @@
 //! What TLC tells beside interactions: activities, their demands and order in each entry (its *resource functions*), and what
 //! became of the events.
 
-use std::collections::HashMap;
-
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +9,11 @@ use super::{
     live::NONE,
     templates::Template,
 };
-use crate::trace::{diagnostics::Diagnostics, names::Names};
+use crate::trace::{
+    diagnostics::Diagnostics,
+    hashed::{self, HashMap},
+    names::Names,
+};
 
 /// Most different sequences of activities that are kept of an entry's phase.
 const SEQUENCES_KEPT: usize = 64;
@@ -162,7 +164,7 @@ struct ActivitySums {
 #[derive(Clone, Debug, Default)]
 struct PhaseSums {
     demand: Spread,
-    activities: IndexMap<u32, ActivitySums>,
+    activities: hashed::IndexMap<u32, ActivitySums>,
     sequences: HashMap<Box<[u32]>, ActivitySums>,
     other_sequences: u64,
 }
@@ -187,7 +189,7 @@ pub(super) struct Resources {
     pub(super) events: EventCounts,
     pub(super) recordings: u64,
     pub(super) templates: [u64; N_TEMPLATES],
-    entries: IndexMap<EntryKey, EntrySums>,
+    entries: hashed::IndexMap<EntryKey, EntrySums>,
     labels: Vec<u32>,
 }
 

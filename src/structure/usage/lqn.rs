@@ -148,12 +148,15 @@ pub enum UsageError {
 
 /// The calls, customers and think time of one class.
 #[derive(Clone, Debug, PartialEq)]
-struct Customers {
-    class: String,
-    /// Mean calls in a cycle by service.
-    calls: Vec<f64>,
-    think_s: f64,
-    n: u64,
+pub struct ClassCustomers {
+    /// The class.
+    pub class: String,
+    /// Mean calls in a cycle by service, shape `(n_services,)`.
+    pub calls: Vec<f64>,
+    /// Think time of a cycle, seconds.
+    pub think_s: f64,
+    /// Number of customers.
+    pub n: u64,
 }
 
 impl UsageModel {
@@ -209,7 +212,11 @@ impl UsageModel {
         Ok(hints)
     }
 
-    fn customers(&self, customers: Option<f64>, options: &LqnOptions) -> Result<Vec<Customers>, UsageError> {
+    /// The customers of each class: `customers` of them in all, by default as many as sessions are active in the mean.
+    ///
+    /// # Errors
+    /// [`UsageError::Value`] for less than one customer.
+    pub fn customers(&self, customers: Option<f64>, options: &LqnOptions) -> Result<Vec<ClassCustomers>, UsageError> {
         let n = match customers {
             Some(n) => checked("the number of customers", n, 0.5, "a number, 1 or more")?,
             None => self.mean_active.max(1.0),
@@ -222,7 +229,7 @@ impl UsageModel {
                 Thinking::AfterEvery => class.think.map_or(0.0, |think| think.mean_s),
             };
             let calls = class.visits.iter().map(|visits| visits / length * per_cycle).collect();
-            Customers { class: class.behaviour.name.clone(), calls, think_s: think_s * per_cycle, n }
+            ClassCustomers { class: class.behaviour.name.clone(), calls, think_s: think_s * per_cycle, n }
         };
         Ok(self.classes.iter().zip(shared_out(n, &self.active_shares())).map(of_class).collect())
     }
@@ -308,14 +315,14 @@ fn client(model: &Model, options: &LqnOptions) -> Result<usize, UsageError> {
     found.map(|(at, _)| at).map_err(|found| UsageError::Client { found, known: known() })
 }
 
-fn closed(model: &Model, client: usize, entries: &[Option<String>], classes: &[Customers]) -> Model {
+fn closed(model: &Model, client: usize, entries: &[Option<String>], classes: &[ClassCustomers]) -> Model {
     let old = &model.tasks[client];
     let old_entry = old.entries.first().map_or_else(|| format!("{}.1", old.name), |entry| entry.name.clone());
     let kind_of = |dest: &str| {
         let calls = old.entries.iter().flat_map(|entry| &entry.phases).flat_map(|phase| &phase.activity.calls);
         calls.filter(|call| call.dest == dest).map(|call| call.kind).next().unwrap_or(CallKind::Sync)
     };
-    let task = |class: &Customers| {
+    let task = |class: &ClassCustomers| {
         let mark = if classes.len() > 1 { format!("({})", model_name(&class.class)) } else { String::new() };
         let mut calls: IndexMap<&str, f64> = IndexMap::new();
         for (entry, mean) in entries.iter().zip(&class.calls).filter(|(_, mean)| **mean > 0.0) {

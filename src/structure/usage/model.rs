@@ -31,7 +31,10 @@ use super::{
     think::ThinkLaw,
 };
 use crate::{
-    structure::profile::{Sample, SampleSummary},
+    structure::{
+        OptionError,
+        profile::{Sample, SampleSummary},
+    },
     trace::diagnostics::Diagnostic,
 };
 
@@ -66,6 +69,28 @@ impl Default for UsageOptions {
     }
 }
 
+/// Most classes of behaviour that may be looked for.
+pub const MOST_CLASSES: usize = 16;
+
+impl UsageOptions {
+    /// Checks what can be checked without sessions.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range.
+    pub fn check(&self) -> Result<(), OptionError> {
+        let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
+        match self.classes {
+            ClassChoice::Clustered { most } if !(1..=MOST_CLASSES).contains(&most) => {
+                Err(error("behaviour.classes", most.to_string(), "a number of classes, 1 to 16"))
+            }
+            _ if !(self.smoothing.is_finite() && self.smoothing >= 0.0) => {
+                Err(error("behaviour.smoothing", self.smoothing.to_string(), "a number, 0 or more"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Think time of one transition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +103,20 @@ pub struct TransitionThink {
     pub times: SampleSummary,
 }
 
+/// How often a step was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepCount {
+    /// From which service; `None` for the start of a session.
+    pub from: Option<String>,
+    /// To which service; `None` for the end of a session.
+    pub to: Option<String>,
+    /// How often: a sum of probabilities of the class.
+    pub count: f64,
+    /// Its part of the steps from there, as seen: not smoothed.
+    pub share: f64,
+}
+
 /// A class of behaviour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,6 +127,9 @@ pub struct BehaviourClass {
     pub share: f64,
     /// Number of sessions behind it (a sum of probabilities).
     pub n_sessions: f64,
+    /// The steps that were taken, from the start on in order of services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepCount>,
     /// Mean visits to each service in a session, shape `(n_services,)`.
     pub visits: Vec<f64>,
     /// Mean requests in a session.
@@ -249,6 +291,13 @@ impl UsageModel {
         if class.mean_length > 0.0 { think_s * (class.mean_length - 1.0).max(0.0) / class.mean_length } else { 0.0 }
     }
 
+    /// Mean response time of a request of a class, seconds: of services by their visits; 0 where none is known.
+    pub fn mean_response_s(&self, class: &BehaviourClass) -> f64 {
+        let known = || self.responses.iter().zip(&class.visits).filter_map(|(times, visits)| Some((times.as_ref()?.mean_s, *visits)));
+        let visits: f64 = known().map(|(_, visits)| visits).sum();
+        if visits > 0.0 { known().map(|(mean_s, visits)| mean_s * visits).sum::<f64>() / visits } else { 0.0 }
+    }
+
     /// How often each service is asked for, as parts of all requests: weights of a usage profile whose scenarios are services.
     pub fn usage_profile(&self) -> indexmap::IndexMap<String, f64> {
         let visits = |i: usize| self.classes.iter().map(|class| class.share * class.visits[i]).sum::<f64>();
@@ -316,6 +365,7 @@ fn behaviour_class(name: String, share: f64, services: &[String], sums: &ClassSu
         },
         share,
         n_sessions: sums.n,
+        steps: step_counts(services, sums),
         visits,
         mean_length: sums.length / sums.n,
         mean_duration_s: sums.duration_s / sums.n,
@@ -323,6 +373,19 @@ fn behaviour_class(name: String, share: f64, services: &[String], sums: &ClassSu
         think_distance: fitted.map(|(_, distance)| distance),
         order,
     }
+}
+
+fn step_counts(services: &[String], sums: &ClassSums) -> Vec<StepCount> {
+    let mut from_there: std::collections::BTreeMap<Option<u32>, f64> = std::collections::BTreeMap::new();
+    sums.steps.iter().for_each(|((from, _), count)| *from_there.entry(*from).or_insert(0.0) += count);
+    let name = |service: Option<u32>| service.and_then(|service| services.get(service as usize).cloned());
+    let step = |((from, to), count): (&Step, &f64)| StepCount {
+        from: name(*from),
+        to: name(*to),
+        count: *count,
+        share: count / from_there.get(from).copied().unwrap_or(1.0),
+    };
+    sums.steps.iter().map(step).collect()
 }
 
 fn think_by_transition(summary: &UsageSummary) -> Vec<TransitionThink> {

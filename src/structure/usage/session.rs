@@ -5,7 +5,8 @@
 //! own key is cut after a longer one only, as the key says that it is one session.
 //!
 //! A session is finished once the latest start seen is more than its gap and the allowed lateness past its last end. Open
-//! sessions are the only state; two states merge, also where a session is open in both.
+//! sessions are the only state; two states merge, also where a session is open in both. What began within its gap of the
+//! earliest request may go on with what another part has: it stays open till the end.
 
 use std::collections::HashMap;
 
@@ -110,6 +111,7 @@ impl SessionOptions {
 struct Open {
     class: Option<String>,
     visits: Vec<Visit>,
+    first_start: Time,
     last_end: Time,
 }
 
@@ -123,6 +125,7 @@ pub struct Sessions {
     /// Names of the services.
     pub services: Names,
     open: HashMap<(bool, String), Open>,
+    earliest: Option<Time>,
     latest: Option<Time>,
     swept: Option<Time>,
     diagnostics: Diagnostics,
@@ -146,8 +149,10 @@ impl Sessions {
             self.diagnostics.add("negative_request", message, || format!("{} at {}", request.service, request.start));
         }
         let visit = Visit { service: self.service(request.service), start: request.start, end };
-        let open = self.open.entry((own_key, user.to_owned())).or_insert(Open { class: None, visits: Vec::new(), last_end: end });
+        let opened = || Open { class: None, visits: Vec::new(), first_start: visit.start, last_end: end };
+        let open = self.open.entry((own_key, user.to_owned())).or_insert_with(opened);
         open.visits.push(visit);
+        open.first_start = open.first_start.min(visit.start);
         open.last_end = open.last_end.max(end);
         if open.class.is_none() {
             open.class = request.class.map(str::to_owned);
@@ -156,6 +161,7 @@ impl Sessions {
             self.cut((own_key, user.to_owned()), sink);
         }
         self.latest = self.latest.max(Some(request.start));
+        self.earliest = Some(self.earliest.map_or(request.start, |earliest| earliest.min(request.start)));
         let gap = self.options.gap_ticks(false);
         if self.swept.zip(self.latest).is_none_or(|(swept, latest)| latest.ticks_since(swept) > gap) {
             self.sweep(sink);
@@ -181,15 +187,19 @@ impl Sessions {
         for visits in pieces {
             sink(&self.services, Session { user: key.1.clone(), class: open.class.clone(), visits });
         }
-        self.open.insert(key, Open { visits: rest, ..open });
+        let first_start = rest.first().map_or(open.first_start, |visit| visit.start);
+        self.open.insert(key, Open { visits: rest, first_start, ..open });
     }
 
     /// Finishes what has been idle for long enough.
     fn sweep(&mut self, sink: &mut SessionSink<'_>) {
-        let Some(latest) = self.latest else { return };
+        let (Some(earliest), Some(latest)) = (self.earliest, self.latest) else { return };
         self.swept = Some(latest);
         let late = self.options.lateness_s / self.options.tick_s();
-        let is_over = |key: &(bool, String), open: &Open| latest.ticks_since(open.last_end) > self.options.gap_ticks(key.0) + late;
+        let is_over = |key: &(bool, String), open: &Open| {
+            let apart = self.options.gap_ticks(key.0) + late;
+            latest.ticks_since(open.last_end) > apart && open.first_start.ticks_since(earliest) > apart
+        };
         let mut over: Vec<_> = self.open.iter().filter(|(key, open)| is_over(key, open)).map(|(key, _)| key.clone()).collect();
         over.sort_unstable();
         for key in over {
@@ -244,12 +254,15 @@ impl Sessions {
         for (key, open) in other.open {
             let visits: Vec<Visit> =
                 open.visits.iter().map(|visit| Visit { service: self.service(other.services.name(visit.service)), ..*visit }).collect();
-            let known = self.open.entry(key).or_insert(Open { class: None, visits: Vec::new(), last_end: open.last_end });
+            let opened = || Open { class: None, visits: Vec::new(), first_start: open.first_start, last_end: open.last_end };
+            let known = self.open.entry(key).or_insert_with(opened);
             known.visits.extend(visits);
+            known.first_start = known.first_start.min(open.first_start);
             known.last_end = known.last_end.max(open.last_end);
             known.class = known.class.take().or(open.class);
         }
         self.latest = self.latest.max(other.latest);
+        self.earliest = [self.earliest, other.earliest].into_iter().flatten().min();
         self.diagnostics.merge(other.diagnostics);
     }
 

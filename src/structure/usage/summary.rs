@@ -177,6 +177,11 @@ impl UsageSummary {
         self.diagnostics.merge(other.diagnostics);
     }
 
+    /// What was odd.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
     /// Number of sessions.
     pub fn n_sessions(&self) -> u64 {
         self.n_sessions

@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 
 use super::{
-    model::{BehaviourClass, UsageModel},
+    model::{BehaviourClass, StepCount, UsageModel},
     think::ThinkLaw,
 };
 
-/// Transitions shown of a class, the most probable first.
+/// Steps that are rarer in a class are not shown: a sum of probabilities.
+const LEAST_COUNT: f64 = 0.005;
+
+/// Steps shown of a class, the most frequent first.
 const MOST_TRANSITIONS: usize = 30;
 
 impl ThinkLaw {
@@ -21,6 +24,11 @@ impl ThinkLaw {
             Self::Normal { location_s, scale_s, .. } => format!("normal without negative part, {location_s:.4} s ± {scale_s:.4} s"),
         }
     }
+}
+
+/// A count that classes may share, hence a sum of probabilities: whole, or to two digits.
+fn rounded(count: f64) -> String {
+    if (count - count.round()).abs() < 0.005 { format!("{count:.0}") } else { format!("{count:.2}") }
 }
 
 impl UsageModel {
@@ -60,21 +68,23 @@ impl UsageModel {
         if let Some((law, distance)) = behaviour.think.zip(class.think_distance) {
             let _ = writeln!(text, "  think time {} (distance {distance:.3})", law.describe());
         }
-        let _ = writeln!(text, "  {:<30} {:>10} {:>8} {:>8}", "service", "visits", "first", "exit");
-        for (i, service) in self.services.iter().enumerate().filter(|(i, _)| class.visits[*i] > 0.0) {
+        let requests: f64 = class.visits.iter().sum();
+        let visited = || self.services.iter().enumerate().filter(|(i, _)| class.visits[*i] > 0.0);
+        let width = visited().map(|(_, service)| service.chars().count()).max().unwrap_or(0).max("service".len());
+        let _ = writeln!(text, "  {:<width$} {:>8} {:>10} {:>8} {:>8}", "service", "mix", "visits", "first", "exit");
+        for (i, service) in visited() {
             let (visits, first, exit) = (class.visits[i], behaviour.start[i], behaviour.exit[i]);
-            let _ = writeln!(text, "  {service:<30} {visits:>10.4} {first:>8.4} {exit:>8.4}");
+            let mix = format!("{:.2} %", 100.0 * visits / requests);
+            let _ = writeln!(text, "  {service:<width$} {mix:>8} {visits:>10.4} {first:>8.4} {exit:>8.4}");
         }
-        let n = self.services.len();
-        let mut steps: Vec<(f64, usize, usize)> = (0..n)
-            .filter(|i| class.visits[*i] > 0.0)
-            .flat_map(|i| (0..n).map(move |j| (i, j)))
-            .map(|(i, j)| (behaviour.transitions[(i, j)], i, j))
-            .collect();
-        steps.retain(|(p, ..)| *p >= 0.005);
-        steps.sort_by(|a, b| (class.visits[b.1] * b.0).total_cmp(&(class.visits[a.1] * a.0)).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
-        for (p, from, to) in steps.into_iter().take(MOST_TRANSITIONS) {
-            let _ = writeln!(text, "  {} → {}: {p:.4}", self.services[from], self.services[to]);
+        let mut steps: Vec<&StepCount> = class.steps.iter().filter(|step| step.count >= LEAST_COUNT).collect();
+        steps.sort_by(|a, b| b.count.total_cmp(&a.count));
+        for StepCount { from, to, count, share } in steps.iter().take(MOST_TRANSITIONS) {
+            let (from, to) = (from.as_deref().unwrap_or("(start)"), to.as_deref().unwrap_or("(exit)"));
+            let _ = writeln!(text, "  {from} → {to}: {share:.4} ({} times)", rounded(*count));
+        }
+        if let Some(more) = steps.len().checked_sub(MOST_TRANSITIONS).filter(|more| *more > 0) {
+            let _ = writeln!(text, "  … and {more} rarer steps");
         }
         if !class.order.holds {
             let (p, w) = (class.order.p_value, class.order.effect_size);

@@ -2,7 +2,7 @@
 
 /// What a header must have, for error messages.
 pub(super) const EXPECTED: &str = "expected time, kind, component, method, context_id (and record_id, transaction_id, server, thread, \
-     params, action, message_id)";
+     params, action, message_id, session_id)";
 
 /// A field that means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub(super) enum Column {
     Params,
     Action,
     MessageId,
+    SessionId,
 }
 
 /// Names by which records call them, in the order of [`Column`].
@@ -35,9 +36,10 @@ const NAMES: [&str; N_COLUMNS] = [
     "params",
     "action",
     "message_id",
+    "session_id",
 ];
 
-pub(super) const N_COLUMNS: usize = Column::MessageId as usize + 1;
+pub(super) const N_COLUMNS: usize = Column::SessionId as usize + 1;
 
 const REQUIRED: [Column; 5] = [Column::Time, Column::Kind, Column::Component, Column::Method, Column::ContextId];
 
@@ -56,6 +58,7 @@ impl Column {
             "params" | "parameters" => Self::Params,
             "action" | "marker" => Self::Action,
             "message_id" | "msg_id" => Self::MessageId,
+            "session_id" | "session" => Self::SessionId,
             _ => return None,
         })
     }

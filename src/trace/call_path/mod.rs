@@ -16,6 +16,7 @@
 //! | `params` | of an entry: `name=value` with `\|` between them, or a JSON object; optional | `parameters` |
 //! | `action` | of an entry: `internal`, `branch(I)`, `loop`, `iteration`; optional | `marker` |
 //! | `message_id` | of `send` and `receive`: the same at both ends; optional | `msg_id` |
+//! | `session_id` | the user's session that the system request is of; optional | `session` |
 //!
 //! A CSV has a header, its columns in any order, and `,`, `;` or tabs between them; lines that start with `#` are skipped. JSON
 //! lines are told by their first character, `{`.
@@ -168,6 +169,8 @@ pub struct Event<'r> {
     pub server: Option<u32>,
     /// The thread (number in [`Texts::names`]).
     pub thread: Option<u32>,
+    /// The session of the user who made the system request.
+    pub session: Option<&'r str>,
     /// What.
     pub kind: Kind<'r>,
 }

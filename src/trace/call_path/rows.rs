@@ -29,7 +29,6 @@ impl RowReader<'_, '_> {
             .has_headers(true)
             .flexible(true)
             .comment(Some(b'#'))
-            .trim(csv::Trim::All)
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(std::io::Read::chain(bytes, &b"\n"[..]));
         let log = self.log.to_owned();
@@ -37,10 +36,10 @@ impl RowReader<'_, '_> {
         csv.byte_headers().map_err(unreadable)?;
         let mut record = csv::ByteRecord::new();
         while csv.read_byte_record(&mut record).map_err(unreadable)? {
-            if record.iter().all(<[u8]>::is_empty) && record.len() == 1 {
+            if record.len() == 1 && record[0].trim_ascii().is_empty() {
                 continue;
             }
-            let n_newlines: u64 = record.iter().map(|field| field.iter().filter(|b| **b == b'\n').count() as u64).sum();
+            let n_newlines = memchr::memchr_iter(b'\n', record.as_slice()).count() as u64;
             let line = csv.position().line().saturating_sub(1 + n_newlines).max(1);
             let cells = self.csv_cells(&record, layout, line);
             self.row(cells, line)?;
@@ -55,7 +54,7 @@ impl RowReader<'_, '_> {
         }
         let mut cells: Cells<'r> = Default::default();
         for (cell, position) in cells.iter_mut().zip(layout.index_of) {
-            let Some(bytes) = position.and_then(|position| record.get(position)) else { continue };
+            let Some(bytes) = position.and_then(|position| record.get(position)).map(<[u8]>::trim_ascii) else { continue };
             let text = std::str::from_utf8(bytes).map_err(|_| {
                 let heading = position.and_then(|p| layout.headings.get(p)).map_or("row", String::as_str);
                 self.bad(line, heading, quoted(&String::from_utf8_lossy(bytes)), "UTF-8 text".to_owned())
@@ -159,14 +158,21 @@ impl RowReader<'_, '_> {
         }
         let message = text(Column::MessageId).map(Key::of);
         let location = self.texts.location(component, method);
-        let kind = match kind.to_ascii_lowercase().as_str() {
-            "entry" => Kind::Entry { location, action, params },
-            "exit" => Kind::Exit { location },
-            "call" => Kind::Call { location, returns: true },
-            "return" => Kind::Return { location },
-            "send" => Kind::Send { location, message },
-            "receive" => Kind::Receive { location, message },
-            _ => return Err(self.bad(line, "kind", quoted(kind), KINDS.to_owned())),
+        let is = |word: &str| kind.eq_ignore_ascii_case(word);
+        let kind = if is("entry") {
+            Kind::Entry { location, action, params }
+        } else if is("exit") {
+            Kind::Exit { location }
+        } else if is("call") {
+            Kind::Call { location, returns: true }
+        } else if is("return") {
+            Kind::Return { location }
+        } else if is("send") {
+            Kind::Send { location, message }
+        } else if is("receive") {
+            Kind::Receive { location, message }
+        } else {
+            return Err(self.bad(line, "kind", quoted(kind), KINDS.to_owned()));
         };
         Ok(Event {
             context,
@@ -175,6 +181,7 @@ impl RowReader<'_, '_> {
             time_ns,
             server: text(Column::Server).map(|server| self.texts.names.intern(server)),
             thread: text(Column::Thread).map(|thread| self.texts.names.intern(thread)),
+            session: text(Column::SessionId),
             kind,
         })
     }

@@ -1,9 +1,9 @@
 //! Names of services, servers and threads, held once.
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::trace::names::Names;
+use crate::trace::{hashed::IndexSet, names::Names};
 
 /// Most services that are told apart; what is beyond them is the one service `(other)`.
 const MOST_LOCATIONS: usize = 1 << 20;

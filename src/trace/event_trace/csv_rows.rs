@@ -30,7 +30,7 @@ pub(super) fn read(rows: &mut Rows<'_>, stream: impl BufRead, header: &[u8], num
         }
         let line = |record: &csv::ByteRecord| {
             let lines_after = csv.position().line();
-            number + lines_after.saturating_sub(1 + record.iter().map(newlines).sum::<u64>()).max(1)
+            number + lines_after.saturating_sub(1 + newlines(record.as_slice())).max(1)
         };
         if record.len() != layout.headings.len() {
             let bad = BadEvent {
@@ -45,7 +45,7 @@ pub(super) fn read(rows: &mut Rows<'_>, stream: impl BufRead, header: &[u8], num
         }
         let fields = fields(&record, &layout);
         let name_of = |column| layout.position(column).map_or_else(|| column.name().to_owned(), |i| layout.headings[i].clone());
-        let row = Row { trace: rows.trace, line: line(&record), fields: &fields, name_of: &name_of };
+        let row = Row { trace: rows.trace, line_of: &|| line(&record), fields: &fields, name_of: &name_of };
         let event = row.event();
         rows.accept(event)?;
     }
@@ -62,6 +62,6 @@ fn fields<'r>(record: &'r csv::ByteRecord, layout: &Layout) -> [Field<'r>; N_COL
     })
 }
 
-fn newlines(field: &[u8]) -> u64 {
-    field.iter().filter(|b| **b == b'\n').count() as u64
+fn newlines(fields: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', fields).count() as u64
 }

@@ -45,7 +45,7 @@ fn row(rows: &mut Rows<'_>, text: &[u8], line: u64) -> Result<(), EventTraceErro
         rows.unknown_column(name, line)?;
     }
     let name_of = |column: Column| column.name().to_owned();
-    let event = Row { trace: rows.trace, line, fields: &object.fields, name_of: &name_of }.event();
+    let event = Row { trace: rows.trace, line_of: &|| line, fields: &object.fields, name_of: &name_of }.event();
     rows.accept(event)
 }
 

@@ -25,7 +25,8 @@ pub(super) enum Field<'r> {
 /// A row's fields by column, with the names that the trace has for them.
 pub(super) struct Row<'r, 'n> {
     pub(super) trace: &'n str,
-    pub(super) line: u64,
+    /// The line that it begins on, from 1.
+    pub(super) line_of: &'n dyn Fn() -> u64,
     pub(super) fields: &'r [Field<'r>; N_COLUMNS],
     /// The heading of a column in this trace.
     pub(super) name_of: &'n dyn Fn(Column) -> String,
@@ -120,7 +121,13 @@ impl<'r> Row<'r, '_> {
             Field::Text(text) => format!("\"{}\"", abridged(text)),
             Field::Unusable(what) => (*what).to_owned(),
         };
-        BadEvent { trace: self.trace.to_owned(), line: self.line, field: (self.name_of)(column), found, expected: expected.to_owned() }
+        BadEvent {
+            trace: self.trace.to_owned(),
+            line: (self.line_of)(),
+            field: (self.name_of)(column),
+            found,
+            expected: expected.to_owned(),
+        }
     }
 }
 

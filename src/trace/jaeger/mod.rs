@@ -14,10 +14,9 @@
 
 mod span;
 
-use std::collections::HashMap;
-
 use super::{
-    json::{OrNull, Scanner},
+    hashed::HashMap,
+    json::{self, OrNull, Scanner},
     spans::{BadSpan, Held, Intake, Parts, Place, Stop, each_document, each_element, is_container, moved},
 };
 use span::{JaegerSpan, Process};
@@ -105,8 +104,11 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32, trace:
                 container(scanner, intake, depth + 1)?;
             }
             Role::Span if !recognised => {
+                if let Some((json, place)) = scanner.rest_ahead() {
+                    return trace.take_span(&json, intake, place);
+                }
                 let short = scanner.capture_rest()?;
-                return trace.take_span(scanner, intake, short);
+                return trace.take_captured(scanner, intake, short);
             }
             Role::Action => scanner.skip()?,
             Role::Span | Role::Other => {
@@ -127,20 +129,33 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32, trace:
 
 impl Trace {
     fn span(&mut self, scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<(), Stop> {
+        if let Some((json, place)) = scanner.ahead()? {
+            return self.take_span(&json, intake, place);
+        }
         let short = scanner.capture()?;
-        self.take_span(scanner, intake, short)
+        self.take_captured(scanner, intake, short)
     }
 
-    fn take_span(&mut self, scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
+    fn take_captured(&mut self, scanner: &Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
         let place = scanner.captured_place();
-        intake.n_recognised += 1;
-        if !short {
-            return intake.bad_span(BadSpan::unread("a span of more than 16 MiB"), place.into());
+        let json = if short {
+            serde_json::from_slice::<JaegerSpan<'_>>(scanner.captured()).map_err(BadSpan::from)
+        } else {
+            Err(BadSpan::unread("a span of more than 16 MiB"))
+        };
+        match json {
+            Ok(json) => self.take_span(&json, intake, place),
+            Err(bad) => {
+                intake.n_recognised += 1;
+                intake.bad_span(bad, place.into())
+            }
         }
-        let read = serde_json::from_slice::<JaegerSpan<'_>>(scanner.captured());
-        let read = read.map_err(BadSpan::from).and_then(|json| span::read(&json, intake, place).map(|span| (span, json)));
-        let (mut span, json) = match read {
-            Ok(read) => read,
+    }
+
+    fn take_span(&mut self, json: &JaegerSpan<'_>, intake: &mut Intake<'_>, place: json::Place) -> Result<(), Stop> {
+        intake.n_recognised += 1;
+        let mut span = match span::read(json, intake, place) {
+            Ok(span) => span,
             Err(bad) => return intake.bad_span(bad, place.into()),
         };
         if let OrNull(Some(process)) = &json.process {
@@ -166,6 +181,13 @@ impl Trace {
         scanner.enter()?;
         while scanner.next_key()? {
             let id = intake.name_text(scanner.key());
+            if self.processes.len() < MOST_PROCESSES
+                && let Some((process, place)) = scanner.ahead::<Process<'_>>()?
+            {
+                let number = span::resource(&process, intake, place);
+                self.processes.entry(id).or_insert(number);
+                continue;
+            }
             let short = scanner.capture()?;
             let place = scanner.captured_place();
             if !short || self.processes.len() >= MOST_PROCESSES {

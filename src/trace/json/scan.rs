@@ -499,5 +499,6 @@ const IS_STRUCTURE: [bool; 256] = {
     is
 };
 
+mod ahead;
 #[cfg(test)]
 mod tests;

@@ -181,7 +181,7 @@ fn unreadable(log: &str, source: io::Error) -> ReadError {
 }
 
 /// `$ID` → type of record.
-type Types = IndexMap<String, RecordType>;
+type Types = super::hashed::IndexMap<String, RecordType>;
 
 /// The types of records that each folder's `kieker.map` names.
 fn map_types(

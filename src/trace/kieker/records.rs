@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, io::BufRead};
 
-use indexmap::IndexMap;
-
 use super::{BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, unreadable};
-use crate::trace::call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted};
+use crate::trace::{
+    call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted},
+    hashed::IndexMap,
+};
 
 /// Most fields of a record that are looked at.
 const MOST_FIELDS: usize = 16;
@@ -219,6 +220,7 @@ impl<'o> Records<'o> {
             time_ns: tin,
             server: if host.is_empty() { self.host } else { Some(texts.names.intern(host)) },
             thread: None,
+            session: session(fields.of[first + 1]),
             kind: Kind::Execution { location: self.location(fields.of[first], "", texts), until_ns: tout, order_index, depth },
         })
     }
@@ -248,6 +250,7 @@ impl<'o> Records<'o> {
             time_ns: fields.time(2, self.unit_ns)?,
             server: None,
             thread: None,
+            session: None,
             kind,
         })
     }
@@ -270,6 +273,12 @@ impl<'o> Records<'o> {
     }
 }
 
+/// The session that a field names; `<no-session-id>` and its like name none.
+fn session(field: &str) -> Option<&str> {
+    let none = field.is_empty() || field.starts_with('<') || ["N/A", "null", "NULL", "-1"].contains(&field);
+    (!none).then_some(field)
+}
+
 /// `trace; thread; session; host; parent trace; parent order`, and an application's name.
 fn trace<'l>(fields: &Fields<'l>, texts: &mut Texts, unit_ns: i64) -> Result<Event<'l>, BadRow> {
     if fields.n < 8 {
@@ -288,6 +297,7 @@ fn trace<'l>(fields: &Fields<'l>, texts: &mut Texts, unit_ns: i64) -> Result<Eve
         time_ns: fields.time(1, unit_ns)?,
         server: name(5, texts),
         thread: name(3, texts),
+        session: session(fields.of[4]),
         kind: Kind::Begin { parent },
     })
 }
@@ -305,6 +315,7 @@ fn remote<'l>(fields: &Fields<'l>, unit_ns: i64) -> Result<Event<'l>, BadRow> {
         time_ns: fields.time(2, unit_ns)?,
         server: None,
         thread: None,
+        session: None,
         kind: Kind::Begin { parent: Some(parent) },
     })
 }
@@ -314,15 +325,17 @@ impl<'l> Fields<'l> {
     fn of(log: &'l str, line: u64, text: &'l str, decoded: &'l mut Vec<String>) -> Self {
         let mut of = [""; MOST_FIELDS];
         let mut n = 0;
-        if text.contains("\\;") {
+        if memchr::memchr(b'\\', text.as_bytes()).is_some() && text.contains("\\;") {
             *decoded = split_escaped(text);
             for (slot, field) in of.iter_mut().zip(decoded.iter()) {
                 *slot = field;
                 n += 1;
             }
         } else {
-            for (slot, field) in of.iter_mut().zip(text.split(';')) {
-                *slot = field;
+            let mut begin = 0;
+            for end in memchr::memchr_iter(b';', text.as_bytes()).chain([text.len()]).take(MOST_FIELDS) {
+                of[n] = &text[begin..end];
+                begin = end + 1;
                 n += 1;
             }
         }

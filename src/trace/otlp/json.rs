@@ -9,7 +9,7 @@ use serde::{
 
 use super::{
     super::{
-        json::{OrNull, Scalar, Scanner, Text},
+        json::{self, OrNull, Scalar, Scanner, Text},
         span::{Link, Span, SpanKind},
         spans::{BadSpan, Held, Intake, Notes, Parts, Place, Signal, Stop, each_document, each_element, is_container, kind_of_name, moved},
     },
@@ -119,24 +119,29 @@ fn resource_fields(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource:
 }
 
 fn read_resource(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<Option<u32>, Stop> {
+    if let Some((resource, place)) = scanner.ahead()? {
+        return Ok(Some(number_of(&resource, intake, place)));
+    }
     if !scanner.capture()? {
         return Ok(None);
     }
     let place = scanner.captured_place();
     match serde_json::from_slice::<OrNull<JsonResource<'_>>>(scanner.captured()) {
-        Ok(OrNull(resource)) => {
-            let mut parts = Parts::default();
-            for KeyValue { key, value } in &resource.attributes.0 {
-                parts.note(intake, key, &value.0);
-            }
-            Ok(Some(intake.resource(&parts, place)))
-        }
+        Ok(OrNull(resource)) => Ok(Some(number_of(&resource, intake, place))),
         Err(error) => {
             let BadSpan::Unread(message, offset) = error.into() else { return Ok(None) };
             intake.bad_row("bad_resource", "a resource that could not be read", moved(Place::Text(place), offset), &message)?;
             Ok(None)
         }
     }
+}
+
+fn number_of(resource: &JsonResource<'_>, intake: &mut Intake<'_>, place: json::Place) -> u32 {
+    let mut parts = Parts::default();
+    for KeyValue { key, value } in &resource.attributes.0 {
+        parts.note(intake, key, &value.0);
+    }
+    intake.resource(&parts, place)
 }
 
 fn scope_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32>, held: &mut Held) -> Result<(), Stop> {
@@ -155,9 +160,16 @@ fn scope_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Opt
 }
 
 fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32>, held: &mut Held) -> Result<(), Stop> {
-    let short = scanner.capture()?;
-    let place = scanner.captured_place();
-    let span = if short { read_span(scanner.captured(), intake) } else { Err(BadSpan::unread("a span of more than 16 MiB")) };
+    let (span, place) = match scanner.ahead()? {
+        Some((json, place)) => (read_span(&json, intake), place),
+        None => {
+            let short = scanner.capture()?;
+            (
+                if short { read_captured(scanner.captured(), intake) } else { Err(BadSpan::unread("a span of more than 16 MiB")) },
+                scanner.captured_place(),
+            )
+        }
+    };
     match (span, resource) {
         (Ok(mut span), Some(resource)) => {
             span.resource = resource;
@@ -168,8 +180,11 @@ fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32
     }
 }
 
-fn read_span(bytes: &[u8], intake: &mut Intake<'_>) -> Result<Span, BadSpan> {
-    let json: JsonSpan<'_> = serde_json::from_slice(bytes)?;
+fn read_captured(bytes: &[u8], intake: &mut Intake<'_>) -> Result<Span, BadSpan> {
+    read_span(&serde_json::from_slice(bytes)?, intake)
+}
+
+fn read_span(json: &JsonSpan<'_>, intake: &mut Intake<'_>) -> Result<Span, BadSpan> {
     let id = intake.span_id(&json.span_id)?;
     let parent = intake.span_id_or_none(&json.parent_span_id);
     let span = Span { trace: intake.trace_id(&json.trace_id)?, id, parent: parent_of(parent, id), ..Span::default() };
@@ -183,7 +198,7 @@ fn read_span(bytes: &[u8], intake: &mut Intake<'_>) -> Result<Span, BadSpan> {
             links.push(Link { trace, span });
         }
     }
-    let status = json.status.0;
+    let status = &json.status.0;
     let body = Body {
         name: &json.name,
         start_ns: json.start.0,

@@ -10,11 +10,12 @@
 
 use std::{
     cmp::Ordering,
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{VecDeque, hash_map::Entry},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
 use super::Time;
+use crate::trace::hashed::HashMap;
 
 /// Entries of queues that are left alone, however few of them still wait.
 const FEW_ENTRIES: usize = 1024;

@@ -11,7 +11,7 @@
 //! | [`Windows::recordings`] | recordings at once: the one that was quiet longest is closed; if it goes on, it does so anew |
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     hash::{BuildHasher, RandomState},
 };
 
@@ -22,7 +22,11 @@ use super::{
     recording::{Recording, Shared},
     rows::{self, Row},
 };
-use crate::trace::{names::Names, units::Units};
+use crate::trace::{
+    hashed::{HashMap, HashSet},
+    names::Names,
+    units::Units,
+};
 
 /// Closed recordings that are remembered, at the least.
 const CLOSED_REMEMBERED: usize = 1 << 18;

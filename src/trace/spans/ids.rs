@@ -52,11 +52,33 @@ fn written(text: &str, n_bytes: usize) -> Option<u128> {
     hexadecimal(text, 2 * n_bytes).or_else(|| base64(text, n_bytes))
 }
 
+const NO_DIGIT: u8 = u8::MAX;
+
+/// The value of each byte as a hexadecimal digit.
+const DIGITS: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value];
+        values[digit as usize] = value as u8;
+        values[digit.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
 fn hexadecimal(text: &str, most_digits: usize) -> Option<u128> {
     if text.len() > most_digits {
         return None;
     }
-    text.bytes().try_fold(0, |id: u128, digit| Some(id << 4 | u128::from(char::from(digit).to_digit(16)?)))
+    let half = |digits: &[u8]| {
+        digits.iter().try_fold(0, |id: u64, digit| match DIGITS[usize::from(*digit)] {
+            NO_DIGIT => None,
+            value => Some(id << 4 | u64::from(value)),
+        })
+    };
+    let (high, low) = text.as_bytes().split_at(text.len().saturating_sub(16));
+    Some(u128::from(half(high)?) << 64 | u128::from(half(low)?))
 }
 
 fn base64(text: &str, n_bytes: usize) -> Option<u128> {

@@ -9,7 +9,7 @@
 //! | `shared: true` | the server's half of a span whose client has the same id |
 //! | `localEndpoint` | the resource: service, and host by address |
 //! | `remoteEndpoint` of `CLIENT`, `PRODUCER` | the peer's name, address and port; of `PRODUCER` and `CONSUMER` its name is the messaging system |
-//! | `tags` | attributes; `error`, whatever it says but `false`, is a failure |
+//! | `tags` | attributes; of the resource too (`host.name`, `service.instance.id`), as OpenTelemetry's exporter writes them; `error`, whatever it says but `false`, is a failure |
 //!
 //! Version 1 says the same by annotations (see `v1`). What version 2 calls `shared` is there one span with the times of both
 //! halves: two spans are handed over.
@@ -56,8 +56,11 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> Res
             | "binaryAnnotations" | "tags" | "shared" | "debug"
                 if !recognised =>
             {
+                if let Some((json, place)) = scanner.rest_ahead() {
+                    return span(&json, intake, place);
+                }
                 let short = scanner.capture_rest()?;
-                return span(scanner, intake, short);
+                return captured(scanner, intake, short);
             }
             "hits" | "_source" | "data" | "traces" | "spans" => {
                 scanner.let_go();
@@ -84,27 +87,35 @@ fn object(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> Res
     Ok(())
 }
 
-fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
+fn captured(scanner: &Scanner<'_>, intake: &mut Intake<'_>, short: bool) -> Result<(), Stop> {
     let place = scanner.captured_place();
-    intake.n_recognised += 1;
-    if !short {
-        return intake.bad_span(BadSpan::unread("a span of more than 16 MiB"), place.into());
-    }
-    let json: ZipkinSpan<'_> = match serde_json::from_slice(scanner.captured()) {
-        Ok(json) => json,
-        Err(error) => return intake.bad_span(error.into(), place.into()),
+    let json = if short {
+        serde_json::from_slice(scanner.captured()).map_err(BadSpan::from)
+    } else {
+        Err(BadSpan::unread("a span of more than 16 MiB"))
     };
-    let ids = match Ids::read(&json, intake) {
+    match json {
+        Ok(json) => span(&json, intake, place),
+        Err(bad) => {
+            intake.n_recognised += 1;
+            intake.bad_span(bad, place.into())
+        }
+    }
+}
+
+fn span(json: &ZipkinSpan<'_>, intake: &mut Intake<'_>, place: Place) -> Result<(), Stop> {
+    intake.n_recognised += 1;
+    let ids = match Ids::read(json, intake) {
         Ok(ids) => ids,
         Err(bad) => return intake.bad_span(bad, place.into()),
     };
     if json.is_version_1() {
-        for half in v1::halves(&json, &ids, intake, place) {
+        for half in v1::halves(json, &ids, intake, place) {
             intake.hand_over_or_count(half, place)?;
         }
         return Ok(());
     }
-    let read = version_2(&json, &ids, intake, place);
+    let read = version_2(json, &ids, intake, place);
     intake.hand_over_or_count(read, place)
 }
 
@@ -162,11 +173,15 @@ impl Endpoint<'_> {
         if self.ipv4.is_empty() { &self.ipv6 } else { &self.ipv4 }
     }
 
-    /// The number of the resource that the endpoint is.
-    fn resource(&self, intake: &mut Intake<'_>, place: Place) -> u32 {
+    /// The number of the resource that the endpoint is, with what tags say of it.
+    fn resource(&self, tags: &Entries<'_>, intake: &mut Intake<'_>, place: Place) -> u32 {
         let mut parts = Parts::default();
         parts.set(intake, Part::Service, &self.service_name);
         parts.set(intake, Part::HostAddress, self.address());
+        // Names without a dot, as `ip`, are not sure to mean the sender.
+        for (key, value) in tags.0.iter().filter(|(key, _)| key.contains('.')) {
+            parts.note(intake, key, value);
+        }
         intake.resource(&parts, place)
     }
 }
@@ -224,7 +239,7 @@ fn version_2(json: &ZipkinSpan<'_>, ids: &Ids, intake: &mut Intake<'_>, place: P
     }
     note_remote(&mut notes, intake, span.kind, &json.remote.0);
     notes.complete(intake, &mut span);
-    span.resource = json.local.0.resource(intake, place);
+    span.resource = json.local.0.resource(&json.tags.0, intake, place);
     Ok(span)
 }
 

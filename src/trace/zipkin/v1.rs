@@ -17,7 +17,7 @@
 
 use super::{
     super::{
-        json::{Place, Scalar},
+        json::{Entries, Place, Scalar},
         span::{Span, SpanKind},
         spans::{BadSpan, Intake, Notes},
     },
@@ -107,8 +107,8 @@ fn span(json: &ZipkinSpan<'_>, ids: &Ids, halves: &[Half<'_>], i: usize, intake:
     }
     notes.complete(intake, &mut span);
     span.resource = match half.local {
-        Some(local) => local.resource(intake, place),
-        None => Endpoint::default().resource(intake, place),
+        Some(local) => local.resource(&Entries::default(), intake, place),
+        None => Endpoint::default().resource(&Entries::default(), intake, place),
     };
     Ok(span)
 }

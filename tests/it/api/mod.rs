@@ -7,6 +7,7 @@ mod families;
 mod fits;
 mod jobs;
 mod models;
+mod observations;
 mod openapi;
 mod predictions;
 mod probes;

@@ -54,6 +54,9 @@ const CALLS: &[(&str, Method, &str, StatusCode)] = &[
     ("stream_job_events", Method::GET, "/v1/jobs/{job}/events", StatusCode::OK),
     ("list_traces", Method::GET, "/v1/systems/{system}/traces", StatusCode::OK),
     ("get_trace", Method::GET, "/v1/traces/{trace}", StatusCode::OK),
+    ("get_profile", Method::GET, "/v1/traces/{trace}/profile", StatusCode::OK),
+    // Messages name no sessions: understood, and refused.
+    ("get_usage", Method::GET, "/v1/traces/{trace}/usage", StatusCode::UNPROCESSABLE_ENTITY),
     ("receive_spans", Method::POST, "/v1/traces", StatusCode::OK),
     ("list_structures", Method::GET, "/v1/systems/{system}/structures", StatusCode::OK),
     ("get_structure", Method::GET, "/v1/structures/{structure}", StatusCode::OK),

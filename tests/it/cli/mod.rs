@@ -3,4 +3,5 @@
 mod design;
 mod extract;
 mod families;
+mod observe;
 mod simulate;

@@ -101,7 +101,7 @@ fn call_paths_nest_and_messages_have_both_ends() {
 }
 
 /// Ids, parents and times of spans of an OpenTelemetry trace.
-fn otlp_spans(bytes: &[u8]) -> Vec<Value> {
+pub fn otlp_spans(bytes: &[u8]) -> Vec<Value> {
     let documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().map(Result::unwrap);
     let of = |document: Value| {
         let resources = document["resourceSpans"].as_array().unwrap().clone();

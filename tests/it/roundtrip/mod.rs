@@ -4,12 +4,15 @@
 
 mod agreement;
 mod blind;
+mod doubt;
 mod draw;
 mod forms;
 mod others;
 mod recording;
 mod same;
+mod spans;
 mod structure;
+mod times;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -37,6 +37,16 @@ pub struct Node {
 }
 
 impl Node {
+    /// What a request of a run is accepted by; customers are all one.
+    pub fn of(legend: &Legend, kind: RequestKind, entry: u32) -> Self {
+        let accepts = match kind {
+            RequestKind::Cycle => return Self::client(),
+            RequestKind::Sync | RequestKind::Forward => Accepts::Sync,
+            RequestKind::Async | RequestKind::Open => Accepts::Async,
+        };
+        Self { task: legend.task_of(entry).name.clone(), entry: legend.entry(entry).to_owned(), accepts }
+    }
+
     pub fn client() -> Self {
         Self { task: "clients".into(), entry: "clients".into(), accepts: Accepts::Nothing }
     }
@@ -306,6 +316,12 @@ fn condition(counts: &mut Counts, work: &Activity) {
         let (mean, second) = (moments.mean / sends, moments.second() / sends);
         *moments = Moments { mean, variance: (second - mean * mean).max(0.0), tail: moments.tail + mean };
     }
+}
+
+/// Counts of one invocation of the entry called `entry`.
+pub fn counts(model: &Model, entry: &str, accepts: Accepts) -> BTreeMap<Arc, Moments> {
+    let (task, entry) = model.entry(entry).unwrap();
+    of_entry(model, task, entry, accepts)
 }
 
 /// Counts of one invocation of an entry.

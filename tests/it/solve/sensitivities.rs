@@ -5,7 +5,10 @@ use layerfit::{
     solve::{SolveOptions, Solver, sensitivities, solve},
 };
 
-use super::build::*;
+use super::{
+    build::*,
+    draw::{Kind, draw},
+};
 
 /// What two fixed points solved to 1e-12 leave in an extrapolated difference over a step of a thousandth.
 const TOLERANCE: f64 = 2e-5;
@@ -132,6 +135,45 @@ fn sensitivities_hold_at_a_saturated_processor() {
     ];
     let model = model([processor("cpu", ProcessorScheduling::Ps, 1)], tasks);
     check(&model, &[("d", 0.005)], &["throughput(U)", "response_time(U)"], Solver::Layered);
+}
+
+/// At the tolerance that nobody sets, a derivative is that of the exact fixed point to this part of the steepest of its measure.
+const AS_EXACT_AS_ASKED: f64 = 1e-5;
+
+/// Drawn models of every kind: as many parameters as share a pass and more, each as it is alone, and as at a tighter tolerance.
+#[test]
+fn derivatives_depend_neither_on_their_company_nor_on_the_tolerance() {
+    let loose = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    for kind in Kind::ALL {
+        let mut model = draw(kind, 12, 3);
+        let mut values = Bindings::new();
+        let entries = model.tasks.iter_mut().skip(2).filter_map(|t| t.entries[0].phases.first_mut());
+        for (i, phase) in entries.take(9).enumerate() {
+            let demand = &mut phase.activity.host_demand;
+            values.set(format!("d{i}"), demand.literal().unwrap());
+            *demand = parameter(&format!("d{i}"));
+        }
+        let names: Vec<String> = values.iter().map(|(n, _)| n.to_owned()).collect();
+        assert!(names.len() > 5, "{kind:?}");
+        let measures = ["throughput(c0)", "response_time(c1)"].map(|m| m.parse().unwrap());
+        let get = |names: &[String], options: &SolveOptions| sensitivities(&model, &values, names, &measures, options).unwrap();
+        let (together, exact) = (get(&names, &loose), get(&names, &tight(Solver::Layered)));
+        assert!(exact.solution.converged && exact.solution.diagnostics.is_empty(), "{kind:?}: {:?}", exact.solution.diagnostics);
+        for i in 0..measures.len() {
+            let steepest = exact.jacobian.row(i).amax();
+            assert!(steepest > 0.0);
+            for j in 0..names.len() {
+                let alone = get(&names[j..=j], &loose).jacobian[(i, 0)];
+                for got in [alone, together.jacobian[(i, j)]] {
+                    assert!(
+                        (got - exact.jacobian[(i, j)]).abs() <= AS_EXACT_AS_ASKED * steepest,
+                        "{kind:?} {i} {j}: {got} {}",
+                        exact.jacobian[(i, j)]
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// Threads are whole: their sensitivity is the difference over one more and one less.

@@ -561,6 +561,7 @@ fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(usize, Drawn)],
             time_ns: *time_ns,
             server: None,
             thread: (*extra > 1).then_some(0),
+            session: None,
             kind,
         };
         technique.feed(texts, &event, &mut out);

@@ -4,6 +4,7 @@
 mod call_path;
 mod execution_graph;
 mod models;
+mod observed;
 mod profile;
 mod road;
 mod same;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
-//! probability that all servers are busy. Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
+//! probability that all servers are busy ([`busy`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
 //! Priorities, groups with shares: [`discipline`].
 //!
 //! | symbol | here | is |
@@ -24,6 +24,7 @@
 //! load would exceed the servers, every arc waits `e` longer, the least delay for which `Σ ℓ h ≤ m`. It is the multiplier of
 //! that bound, zero elsewhere, and no part of the queue that others see.
 
+mod busy;
 mod discipline;
 mod layout;
 mod overtaking;
@@ -32,16 +33,16 @@ mod removal;
 mod second_phase;
 mod visit;
 
+use self::{
+    busy::all_busy,
+    layout::Places,
+    visit::{Visit, set_gaps, visit},
+};
 pub(super) use self::{
     layout::Layout,
     pool::{Left, pool_factors},
 };
-use self::{
-    layout::Places,
-    visit::{Visit, set_gaps, visit},
-};
 use super::{
-    super::erlang::erlang_c,
     exclusion::Exclusion,
     flow::Flow,
     linearizer::{Absence, Populations},
@@ -54,8 +55,8 @@ use crate::model::Scalar;
 const EXCESS_GAIN: f64 = 4.0;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
-/// With fewer sources than this many times the servers, `(û/m)^m` is the better chance of finding all servers busy.
-const FEW_SOURCES: f64 = 4.0;
+/// Services of a source at the same time, where they go on after the reply.
+const PHASES_OF_A_SOURCE: f64 = 2.0;
 
 /// Whether loads may exceed the servers by the error of the approximation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,17 +383,12 @@ impl<S: Scalar> At<'_, S> {
         all_busy
     }
 
-    /// `Π`: chance that an arrival finds all servers busy, at the load it sees.
+    /// `Π`: chance that an arrival finds all servers busy, at the load it sees. A thread may come while the second phase that it
+    /// left behind is still served.
     fn all_busy(&self, busy: S) -> S {
-        let m = self.servers;
-        if self.sources - 1.0 < m && !self.late {
-            return S::from(0.0);
-        }
-        if self.sources < FEW_SOURCES * m {
-            return if busy >= m { S::from(1.0) } else { (busy / m).powf(m) };
-        }
+        let sources = if self.late { self.sources * PHASES_OF_A_SOURCE } else { self.sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
-        erlang_c(m as u32, busy)
+        all_busy(self.servers as u32, sources, busy)
     }
 
     /// The rest of a first phase in progress.

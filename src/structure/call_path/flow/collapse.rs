@@ -78,7 +78,19 @@ fn collapse_singles(items: &mut Vec<Item>) {
     });
 }
 
+/// Whether two equal blocks of `period` steps follow one another anywhere.
+fn has_repeat(items: &[Item], period: usize) -> bool {
+    let mut n_equal = 0;
+    items.iter().zip(&items[period..]).any(|(item, later)| {
+        n_equal = if item.label == later.label { n_equal + 1 } else { 0 };
+        n_equal == period
+    })
+}
+
 fn collapse_period(items: &mut Vec<Item>, period: usize, labels: &mut Labels) {
+    if !has_repeat(items, period) {
+        return;
+    }
     let label = |items: &[Item], at: usize| items[at].label;
     let mut kept: Vec<Item> = Vec::new();
     let mut start = 0;

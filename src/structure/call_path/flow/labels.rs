@@ -1,6 +1,6 @@
 //! What a step of a flow is.
 
-use indexmap::IndexSet;
+use crate::trace::hashed::IndexSet;
 
 /// Most labels; beyond, no new loops over several calls are formed.
 const MOST_LABELS: usize = 1 << 16;

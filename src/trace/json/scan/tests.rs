@@ -12,14 +12,14 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Walks all documents, capturing the values of `x` wherever they are; a broken document ends with `!` and its place.
-fn walk(text: &str, piece: usize) -> Vec<String> {
+/// Walks all documents, capturing the values of `x` wherever they are, or reading them ahead where they can be; a broken document ends with `!` and its place.
+fn walk(text: &str, piece: usize, ahead: bool) -> Vec<String> {
     let mut scanner = Scanner::new(Pieces(text.as_bytes(), piece));
     let mut found = Vec::new();
     loop {
         let outcome = match scanner.next_document() {
             Ok(false) => return found,
-            Ok(true) => value(&mut scanner, &mut found),
+            Ok(true) => value(&mut scanner, ahead, &mut found),
             Err(error) => Err(error),
         };
         if let Err(error) = outcome {
@@ -35,17 +35,26 @@ fn walk(text: &str, piece: usize) -> Vec<String> {
     }
 }
 
-fn value(scanner: &mut Scanner<'_>, found: &mut Vec<String>) -> Result<(), ScanError> {
+fn value(scanner: &mut Scanner<'_>, ahead: bool, found: &mut Vec<String>) -> Result<(), ScanError> {
     match scanner.peek()? {
         b'{' => {
             scanner.enter()?;
             while scanner.next_key()? {
+                if scanner.key() == "x" && ahead && scanner.peek()? == b'{' {
+                    let start = scanner.at;
+                    let read = scanner.ahead::<serde::de::IgnoredAny>()?.map(|(_, place)| place);
+                    if let Some(place) = read {
+                        let text = String::from_utf8_lossy(&scanner.buffer[start..scanner.at]).into_owned();
+                        found.push(format!("{place}: {text}"));
+                        continue;
+                    }
+                }
                 if scanner.key() == "x" {
                     assert!(scanner.capture()?);
                     let text = String::from_utf8_lossy(scanner.captured()).into_owned();
                     found.push(format!("{}: {text}", scanner.captured_place()));
                 } else {
-                    value(scanner, found)?;
+                    value(scanner, ahead, found)?;
                 }
             }
             Ok(())
@@ -53,7 +62,7 @@ fn value(scanner: &mut Scanner<'_>, found: &mut Vec<String>) -> Result<(), ScanE
         b'[' => {
             scanner.enter()?;
             while scanner.next_element()? {
-                value(scanner, found)?;
+                value(scanner, ahead, found)?;
             }
             Ok(())
         }
@@ -63,7 +72,9 @@ fn value(scanner: &mut Scanner<'_>, found: &mut Vec<String>) -> Result<(), ScanE
 
 fn check(text: &str, expected: &[&str]) {
     for piece in [1, 2, 3, 7, 1 << 16] {
-        assert_eq!(walk(text, piece), expected, "in pieces of {piece}: {text}");
+        for ahead in [false, true] {
+            assert_eq!(walk(text, piece, ahead), expected, "in pieces of {piece}, ahead: {ahead}: {text}");
+        }
     }
 }
 
@@ -161,4 +172,28 @@ fn the_rest_of_an_object_is_captured_from_its_start() {
         assert!(!scanner.next_element().unwrap());
         assert!(!scanner.next_document().unwrap());
     }
+}
+
+#[test]
+fn objects_are_read_ahead_where_they_are_whole_and_sound() {
+    check("{\"x\": {\"b\": [1 2]}}\n{\"x\": {\"a\": 1}}", &["line 1, column 7: {\"b\": [1 2]}", "line 2, column 7: {\"a\": 1}"]);
+    check(
+        "{\"x\": {}}\n{\"x\": {\"a\":\n{\"x\": {\"b\": \"}\"}}\n",
+        &["line 1, column 7: {}", "! line 2, column 12: the end of the object that this line holds", "line 3, column 7: {\"b\": \"}\"}"],
+    );
+    let text = "[{\"a\": [1], \"id\": 2, \"b\": {}}, 5]";
+    let mut scanner = Scanner::new(text.as_bytes());
+    assert!(scanner.next_document().unwrap());
+    scanner.enter().unwrap();
+    assert!(scanner.next_element().unwrap());
+    scanner.keep().unwrap();
+    scanner.enter().unwrap();
+    assert!(scanner.next_key().unwrap());
+    let (value, place) = scanner.rest_ahead::<serde_json::Value>().unwrap();
+    assert_eq!((value.to_string().as_str(), place), ("{\"a\":[1],\"id\":2,\"b\":{}}", Place { line: 1, column: 2 }));
+    assert!(scanner.next_element().unwrap());
+    assert_eq!(scanner.ahead::<serde_json::Value>().unwrap(), None, "a number is not read ahead");
+    scanner.skip().unwrap();
+    assert!(!scanner.next_element().unwrap());
+    assert!(!scanner.next_document().unwrap());
 }

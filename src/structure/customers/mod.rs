@@ -11,7 +11,11 @@
 //!
 //! A reference task has one entry, as customers with several are not solved alike by the tools.
 
+mod sessions;
+
 use indexmap::IndexMap;
+
+pub use sessions::of_sessions;
 
 use super::{
     ExtractOptions, OptionError,
@@ -25,6 +29,8 @@ use super::{
 pub struct Customers {
     /// The task that its originators are of; `None` for the Client of all scenarios.
     pub task: Option<u32>,
+    /// The class of behaviour that its mix and think time are of, empty of the only one; `None` of recordings.
+    pub class: Option<String>,
     /// Number of originators.
     pub n_occurrences: u64,
     /// The first of them.
@@ -113,6 +119,7 @@ fn of_class(task: Option<u32>, starts: &[Start], summary: &Summary, merged: &Mer
     arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
     Customers {
         task,
+        class: None,
         n_occurrences: starts.iter().map(|start| start.n_occurrences).sum(),
         first: merged.entries[starts[0].entry].first,
         n_units: summary.most_starters(task),

@@ -1,0 +1,162 @@
+//! What traces say beside the structure: profiles and usage models, computed when asked, as a trace never changes.
+
+use axum::{
+    Json,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{
+    AppState, Code, Error, accept,
+    error::{ReadProblems, chain},
+    extract::{Id, Params},
+};
+use crate::{
+    store::{TraceId, traces::decompress},
+    structure::{
+        ExtractOptions,
+        observations::{Observed, UserKey, UserOptions, Wanted},
+        observe_streams,
+        profile::{Level, Metric, ProfileOptions, ViewOptions},
+        usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions},
+    },
+    trace::{Format, Source},
+};
+
+/// What is wanted of a profile.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ProfileParams {
+    /// The time that is looked at: `response` (the default) or `self-time`.
+    #[param(value_type = Option<String>, example = "response")]
+    metric: Option<Metric>,
+    /// The finest contexts that are listed: `operation`, `caller`, `stack` (the default) or `trace`.
+    #[param(value_type = Option<String>, example = "stack")]
+    by: Option<Level>,
+    /// Most levels of calls; by default 12.
+    depth: Option<u16>,
+    /// Calls and contexts with a smaller part of all time are left out; by default 0.001.
+    #[param(minimum = 0, maximum = 1)]
+    min_share: Option<f64>,
+}
+
+/// What is wanted of a usage model.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UsageParams {
+    /// What joins requests to sessions: `session` (its key), `user` (else the user's name; the default) or `address` (else that
+    /// of the client).
+    #[param(value_type = Option<String>, example = "user")]
+    users: Option<UserKey>,
+    /// Longest pause within a session of a user or an address, seconds; by default 1800.
+    #[param(exclusive_minimum = 0)]
+    idle_gap_s: Option<f64>,
+    /// Most classes of behaviour that are looked for; by default 8.
+    #[param(minimum = 1, maximum = 16)]
+    classes: Option<usize>,
+}
+
+/// The profile of a trace as `layerfit profile --format json` prints it, or as text: times by calling context, and what each
+/// level of context explains of their spread.
+#[utoipa::path(get, path = "/v1/traces/{trace_id}/profile", tag = "traces", params(("trace_id" = String, Path), ProfileParams),
+    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+pub(super) async fn get_profile(
+    State(state): State<AppState>,
+    Id(id): Id<TraceId>,
+    Params(params): Params<ProfileParams>,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
+    let media_type = accept::choose(&headers, &["application/json", "text/plain"])?;
+    let defaults = ViewOptions::default();
+    let least_share = params.min_share.unwrap_or(defaults.least_share);
+    if !(0.0..=1.0).contains(&least_share) {
+        return Err(Error::new(Code::InvalidQuery, format!("min_share={least_share}: expected a number from 0 to 1")));
+    }
+    let options = ViewOptions {
+        metric: params.metric.unwrap_or_default(),
+        by: params.by.unwrap_or(defaults.by),
+        depth: params.depth.map_or(defaults.depth, usize::from),
+        least_share,
+        ..defaults
+    };
+    let read = stored(&state, id).await?;
+    let view = state
+        .compute(move || {
+            let observed = read.observe(&Wanted { profile: Some(ProfileOptions::default()), users: None })?;
+            let profile = observed.profile.ok_or_else(|| Error::internal("no profile was made"))?;
+            Ok(profile.view(&options))
+        })
+        .await?;
+    Ok(match media_type {
+        "text/plain" => view.to_text().into_response(),
+        _ => Json(view).into_response(),
+    })
+}
+
+/// The usage model of a trace as `layerfit usage --format json` prints it, or as text: sessions as Markov chains of requests,
+/// think times, classes of behaviour with their shares.
+#[utoipa::path(get, path = "/v1/traces/{trace_id}/usage", tag = "traces", params(("trace_id" = String, Path), UsageParams),
+    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+pub(super) async fn get_usage(
+    State(state): State<AppState>,
+    Id(id): Id<TraceId>,
+    Params(params): Params<UsageParams>,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
+    let media_type = accept::choose(&headers, &["application/json", "text/plain"])?;
+    let mut users = UserOptions { key: params.users.unwrap_or_default(), ..UserOptions::default() };
+    if let Some(gap_s) = params.idle_gap_s {
+        if !(gap_s.is_finite() && gap_s > 0.0) {
+            return Err(Error::new(Code::InvalidQuery, format!("idle_gap_s={gap_s}: expected a number of seconds above 0")));
+        }
+        users.sessions.idle_gap_s = gap_s;
+        users.sessions.session_gap_s = users.sessions.session_gap_s.max(gap_s);
+    }
+    let classes = match params.classes {
+        None => UsageOptions::default().classes,
+        Some(1) => ClassChoice::One,
+        Some(most) if (1..=MOST_CLASSES).contains(&most) => ClassChoice::Clustered { most },
+        Some(most) => return Err(Error::new(Code::InvalidQuery, format!("classes={most}: expected 1 to {MOST_CLASSES}"))),
+    };
+    let read = stored(&state, id).await?;
+    let usage = state
+        .compute(move || {
+            let observed = read.observe(&Wanted { profile: None, users: Some(users) })?;
+            let sessions = observed.usage.ok_or_else(|| Error::internal("no sessions were looked for"))?;
+            let options = UsageOptions { classes, ..UsageOptions::default() };
+            UsageModel::of(&sessions, &options).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+        })
+        .await?;
+    Ok(match media_type {
+        "text/plain" => usage.to_text().into_response(),
+        _ => Json(usage).into_response(),
+    })
+}
+
+/// A stored trace, to be read.
+struct Stored {
+    format: String,
+    options: ExtractOptions,
+    gzip: Vec<u8>,
+}
+
+async fn stored(state: &AppState, id: TraceId) -> Result<Stored, Error> {
+    let trace = state.store().load_trace(id).await?.ok_or_else(|| Error::not_found("trace", id))?;
+    let gzip = state.store().load_trace_gzip(id).await?.ok_or_else(|| Error::not_found("trace", id))?;
+    Ok(Stored { format: trace.format, options: trace.options, gzip })
+}
+
+impl Stored {
+    /// Reads it for what is wanted, as its extraction does.
+    fn observe(&self, wanted: &Wanted) -> Result<Observed, Error> {
+        let format: Format = self.format.parse().map_err(Error::internal)?;
+        let bytes = decompress(&self.gzip)?;
+        let source = Source { name: "trace", bytes: &bytes };
+        observe_streams(vec![source.stream()], format, &self.options, wanted).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+    }
+}

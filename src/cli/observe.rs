@@ -1,0 +1,86 @@
+//! Traces for what they say beside the structure: options that `layerfit profile` and `layerfit usage` share.
+
+use std::path::PathBuf;
+
+use super::{
+    Failure,
+    extract::{by_name, sources},
+};
+use crate::{
+    structure::{
+        ExtractError, ExtractOptions,
+        observations::{Observed, Wanted},
+        observe_streams,
+        spans::{EntryRule, InternalSpans},
+    },
+    trace::{BadRows, Format, SourcesAre, diagnostics::Diagnostic},
+};
+
+/// Which traces, and how they are read.
+#[derive(Debug, clap::Args)]
+pub(super) struct TraceArgs {
+    /// Traces: files, plain or compressed; folders of files; - for standard input.
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Format of the traces: same, call-path, kieker, otlp, jaeger, zipkin, or auto, which tells the formats of spans apart.
+    #[arg(long, default_value = "auto")]
+    from: Format,
+    /// Fail at the first row that cannot be read, instead of skipping and counting.
+    #[arg(long)]
+    strict: bool,
+    /// The files are parts of one recording, not each a scenario of its own.
+    #[arg(long)]
+    parts: bool,
+    /// Seconds of one tick of the log's clock, where the format does not say it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
+    seconds_per_tick: f64,
+    /// Spans that match are one operation, as in 'GET /item/*=item'.
+    #[arg(long, value_name = "PATTERN=NAME")]
+    entry_rule: Vec<EntryRule>,
+    /// What becomes of internal spans: fold (into the request they are part of), keep (as operations of their own).
+    #[arg(long, value_parser = by_name::<InternalSpans>, default_value = "fold")]
+    internal: InternalSpans,
+    /// Share of traces that were recorded, where the spans do not say it.
+    #[arg(long, value_name = "SHARE")]
+    sampling_rate: Option<f64>,
+    /// Files read at the same time; by default one on each core.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+}
+
+impl TraceArgs {
+    /// Reads the traces for what is wanted.
+    pub(super) fn observe(&self, wanted: &Wanted) -> Result<Observed, Failure> {
+        let mut options = ExtractOptions {
+            bad_rows: if self.strict { BadRows::Reject } else { BadRows::Count },
+            sources_are: if self.parts { SourcesAre::Parts } else { SourcesAre::Scenarios },
+            seconds_per_tick: self.seconds_per_tick,
+            threads: self.threads.map_or(0, std::num::NonZeroUsize::get),
+            // The user's own files, read as streams: their size is no danger.
+            limit_bytes: u64::MAX,
+            ..ExtractOptions::default()
+        };
+        options.spans.entry_rules.clone_from(&self.entry_rule);
+        options.spans.internal = self.internal;
+        options.spans.sampling_rate = self.sampling_rate;
+        let (sources, bar) = sources::open(&sources::files(&self.traces)?)?;
+        let observed = observe_streams(sources, self.from, &options, wanted);
+        bar.finish_and_clear();
+        observed.map_err(|error| match &error {
+            ExtractError::NothingObserved { diagnostics, .. } => match hint(diagnostics) {
+                Some(hint) => Failure::with_hint(super::chain(&error), hint),
+                None => Failure::input(&error),
+            },
+            _ => Failure::input(&error),
+        })
+    }
+}
+
+/// What a user could do where no request is in a session.
+fn hint(diagnostics: &[Diagnostic]) -> Option<&'static str> {
+    let has = |code: &str| diagnostics.iter().any(|diagnostic| diagnostic.code == code);
+    if has("only_user") {
+        return Some("--users user takes the requests of a user, cut where nothing happens for a while, for sessions");
+    }
+    has("only_address").then_some("--users address takes the requests from one address for those of one user")
+}

@@ -1,0 +1,453 @@
+//! The derivatives of a settled fixed point: a linear system, solved with least residuals over sweeps of dual numbers.
+//!
+//! In: the unknowns `x` at which `x = T(x, p)` holds, with a first guess of their derivatives. Out: their derivatives `v` in the
+//! directions of `p`, for which `v = J v + b` with `J = ∂T/∂x` and `b = ∂T/∂p p'`.
+//!
+//! A sweep over dual numbers turns any `v` into `J v + b`: branches and values are the same in every sweep, so that the map is exactly
+//! linear. With the residual `r = b - A v`, `A = 1 - J`, and the first guess `v_0`, one sweep at `v_0 + z` yields `A z`:
+//!
+//! ```text
+//! r_0 = T'(v_0) - v_0
+//! z   = r/‖r‖,    w = A z = r_0 - (T'(v_0 + z) - (v_0 + z))          one sweep, for the residuals of all directions at once
+//! w   = Σ_i R_ik q_i                                                   Gram-Schmidt
+//! r   ← r - ⟨q, r⟩ q
+//! v   = v_0 + Z R⁻¹ c                                                  c = ⟨q, r_0⟩, once, at the end
+//! ```
+//!
+//! The stages of a solution differ by a customer, and so do their `A` little. The first pairs `p = Z R⁻¹`, `q` of the stage before
+//! are kept, and `z = r + Σ ⟨q, r⟩ (p - q)` is taken instead of `r`: what they say wrongly costs a sweep and no exactness.
+//!
+//! [`SHARING`] directions have `Z`, `Q` and `R` in common, so that each profits from the others' sweeps. Unknowns without any derivative, a
+//! third to a half of all, are left out until they have one. Times are weighed by the longest one, chances and ratios by [`RATIO_WEIGHT`].
+//! The residual that ends the iteration is that of the linear system, over the steepest derivative of its kind.
+//!
+//! Sources: generalized conjugate residuals Eisenstat, Elman & Schultz 1983; several right sides at once O'Leary 1980; pairs kept
+//! from system to system Parks et al. 2006.
+
+use std::ops::Range;
+
+use crate::model::Scalar;
+
+/// Weight of chances and ratios beside that of times over the longest one: they are many, and follow the times.
+const RATIO_WEIGHT: f64 = 0.03;
+/// A change that the others explain but for this share is one of rounding.
+const NOVEL: f64 = 1e-9;
+/// Derivatives of ratios below this share of those of times, all weighed, are rounding.
+const NEGLIGIBLE_RATIO: f64 = 1e-6;
+/// Pairs beyond which the solution so far becomes the first guess.
+const MOST_PAIRS: usize = 160;
+
+/// Directions that share their pairs: a sweep more is saved, the square of the pairs is paid.
+const SHARING: usize = 4;
+/// Pairs kept from stage to stage, by all directions of a family together.
+const MOST_KEPT: usize = 12;
+
+/// Pairs of the stage before, over the same unknowns: `q` and `p - q`.
+#[derive(Debug, Default)]
+struct Kept {
+    unknowns: Vec<Unknown>,
+    pairs: Vec<(Vec<f64>, Vec<f64>)>,
+}
+
+/// What a stage's derivatives leave for those of the next.
+#[derive(Debug, Default)]
+pub(super) struct Legacy {
+    /// Weight of a time.
+    of_time: Option<f64>,
+    families: Vec<Kept>,
+}
+
+/// An unknown with a derivative in some direction of a family.
+#[derive(Clone, Copy, Debug)]
+struct Unknown {
+    index: usize,
+    /// Of a time, or of a chance or ratio.
+    weight: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Time = 0,
+    Ratio = 1,
+}
+
+/// A step `z` and its place `q` among the orthonormal changes.
+struct Pair {
+    step: Vec<f64>,
+    change: Vec<f64>,
+    /// `R`: the change of the step by this and all earlier `q`.
+    parts: Vec<f64>,
+}
+
+/// One direction on its way to the solution.
+struct Direction {
+    /// Which it is.
+    lane: usize,
+    /// `v_0`, weighed.
+    first: Vec<f64>,
+    /// `r_0`.
+    first_residual: Vec<f64>,
+    residual: Vec<f64>,
+    /// The step whose image is awaited.
+    asked: Option<Vec<f64>>,
+    /// `c`.
+    along: Vec<f64>,
+    /// Largest derivative of a time and of a ratio, as far as known; and whether it is that of the solution.
+    scale: [f64; 2],
+    scaled: bool,
+    done: bool,
+}
+
+/// Directions that share their pairs.
+struct Family {
+    /// Unknowns that have had a derivative; a pair's vectors are zero for those found after it.
+    unknowns: Vec<Unknown>,
+    known: Vec<bool>,
+    kept: Kept,
+    directions: Vec<Direction>,
+    pairs: Vec<Pair>,
+    begun: bool,
+}
+
+/// The derivatives in all directions.
+pub(super) struct Derivatives {
+    n_times: usize,
+    of_time: f64,
+    families: Vec<Family>,
+}
+
+impl Derivatives {
+    /// Starts at the derivatives of `x`, of which the first `n_times` are times; the image of `x` is awaited.
+    pub fn new<S: Scalar>(x: &[S], n_times: usize, legacy: Legacy) -> Self {
+        let longest = x[..n_times].iter().fold(0.0_f64, |m, w| m.max(w.value().abs()));
+        let of_time = legacy.of_time.unwrap_or(if longest > 0.0 { longest.recip() } else { 1.0 });
+        let n_lanes = x.first().map_or(0, |v| v.derivatives().len());
+        let mut kept = legacy.families.into_iter();
+        let families = (0..n_lanes).step_by(SHARING).map(|from| {
+            let mut family = Family::new(from..(from + SHARING).min(n_lanes), x.len(), kept.next().unwrap_or_default());
+            family.begin(x, n_times, of_time);
+            family
+        });
+        Self { n_times, of_time, families: families.collect() }
+    }
+
+    /// Takes in the image of the point last asked for; returns the largest residual that is left.
+    pub fn take<S: Scalar>(&mut self, image: &[S], enough: f64) -> f64 {
+        let mut most = 0.0_f64;
+        for family in &mut self.families {
+            family.find(image, self.n_times, self.of_time);
+            family.take(image);
+            most = most.max(family.left(enough));
+        }
+        most
+    }
+
+    /// Sets the derivatives of `x` to the next point whose image is wanted.
+    pub fn ask<S: Scalar>(&mut self, x: &mut [S]) {
+        for family in &mut self.families {
+            if family.pairs.len() + family.directions.len() > MOST_PAIRS {
+                let kept = family.finish(x);
+                *family = Family::new(family.lanes(), x.len(), kept);
+                family.begin(x, self.n_times, self.of_time);
+            } else {
+                family.ask(x);
+            }
+        }
+    }
+
+    /// Sets the derivatives of `x` to the solution, and leaves what the next stage can use.
+    pub fn finish<S: Scalar>(&mut self, x: &mut [S]) -> Legacy {
+        let families = self.families.iter_mut().map(|family| family.finish(x)).collect();
+        Legacy { of_time: Some(self.of_time), families }
+    }
+}
+
+impl Family {
+    fn new(lanes: Range<usize>, n: usize, kept: Kept) -> Self {
+        let mut known = vec![false; n];
+        kept.unknowns.iter().for_each(|u| known[u.index] = true);
+        let directions = lanes.map(Direction::new).collect();
+        Self { unknowns: kept.unknowns.clone(), known, kept, directions, pairs: Vec::new(), begun: false }
+    }
+
+    fn lanes(&self) -> Range<usize> {
+        let from = self.directions.first().map_or(0, |d| d.lane);
+        from..from + self.directions.len()
+    }
+
+    fn begin<S: Scalar>(&mut self, x: &[S], n_times: usize, of_time: f64) {
+        self.find(x, n_times, of_time);
+        for direction in &mut self.directions {
+            direction.first = weighed(x, &self.unknowns, direction.lane);
+        }
+    }
+
+    /// Adds the unknowns of `x` that have a derivative for the first time.
+    fn find<S: Scalar>(&mut self, x: &[S], n_times: usize, of_time: f64) {
+        let before = self.unknowns.len();
+        for (index, v) in x.iter().enumerate() {
+            let moves = |d: &Direction| v.derivatives().get(d.lane).is_some_and(|d| *d != 0.0);
+            if !self.known[index] && self.directions.iter().any(moves) {
+                self.known[index] = true;
+                let (weight, kind) = if index < n_times { (of_time, Kind::Time) } else { (RATIO_WEIGHT, Kind::Ratio) };
+                self.unknowns.push(Unknown { index, weight, kind });
+            }
+        }
+        let n = self.unknowns.len();
+        if n == before {
+            return;
+        }
+        let of_pairs = self.pairs.iter_mut().flat_map(|p| [&mut p.step, &mut p.change]);
+        let of_kept = self.kept.pairs.iter_mut().flat_map(|(q, more)| [q, more]);
+        of_pairs.chain(of_kept).for_each(|v| v.resize(n, 0.0));
+        for direction in &mut self.directions {
+            for v in [&mut direction.first, &mut direction.first_residual, &mut direction.residual].into_iter().chain(&mut direction.asked)
+            {
+                v.resize(n, 0.0);
+            }
+        }
+    }
+
+    fn take<S: Scalar>(&mut self, image: &[S]) {
+        if !self.begun {
+            self.begun = true;
+            for direction in &mut self.directions {
+                let mut residual = weighed(image, &self.unknowns, direction.lane);
+                direction.scale = largest(&residual, &self.unknowns);
+                add_times(&mut residual, -1.0, &direction.first);
+                direction.first_residual.clone_from(&residual);
+                direction.residual = residual;
+            }
+            return;
+        }
+        for d in 0..self.directions.len() {
+            let direction = &mut self.directions[d];
+            let Some(step) = direction.asked.take() else { continue };
+            let mut change = weighed(image, &self.unknowns, direction.lane);
+            let first = direction.first.iter().zip(&direction.first_residual);
+            for ((w, z), (v, r)) in change.iter_mut().zip(&step).zip(first) {
+                *w = r + v + z - *w;
+            }
+            self.add(step, change);
+        }
+    }
+
+    /// The largest residual that is left; directions that have less than `enough` are done.
+    fn left(&mut self, enough: f64) -> f64 {
+        let mut most = 0.0_f64;
+        for direction in &mut self.directions {
+            let mut left = direction.left(&self.unknowns);
+            if left <= enough && !direction.scaled {
+                direction.scale = largest(&direction.solution(&self.pairs), &self.unknowns);
+                direction.scaled = true;
+                left = direction.left(&self.unknowns);
+            }
+            direction.done = left <= enough;
+            most = most.max(left);
+        }
+        most
+    }
+
+    /// Adds a step and takes what its change explains out of all residuals.
+    fn add(&mut self, step: Vec<f64>, mut change: Vec<f64>) {
+        let whole = norm(&change);
+        let mut parts = Vec::with_capacity(self.pairs.len() + 1);
+        for pair in &self.pairs {
+            let part = dot(&pair.change, &change);
+            add_times(&mut change, -part, &pair.change);
+            parts.push(part);
+        }
+        let left = norm(&change);
+        if !(left > NOVEL * whole && left.is_finite()) {
+            return;
+        }
+        parts.push(left);
+        change.iter_mut().for_each(|w| *w /= left);
+        for direction in &mut self.directions {
+            let along = dot(&change, &direction.residual);
+            add_times(&mut direction.residual, -along, &change);
+            direction.along.push(along);
+        }
+        self.pairs.push(Pair { step, change, parts });
+    }
+
+    fn ask<S: Scalar>(&mut self, x: &mut [S]) {
+        for it in self.directions.iter_mut().filter(|d| !d.done) {
+            let mut step = it.residual.clone();
+            for (change, more) in &self.kept.pairs {
+                add_times(&mut step, dot(change, &it.residual), more);
+            }
+            let length = norm(&step);
+            if length > 0.0 {
+                step.iter_mut().for_each(|z| *z /= length);
+                set(x, &self.unknowns, it.lane, it.first.iter().zip(&step).map(|(v, z)| v + z));
+                it.asked = Some(step);
+            }
+        }
+    }
+
+    fn finish<S: Scalar>(&mut self, x: &mut [S]) -> Kept {
+        for direction in &self.directions {
+            set(x, &self.unknowns, direction.lane, direction.solution(&self.pairs).into_iter());
+        }
+        let mut kept: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        for pair in std::mem::take(&mut self.pairs).into_iter().take(MOST_KEPT / self.directions.len().max(1)) {
+            let Pair { mut step, change, parts } = pair;
+            for ((earlier, more), part) in kept.iter().zip(&parts) {
+                add_times(&mut step, -part, earlier);
+                add_times(&mut step, -part, more);
+            }
+            let last = parts.last().map_or(1.0, |r| r.recip());
+            step.iter_mut().zip(&change).for_each(|(p, q)| *p = *p * last - q);
+            kept.push((change, step));
+        }
+        Kept { unknowns: std::mem::take(&mut self.unknowns), pairs: kept }
+    }
+}
+
+fn weighed<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize) -> Vec<f64> {
+    unknowns.iter().map(|u| x[u.index].derivatives().get(lane).map_or(0.0, |d| d * u.weight)).collect()
+}
+
+fn set<S: Scalar>(x: &mut [S], unknowns: &[Unknown], lane: usize, values: impl Iterator<Item = f64>) {
+    for (u, value) in unknowns.iter().zip(values) {
+        if let Some(d) = x[u.index].derivatives_mut().get_mut(lane) {
+            *d = value / u.weight;
+        }
+    }
+}
+
+impl Direction {
+    fn new(lane: usize) -> Self {
+        let (first, first_residual, residual, along) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { lane, first, first_residual, residual, asked: None, along, scale: [0.0; 2], scaled: false, done: false }
+    }
+
+    /// `v_0 + Z R⁻¹ c`.
+    fn solution(&self, pairs: &[Pair]) -> Vec<f64> {
+        let mut by_step = self.along.clone();
+        let mut at = self.first.clone();
+        for (k, pair) in pairs.iter().enumerate().rev() {
+            by_step[k] /= pair.parts[k];
+            let factor = by_step[k];
+            add_times(&mut by_step[..k], -factor, &pair.parts);
+            add_times(&mut at, factor, &pair.step);
+        }
+        at
+    }
+
+    /// Largest residual of a time and of a ratio, over the largest derivative of its kind.
+    fn left(&self, unknowns: &[Unknown]) -> f64 {
+        let [of_times, of_ratios] = largest(&self.residual, unknowns);
+        let over = |left: f64, scale: f64| if left > 0.0 { left / scale.max(f64::MIN_POSITIVE) } else { 0.0 };
+        let [time, ratio] = self.scale;
+        over(of_times, time).max(over(of_ratios, ratio.max(NEGLIGIBLE_RATIO * time)))
+    }
+}
+
+/// Largest value of a time and of a ratio.
+fn largest(values: &[f64], unknowns: &[Unknown]) -> [f64; 2] {
+    let mut most = [0.0_f64; 2];
+    for (v, u) in values.iter().zip(unknowns) {
+        let of_kind = &mut most[u.kind as usize];
+        *of_kind = of_kind.max(v.abs());
+    }
+    most
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// `Σ a b`.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (these, those) = (a.chunks_exact(4), b.chunks_exact(4));
+    let rest: f64 = these.remainder().iter().zip(those.remainder()).map(|(x, y)| x * y).sum();
+    let mut sums = [0.0; 4];
+    for (x, y) in these.zip(those) {
+        let (&[x0, x1, x2, x3], &[y0, y1, y2, y3]) = (x, y) else { break };
+        sums = [sums[0] + x0 * y0, sums[1] + x1 * y1, sums[2] + x2 * y2, sums[3] + x3 * y3];
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// `a ← a + factor b`.
+fn add_times(a: &mut [f64], factor: f64, b: &[f64]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Tangent;
+
+    /// Iterates `v = J v + b` over `N` directions, of which the last has no `b`; returns the sweeps and the solution.
+    fn solved<const N: usize>(n: usize, entry: impl Fn(usize, usize) -> f64, legacy: Legacy) -> (usize, Vec<Tangent<N>>, Legacy) {
+        let mut x = vec![Tangent::<N>::from(1.0); n];
+        let mut derivatives = Derivatives::new(&x, n / 2, legacy);
+        for sweep in 1..1000 {
+            let image: Vec<Tangent<N>> = (0..n)
+                .map(|i| {
+                    let mut sum = Tangent::from(1.0);
+                    for d in 0..N {
+                        let b = if i == d && d + 1 < N { 1.0 } else { 0.0 };
+                        sum.derivatives[d] = b + (0..n).map(|j| entry(i, j) * x[j].derivatives[d]).sum::<f64>();
+                    }
+                    sum
+                })
+                .collect();
+            if derivatives.take(&image, 1e-10) <= 1e-10 {
+                let legacy = derivatives.finish(&mut x);
+                return (sweep, x, legacy);
+            }
+            derivatives.ask(&mut x);
+        }
+        panic!("not reached");
+    }
+
+    fn check<const N: usize>(x: &[Tangent<N>], entry: impl Fn(usize, usize) -> f64) {
+        let n = x.len();
+        let a = nalgebra::DMatrix::from_fn(n, n, |i, j| if i == j { 1.0 } else { 0.0 } - entry(i, j)).lu();
+        for d in 0..N {
+            let b = nalgebra::DVector::from_fn(n, |i, _| if i == d && d + 1 < N { 1.0 } else { 0.0 });
+            let exact = a.solve(&b).expect("regular");
+            let largest = exact.amax();
+            for i in 0..n {
+                assert!((x[i].derivatives[d] - exact[i]).abs() <= 1e-8 * largest, "{d} {i}: {} {}", x[i].derivatives[d], exact[i]);
+            }
+        }
+    }
+
+    /// An iteration of this map expands: `J` has eigenvalues below -1 and above 1.
+    fn wild(i: usize, j: usize) -> f64 {
+        (if i == j && i < 3 { -4.0 } else { 0.0 }) + ((i * 7 + j * 13) % 11) as f64 / 60.0 - 0.05
+    }
+
+    #[test]
+    fn what_an_iteration_would_not_reach_is_solved() {
+        let (sweeps, x, _) = solved::<6>(30, wild, Legacy::default());
+        check(&x, wild);
+        assert!(x.iter().all(|v| v.derivatives[5] == 0.0), "a direction without effect has none");
+        assert!(sweeps <= 31, "{sweeps}");
+    }
+
+    #[test]
+    fn pairs_of_a_like_system_save_sweeps() {
+        let like = |i: usize, j: usize| wild(i, j) * 1.001;
+        let (_, _, legacy) = solved::<2>(30, wild, Legacy::default());
+        let (without, _, _) = solved::<2>(30, like, Legacy::default());
+        let (with, x, _) = solved::<2>(30, like, legacy);
+        check(&x, like);
+        assert!(with < without, "{with} {without}");
+    }
+
+    /// Every sweep reaches one unknown more, and there are more of them than pairs are kept.
+    #[test]
+    fn a_long_chain_is_followed_to_its_end() {
+        let chain = |i: usize, j: usize| if i == j + 1 { 0.97 } else { 0.0 };
+        let (sweeps, x, _) = solved::<2>(MOST_PAIRS + 40, chain, Legacy::default());
+        check(&x, chain);
+        assert!(sweeps > MOST_PAIRS, "{sweeps}");
+    }
+}

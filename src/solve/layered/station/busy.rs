@@ -1,0 +1,145 @@
+//! Chance of finding all servers of a station busy, when few can come.
+//!
+//! Of `K` sources, each away for an exponential time, `n` are at the station with
+//!
+//! ```text
+//! p(n) = p(n-1) a (K - n + 1) / min(n, m)         B = Σ p(n) min(n, m),   Π = Σ_{n ≥ m} p(n)         Σ p(n) = 1
+//! ```
+//!
+//! the machine-repair queue M/M/m//K. `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
+//! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B`. So only `Π` at that load rests on exponential times; one pool of callers at one
+//! station of equal service is solved exactly, given what it sees. Many sources are Poisson: Erlang's formula.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `K` | sources without the arrival's own thread |
+//! | `m` | servers |
+//! | `a` | time of a service over the time that a source is away |
+
+use super::super::super::erlang::erlang_c;
+use crate::model::Scalar;
+
+/// Sources beyond which they count as Poisson: this many for each server, and so many more.
+const MANY_A_SERVER: f64 = 4.0;
+const MANY: f64 = 48.0;
+/// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which squares the error.
+const STEPS: usize = 60;
+const LONGEST_STEP: f64 = 2.0;
+const NEARLY: f64 = 1e-7;
+/// Loads this close to the servers or sources, relatively, are all of them.
+const FULL: f64 = 1e-9;
+/// States after which, relatively to all so far, no more counts.
+const NEGLIGIBLE: f64 = 1e-18;
+
+/// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them.
+pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S) -> S {
+    let m = f64::from(servers);
+    if load <= 0.0 || sources <= m - 1.0 {
+        return S::from(0.0);
+    }
+    if load >= m.min(sources) * (1.0 - FULL) {
+        return S::from(1.0);
+    }
+    if sources > MANY_A_SERVER * m + MANY {
+        return erlang_c(servers, load);
+    }
+    let u = load.value();
+    let mut log = (u / (sources - u)).ln();
+    for _ in 0..STEPS {
+        let at = state(servers, sources, log.exp());
+        let step = ((u - at.busy) / at.slope).clamp(-LONGEST_STEP, LONGEST_STEP);
+        if !step.is_finite() {
+            break;
+        }
+        log += step;
+        if step.abs() < NEARLY {
+            break;
+        }
+    }
+    // The last step carries the derivatives.
+    let at = state(servers, sources, log.exp());
+    let all = state(servers, sources, ((load - at.busy) / at.slope + log).exp()).all;
+    if all > 1.0 { S::from(1.0) } else { all }
+}
+
+/// What the distribution says at one `a`.
+struct State<S> {
+    /// `B`.
+    busy: S,
+    /// `dB / d ln a`.
+    slope: S,
+    /// `Π`.
+    all: S,
+}
+
+fn state<S: Scalar>(servers: u32, sources: f64, a: S) -> State<S> {
+    let (zero, one) = (S::from(0.0), S::from(1.0));
+    let (mut weight, mut total) = (one, one);
+    let (mut busy, mut number, mut product, mut all) = (zero, zero, zero, zero);
+    let (m, mut n) = (f64::from(servers), 0.0);
+    while sources > n {
+        n += 1.0;
+        let at_work = f64::min(n, m);
+        weight *= a * ((sources - n + 1.0) / at_work);
+        total += weight;
+        busy += weight * at_work;
+        number += weight * n;
+        product += weight * (at_work * n);
+        if n >= m {
+            all += weight;
+            if weight.value() < NEGLIGIBLE * total.value() {
+                break;
+            }
+        }
+    }
+    let (busy, number) = (busy / total, number / total);
+    State { busy, slope: product / total - busy * number, all: all / total }
+}
+
+#[cfg(test)]
+mod tests {
+    use num_dual::Dual64;
+
+    use super::*;
+
+    /// `B` and `Π` of M/M/m//K by its balance equations.
+    fn machine_repair(m: u32, sources: u32, a: f64) -> (f64, f64) {
+        let mut p = vec![1.0];
+        for n in 1..=sources {
+            p.push(p[n as usize - 1] * a * f64::from(sources - n + 1) / f64::from(n.min(m)));
+        }
+        let total: f64 = p.iter().sum();
+        let busy = p.iter().zip(0..).map(|(p, n): (_, u32)| p * f64::from(n.min(m))).sum::<f64>() / total;
+        (busy, p.iter().skip(m as usize).sum::<f64>() / total)
+    }
+
+    #[test]
+    fn the_machine_repair_queue_is_exact_at_its_own_load() {
+        for (m, sources) in [(2, 2), (2, 3), (3, 9), (4, 40), (8, 9), (20, 100)] {
+            for a in [1e-3, 0.05, 0.3, 1.0, 5.0] {
+                let (busy, all) = machine_repair(m, sources, a);
+                let found = all_busy(m, f64::from(sources), busy);
+                assert!((found - all).abs() < 1e-9 * (1.0 + all), "{m} {sources} {a}: {found}, not {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn sources_fewer_than_servers_never_meet_all_busy_and_many_are_poisson() {
+        assert_eq!(all_busy(4, 3.0, 2.9), 0.0);
+        assert_eq!(all_busy(4, 1e6, 2.9), erlang_c(4, 2.9));
+        assert_eq!(all_busy(4, 10.0, 4.0), 1.0);
+        let near = all_busy(4, MANY_A_SERVER * 4.0 + MANY, 2.9);
+        assert!((near / erlang_c(4, 2.9) - 1.0).abs() < 0.05, "{near}");
+    }
+
+    #[test]
+    fn the_derivative_is_that_of_differences() {
+        let h = 1e-5;
+        for load in [0.4, 1.7, 2.9] {
+            let exact = all_busy(3, 9.0, Dual64::new(load, 1.0)).eps;
+            let difference = (all_busy(3, 9.0, load + h) - all_busy(3, 9.0, load - h)) / (2.0 * h);
+            assert!((exact - difference).abs() < 1e-8, "{load}: {exact}, not {difference}");
+        }
+    }
+}

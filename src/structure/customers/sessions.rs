@@ -1,0 +1,161 @@
+//! Reference tasks from the sessions of users.
+//!
+//! Input: the reference tasks of the recordings, and a [`UsageModel`]; output: one reference task for each class of behaviour
+//! in place of those whose requests are in sessions.
+//!
+//! ```text
+//! y(d) = Σᵢ vᵢ / Σ v × m(i, d) / Σ_d m(i, d)        one cycle is a request
+//! Z'   = Z (L - 1) / L                              N = n a_c, whole
+//! Z'   = (R + Z (L - 1) / L) / (n a_c) - R          where n a_c < 1, hence N = 1: the rate is kept
+//! ```
+//!
+//! | symbol | is | unit |
+//! |---|---|---|
+//! | vᵢ, L | mean visits to service i in a session of the class; their sum | |
+//! | m(i, d) | mean requests of entry d of service i in the cycles of the recordings: entries that behave differently | |
+//! | Z, R | mean think time between requests; mean response time of the class's requests | s |
+//! | n a_c | mean active sessions of the class ([`crate::structure::usage`]) | |
+//!
+//! What requests outside sessions ask for is not in the model: how much that is, is said.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+
+use super::{
+    super::{
+        ExtractOptions,
+        entries::{ArcKind, Merged, MergedArc},
+        interactions::Workload,
+        summary::Summary,
+        usage::{BehaviourClass, LqnOptions, UsageModel, UsageWorkload},
+    },
+    Customers,
+};
+use crate::{model::Number, trace::diagnostics::Diagnostics};
+
+/// Sessions below which their means are said to be unsure.
+const FEW_SESSIONS: u64 = 30;
+
+/// Requests of a service in the recordings: their arcs.
+type ArcsOf<'c> = HashMap<String, Vec<&'c MergedArc>>;
+
+/// The reference tasks with those of the recordings' users replaced by the classes of `usage`.
+pub fn of_sessions(
+    recorded: Vec<Customers>,
+    usage: &UsageModel,
+    (summary, merged): (&Summary, &Merged),
+    options: &ExtractOptions,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Customers> {
+    let is_visited = |service: &str| usage.services.iter().any(|known| known == service);
+    let services = services_of(summary, merged);
+    let visits = |arc: &MergedArc| services.get(&arc.target).is_some_and(|names| names.iter().any(|name| is_visited(name)));
+    let (users, mut others): (Vec<Customers>, Vec<Customers>) =
+        recorded.into_iter().partition(|customers| customers.arcs.iter().any(visits));
+    let Some(first) = users.first() else {
+        let message = "sessions were found, but what they ask for is no entry of the model: reference tasks are those of the recordings";
+        diagnostics.add("sessions_without_entries", message, || usage.services.first().cloned().unwrap_or_default());
+        return others;
+    };
+    note_quality(usage, diagnostics);
+    let mut arcs: ArcsOf<'_> = HashMap::new();
+    let (mut inside, mut outside) = (0.0, 0.0);
+    for arc in users.iter().flat_map(|customers| &customers.arcs) {
+        *(if visits(arc) { &mut inside } else { &mut outside }) += arc.mean;
+        for name in services.get(&arc.target).into_iter().flatten() {
+            arcs.entry(name.clone()).or_default().push(arc);
+        }
+    }
+    if outside > 0.0 {
+        let message = "entries are asked for from outside, but in no session: these requests are not in the model";
+        let share = 100.0 * outside / (inside + outside);
+        diagnostics.add("entries_outside_sessions", message, || format!("{share:.2} % of the requests"));
+    }
+    let asked = options.customers.as_ref().and_then(Number::literal);
+    let lqn = LqnOptions { workload: UsageWorkload::Closed { customers: asked }, ..LqnOptions::default() };
+    let Ok(population) = usage.customers(asked, &lqn) else { return others };
+    let several = usage.classes.len() > 1;
+    let active = usage.active_shares();
+    let class = |(at, (class, population)): (usize, (&BehaviourClass, crate::structure::usage::ClassCustomers))| {
+        let n_active = asked.unwrap_or(usage.mean_active) * active.get(at).copied().unwrap_or(1.0);
+        let think_time = think_time(usage, class, (population.think_s, n_active), diagnostics);
+        Customers {
+            task: first.task,
+            class: Some(if several { class.behaviour.name.clone() } else { String::new() }),
+            n_occurrences: rounded(class.n_sessions * class.mean_length),
+            first: first.first,
+            n_units: rounded(usage.peak_active.ceil().max(1.0)),
+            arcs: mix(usage, class, &arcs),
+            self_time_ticks: Some(0.0),
+            workload: Some(Workload::Closed { customers: population.n as f64, think_time }),
+        }
+    };
+    let mut all: Vec<Customers> = usage.classes.iter().zip(population).enumerate().map(class).collect();
+    all.append(&mut others);
+    all
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
+fn rounded(n: f64) -> u64 {
+    n.round() as u64
+}
+
+/// The services that each entry is of, as observations name them: `PROCESS.OPERATION`.
+fn services_of(summary: &Summary, merged: &Merged) -> HashMap<usize, Vec<String>> {
+    let mut processes: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (process, task) in summary.units.process_of.iter().zip(&summary.tasks.of_unit) {
+        let known = processes.entry(*task).or_default();
+        if !known.contains(process) {
+            known.push(*process);
+        }
+    }
+    let names = |task: u32, operation: u32| {
+        let operation = summary.operations.name(operation);
+        let of_task = processes.get(&task).into_iter().flatten();
+        of_task.map(|process| format!("{}.{operation}", summary.units.processes.name(*process))).collect::<Vec<String>>()
+    };
+    let named = merged.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, names(entry.task, entry.operation?))));
+    named.collect()
+}
+
+/// Requests of one cycle of a class.
+fn mix(usage: &UsageModel, class: &BehaviourClass, arcs: &ArcsOf<'_>) -> Vec<MergedArc> {
+    let found = || usage.services.iter().zip(&class.visits).filter_map(|(service, visits)| Some((arcs.get(service)?, *visits)));
+    let all: f64 = found().map(|(_, visits)| visits).sum();
+    let mut means: IndexMap<(ArcKind, u8, usize), f64> = IndexMap::new();
+    for (of_service, visits) in found().filter(|(_, visits)| *visits > 0.0) {
+        let whole: f64 = of_service.iter().map(|arc| arc.mean).sum();
+        for arc in of_service.iter().filter(|_| whole > 0.0) {
+            *means.entry((arc.kind, arc.phase, arc.target)).or_insert(0.0) += visits / all * arc.mean / whole;
+        }
+    }
+    let arc = |((kind, phase, target), mean)| MergedArc { kind, phase, target, mean, counts: Vec::new() };
+    let mut arcs: Vec<MergedArc> = means.into_iter().map(arc).collect();
+    arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
+    arcs
+}
+
+/// Think time of a request, seconds; of less than one active session so long that one customer keeps the rate.
+fn think_time(usage: &UsageModel, class: &BehaviourClass, (think_s, n_active): (f64, f64), diagnostics: &mut Diagnostics) -> f64 {
+    if !(n_active > 0.0 && n_active < 1.0) {
+        return think_s;
+    }
+    let response_s = usage.mean_response_s(class);
+    let longer_s = ((response_s + think_s) / n_active - response_s).max(think_s);
+    let message = "less than one session is active in the mean: one customer has a think time that keeps the rate of requests";
+    diagnostics
+        .add("less_than_one_active", message, || format!("{}: {n_active:.4} active, think time {longer_s:.4} s", class.behaviour.name));
+    longer_s
+}
+
+fn note_quality(usage: &UsageModel, diagnostics: &mut Diagnostics) {
+    if usage.n_sessions < FEW_SESSIONS {
+        let message = "there are few sessions: mix, think times and numbers of customers are unsure";
+        diagnostics.add("few_sessions", message, || format!("{} sessions with {} requests", usage.n_sessions, usage.n_requests));
+    }
+    for class in usage.classes.iter().filter(|class| class.think.is_none()) {
+        let message = "all sessions have one request: nothing is known of think times";
+        diagnostics.add("no_think_times", message, || class.behaviour.name.clone());
+    }
+}

@@ -1,0 +1,113 @@
+//! Times of a tree by one clock.
+//!
+//! Input: a [`Tree`] and what is known of the clocks ([`super::skew`]); output: the tree with `start_ns` and `end_ns` by the clock
+//! of its root's host.
+//!
+//! - All times of a host move by its difference to the host of the root; of one that nothing compares with those before it, not
+//!   at all. Spans whose parents are not there move as if they hung below the first root.
+//! - A server half that still is not within its client half moves into it with its subtree, by the mean of both ends, if it fits,
+//!   is not on the same host, and nothing better is known; one that begins before its client is moved to begin with it.
+
+use super::{
+    catalog::Catalog,
+    quality::Notes,
+    skew::{Seen, Skews},
+    tree::{NOBODY, Role, Tree},
+};
+use crate::trace::span::SpanKind;
+
+impl Tree {
+    /// The requests with both halves, as read.
+    pub fn requests<'t>(&'t self, catalog: &'t Catalog) -> impl Iterator<Item = Seen> + 't {
+        let is_known = |i: usize| self.pieces[i].duration_ns >= 0;
+        (0..self.len()).filter_map(move |server| {
+            let client = self.parent_of(server)?;
+            let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
+            let is_sync = self.pieces[client].kind != SpanKind::Producer && self.pieces[server].kind != SpanKind::Consumer;
+            let is_sync = is_sync && !self.is_linked[server];
+            let times = |i: usize| [self.pieces[i].start_ns, self.pieces[i].start_ns.saturating_add(self.pieces[i].duration_ns)];
+            let piece = &self.pieces[server];
+            (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
+                clocks: [client, server].map(|i| catalog.label(self.pieces[i].label).clock),
+                identity: (self.traces[piece.trace as usize].0, piece.id.0),
+                client_ns: times(client),
+                server_ns: times(server),
+            })
+        })
+    }
+
+    /// Corrects the times of all spans.
+    pub fn correct(&mut self, skews: &Skews, catalog: &Catalog, notes: &mut Notes) {
+        let mut shift = vec![0_i64; self.len()];
+        let mut residual = vec![0_i64; self.len()];
+        // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is
+        // ahead by nothing.
+        let mut known: Vec<((bool, u32), i64)> = Vec::new();
+        let clock = |i: usize| {
+            let host = catalog.label(self.pieces[i].label).clock;
+            skews.clock(host).map_or(((false, host), 0), |(group, ahead)| ((true, group), ahead))
+        };
+        let is_root = |i: &usize| self.parent[*i] == NOBODY && !self.is_orphan[*i];
+        known.extend(self.order.iter().map(|i| *i as usize).find(is_root).map(clock));
+        for k in 0..self.order.len() {
+            let i = self.order[k] as usize;
+            let host = catalog.label(self.pieces[i].label).clock;
+            let (group, ahead) = clock(i);
+            let of_group =
+                |known: &[((bool, u32), i64)]| known.iter().find(|(of, _)| *of == group).map(|(_, base)| base.saturating_sub(ahead));
+            let Some(parent) = self.parent_of(i) else {
+                if !self.is_orphan[i] {
+                    known.clear();
+                }
+                match of_group(&known) {
+                    Some(moved) => shift[i] = moved,
+                    None => known.push((group, ahead)),
+                }
+                self.start_ns[i] = self.start_ns[i].saturating_add(shift[i]);
+                self.end_ns[i] = self.end_ns[i].saturating_add(shift[i]);
+                continue;
+            };
+            let parent_host = catalog.label(self.pieces[parent].label).clock;
+            shift[i] = if host == parent_host {
+                shift[parent]
+            } else if let Some(moved) = of_group(&known) {
+                moved
+            } else {
+                known.push((group, shift[parent].saturating_add(ahead)));
+                shift[parent]
+            };
+            residual[i] = residual[parent];
+            let moved = shift[i].saturating_add(residual[i]);
+            self.start_ns[i] = self.start_ns[i].saturating_add(moved);
+            self.end_ns[i] = self.end_ns[i].saturating_add(moved);
+            let nudge = self.nudge(i, parent, [parent_host, host], skews);
+            if nudge != 0 {
+                notes.count("clock_residual", || self.name(i));
+                residual[i] = residual[i].saturating_add(nudge);
+                self.start_ns[i] = self.start_ns[i].saturating_add(nudge);
+                self.end_ns[i] = self.end_ns[i].saturating_add(nudge);
+            }
+        }
+    }
+
+    /// How far a served request has still to move to lie in the request made.
+    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
+        let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
+        if self.role[i] != Role::Entry || !is_sync || !self.role[parent].is_used() || self.is_linked[i] {
+            return 0;
+        }
+        let (start, end) = (self.start_ns[i], self.end_ns[i]);
+        let (from, to) = (self.start_ns[parent], self.end_ns[parent]);
+        let fits = end.saturating_sub(start) <= to.saturating_sub(from);
+        let same_host = hosts[0] == hosts[1];
+        let is_trusted = || skews.is_trusted(hosts[0], hosts[1]);
+        let early = from.saturating_sub(start).max(0);
+        if early == 0 && end <= to {
+            0
+        } else if self.role[parent] == Role::Call && fits && !same_host && (early > 0 || !is_trusted()) {
+            from.saturating_sub(start) / 2 + to.saturating_sub(end) / 2
+        } else {
+            early
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Round trips through spans, as they are and with what they suffer on their way.
+//!
+//! | spans do not show | because |
+//! |---|---|
+//! | who was forwarded to, and who replied | a server below a server looks the same whether its reply is waited for or passed on |
+//! | who sends arrivals from outside | a root is requested by the one client that stands for all |
+//! | second phases of what nobody waits for | there is no reply that would end the first |
+//! | second phases, where fewer than ten requests join two hosts | a server that ends after its client may as well have a clock that is ahead |
+//! | the phase of a message sent within a tick of the clock from a reply | both have the same time |
+
+use std::collections::{BTreeMap, HashSet};
+
+use layerfit::{
+    cli::record::{Dirt, TraceForm, TraceOptions},
+    solve::simulate::record::{Event, RecordedEvent},
+    structure::{ExtractOptions, Extraction, extract, spans::quality::ClockQuality},
+    trace::{BadRows, Format, Source},
+};
+use serde_json::Value;
+
+use super::{
+    FALSE_ALARM, Features, MANY_MODELS, MEANS_OF_A_MODEL, Ran,
+    doubt::{Doubt, beyond, self_time_bounds},
+    forms::otlp_spans,
+    structure::{Difference, Node, compare, expected, found, observed},
+    times,
+};
+
+/// Models of an ordinary run for each case.
+const MODELS: u64 = 16;
+
+/// Cycles of each model; of sampled ones ten times as many.
+const CYCLES: u64 = 200;
+
+/// Requests between two hosts up to which a second phase is not told from a clock that is ahead.
+const FEW_REQUESTS: u64 = 9;
+
+/// What spans show of a model.
+const SHOWN: Features = Features { forwarding: false, after_forwarding: false, open_arrivals: false, ..Features::ALL };
+
+/// A way from runs to spans.
+#[derive(Clone, Debug)]
+struct Case {
+    form: TraceForm,
+    features: Features,
+    options: TraceOptions,
+    /// Cycles of each model.
+    cycles: u64,
+}
+
+impl Case {
+    fn new(form: TraceForm, features: Features) -> Self {
+        Self { form, features, options: TraceOptions::default(), cycles: CYCLES }
+    }
+
+    fn format(&self) -> Format {
+        match self.form {
+            TraceForm::Jaeger => Format::Jaeger,
+            TraceForm::Zipkin => Format::Zipkin,
+            _ => Format::Otlp,
+        }
+    }
+
+    /// What the clock of the form shows multiples of, seconds.
+    fn resolution_s(&self) -> f64 {
+        if self.form == TraceForm::Otlp { 1e-9 } else { 1e-6 }
+    }
+
+    fn extract(&self, ran: &Ran) -> Extraction {
+        let bytes = ran.trace(self.form, &self.options);
+        let options = ExtractOptions { bad_rows: BadRows::Reject, ..ExtractOptions::default() };
+        extract(&[Source { name: "run", bytes: &bytes }], self.format(), &options).unwrap()
+    }
+
+    /// All differences of one model of `n_models`.
+    fn differences(&self, seed: u64, n_models: u64) -> Vec<String> {
+        let ran = Ran::new(self.features, seed, self.cycles);
+        let extraction = self.extract(&ran);
+        let mut differences = self.differences_of(&ran, &extraction, n_models);
+        differences.extend(self.wrong_clocks(&extraction));
+        differences.extend(self.wrong_weights(&ran, &extraction, n_models));
+        differences.extend(self.untold_losses(&ran, &extraction));
+        differences
+    }
+
+    /// First between what the sampled part of the run did and what was extracted, where there is no chance and nothing is in doubt
+    /// but what lost spans and the clock leave so; then between the model and what was extracted.
+    fn differences_of(&self, ran: &Ran, extraction: &Extraction, n_models: u64) -> Vec<String> {
+        let dirt = &self.options.dirt;
+        let ran = &ran.sampled(dirt);
+        let (legend, events) = (&ran.legend, ran.events.as_slice());
+        let customers: Vec<&str> = customers(ran);
+        let of_scenarios = ran.cycles(false);
+        let n_cycles: f64 = of_scenarios.values().sum();
+        let have = found(extraction, &customers);
+        let did = observed(legend, events, false);
+        let n_left_out = left_out(extraction);
+        let doubt = Doubt::of_losses(legend, events, dirt, n_left_out)
+            .and(Doubt::of_clock(legend, events, self.resolution_s()))
+            .and(Doubt::of_few_requests(legend, events, FEW_REQUESTS));
+        let texts =
+            |differences: Vec<Difference>| doubt.unexplained(differences, &have).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut differences = texts(compare(&did, &have, 0.0));
+        differences.extend(doubt.unexplained_numbers(&did, &have));
+        let mut times_found = times::extracted(extraction, &customers);
+        let mut times_recorded = times::recorded(legend, events);
+        times_found.retain(|key, _| !doubt.leaves_open(key));
+        times_recorded.retain(|key, _| !doubt.leaves_open(key));
+        let slack = |node: &Node| self.clock_slack_s(extraction, ran, &times_recorded, node);
+        if dirt.lost > 0.0 {
+            let bounds = self_time_bounds(legend, events, dirt, n_left_out);
+            differences.extend(beyond(&bounds, &times_found, self.resolution_s()));
+        } else {
+            differences.extend(times::differences(&times_recorded, &times_found, self.resolution_s(), &slack));
+        }
+        let shares = of_scenarios.into_iter().map(|(scenario, n)| (scenario, n / n_cycles)).collect();
+        let said = expected(&ran.model, &shares, false);
+        let n_means = said.n_arcs() + times_found.len();
+        assert!(n_means as f64 <= MEANS_OF_A_MODEL, "{n_means} means");
+        let t = log_inverse_chance(n_models);
+        differences.extend(texts(compare(&said, &have, t)));
+        if dirt.lost == 0.0 {
+            differences.extend(times::differences_from_demands(&ran.model, &times_found, self.resolution_s(), t, &slack));
+        }
+        differences
+    }
+
+    /// Clocks: what was put in lies within the bounds told, and so does what was corrected.
+    fn wrong_clocks(&self, extraction: &Extraction) -> Vec<String> {
+        let clocks = &extraction.quality.as_ref().unwrap().clocks;
+        let wrong = |clock: &&ClockQuality| {
+            let [first, second] = [0, 1].map(|i| self.options.dirt.offset_s(&clock.hosts[i]));
+            let [lower, upper] = clock.bounds_s;
+            let slack = 2.0 * self.resolution_s();
+            let is_within = |offset: f64| lower - slack <= offset && offset <= upper + slack;
+            !is_within(second - first) || !(is_within(clock.offset_s) || clock.requests < 3)
+        };
+        let text = |clock: &ClockQuality| {
+            let [first, second] = [0, 1].map(|i| self.options.dirt.offset_s(&clock.hosts[i]));
+            format!("clocks {clock:?}, not {}", second - first)
+        };
+        clocks.iter().filter(wrong).map(text).collect()
+    }
+
+    /// By how much the reply of an entry with a second phase is open, as its client's clock is: by as much as the report says.
+    fn clock_slack_s(&self, extraction: &Extraction, ran: &Ran, recorded: &times::SelfTimes, node: &Node) -> f64 {
+        let has_second = recorded.get(&(node.clone(), 2)).is_some_and(|time| time.mean_s > 0.0);
+        if self.options.dirt.skew_s == 0.0 || !has_second {
+            return 0.0;
+        }
+        let host = &ran.model.task(&node.task).unwrap().processor;
+        let clocks = extraction.quality.as_ref().unwrap().clocks.iter().filter(|clock| clock.hosts.contains(host));
+        clocks.map(|clock| clock.bounds_s[1] - clock.bounds_s[0]).fold(0.0, f64::max)
+    }
+
+    /// Losses that the quality report does not tell: spans whose parent did not arrive, and requests that nothing serves.
+    fn untold_losses(&self, ran: &Ran, extraction: &Extraction) -> Vec<String> {
+        if self.options.dirt.lost == 0.0 {
+            return Vec::new();
+        }
+        let spans = otlp_spans(&ran.trace(self.form, &self.options));
+        let id = |span: &Value, field: &str| span[field].as_str().map(str::to_owned);
+        let arrived: HashSet<Option<String>> = spans.iter().map(|span| id(span, "spanId")).collect();
+        let answered: HashSet<Option<String>> = spans.iter().map(|span| id(span, "parentSpanId")).collect();
+        let is_request = |span: &&Value| [3, 4].contains(&span["kind"].as_u64().unwrap());
+        let is_orphan = |span: &&Value| span["parentSpanId"].is_string() && !arrived.contains(&id(span, "parentSpanId"));
+        let n_orphans = spans.iter().filter(is_orphan).count() as u64;
+        let n_open = spans.iter().filter(is_request).filter(|span| !answered.contains(&id(span, "spanId"))).count() as u64;
+        let told = &extraction.quality.as_ref().unwrap().spans;
+        let remarks = |codes: &[&str]| codes.iter().filter_map(|code| told.remarks.get(*code)).map(|reason| reason.count).sum::<u64>();
+        let (orphans, open) =
+            (remarks(&["missing_parent"]), remarks(&["client_half_alone", "message_without_consumer", "missing_server_half"]));
+        let n_left_out = left_out(extraction);
+        let mut untold = Vec::new();
+        if orphans != n_orphans {
+            untold.push(format!("{orphans} missing parents, not {n_orphans}"));
+        }
+        if open > n_open || open + n_left_out < n_open {
+            untold.push(format!("{open} open requests, not {n_open} less those among {n_left_out}"));
+        }
+        if told.read != spans.len() as u64 || told.used + n_left_out != told.read {
+            untold.push(format!("{} read and {} used of {} spans", told.read, told.used, spans.len()));
+        }
+        untold
+    }
+
+    /// What recordings stand for: of the cycles, and of the executions of each entry, as many as there were without sampling,
+    /// within the error of drawing each cycle with probability p (Bernstein: x executions in a cycle add x² (1 - p) / p to the
+    /// variance, and are off by at most x / p).
+    fn wrong_weights(&self, ran: &Ran, extraction: &Extraction, n_models: u64) -> Vec<String> {
+        let (p, t) = (self.options.dirt.sampled, log_inverse_chance(n_models));
+        let sampling = extraction.quality.as_ref().unwrap().sampling;
+        if p >= 1.0 || self.options.dirt.lost > 0.0 {
+            return Vec::new();
+        }
+        let mut counts: BTreeMap<Node, BTreeMap<u64, f64>> = BTreeMap::new();
+        for event in &ran.events {
+            if let Event::Sent { kind, cycle, entry, .. } = event.event {
+                *counts.entry(Node::of(&ran.legend, kind, entry)).or_default().entry(cycle).or_default() += 1.0;
+            }
+        }
+        let mut have = found(extraction, &customers(ran));
+        have.entries.entry(Node::client()).or_default().n = sampling.stand_for * p;
+        let wrong = |(node, of_cycles): (Node, BTreeMap<u64, f64>)| {
+            let n: f64 = of_cycles.values().sum();
+            let variance: f64 = of_cycles.values().map(|x| x * x * (1.0 - p) / p).sum();
+            let most = of_cycles.values().fold(0.0_f64, |most, x| most.max(*x)) / p;
+            let got = have.entries.get(&node).map_or(0.0, |calls| calls.n / p);
+            let tolerance = (2.0 * variance * t).sqrt() + most * t / 3.0;
+            ((got - n).abs() > tolerance).then(|| format!("{} stands for {got}, not {n} ± {tolerance}", node.entry))
+        };
+        let mut wrong: Vec<String> = counts.into_iter().filter_map(wrong).collect();
+        if sampling.said != sampling.recordings {
+            wrong.push(format!("{} of {} recordings say how they were sampled", sampling.said, sampling.recordings));
+        }
+        wrong
+    }
+
+    /// Checks the first `n_models` models by `differences`.
+    fn check_by(&self, n_models: u64, differences: impl Fn(u64) -> Vec<String>) {
+        let mut failed = Vec::new();
+        for seed in 0..n_models {
+            let differences = differences(seed);
+            if !differences.is_empty() {
+                let texts: Vec<String> = differences.iter().take(8).map(|d| format!("  {d}")).collect();
+                failed.push(format!("model {seed}:\n{}", texts.join("\n")));
+            }
+        }
+        let first = failed.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
+        assert!(failed.is_empty(), "{} of {n_models} models differ\n{first}", failed.len());
+    }
+
+    fn check(&self, n_models: u64) {
+        self.check_by(n_models, |seed| self.differences(seed, n_models));
+    }
+}
+
+/// t of the bounds in `structure` over all means of `n_models` models.
+fn log_inverse_chance(n_models: u64) -> f64 {
+    (2.0 * MEANS_OF_A_MODEL * n_models as f64 / FALSE_ALARM).ln()
+}
+
+/// Spans that the quality report says were left out as what they hang below is lost.
+fn left_out(extraction: &Extraction) -> u64 {
+    extraction.quality.as_ref().unwrap().spans.set_aside.get("unattached").map_or(0, |reason| reason.count)
+}
+
+/// Names of the reference tasks.
+fn customers(ran: &Ran) -> Vec<&str> {
+    ran.model.tasks.iter().filter(|task| task.scheduling.is_reference()).map(|task| task.name.as_str()).collect()
+}
+
+impl Ran {
+    /// The part of the run that is traced at all.
+    fn sampled(&self, dirt: &Dirt) -> Self {
+        let mut cycle_of = std::collections::HashMap::new();
+        let mut is_kept = |event: &&RecordedEvent| {
+            if let Event::Sent { cycle, .. } = event.event {
+                cycle_of.insert(event.request, cycle);
+            }
+            dirt.samples(cycle_of[&event.request])
+        };
+        let events = self.events.iter().filter(|event| is_kept(event)).copied().collect();
+        Self { model: self.model.clone(), legend: self.legend.clone(), events }
+    }
+}
+
+fn clean(form: TraceForm) -> Case {
+    Case::new(form, SHOWN)
+}
+
+fn linked(form: TraceForm) -> Case {
+    Case { options: TraceOptions { linked_traces: true, ..TraceOptions::default() }, ..clean(form) }
+}
+
+#[test]
+fn otlp_spans_give_the_model_back() {
+    clean(TraceForm::Otlp).check(MODELS);
+}
+
+#[test]
+fn linked_otlp_traces_give_the_model_back() {
+    linked(TraceForm::Otlp).check(MODELS);
+}
+
+#[test]
+fn jaeger_spans_give_the_model_back() {
+    clean(TraceForm::Jaeger).check(MODELS);
+}
+
+#[test]
+fn linked_jaeger_traces_give_the_model_back() {
+    linked(TraceForm::Jaeger).check(MODELS);
+}
+
+#[test]
+fn zipkin_spans_give_the_model_back() {
+    clean(TraceForm::Zipkin).check(MODELS);
+}
+
+fn dirty(dirt: Dirt) -> Case {
+    Case { options: TraceOptions { dirt, ..TraceOptions::default() }, ..clean(TraceForm::Otlp) }
+}
+
+const SAMPLED: Dirt = Dirt { sampled: 0.1, skew_s: 0.0, lost: 0.0, seed: 1 };
+const SKEWED: Dirt = Dirt { sampled: 1.0, skew_s: 0.05, lost: 0.0, seed: 1 };
+const LOST: Dirt = Dirt { sampled: 1.0, skew_s: 0.0, lost: 0.01, seed: 1 };
+const ALL_DIRT: Dirt = Dirt { sampled: 0.1, skew_s: 0.05, lost: 0.01, seed: 1 };
+
+#[test]
+fn a_tenth_of_the_cycles_gives_the_model_back() {
+    Case { cycles: 10 * CYCLES, ..dirty(SAMPLED) }.check(MODELS / 2);
+}
+
+#[test]
+fn skewed_clocks_are_found_and_give_the_model_back() {
+    dirty(SKEWED).check(MODELS);
+}
+
+#[test]
+fn lost_spans_are_told_and_leave_the_model_as_it_is() {
+    dirty(LOST).check(MODELS);
+}
+
+#[test]
+fn sampled_skewed_and_lost_spans_give_the_model_back() {
+    Case { cycles: 10 * CYCLES, ..dirty(ALL_DIRT) }.check(MODELS / 2);
+}
+
+/// Cycles in the long run; of sampled ones ten times as many.
+const FEWER_CYCLES: u64 = 100;
+
+#[test]
+#[ignore = "takes minutes"]
+fn otlp_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn linked_otlp_traces_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..linked(TraceForm::Otlp) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn jaeger_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..linked(TraceForm::Jaeger) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn zipkin_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Zipkin) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn sampled_spans_give_a_thousand_models_back() {
+    Case { cycles: 10 * FEWER_CYCLES, ..dirty(SAMPLED) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes; open: 4 of 1,000 models differ"]
+fn skewed_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn lost_spans_give_a_thousand_models_back() {
+    Case { cycles: FEWER_CYCLES, ..dirty(LOST) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn sampled_skewed_and_lost_spans_give_a_thousand_models_back() {
+    Case { cycles: 10 * FEWER_CYCLES, ..dirty(ALL_DIRT) }.check(MANY_MODELS);
+}
