@@ -13,10 +13,6 @@ const BRANCH: &str = "branch_";
 /// What is not told apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blind {
-    /// Phases of entries that forward.
-    pub phases_of_forwarders: bool,
-    /// Phases of all entries.
-    pub phases: bool,
     /// Forwarding is a call inside the forwarder.
     pub forwarding_is_a_call: bool,
     /// Second phases and branches of forks are messages of a task to services of its own, named after the entry.
@@ -29,12 +25,10 @@ impl Structure {
         let whole = if blind.parts_are_messages { self.with_parts() } else { self.clone() };
         let mut seen = Self::default();
         for (node, calls) in whole.entries {
-            let forwards = calls.arcs.keys().any(|arc| arc.0 == Kind::Forward);
-            let merges = blind.phases || blind.phases_of_forwarders && forwards;
             let mut arcs = Counts::new();
             for ((kind, phase, to), moments) in calls.arcs {
                 let kind = if blind.forwarding_is_a_call && kind == Kind::Forward { Kind::Sync } else { kind };
-                let sum = arcs.entry((kind, if merges { 1 } else { phase }, to)).or_default();
+                let sum = arcs.entry((kind, phase, to)).or_default();
                 *sum = sum.plus(moments);
             }
             seen.entries.insert(node, Calls { n: calls.n, arcs });

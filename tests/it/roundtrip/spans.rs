@@ -8,7 +8,7 @@
 //! | second phases, where fewer than ten requests join two hosts | a server that ends after its client may as well have a clock that is ahead |
 //! | the phase of a message sent within a tick of the clock from a reply | both have the same time |
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use layerfit::{
     cli::record::{Dirt, TraceForm, TraceOptions},
@@ -92,7 +92,7 @@ impl Case {
         let customers: Vec<&str> = customers(ran);
         let of_scenarios = ran.cycles(false);
         let n_cycles: f64 = of_scenarios.values().sum();
-        let have = found(extraction, &customers);
+        let have = found(extraction, &customers, &HashMap::new());
         let did = observed(legend, events, false);
         let n_left_out = left_out(extraction);
         let doubt = Doubt::of_losses(legend, events, dirt, n_left_out)
@@ -199,7 +199,7 @@ impl Case {
                 *counts.entry(Node::of(&ran.legend, kind, entry)).or_default().entry(cycle).or_default() += 1.0;
             }
         }
-        let mut have = found(extraction, &customers(ran));
+        let mut have = found(extraction, &customers(ran), &HashMap::new());
         have.entries.entry(Node::client()).or_default().n = sampling.stand_for * p;
         let wrong = |(node, of_cycles): (Node, BTreeMap<u64, f64>)| {
             let n: f64 = of_cycles.values().sum();
