@@ -44,7 +44,7 @@ const LENGTH: f64 = 1e4;
 
 /// Batches of the pilot run from which covariances come, and the length of each: as long as a trial, so that what hangs
 /// together over thousands of time units at ten customers is in them.
-const PILOT_BATCHES: usize = 1000;
+const PILOT_BATCHES: usize = 8000;
 const PILOT_BATCH: f64 = LENGTH;
 
 /// Customers of the trials.

@@ -36,11 +36,11 @@ pub use correction::{CorrectionOptions, fit_corrected};
 pub use design::{Design, DesignError, DesignOptions, design};
 pub use engine::{finite_difference, least_squares, svd, trust_region};
 pub use inference::distribution;
+pub(crate) use problem::places::shares as interpolated;
 pub use problem::{
     Estimated, Method, Prior, Problem, ProblemError, Transform, Weighting, parameter_uses,
     trials::{self, Measured, Trial, Trials, TrialsError},
 };
-pub(crate) use problem::places::shares as interpolated;
 pub(crate) use report::digits;
 pub use report::{Fit, ParameterEstimate, ParameterStatus, utilization};
 pub use search::{

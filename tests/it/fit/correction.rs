@@ -45,7 +45,7 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
     data.method.error_scale = ErrorScale::Known;
     let plain = fitted(&data).unwrap();
     assert!(covered(&plain) < 2, "{:?}", plain.parameters);
-    let fit = fitted(&asked(&data, corrected(0.01))).unwrap();
+    let fit = fitted(&asked(&data, corrected(0.002))).unwrap();
     let report = fit.correction.as_ref().unwrap();
     assert_eq!(report.outcome, CorrectionOutcome::Settled, "{report:?}");
     assert!((1..=6).contains(&report.rounds.len()) && report.rounds.last().unwrap().largest_move <= 0.1);
