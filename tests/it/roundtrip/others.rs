@@ -60,7 +60,7 @@ fn event_traces_give_a_thousand_models_back() {
 }
 
 fn check_call_paths(n_models: u64) {
-    let blind = Blind { forwarding_is_a_call: true, parts_are_messages: true, ..Blind::default() };
+    let blind = Blind { forwarding_is_a_call: true, parts_are_messages: true };
     check(TraceForm::CallPath, Format::CallPath, Features::ALL, blind, n_models);
 }
 
