@@ -44,13 +44,12 @@ fn least_at(fit: &Fit, name: &str, value: f64) -> f64 {
 /// Half-widths of another solver's fit to other runs of the same kind: lqns 5.32, overtaking left out, as [`TRUE`].
 const PUBLISHED: [f64; 7] = [0.131, 0.006, 0.011, 0.015, 0.001, 0.025, 0.024];
 
-fn check_recovery(fit: &Fit) {
+/// Every estimate but that of `appDph1` is within its half-width of the truth, that one within `allowed` of it.
+fn check_recovery(fit: &Fit, allowed: f64) {
     assert!(fit.converged, "{:?}", fit.stop);
     for ((name, truth), published) in TRUE.iter().zip(PUBLISHED).filter(|((name, _), _)| fit.parameters.contains_key(*name)) {
         let p = &fit.parameters[*name];
-        // The solver's own error at ten users, 15 % of the response time, moves the first phase by five per cent: by more than its
-        // interval, which knows of scatter only.
-        let allowed = if *name == "appDph1" { 1.5 } else { 1.0 };
+        let allowed = if *name == "appDph1" { allowed } else { 1.0 };
         assert!((p.estimate - truth).abs() <= allowed * half_width(fit, name), "{name}: {p:?}");
         let ratio = half_width(fit, name) / published;
         assert!(*name == "mApp" || (0.4..2.5).contains(&ratio), "{name}: {ratio} of {published}");
@@ -67,7 +66,9 @@ fn hold_whole_numbers(asked: &mut Problem) {
 fn five_demands_are_recovered_from_simulated_trials() {
     let mut asked = simulated_s(&PROCESSORS, 3.0);
     hold_whole_numbers(&mut asked);
-    check_recovery(&fitted(&asked).unwrap());
+    // With the whole numbers known the intervals are narrower than what is left of the solver's error at ten users, 13 % of the
+    // response time, which moves the application's first phase by five per cent.
+    check_recovery(&fitted(&asked).unwrap(), 1.5);
 }
 
 /// Tests 8 and 11: all seven, from threads on either side.
@@ -76,7 +77,7 @@ fn five_demands_are_recovered_from_simulated_trials() {
 fn seven_parameters_are_recovered_from_simulated_trials() {
     for threads in [2.0, 4.0] {
         let fit = fitted(&simulated_s(&PROCESSORS, threads)).unwrap();
-        check_recovery(&fit);
+        check_recovery(&fit, 1.0);
         assert_eq!((fit.parameters["mApp"].estimate, fit.parameters["wsThreads"].estimate), (1.0, 3.0));
         // The other solver's sums of squares were 2.73, .018 and 1.51 with 2, 3 and 4 threads, and 1.20 with two copies of the application.
         let least = fit.sum_of_squares;

@@ -1,6 +1,7 @@
 //! Structure: from traces to models.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod arbitrary;
 mod call_path;
 mod execution_graph;
 mod models;
