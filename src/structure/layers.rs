@@ -1,6 +1,6 @@
 //! Breaking cycles of blocking calls between tasks.
 //!
-//! Entries merged from a forest never call one another in a circle, but their tasks may: A's first operation calls B, and
+//! Entries do not call one another in a circle ([`super::recursion`]), but their tasks may: A's first operation calls B, and
 //! another operation of B calls A's second. A layered queueing network does not allow that (a blocked thread might wait for
 //! itself), so a task in such a circle is taken apart by the depth of its entries below the circle's uppermost: calls go
 //! from a depth to a greater one, hence no circle is left. The parts share the task's processor; each has threads of its
@@ -15,7 +15,7 @@ use super::entries::{Accepts, ArcKind, MergedEntry};
 
 /// The depth of each entry within the circle of tasks that it is in; 0 for all outside circles. Shape `(n_entries,)`.
 ///
-/// Entries that themselves call in a circle (merging by operation can do that to recursion) stay at depth 0.
+/// Entries that themselves call in a circle would stay at depth 0; [`super::recursion`] has cut such circles before.
 pub fn depths(entries: &[MergedEntry], n_tasks: usize) -> Vec<usize> {
     let component_of = cyclic_components(entries, n_tasks);
     let inside = |source: &MergedEntry, target: &MergedEntry| {

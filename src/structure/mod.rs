@@ -36,6 +36,7 @@ pub mod observations;
 mod observe;
 mod options;
 pub mod profile;
+mod recursion;
 pub mod resources;
 pub mod same;
 pub mod spans;
@@ -234,11 +235,19 @@ pub fn summary_to_model(name: &str, summary: Summary, options: &ExtractOptions) 
 /// As [`summary_to_model`], with reference tasks by `usage`.
 fn model_of(name: &str, summary: Summary, usage: Option<Box<UsageModel>>, options: &ExtractOptions) -> Result<Extraction, OptionError> {
     let shares = customers::scenario_shares(&summary, options)?;
-    let merged = summary.merged(&customers::factors(&shares, options));
+    let mut merged = summary.merged(&customers::factors(&shares, options));
     let mut customers = customers::customers(&summary, &merged, &shares, options);
     let mut diagnostics = Diagnostics::default();
     if let Some(usage) = &usage {
         customers = customers::of_sessions(customers, usage, (&summary, &merged), options, &mut diagnostics);
+    }
+    for (copy, entry) in recursion::cut_recursion(&mut merged) {
+        let message =
+            "entries are requested, by way of others, by themselves: who requests a further execution is taken not to wait for it";
+        let of = &merged.entries[entry];
+        let operation = of.operation.map_or("", |o| summary.operations.name(o));
+        let n = merged.entries[copy].n_occurrences;
+        diagnostics.add("recursive_calls", message, || format!("{} {operation}: {n} executions", summary.tasks.names.name(of.task)));
     }
     let assembled = assemble(name, Parts { summary: &summary, merged: &merged, customers: &customers, options });
     let scenarios = summary.scenarios.iter().zip(&shares).map(|(name, share)| ScenarioReport {

@@ -5,12 +5,14 @@ use layerfit::{
     solve::{SolveOptions, solve},
     structure::{
         ExtractOptions, Extraction, MergeKey,
+        entries::ArcKind,
+        extract,
         interactions::{
             Branch, Hints, Interaction, InteractionKind, Interactions, Occurrence, ProcessHints, ProcessorHints, Recording, Workload,
         },
         to_model,
     },
-    trace::Time,
+    trace::{Format, Source, Time},
 };
 
 /// A client's request of `web`, which asks `a` and `b` at once.
@@ -84,4 +86,36 @@ fn what_is_said_beside_is_in_the_model() {
     assert_eq!(model.processors.iter().filter(|p| p.name == "node").count(), 1);
     let client = model.task("Client").unwrap();
     assert!(client.multiplicity.is(9.0) && client.think_time.is(1.5));
+}
+
+/// A asks B, which asks A again in one of four cases: a model whose customers load A as often as the trace shows, without a circle.
+#[test]
+fn recursion_is_cut_where_it_closes_and_loads_what_it_loaded() {
+    let mut text = String::from("record_id,time,kind,component,method,context_id\n");
+    let mut id = 0;
+    let mut row = |kind: &str, component: &str, context: usize| {
+        id += 1;
+        text.push_str(&format!("{id},{},{kind},{component},run,c{context}\n", id * 10));
+    };
+    for context in 0..8 {
+        row("entry", "A", context);
+        row("entry", "B", context);
+        if context % 4 == 0 {
+            ["entry", "exit"].iter().for_each(|kind| row(kind, "A", context));
+        }
+        row("exit", "B", context);
+        row("exit", "A", context);
+    }
+    let source = Source { name: "log", bytes: text.as_bytes() };
+    let options = ExtractOptions { merge: MergeKey::Operation, ..ExtractOptions::default() };
+    let found = extract(&[source], Format::CallPath, &options).unwrap();
+    let defects = found.model.validate();
+    assert!(defects.iter().all(|d| d.kind.severity() != layerfit::model::Severity::Error), "{defects:?}");
+    assert!(found.diagnostics.iter().any(|d| d.code == "recursive_calls"), "{:?}", found.diagnostics);
+    let entries: Vec<_> = found.tasks.iter().filter(|t| !t.reference).flat_map(|t| &t.entries).collect();
+    let occurrences = |name: &str| entries.iter().filter(|e| e.name.contains(name)).map(|e| e.occurrences).collect::<Vec<_>>();
+    assert_eq!(occurrences("A").iter().sum::<u64>(), 10, "{entries:?}");
+    assert_eq!(occurrences("B"), [8]);
+    let sent = entries.iter().flat_map(|e| &e.calls).filter(|c| c.kind == ArcKind::Async).map(|c| c.mean).sum::<f64>();
+    assert!((sent - 0.25).abs() < 1e-12, "{sent}");
 }
