@@ -19,7 +19,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("unattached", "spans below a lost one, with nothing to tell where they belong: left out"),
     ("cyclic_parents", "spans are parents of one another in a circle: cut above the earliest"),
     (
-        "no_times",
+        "without_times",
         "spans without times, or in a trace with such: only the structure is known; self times, demands, load, threads, second phases, requests that outlive their maker, forks, clocks, workload and think times are not",
     ),
     ("unfinished", "spans did not finish: their time is not used"),

@@ -13,7 +13,7 @@
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
 //! | requesting around a request of the same service | internal: two layers of instrumentation |
 //! | clocks | see [`super::correct`] |
-//! | no times | if one span has none, all are of time 0 (`no_times`) |
+//! | no times | if one span has none, all are of time 0 (`without_times`) |
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -350,7 +350,7 @@ impl Tree {
     /// A span that did not finish lasts as long as what it contains.
     fn close_unfinished(&mut self, notes: &mut Notes) {
         if self.is_timeless {
-            (0..self.len()).for_each(|i| notes.count("no_times", || self.name(i)));
+            (0..self.len()).for_each(|i| notes.count("without_times", || self.name(i)));
             return;
         }
         for i in (0..self.len()).rev().map(|k| self.order[k] as usize) {
