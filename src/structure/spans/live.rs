@@ -2,7 +2,8 @@
 //!
 //! A *group* is what is completed together: a trace, or traces that links join. A group is complete when the stream's time
 //! (the latest start seen, but for single leaps of more than an hour) has passed its last span by the time-out, or when a
-//! bound is reached (then early, which is counted). Spans without times count as of the stream's time. The order of completion is that of the groups' last spans.
+//! bound is reached (then early, which is counted). Spans without times count as of the stream's time. The order of
+//! completion is that of the groups' last spans.
 
 use std::collections::VecDeque;
 

@@ -12,8 +12,9 @@
 //! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request |
 //!
 //! Where the habits are known, but none or several answers fit, what hangs below is left out (`unattached`): it is as good as
-//! never recorded, and counted. Without times, requests that different entries serve are several answers. Where no habit is known, the parent was never recorded (a caller without instrumentation), and
-//! the client of the trace requests it (`missing_parent`).
+//! never recorded, and counted. Without times, requests that different entries serve are several answers. Where no habit is
+//! known, the parent was never recorded (a caller without instrumentation), and the client of the trace requests it
+//! (`missing_parent`).
 //!
 //! Occurrences with a lost half are *partial*: their reply is not known, so they have no self times, and their calls are of
 //! the phase that these calls are of as a rule.
