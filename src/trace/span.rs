@@ -170,6 +170,8 @@ pub struct Span {
     pub kind: SpanKind,
     /// Start, nanoseconds since 1970.
     pub start_ns: i64,
+    /// Whether nothing says when it started or ended, as in all spans of its source: start and duration are 0.
+    pub is_timeless: bool,
     /// Duration in nanoseconds; negative where the input has it so; `None` of a span that did not finish.
     pub duration_ns: Option<i64>,
     /// How it ended.

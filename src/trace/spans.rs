@@ -12,6 +12,7 @@
 //! | status | what the span says; else codes of HTTP and gRPC; time-outs and cancellations by codes and words |
 //! | sampling | `tracestate` (see `sampling`), else a rate attribute, else Jaeger's probabilistic sampler |
 //! | peers | of a serving span, `peer.*` and `net.peer.*` say who asked, so they are not kept |
+//! | times | a source whose spans all lack them is read without, see `timeless` |
 //! | URLs | the path is kept; where nothing else names the server, the URL's host does |
 //!
 //! A span that cannot be read is counted, with line and column, and reading goes on after it; in strict mode it is the error
@@ -25,6 +26,7 @@ mod intake;
 mod keys;
 mod notes;
 mod sampling;
+mod timeless;
 
 use std::{
     io::{self, Read},
@@ -211,7 +213,10 @@ fn read_stream(
     match outcome {
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Sink) => Ok(seen),
-        Ok(()) | Err(Stop::Scan(_)) => something_read(seen, intake),
+        Ok(()) | Err(Stop::Scan(_)) => match intake.hand_over_timeless() {
+            Err(Stop::Failed(error)) => Err(error),
+            _ => something_read(seen, intake),
+        },
     }
 }
 
@@ -241,7 +246,7 @@ fn something_read(seen: SpanFormatSeen, intake: &Intake<'_>) -> Result<SpanForma
         format!("only OpenTelemetry messages of other kinds ({others}); expected messages of traces (\"resourceSpans\")")
     } else if intake.n_bad_spans > 0 {
         let doubt = if seen == SpanFormatSeen::OtlpProtobuf { ", so these may be metrics or logs" } else { "" };
-        format!("none of {} can be used{doubt}; the first at {}", intake.n_bad_spans, intake.first_bad())
+        format!("none of {} can be used{doubt}; the first at {}", intake.n_bad_spans, intake.why_bad())
     } else if intake.n_recognised == 0 {
         "none of its documents is of the format".to_owned()
     } else {

@@ -19,7 +19,7 @@ use crate::trace::span::SpanKind;
 impl Tree {
     /// The requests with both halves, as read.
     pub fn requests<'t>(&'t self, catalog: &'t Catalog) -> impl Iterator<Item = Seen> + 't {
-        let is_known = |i: usize| self.pieces[i].duration_ns >= 0;
+        let is_known = |i: usize| !self.is_timeless && self.pieces[i].duration_ns >= 0;
         (0..self.len()).filter_map(move |server| {
             let client = self.parent_of(server)?;
             let is_pair = self.role[server] == Role::Entry && self.role[client] == Role::Call;
@@ -38,6 +38,9 @@ impl Tree {
 
     /// Corrects the times of all spans.
     pub fn correct(&mut self, skews: &Skews, catalog: &Catalog, notes: &mut Notes) {
+        if self.is_timeless {
+            return;
+        }
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is

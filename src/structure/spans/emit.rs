@@ -2,7 +2,8 @@
 //!
 //! A recording is made of each root (with those of its trace whose parents are missing); its scenario is the root's entry.
 //! Above a root stands an originator: the synthetic client, or, where the root is a request being made, its service. Units
-//! are lanes of a task: an occurrence takes the lane that has been free for longest, a new one where none is.
+//! are lanes of a task: an occurrence takes the lane that has been free for longest, a new one where none is; without times, the
+//! lane after those of its task that wait for it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -138,7 +139,7 @@ impl Batch {
             self.interaction(kind, 1, (base, base + at), None, &times);
         }
         self.follow_calls(forest, base, &mut members);
-        self.place(forest, &members, trace, sums);
+        self.place(tree, forest, &members, trace, sums);
         if is_rooted {
             self.explain(forest, &members, first, sums);
             let occ = &forest.occs[first.occ as usize];
@@ -216,12 +217,13 @@ impl Batch {
     }
 
     /// Gives members their units, and counts them.
-    fn place(&mut self, forest: &Forest, members: &Members, trace: u32, sums: &mut Sums<'_>) {
+    fn place(&mut self, tree: &Tree, forest: &Forest, members: &Members, trace: u32, sums: &mut Sums<'_>) {
         let client = sums.catalog.name(&sums.options.client);
         let task = |o: &Option<u32>| o.map_or(client, |o| forest.occs[o as usize].task);
         let start = |o: &Option<u32>| o.map_or(i64::MIN, |o| forest.occs[o as usize].start_ns);
         let mut order: Vec<usize> = (0..members.occs.len()).collect();
         order.sort_by_key(|m| (task(&members.occs[*m]), start(&members.occs[*m])));
+        let nested = tree.is_timeless.then(|| nested_lanes(members, task));
         let mut placed = vec![(0, 0); members.occs.len()];
         // Lanes of the task at hand: when each is free, and its number of occurrences.
         let mut free: BinaryHeap<Reverse<(i64, u32)>> = BinaryHeap::new();
@@ -235,8 +237,9 @@ impl Batch {
                 n_occurrences.clear();
             }
             let end = of.map_or(i64::MAX, |o| forest.occs[o as usize].work_end_ns);
-            let lane = match free.peek() {
-                Some(Reverse((time, lane))) if *time <= start(of) => *lane,
+            let lane = match (&nested, free.peek()) {
+                (Some(nested), _) => nested[m],
+                (None, Some(Reverse((time, lane)))) if *time <= start(of) => *lane,
                 _ => n_occurrences.len() as u32,
             };
             if lane as usize == n_occurrences.len() {
@@ -255,7 +258,11 @@ impl Batch {
             let self_time_ticks = occ.map_or([None; 2], |occ| occ.self_ns);
             self.out.occurrences.push(Occurrence { unit, number, trace, operation, originator: m == 0, self_time_ticks });
             if let Some(occ) = occ.filter(|occ| occ.entry != NOBODY) {
-                sums.load.occurrence(occ.instance, occ.entry, occ.start_ns, occ.work_end_ns);
+                if tree.is_timeless {
+                    sums.load.instance(occ.instance);
+                } else {
+                    sums.load.occurrence(occ.instance, occ.entry, occ.start_ns, occ.work_end_ns);
+                }
             }
         }
     }
@@ -307,6 +314,33 @@ impl Batch {
         explained.unknown_s += unknown * 1e-9;
         explained.parallel_s += (own + gaps + unknown - total as f64).max(0.0) * 1e-9;
     }
+}
+
+/// Lanes where nothing says when occurrences were, shape `(n_members,)`: of each the number of those of its task that wait for it.
+fn nested_lanes(members: &Members, task: impl Fn(&Option<u32>) -> u32) -> Vec<u32> {
+    let n = members.occs.len();
+    let mut waited_for: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut stack: Vec<(usize, bool)> = Vec::new();
+    for (m, (requester, form)) in members.requested.iter().enumerate() {
+        match requester {
+            Some(requester) if *form == CallForm::Sync => waited_for[*requester].push(m),
+            _ => stack.push((m, false)),
+        }
+    }
+    let mut lanes = vec![0; n];
+    let mut open: HashMap<u32, u32> = HashMap::default();
+    while let Some((m, is_left)) = stack.pop() {
+        let n_open = open.entry(task(&members.occs[m])).or_default();
+        if is_left {
+            *n_open -= 1;
+            continue;
+        }
+        lanes[m] = *n_open;
+        *n_open += 1;
+        stack.push((m, true));
+        stack.extend(waited_for[m].iter().map(|called| (*called, false)));
+    }
+    lanes
 }
 
 /// The name of the entry that an occurrence is of.

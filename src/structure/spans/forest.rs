@@ -218,7 +218,7 @@ impl Builder<'_> {
         let label = self.catalog.label(piece.label);
         let here = task == label.task;
         let instance = if here { label.instance } else { self.catalog.instances.insert_full((task, NONE)).0 as u32 };
-        let is_measured = piece.duration_ns >= 0 && origin != Origin::Implied;
+        let is_measured = piece.duration_ns >= 0 && origin != Origin::Implied && !self.tree.is_timeless;
         self.out.occs.push(Occ {
             task,
             name,

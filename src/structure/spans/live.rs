@@ -2,7 +2,8 @@
 //!
 //! A *group* is what is completed together: a trace, or traces that links join. A group is complete when the stream's time
 //! (the latest start seen, but for single leaps of more than an hour) has passed its last span by the time-out, or when a
-//! bound is reached (then early, which is counted). The order of completion is that of the groups' last spans.
+//! bound is reached (then early, which is counted). Spans without times count as of the stream's time. The order of
+//! completion is that of the groups' last spans.
 
 use std::collections::VecDeque;
 
@@ -49,6 +50,8 @@ pub struct Piece {
     pub has_parent: bool,
     /// Whether it is the server's half of a shared span.
     pub shared: bool,
+    /// Whether nothing says when it was.
+    pub is_timeless: bool,
 }
 
 /// A link from a piece to a span.
@@ -148,7 +151,9 @@ impl Live {
 
     /// Takes a span with the traces and spans it links to.
     pub fn add(&mut self, trace: TraceId, mut piece: Piece, links: &[(TraceId, SpanId)], bounds: &Bounds) -> Added {
-        self.advance(piece.start_ns);
+        if !piece.is_timeless {
+            self.advance(piece.start_ns);
+        }
         let late = !self.group_of.contains_key(&trace) && self.is_completed(trace);
         let mut number = self.group_number(trace);
         for (target, _) in links {
@@ -156,7 +161,8 @@ impl Live {
                 number = self.join(number, *target, bounds);
             }
         }
-        let (now, start) = (self.now_ns.unwrap_or(piece.start_ns), piece.start_ns);
+        let now = self.now_ns.unwrap_or(piece.start_ns);
+        let start = if piece.is_timeless { now } else { piece.start_ns };
         let Some(group) = self.groups.get_mut(&number) else { return Added { late, size: 0 } };
         group.continued |= late;
         group.last_seen_ns = group.last_seen_ns.max(start).min(now);

@@ -164,6 +164,11 @@ impl Load {
         self.add(Who::Occurrence(instance, entry), start_ns, end_ns);
     }
 
+    /// An occurrence in `instance` of which nothing says when it was.
+    pub fn instance(&mut self, instance: u32) {
+        self.instances.entry(instance).or_default();
+    }
+
     /// A root of `process` that stands for `weight`.
     pub fn root(&mut self, process: u32, session: u32, start_ns: i64, end_ns: i64, weight: f64) {
         let roots = self.roots.entry(process).or_default();

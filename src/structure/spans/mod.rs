@@ -30,6 +30,9 @@
 //! of them before any is used, so that the result does not depend on the order of the spans nor on how they were divided
 //! among several [`Spans`] that are merged.
 //!
+//! A group with a span that has no times ([`Span::is_timeless`]) is one without times: its entries and calls are those that
+//! parents, kinds and links tell, in phase 1 unless such calls are of phase 2 as a rule; nothing else is learned from it.
+//!
 //! Assumptions beyond those of the specifications' mappings of spans (section 6 of each): only structure and means come from
 //! spans; self time is elapsed time, hence a first estimate of demand from above.
 
@@ -170,7 +173,7 @@ impl Spans {
     pub fn feed(&mut self, span: &Span, texts: &SpanTexts, sink: &mut dyn FnMut(Interactions)) {
         self.n_read += 1;
         let start_ns = span.start_ns.clamp(-TIME_LIMIT_NS, TIME_LIMIT_NS);
-        while start_ns % self.resolution_ns != 0 {
+        while !span.is_timeless && start_ns % self.resolution_ns != 0 {
             self.resolution_ns /= 1000;
         }
         let label = self.catalog.label_of(span, texts, &self.options);
@@ -193,6 +196,7 @@ impl Spans {
             status: span.status,
             has_parent: span.parent.is_some(),
             shared: span.shared,
+            is_timeless: span.is_timeless,
         };
         let links: Vec<(TraceId, SpanId)> = span.links.iter().take(MAX_LINKS).map(|link| (link.trace, link.span)).collect();
         let name = || format!("{}/{}", span.trace, span.id);
@@ -373,7 +377,9 @@ impl Spans {
     /// Learns from a tree with corrected clocks what is used on other traces, too.
     fn learn(&mut self, tree: &Tree) {
         let forest = self.forest(tree, &mut Notes::default());
-        timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
+        if !tree.is_timeless {
+            timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
+        }
         self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
     }
 

@@ -68,8 +68,11 @@ fn operation(occ: &Occ, sums: &Sums<'_>) -> String {
     format!("{}.{}", sums.catalog.names.name(occ.task), entry_name(occ, sums.catalog))
 }
 
-/// Hands the requests of a recording with a root over; `user` is the digest that its trace says.
+/// Hands the requests of a recording with a root and times over; `user` is the digest that its trace says.
 pub fn requests(tree: &Tree, forest: &Forest, root: Root, user: u32, weight: f64, sums: &mut Sums<'_>) {
+    if tree.is_timeless {
+        return;
+    }
     let own = tree.pieces[root.piece as usize].user;
     let user = if own != 0 && user_key(own) <= user_key(user) { own } else { user };
     let name = format!("{user:08x}");

@@ -8,7 +8,7 @@
 //! 3. one of: both are said and equal; q or K links to p; A makes no other request between p's end and K's start (it waits).
 //!
 //! Then A waits from p's start to K's start, R replies when q ends (what it does after that is its second phase), and K is
-//! part of A. An occurrence replies once, by its first such message.
+//! part of A. An occurrence replies once, by its first such message. Without times nothing tells that A waits: nothing is joined.
 
 use super::{
     forest::{Call, Forest},
@@ -25,6 +25,9 @@ struct Pair {
 
 /// Joins requests and replies over queues.
 pub fn join_replies(forest: &mut Forest, tree: &Tree, notes: &mut Notes) {
+    if tree.is_timeless {
+        return;
+    }
     let pairs: Vec<Pair> = (0..forest.calls.len()).filter_map(|request| find_reply(forest, tree, request)).collect();
     if pairs.is_empty() {
         return;

@@ -12,8 +12,9 @@
 //! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request |
 //!
 //! Where the habits are known, but none or several answers fit, what hangs below is left out (`unattached`): it is as good as
-//! never recorded, and counted. Where no habit is known, the parent was never recorded (a caller without instrumentation), and
-//! the client of the trace requests it (`missing_parent`).
+//! never recorded, and counted. Without times, requests that different entries serve are several answers. Where no habit is
+//! known, the parent was never recorded (a caller without instrumentation), and the client of the trace requests it
+//! (`missing_parent`).
 //!
 //! Occurrences with a lost half are *partial*: their reply is not known, so they have no self times, and their calls are of
 //! the phase that these calls are of as a rule.
@@ -147,6 +148,11 @@ impl<'r> Restorer<'r> {
         let same_group = |c: &usize| self.tree.pieces[*c].trace == self.tree.pieces[group[0]].trace;
         let serves = |c: &usize| self.tree.answered.get(&(*c as u32)).is_some_and(|entry| makers.contains(entry));
         let fits = |c: &usize| !taken.contains(c) && same_group(c) && serves(c) && self.tree.start_ns[*c] <= first;
+        let answered = |c: &usize| self.tree.answered.get(&(*c as u32));
+        let mut fitting = self.open.iter().filter(|c| fits(c));
+        if self.tree.is_timeless && fitting.next().is_some_and(|first| fitting.any(|c| answered(c) != answered(first))) {
+            return Place::Nowhere;
+        }
         if let Some(request) = self.open.iter().copied().filter(fits).max_by_key(|c| (self.tree.start_ns[*c], *c)) {
             return Place::Below(request);
         }

@@ -18,6 +18,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("root_restored", "spans whose parent is lost, the root of their trace: it is the one entry that makes such requests"),
     ("unattached", "spans below a lost one, with nothing to tell where they belong: left out"),
     ("cyclic_parents", "spans are parents of one another in a circle: cut above the earliest"),
+    (
+        "without_times",
+        "spans without times, or in a trace with such: only the structure is known; self times, demands, load, threads, second phases, requests that outlive their maker, forks, clocks, workload and think times are not",
+    ),
     ("unfinished", "spans did not finish: their time is not used"),
     ("negative_duration", "spans end before they start: their time is not used"),
     ("zero_duration", "spans last no time: below the clock's resolution"),
@@ -71,7 +75,9 @@ fn entry(out: &mut String, name: &str, entry: &EntryQuality) {
     if entry.self_s[0].count == 0 {
         let _ = write!(out, "; self time unknown");
     }
-    let _ = write!(out, " at load {:.2}", entry.load.mean);
+    if entry.load.count > 0 {
+        let _ = write!(out, " at load {:.2}", entry.load.mean);
+    }
     for (n, what) in [(entry.errors, "errors"), (entry.timeouts, "time-outs"), (entry.cancelled, "cancelled")] {
         if n > 0 {
             let _ = write!(out, "; {n} {what}, not in the self time");
@@ -159,7 +165,11 @@ impl Quality {
             );
         }
         for (name, task) in &self.tasks {
-            let _ = writeln!(out, "{name}: {} instances, {} hosts, up to {} at once", task.instances, task.hosts, task.concurrency);
+            let _ = write!(out, "{name}: {} instances, {} hosts, ", task.instances, task.hosts);
+            let _ = match task.concurrency {
+                0 => writeln!(out, "not known how many at once"),
+                n => writeln!(out, "up to {n} at once"),
+            };
             task.entries.iter().for_each(|(name, quality)| entry(&mut out, name, quality));
         }
         for overlap in &self.overlaps {

@@ -13,6 +13,7 @@
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
 //! | requesting around a request of the same service | internal: two layers of instrumentation |
 //! | clocks | see [`super::correct`] |
+//! | no times | if one span has none, all are of time 0 (`without_times`) |
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -90,6 +91,8 @@ pub struct Tree {
     pub end_ns: Vec<i64>,
     /// Links between pieces: from, to.
     pub links: Vec<(u32, u32)>,
+    /// Whether some span has no times, so that those of the others are not used: all are 0.
+    pub is_timeless: bool,
 }
 
 fn is_serving(piece: &Piece) -> bool {
@@ -99,7 +102,11 @@ fn is_serving(piece: &Piece) -> bool {
 impl Tree {
     /// Makes the tree of a group; `notes` takes what is odd.
     pub fn of(mut group: Group, catalog: &Catalog, notes: &mut Notes) -> Self {
-        let mut tree = Self { traces: std::mem::take(&mut group.traces), ..Self::default() };
+        let is_timeless = group.pieces.iter().any(|piece| piece.is_timeless);
+        if is_timeless {
+            group.pieces.iter_mut().for_each(|piece| (piece.start_ns, piece.duration_ns) = (0, 0));
+        }
+        let mut tree = Self { traces: std::mem::take(&mut group.traces), is_timeless, ..Self::default() };
         tree.take_pieces(&mut group, catalog, notes);
         tree.is_lost_link = vec![false; tree.len()];
         tree.resolve_links(&group);
@@ -342,6 +349,10 @@ impl Tree {
 
     /// A span that did not finish lasts as long as what it contains.
     fn close_unfinished(&mut self, notes: &mut Notes) {
+        if self.is_timeless {
+            (0..self.len()).for_each(|i| notes.count("without_times", || self.name(i)));
+            return;
+        }
         for i in (0..self.len()).rev().map(|k| self.order[k] as usize) {
             match self.pieces[i].duration_ns {
                 UNFINISHED => notes.count("unfinished", || self.name(i)),

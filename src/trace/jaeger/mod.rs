@@ -158,6 +158,7 @@ impl Trace {
             Ok(span) => span,
             Err(bad) => return intake.bad_span(bad, place.into()),
         };
+        intake.met(&span, place);
         if let OrNull(Some(process)) = &json.process {
             span.resource = span::resource(process, intake, place);
             return intake.hand_over(span);
@@ -200,7 +201,7 @@ impl Trace {
                     self.processes.entry(id).or_insert(number);
                 }
                 Err(error) => {
-                    let BadSpan::Unread(message, offset) = error.into() else { continue };
+                    let BadSpan { message, offset } = error.into();
                     let place = moved(Place::Text(place), offset);
                     intake.bad_row("bad_process", "a process that could not be read", place, &message)?;
                 }

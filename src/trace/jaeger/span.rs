@@ -80,8 +80,10 @@ impl Reference<'_> {
 /// The span that `json` says, without its resource.
 pub(super) fn read(json: &JaegerSpan<'_>, intake: &mut Intake<'_>, place: Place) -> Result<Span, BadSpan> {
     let mut span = Span { trace: intake.trace_id(&json.trace_id)?, id: intake.span_id(&json.span_id)?, ..Span::default() };
-    span.start_ns = start_ns(json)?;
-    span.duration_ns = duration_ns(&json.duration)?;
+    match start_ns(json)? {
+        None => (span.is_timeless, span.duration_ns) = (true, Some(0)),
+        Some(start) => (span.start_ns, span.duration_ns) = (start, duration_ns(&json.duration)?),
+    }
     span.name = intake.name_text(&json.operation_name);
     refer(&mut span, json, intake)?;
     let mut notes = Notes::default();
@@ -111,17 +113,18 @@ fn dotted<'a>(key: &'a str) -> Cow<'a, str> {
     if key.contains('@') { Cow::Owned(key.replace('@', ".")) } else { Cow::Borrowed(key) }
 }
 
-fn start_ns(json: &JaegerSpan<'_>) -> Result<i64, BadSpan> {
+fn start_ns(json: &JaegerSpan<'_>) -> Result<Option<i64>, BadSpan> {
     let (value, factor) = match &json.start_time {
         Scalar::Other => (&json.start_time_millis, NS_PER_MS),
         start => (start, NS_PER_US),
     };
     let read = match value {
-        Scalar::Other => return Err(BadSpan::NoStart((*json.operation_name).to_owned())),
+        Scalar::Other => return Ok(None),
         Scalar::Text(text) => nanoseconds_of_rfc3339(text).or_else(|| value.whole(factor)),
         number => number.whole(factor),
     };
-    read.ok_or_else(|| BadSpan::unread("the start is no time: expected microseconds since 1970 or an RFC 3339 text, before the year 2262"))
+    read.map(Some)
+        .ok_or_else(|| BadSpan::unread("the start is no time: expected microseconds since 1970 or an RFC 3339 text, before the year 2262"))
 }
 
 fn duration_ns(duration: &Scalar<'_>) -> Result<Option<i64>, BadSpan> {

@@ -129,7 +129,7 @@ fn read_resource(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<O
     match serde_json::from_slice::<OrNull<JsonResource<'_>>>(scanner.captured()) {
         Ok(OrNull(resource)) => Ok(Some(number_of(&resource, intake, place))),
         Err(error) => {
-            let BadSpan::Unread(message, offset) = error.into() else { return Ok(None) };
+            let BadSpan { message, offset } = error.into();
             intake.bad_row("bad_resource", "a resource that could not be read", moved(Place::Text(place), offset), &message)?;
             Ok(None)
         }
@@ -170,6 +170,9 @@ fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32
             )
         }
     };
+    if let Ok(span) = &span {
+        intake.met(span, place);
+    }
     match (span, resource) {
         (Ok(mut span), Some(resource)) => {
             span.resource = resource;

@@ -11,7 +11,7 @@
 //! | wrappers | Tempo's `batches` and `trace`, Jaeger's `result` |
 //! | ids | hexadecimal (OTLP/JSON), base64 (protobuf's own JSON mapping, as Tempo has it) |
 //! | kinds, status codes | numbers or names |
-//! | times | texts or numbers, nanoseconds since 1970; an end of 0 is none |
+//! | times | texts or numbers, nanoseconds since 1970; an end of 0 is none, and so is a start |
 //!
 //! | protobuf | |
 //! |---|---|
@@ -59,17 +59,18 @@ struct Body<'a> {
 
 /// Puts a span together; `span` has its ids.
 fn complete(intake: &mut Intake<'_>, mut span: Span, mut notes: Notes, body: Body<'_>) -> Result<Span, BadSpan> {
-    let Some(start_ns) = body.start_ns.filter(|start| *start > 0) else {
-        return Err(BadSpan::NoStart(body.name.to_owned()));
-    };
     let stamp = |ns: u64, what: &str| {
         i64::try_from(ns).map_err(|_| BadSpan::unread(format!("the {what} is {ns} ns: expected a time before the year 2262")))
     };
-    span.start_ns = stamp(start_ns, "start")?;
-    span.duration_ns = match body.end_ns.filter(|end| *end > 0) {
-        Some(end) => Some(stamp(end, "end")? - span.start_ns),
-        None => None,
-    };
+    let is_said = |ns: &u64| *ns > 0;
+    match body.start_ns.filter(is_said) {
+        None => (span.is_timeless, span.duration_ns) = (true, Some(0)),
+        Some(start) => {
+            span.start_ns = stamp(start, "start")?;
+            let end = body.end_ns.filter(is_said).map(|end| stamp(end, "end")).transpose()?;
+            span.duration_ns = end.map(|end| end - span.start_ns);
+        }
+    }
     span.name = intake.name_text(body.name);
     span.kind = body.kind;
     span.links = body.links;

@@ -42,7 +42,7 @@ pub fn decode_otlp_protobuf(
     let mut intake = Intake::new(name, options.bad_rows, texts, diagnostics, sink);
     let mut wire = Wire::new(bytes);
     let read = request(&mut wire, &mut intake, u64::MAX).map_err(|problem| problem.into_stop(&intake, &wire));
-    counts(read, &intake)
+    counts(read, &mut intake)
 }
 
 /// Hands the spans of one `ExportTraceServiceRequest` in JSON to `sink`: the body of a request to an OTLP receiver.
@@ -60,11 +60,13 @@ pub fn decode_otlp_json(
 ) -> Result<OtlpCounts, ReadError> {
     let mut intake = Intake::new(name, options.bad_rows, texts, diagnostics, sink);
     let read = read_json(&mut Scanner::new(bytes), &mut intake);
-    counts(read, &intake)
+    counts(read, &mut intake)
 }
 
-fn counts(read: Result<(), Stop>, intake: &Intake<'_>) -> Result<OtlpCounts, ReadError> {
-    match read {
+/// What a request gave. Of a stream of requests each is a part, so that one without times is not taken for a source without.
+fn counts(read: Result<(), Stop>, intake: &mut Intake<'_>) -> Result<OtlpCounts, ReadError> {
+    let refused = intake.refuse_timeless();
+    match read.and(refused) {
         Err(Stop::Failed(error)) => Err(error),
         Ok(()) | Err(Stop::Sink | Stop::Scan(_)) => Ok(OtlpCounts { n_spans: intake.n_spans, n_bad_spans: intake.n_bad_spans }),
     }
@@ -364,6 +366,9 @@ fn scope_spans<R: BufRead>(
             Some(bytes) => read_span(bytes, intake),
             None => Err(BadSpan::unread("a span of more than 16 MiB")),
         };
+        if let Ok(span) = &span {
+            intake.met(span, Place::Byte(offset));
+        }
         match (span, resource) {
             (Ok(mut span), Some(resource)) => {
                 span.resource = resource;

@@ -12,13 +12,14 @@ use super::{
     ReadError, SpanSink,
     ids::{self, Id},
     keys::{self, N_PARTS, Part},
+    timeless::Timeless,
 };
 
 /// Most distinct texts that are held: attributes past it are dropped, names past it are all [`FURTHER_NAMES`].
 const MOST_TEXTS: usize = 1 << 20;
 
 /// Most spans of one trace or resource that are held until the input says who sent them.
-const MOST_HELD_SPANS: usize = 1 << 19;
+pub(super) const MOST_HELD_SPANS: usize = 1 << 19;
 
 /// Stands for names past [`MOST_TEXTS`].
 const FURTHER_NAMES: &str = "(further names)";
@@ -69,8 +70,9 @@ pub(in crate::trace) struct Intake<'a> {
     name: &'a str,
     bad_rows: BadRows,
     texts: &'a mut SpanTexts,
-    diagnostics: &'a mut Diagnostics,
+    pub(super) diagnostics: &'a mut Diagnostics,
     sink: SpanSink<'a>,
+    pub(super) timeless: Timeless,
     pub(in crate::trace) n_spans: u64,
     pub(in crate::trace) n_bad_spans: u64,
     /// Documents, or parts of one, that are of the format, with spans or without.
@@ -114,6 +116,7 @@ impl<'a> Intake<'a> {
             texts,
             diagnostics,
             sink,
+            timeless: Timeless::default(),
             n_spans: 0,
             n_bad_spans: 0,
             n_recognised: 0,
@@ -129,8 +132,13 @@ impl<'a> Intake<'a> {
     }
 
     /// Why the first span that is not used is not.
-    pub(super) fn first_bad(&self) -> &str {
+    pub(super) fn why_bad(&self) -> &str {
         self.first_bad.as_deref().unwrap_or_default()
+    }
+
+    /// Remembers why a span is not used, if it is the first.
+    pub(super) fn first_bad(&mut self, why: impl FnOnce() -> String) {
+        self.first_bad.get_or_insert_with(why);
     }
 
     /// The messages of other signals, in words; empty if there were none.
@@ -141,8 +149,17 @@ impl<'a> Intake<'a> {
         words.join(", ")
     }
 
-    /// Hands over one span.
+    /// Hands over one span; one that does not say when it started only if none of its source does, at the end.
     pub(in crate::trace) fn hand_over(&mut self, span: Span) -> Result<(), Stop> {
+        if span.is_timeless {
+            return self.hold_timeless(span);
+        }
+        self.refuse_timeless()?;
+        self.pass_on(span)
+    }
+
+    /// Gives one span to the sink.
+    pub(super) fn pass_on(&mut self, span: Span) -> Result<(), Stop> {
         self.n_spans += 1;
         match (self.sink)(span, self.texts) {
             ControlFlow::Continue(()) => Ok(()),
@@ -152,40 +169,38 @@ impl<'a> Intake<'a> {
 
     /// Hands over a span that could be made, or says why it could not.
     pub(in crate::trace) fn hand_over_or_count(&mut self, span: Result<Span, BadSpan>, place: impl Into<Place>) -> Result<(), Stop> {
+        let place = place.into();
         match span {
-            Ok(span) => self.hand_over(span),
-            Err(bad) => self.bad_span(bad, place.into()),
+            Ok(span) => {
+                self.met(&span, place);
+                self.hand_over(span)
+            }
+            Err(bad) => self.bad_span(bad, place),
         }
     }
 
     /// Says why a span cannot be read: counts it, or fails.
     pub(in crate::trace) fn bad_span(&mut self, bad: BadSpan, place: Place) -> Result<(), Stop> {
         self.n_bad_spans += 1;
-        self.first_bad.get_or_insert_with(|| match &bad {
-            BadSpan::Unread(message, offset) => format!("{}: {message}", moved(place, *offset)),
-            BadSpan::NoStart(name) => format!("{place}: \"{}\" does not say when it started", abridged(name)),
-        });
-        match bad {
-            BadSpan::Unread(message, offset) => self.bad_row("bad_span", "a span that could not be read", moved(place, offset), &message),
-            BadSpan::NoStart(name) => {
-                let source = self.name;
-                self.diagnostics.add("span_without_start", "a span that does not say when it started: not used", || {
-                    format!("{source}, {place}: \"{}\"", abridged(&name))
-                });
-                Ok(())
-            }
-        }
+        let BadSpan { message, offset } = bad;
+        let place = moved(place, offset);
+        self.first_bad(|| format!("{place}: {message}"));
+        self.bad_row("bad_span", "a span that could not be read", place, &message)
     }
 
     /// Counts something that could not be read, or fails in strict mode.
     pub(in crate::trace) fn bad_row(&mut self, code: &'static str, what: &'static str, place: Place, message: &str) -> Result<(), Stop> {
+        self.strictly(place, || message.to_owned())?;
+        let source = self.name;
+        self.diagnostics.add(code, what, || format!("{source}, {place}: {message}"));
+        Ok(())
+    }
+
+    /// Fails in strict mode.
+    pub(super) fn strictly(&self, place: Place, message: impl FnOnce() -> String) -> Result<(), Stop> {
         match self.bad_rows {
-            BadRows::Reject => Err(Stop::Failed(ReadError::Row { name: self.name.to_owned(), place, message: message.to_owned() })),
-            BadRows::Count => {
-                let source = self.name;
-                self.diagnostics.add(code, what, || format!("{source}, {place}: {message}"));
-                Ok(())
-            }
+            BadRows::Reject => Err(Stop::Failed(ReadError::Row { name: self.name.to_owned(), place, message: message() })),
+            BadRows::Count => Ok(()),
         }
     }
 
@@ -319,19 +334,17 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Why a span is not used.
+/// A span that cannot be read: what was expected, and how far into the span.
 #[derive(Debug)]
-pub(in crate::trace) enum BadSpan {
-    /// It cannot be read: what was expected, and how far into the span.
-    Unread(String, Option<json::Place>),
-    /// It does not say when it started; its name.
-    NoStart(String),
+pub(in crate::trace) struct BadSpan {
+    pub(in crate::trace) message: String,
+    pub(in crate::trace) offset: Option<json::Place>,
 }
 
 impl BadSpan {
     /// A span that cannot be read, as `message` says.
     pub(in crate::trace) fn unread(message: impl Into<String>) -> Self {
-        Self::Unread(message.into(), None)
+        Self { message: message.into(), offset: None }
     }
 }
 
@@ -340,7 +353,7 @@ impl From<serde_json::Error> for BadSpan {
         let place = json::Place { line: error.line() as u64, column: error.column() as u64 };
         let message = error.to_string();
         let words = message.rsplit_once(" at line ").map_or(message.as_str(), |(words, _)| words);
-        Self::Unread(words.to_owned(), Some(place))
+        Self { message: words.to_owned(), offset: Some(place) }
     }
 }
 

@@ -229,8 +229,10 @@ fn version_2(json: &ZipkinSpan<'_>, ids: &Ids, intake: &mut Intake<'_>, place: P
     let mut span = ids.span(intake.name_text(&json.name));
     let first = json.annotations.0.iter().find(|annotation| annotation.timestamp != Scalar::Other).map(|a| &a.timestamp);
     let start = Some(&json.timestamp).filter(|timestamp| !matches!(timestamp, Scalar::Other | Scalar::Int(0))).or(first);
-    span.start_ns = start_ns(start, &json.name)?;
-    span.duration_ns = duration_ns(&json.duration)?;
+    match start {
+        None => (span.is_timeless, span.duration_ns) = (true, Some(0)),
+        Some(start) => (span.start_ns, span.duration_ns) = (start_ns(start)?, duration_ns(&json.duration)?),
+    }
     span.kind = kind_of_name(&json.kind).unwrap_or_default();
     span.shared = matches!(&json.shared, Scalar::Bool(true)) || matches!(&json.shared, Scalar::Text(text) if text == "true");
     let mut notes = Notes::default();
@@ -256,8 +258,7 @@ fn note_remote(notes: &mut Notes, intake: &mut Intake<'_>, kind: SpanKind, remot
     }
 }
 
-fn start_ns(timestamp: Option<&Scalar<'_>>, name: &str) -> Result<i64, BadSpan> {
-    let timestamp = timestamp.ok_or_else(|| BadSpan::NoStart(name.to_owned()))?;
+fn start_ns(timestamp: &Scalar<'_>) -> Result<i64, BadSpan> {
     timestamp
         .whole(NS_PER_US)
         .ok_or_else(|| BadSpan::unread("the timestamp is no time: expected microseconds since 1970, before the year 2262"))

@@ -85,12 +85,16 @@ fn span(json: &ZipkinSpan<'_>, ids: &Ids, halves: &[Half<'_>], i: usize, intake:
     let own_times = i == 0 && !matches!(&json.timestamp, Scalar::Other | Scalar::Int(0));
     let first = json.annotations.0.iter().map(|a| &a.timestamp).find(|t| !matches!(t, Scalar::Other));
     let start = half.start.or(own_times.then_some(&json.timestamp)).or(half.end).or(first);
-    span.start_ns = start_ns(start, &json.name)?;
-    span.duration_ns = match (half.start, half.end) {
-        (Some(_), Some(end)) => Some(start_ns(Some(end), &json.name)?.saturating_sub(span.start_ns)),
-        _ if i == 0 => duration_ns(&json.duration)?,
-        _ => None,
-    };
+    if let Some(start) = start {
+        span.start_ns = start_ns(start)?;
+        span.duration_ns = match (half.start, half.end) {
+            (Some(_), Some(end)) => Some(start_ns(end)?.saturating_sub(span.start_ns)),
+            _ if i == 0 => duration_ns(&json.duration)?,
+            _ => None,
+        };
+    } else {
+        (span.is_timeless, span.duration_ns) = (true, Some(0));
+    }
     span.kind = half.kind;
     span.shared = half.shared;
     let mut notes = Notes::default();

@@ -154,3 +154,15 @@ fn what_is_not_jaeger_is_refused_in_words() {
         "traces, line 1, column 1: the trace id is \"0\": expected hexadecimal digits that are not all zero"
     );
 }
+
+#[test]
+fn a_trace_in_which_no_span_has_times_is_read_without() {
+    let stripped = SPANS.replace("\"startTime\":1674578014920566,", "").replace("\"startTime\":1674578014920600,\"duration\":100,", "");
+    let trace = |spans: &str| format!("{{\"traceID\":\"4376effce3c2d72d\",\"spans\":{spans},\"processes\":{PROCESSES}}}");
+    let reading = read(&trace(&stripped));
+    assert_eq!((reading.names(), reading.services()), (vec!["GET /dispatch", "SQL SELECT"], vec!["frontend", "driver"]));
+    assert!(reading.spans.iter().all(|span| span.is_timeless && (span.start_ns, span.duration_ns) == (0, Some(0))));
+    assert_eq!(reading.odd(), [("jaeger_warning", 1), ("no_times", 2)]);
+    let mixed = read(&format!("{}\n{}", trace(&stripped), trace(SPANS)));
+    assert_eq!((mixed.spans.len(), mixed.odd()), (2, vec![("jaeger_warning", 2), ("span_without_start", 2)]));
+}

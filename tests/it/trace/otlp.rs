@@ -5,7 +5,7 @@ use std::{io::Write, ops::ControlFlow};
 use layerfit::trace::{
     diagnostics::Diagnostics,
     otlp::{OtlpCounts, decode_otlp_json, decode_otlp_protobuf},
-    span::{Attribute, Link, SpanId, SpanKind, SpanStatus, SpanTexts, TraceId},
+    span::{Attribute, Link, Span, SpanId, SpanKind, SpanStatus, SpanTexts, TraceId},
     spans::{SpanFormat, SpanFormatSeen, SpanReadOptions},
 };
 
@@ -159,6 +159,61 @@ fn an_unfinished_span_has_no_duration_and_one_without_start_is_not_used() {
     assert_eq!(reading.odd(), [("span_without_start", 1)]);
 }
 
+/// [`SHOP`] with `times` for the times of both spans.
+fn shop_with_times(times: &str) -> String {
+    let line = |line: &str| match line.trim_start().strip_prefix("\"startTimeUnixNano\"") {
+        Some(rest) => format!("{times}{}", rest.splitn(3, ',').last().unwrap()),
+        None => line.to_owned(),
+    };
+    SHOP.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_document_in_which_no_span_has_times_is_read_without() {
+    for times in [
+        "",
+        "\"startTimeUnixNano\":\"\",\"endTimeUnixNano\":\"\",",
+        "\"startTimeUnixNano\":0,\"endTimeUnixNano\":\"0\",",
+        "\"startTimeUnixNano\":null,",
+    ] {
+        let text = shop_with_times(times);
+        let resource_after = {
+            let (resource, scopes) = text.split_once(",\n \"scopeSpans\"").unwrap();
+            let resource = resource.strip_prefix("{\"resourceSpans\":[{").unwrap();
+            format!("{{\"resourceSpans\":[{{\"scopeSpans\"{},{resource}}}]}}", scopes.strip_suffix("}]}").unwrap())
+        };
+        for text in [&text, &resource_after] {
+            for options in [SpanReadOptions::default(), STRICT] {
+                let (expected, found) = (read(SHOP), try_read(text.as_bytes(), SpanFormat::Auto, &options).unwrap());
+                assert_eq!((found.names(), found.services()), (expected.names(), expected.services()), "{times}");
+                for (span, timed) in found.spans.iter().zip(&expected.spans) {
+                    assert_eq!((span.is_timeless, span.start_ns, span.duration_ns), (true, 0, Some(0)));
+                    assert!(!timed.is_timeless);
+                    let all = |span: &Span| (span.id, span.parent, span.kind, span.status, span.links.clone(), span.adjusted_count);
+                    assert_eq!(all(span), all(timed));
+                }
+                assert_eq!(found.odd(), [("no_times", 2)]);
+                assert_eq!(found.example("no_times"), "traces: 5b8efff798038103d269b633813fc60c/eee19b7ec3c1b174 \"GET /cart\"");
+            }
+        }
+    }
+}
+
+#[test]
+fn spans_without_start_before_and_after_one_with_times_are_not_used() {
+    let (timed, timeless) = (SHOP.replace('\n', " "), shop_with_times("").replace('\n', " "));
+    for (text, place) in [(format!("{timeless}\n{timed}\n{timeless}"), "line 1"), (format!("{timed}\n{timeless}\n{timeless}"), "line 2")] {
+        let reading = read(&text);
+        assert_eq!((reading.spans.len(), reading.odd()), (2, vec![("span_without_start", 4)]));
+        assert!(reading.spans.iter().all(|span| !span.is_timeless));
+        assert!(reading.example("span_without_start").starts_with(&format!("traces, {place}, column ")));
+        assert!(reading.example("span_without_start").ends_with(": \"GET /cart\""));
+        let refused = refusal(&text);
+        assert!(refused.starts_with(&format!("traces, {place}, column ")), "{refused}");
+        assert!(refused.ends_with("\"GET /cart\" does not say when it started: expected a start, as other spans have"), "{refused}");
+    }
+}
+
 #[test]
 fn metrics_and_logs_alone_are_refused_by_name() {
     let text = "{\"resourceMetrics\":[{\"resource\":{}}]}\n{\"resourceLogs\":[]}\n{\"resourceMetrics\":[]}";
@@ -276,6 +331,16 @@ fn protobuf_that_is_cut_keeps_what_came_before() {
 }
 
 #[test]
+fn protobuf_without_times_is_read_without() {
+    let spans: Vec<u8> =
+        [(1, None), (2, Some(1))].iter().flat_map(|(id, parent)| field(2, &protobuf_span(*id, *parent, "work", 2, &[]))).collect();
+    let reading = try_read(&field(1, &field(2, &spans)), SpanFormat::Otlp, &STRICT).unwrap();
+    assert_eq!((reading.spans.len(), reading.spans[1].parent), (2, Some(SpanId(1))));
+    assert!(reading.spans.iter().all(|span| span.is_timeless));
+    assert_eq!(reading.odd(), [("no_service", 1), ("no_times", 2)]);
+}
+
+#[test]
 fn a_resource_in_protobuf_may_follow_its_spans_and_bad_spans_are_passed_over() {
     let times = fixed64(7, 5_000_000_000);
     let good = field(2, &protobuf_span(1, None, "good", 1, &times));
@@ -301,6 +366,8 @@ fn a_request_to_a_receiver_gives_its_counts() {
     assert_eq!(decode(b"{}", false).unwrap_err(), "request body, byte 1: expected a field of wire type 0, 1, 2 or 5");
     let bad = SHOP.replacen("eee19b7ec3c1b174", "", 1);
     assert_eq!(decode(bad.as_bytes(), true), Ok(OtlpCounts { n_spans: 1, n_bad_spans: 1 }));
+    let timeless = shop_with_times("");
+    assert_eq!(decode(timeless.as_bytes(), true), Ok(OtlpCounts { n_spans: 0, n_bad_spans: 2 }), "a request is but a part of its stream");
 }
 
 #[test]

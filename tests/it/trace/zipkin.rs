@@ -63,9 +63,11 @@ fn a_span_without_timestamp_starts_at_its_first_annotation_or_is_not_used() {
     assert_eq!((reading.spans.len(), reading.odd()), (1, vec![("span_without_start", 1)]));
     assert_eq!(reading.example("span_without_start"), "traces, line 1, column 2: \"post\"");
     assert_eq!(
-        refusal(&format!("[{without}]")),
-        "traces holds no spans: none of 1 can be used; the first at line 1, column 2: \"post\" does not say when it started"
+        refusal(&format!("[{without},{SERVER}]")),
+        "traces, line 1, column 2: \"post\" does not say when it started: expected a start, as other spans have"
     );
+    let reading = read(&format!("[{without}]"));
+    assert_eq!((reading.spans[0].is_timeless, reading.spans[0].duration_ns, reading.odd()), (true, Some(0), vec![("no_times", 1)]));
 }
 
 /// Version 1: both halves of one call, and a call of a data base.

@@ -71,6 +71,7 @@ fn build(spans: &[Any]) -> Build {
             name,
             kind: KINDS[s.kind as usize],
             start_ns: s.start,
+            is_timeless: s.start % 16 == 0,
             duration_ns: s.duration,
             status: STATUSES[s.status.saturating_sub(4) as usize],
             attributes: attributes.into_iter().collect(),

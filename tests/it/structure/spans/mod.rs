@@ -11,6 +11,7 @@ mod phases;
 mod queues;
 mod report;
 mod stream;
+mod timeless;
 mod vectors;
 
 use std::collections::HashMap;
