@@ -222,10 +222,10 @@ struct Clock {
 impl Clocks {
     /// Whether most pairs refute that their clocks are the same.
     fn disagree(pairs: &HashMap<(u32, u32), Pair>) -> bool {
-        let mut told: Vec<bool> = Vec::new();
-        let estimates = pairs.values().map(|pair| pair.estimate);
-        told.extend(estimates.filter(|o| o.n_requests >= TRUSTED && o.lower_ns <= o.upper_ns).map(|o| o.lower_ns <= 0 && 0 <= o.upper_ns));
-        !told.is_empty() && 2 * told.iter().filter(|is_room| **is_room).count() <= told.len()
+        let is_told = |offset: &Offset| offset.n_requests >= TRUSTED && offset.lower_ns <= offset.upper_ns;
+        let told: Vec<Offset> = pairs.values().map(|pair| pair.estimate).filter(is_told).collect();
+        let n_agree = told.iter().filter(|offset| offset.lower_ns <= 0 && 0 <= offset.upper_ns).count();
+        !told.is_empty() && 2 * n_agree <= told.len()
     }
 
     /// A pair's estimate with the difference that is used.
