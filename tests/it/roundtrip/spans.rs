@@ -354,7 +354,7 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
 const FEWER_CYCLES: u64 = 100;
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; open: of 1,000 models 7 differ in where replies divide self times, and 722 in phases"]
 fn otlp_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
 }
