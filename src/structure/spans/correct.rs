@@ -1,7 +1,7 @@
 //! Times of a tree by one clock.
 //!
 //! Input: a [`Tree`] and what is known of the clocks ([`super::skew`]); output: the tree with `start_ns` and `end_ns` by the clock
-//! of its root's host.
+//! of its root's host, and for each request served what the clocks leave open.
 //!
 //! - All times of a host move by its difference to the host of the root; of one that nothing compares with those before it, not
 //!   at all. Spans whose parents are not there move as if they hung below the first root.
@@ -43,6 +43,7 @@ impl Tree {
         }
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
+        self.open_ns = vec![[0; 2]; self.len()];
         // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is
         // ahead by nothing.
         let mut known: Vec<((bool, u32), i64)> = Vec::new();
@@ -83,6 +84,9 @@ impl Tree {
             let moved = shift[i].saturating_add(residual[i]);
             self.start_ns[i] = self.start_ns[i].saturating_add(moved);
             self.end_ns[i] = self.end_ns[i].saturating_add(moved);
+            if self.role[i] == Role::Entry && host != parent_host {
+                self.open_ns[i] = skews.left_open(parent_host, host);
+            }
             let nudge = self.nudge(i, parent, [parent_host, host], skews);
             if nudge != 0 {
                 notes.count("clock_residual", || self.name(i));

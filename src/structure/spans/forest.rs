@@ -64,6 +64,8 @@ pub struct Occ {
     pub end_ns: i64,
     /// When it replied: the end of phase 1.
     pub reply_ns: i64,
+    /// By how much clocks leave open when it replied, if its client says when (earlier, later).
+    pub open_ns: [i64; 2],
     /// End of all its work.
     pub work_end_ns: i64,
     /// Its span.
@@ -107,6 +109,8 @@ pub struct Call {
     pub is_nested: bool,
     /// How its client saw it end.
     pub status: SpanStatus,
+    /// Whether clocks leave open on which side of the requester's reply it lies.
+    pub is_open: bool,
     /// The requester's phase.
     pub phase: u8,
     /// The requester's parallel branch.
@@ -228,6 +232,7 @@ impl Builder<'_> {
             start_ns: self.tree.start_ns[i],
             end_ns: self.tree.end_ns[i],
             reply_ns: self.tree.end_ns[i],
+            open_ns: self.tree.open_ns.get(i).copied().unwrap_or_default(),
             work_end_ns: self.tree.end_ns[i],
             piece: i as u32,
             origin,
@@ -255,6 +260,7 @@ impl Builder<'_> {
             is_restored: false,
             is_nested: false,
             status: piece.status,
+            is_open: false,
             phase: 1,
             branch: None,
             piece: i as u32,

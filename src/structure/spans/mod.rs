@@ -406,6 +406,9 @@ impl Spans {
             if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
                 notes.count("outlives_caller", || tree.name(call.piece as usize));
             }
+            if call.is_open {
+                notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
+            }
         }
         for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && self.served.contains(&occ.task)) {
             occ.is_measured = false;

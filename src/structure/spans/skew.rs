@@ -18,9 +18,11 @@
 //!   wrong, the quantiles of 5 % and 95 %.
 //! - A bound of the second kind beyond the opposite one of the first kind is that of a second phase, and left out. Of the
 //!   rest the quantile of 5 % or 95 % counts, as some are second phases no longer than the shortest wait.
-//! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U: no correction that is not needed. Otherwise
-//!   the middle; where only first bounds of one direction are there (each request has a second phase), the one that waits
+//! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U and clocks
+//!   *agree*: no correction that is not needed. Otherwise the middle; where only first bounds of one direction are there (each request has a second phase), the one that waits
 //!   tell, as the shortest of many is short.
+//! - Clocks agree if bounds of the first kind leave room for θ = 0 in more than half of the pairs with [`TRUSTED`] requests (or
+//!   there are none). Where most clocks are seen to be wrong, wide bounds around 0 do not say that these two are right.
 //! - Second phases that are always shorter than the wait before them narrow the bounds wrongly: what is told of a pair are the
 //!   bounds of the first kind.
 //! - Where these contradict one another the times cannot be explained by one difference: θ̂ = 0 if servers do not begin before they are asked, else
@@ -60,6 +62,8 @@ const QUANTILE: f64 = 0.05;
 pub struct Offset {
     /// θ̂ in nanoseconds.
     pub offset_ns: i64,
+    /// θ̂ where clocks do not agree.
+    corrected_ns: i64,
     /// Least that fits, by bounds that hold for every request.
     pub lower_ns: i64,
     /// Most that fits, by such bounds.
@@ -80,6 +84,7 @@ impl Offset {
     fn reversed(self) -> Self {
         Self {
             offset_ns: -self.offset_ns,
+            corrected_ns: -self.corrected_ns,
             lower_ns: -self.upper_ns,
             upper_ns: -self.lower_ns,
             narrowed_ns: self.narrowed_ns.map(|bound| -bound),
@@ -153,7 +158,7 @@ impl Pair {
         let lower_ns = ended.map_or(lower, |bound| bound.max(lower));
         let upper_ns = ended_back.map_or(upper, |bound| bound.min(upper));
         let (is_asked, is_asked_back) = (self.sample.iter().any(|r| !r.is_reversed), self.sample.iter().any(|r| r.is_reversed));
-        let offset_ns = if lower > upper {
+        let corrected_ns = if lower > upper {
             // Servers begin before they are asked, by the one direction or the other.
             if is_asked && upper < 0 {
                 upper
@@ -162,8 +167,6 @@ impl Pair {
             } else {
                 0
             }
-        } else if lower_ns <= 0 && 0 <= upper_ns {
-            0
         } else if ended.is_some() || ended_back.is_some() || (is_asked && is_asked_back) {
             lower_ns + (upper_ns - lower_ns) / 2
         } else if is_asked {
@@ -172,7 +175,8 @@ impl Pair {
             lower_ns
         };
         let narrowed_ns = [lower_ns, upper_ns];
-        Offset { offset_ns, lower_ns: lower, upper_ns: upper, narrowed_ns, n_requests: self.n_requests }
+        let offset_ns = if lower <= upper && lower_ns <= 0 && 0 <= upper_ns { 0 } else { corrected_ns };
+        Offset { offset_ns, corrected_ns, lower_ns: lower, upper_ns: upper, narrowed_ns, n_requests: self.n_requests }
     }
 }
 
@@ -200,6 +204,8 @@ pub struct Skews {
 #[derive(Clone, Debug, Default)]
 struct Clocks {
     of_host: HashMap<u32, Clock>,
+    /// Whether clocks do not agree.
+    disagree: bool,
 }
 
 /// The clock of a host.
@@ -214,13 +220,26 @@ struct Clock {
 }
 
 impl Clocks {
+    /// Whether most pairs refute that their clocks are the same.
+    fn disagree(pairs: &HashMap<(u32, u32), Pair>) -> bool {
+        let is_told = |offset: &Offset| offset.n_requests >= TRUSTED && offset.lower_ns <= offset.upper_ns;
+        let told: Vec<Offset> = pairs.values().map(|pair| pair.estimate).filter(is_told).collect();
+        let n_agree = told.iter().filter(|offset| offset.lower_ns <= 0 && 0 <= offset.upper_ns).count();
+        !told.is_empty() && 2 * n_agree <= told.len()
+    }
+
+    /// A pair's estimate with the difference that is used.
+    fn used(&self, estimate: Offset) -> Offset {
+        Offset { offset_ns: if self.disagree { estimate.corrected_ns } else { estimate.offset_ns }, ..estimate }
+    }
+
     fn of(pairs: &HashMap<(u32, u32), Pair>, catalog: &Catalog) -> Self {
         let usable = pairs.iter().map(|(hosts, pair)| (*hosts, pair.estimate)).filter(|(_, offset)| offset.n_requests >= USABLE);
         let mut usable: Vec<((u32, u32), Offset)> = usable.collect();
         let names = |(first, second): (u32, u32)| (catalog.names.name(first), catalog.names.name(second));
         let order = |offset: &Offset| (offset.n_requests < TRUSTED, offset.width_ns(), Reverse(offset.n_requests));
         usable.sort_by_key(|(hosts, offset)| (order(offset), names(*hosts)));
-        let mut clocks = Self::default();
+        let mut clocks = Self { disagree: Self::disagree(pairs), ..Self::default() };
         let mut members: HashMap<u32, Vec<u32>> = HashMap::default();
         for ((first, second), offset) in usable {
             for host in [first, second] {
@@ -233,7 +252,7 @@ impl Clocks {
             if kept.group == gone.group {
                 continue;
             }
-            let shift = kept.ahead_ns.saturating_add(offset.offset_ns).saturating_sub(gone.ahead_ns);
+            let shift = kept.ahead_ns.saturating_add(clocks.used(offset).offset_ns).saturating_sub(gone.ahead_ns);
             let is_enough = offset.n_requests >= TRUSTED;
             let moved = members.remove(&gone.group).unwrap_or_default();
             for host in &moved {
@@ -302,10 +321,23 @@ impl Skews {
     /// How far `server`'s clock is ahead of `client`'s, where enough requests tell.
     pub fn offset(&self, client: u32, server: u32) -> Option<Offset> {
         let found = match self.pairs.get(&(client, server)) {
-            Some(pair) => Some(pair.estimate),
-            None => self.pairs.get(&(server, client)).map(|pair| pair.estimate.reversed()),
+            Some(pair) => Some(self.clocks.used(pair.estimate)),
+            None => self.pairs.get(&(server, client)).map(|pair| self.clocks.used(pair.estimate).reversed()),
         };
         found.filter(|offset| offset.n_requests >= USABLE)
+    }
+
+    /// By how much the client's times may be earlier (at most 0) and later (at least 0) by the server's clock than the clocks in
+    /// use say, nanoseconds; nothing where clocks agree, or nothing tells.
+    pub fn left_open(&self, client: u32, server: u32) -> [i64; 2] {
+        let clocks = self.clocks.of_host.get(&client).zip(self.clocks.of_host.get(&server));
+        match (self.offset(client, server), clocks) {
+            (Some(offset), Some((a, b))) if self.clocks.disagree && a.group == b.group && offset.lower_ns <= offset.upper_ns => {
+                let used_ns = b.ahead_ns.saturating_sub(a.ahead_ns);
+                [offset.lower_ns.saturating_sub(used_ns).min(0), offset.upper_ns.saturating_sub(used_ns).max(0)]
+            }
+            _ => [0; 2],
+        }
     }
 
     /// Takes over what `other` learned; `names` are the numbers here of its hosts. Clocks are as before until the next update.
@@ -321,6 +353,6 @@ impl Skews {
 
     /// All pairs with their estimates.
     pub fn all(&self) -> impl Iterator<Item = ((u32, u32), Offset)> {
-        self.pairs.iter().map(|(key, pair)| (*key, pair.estimate))
+        self.pairs.iter().map(|(key, pair)| (*key, self.clocks.used(pair.estimate)))
     }
 }

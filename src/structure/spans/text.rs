@@ -35,6 +35,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("message_without_consumer", "messages were sent that no span received"),
     ("batched_message", "messages were handled together with others: the handling is a call of the first"),
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
+    (
+        "clock_leaves_phase_open",
+        "requests are under way at a reply by clocks that may be off by more: waited for, on the likelier side of the reply",
+    ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("late_span", "spans came after their trace had been completed"),
     ("completed_early", "traces were completed before their time as a bound was reached"),

@@ -10,7 +10,9 @@
 //!   that outlast the span, and calls that start at r or later. A call that starts and ends at r, as far as the clock shows, is
 //!   of the phase that such calls are of as a rule.
 //! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
-//! - A call that starts before r and ends after it is not waited for: asynchronous.
+//! - A call that starts before r and ends after it is not waited for: asynchronous. If r is the client's, whose clock may be off
+//!   by [δ₋, δ₊] ([`super::skew`]), that is so only if the call contains all of [r + δ₋, r + δ₊]. Otherwise it is waited for, on
+//!   the side of the reply that such calls are on as a rule, else on the nearer one, and r moves to its end or start.
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
 //!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
 //!   branch may hold several calls, one after the other.
@@ -25,7 +27,7 @@ use crate::trace::hashed::HashMap;
 
 use super::{
     catalog::{Catalog, PeerKind, Renumbered},
-    forest::{Call, Forest, Origin},
+    forest::{Call, Forest, Occ, Origin},
     habits::Habits,
     tree::NOBODY,
 };
@@ -113,7 +115,8 @@ pub fn name_entries(forest: &mut Forest, catalog: &mut Catalog, entries_per_task
 pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
     for o in 0..forest.occs.len() {
         set_reply(forest, o, resolution_ns);
-        let occ = forest.occs[o];
+        let mut occ = forest.occs[o];
+        let said_ns = occ.reply_ns;
         let mut work_end = occ.end_ns.max(occ.reply_ns);
         for c in forest.calls_of(o) {
             let called = forest.occs[forest.calls[c].to as usize].entry;
@@ -127,18 +130,43 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             } else if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
                 call.phase = 2;
             } else if !is_by_habit && call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
-                call.is_async = true;
+                let usual = habits.phase(occ.entry, called, false);
+                match phase_left_open(&occ, call, said_ns, usual, resolution_ns) {
+                    Some(phase) => {
+                        (call.phase, call.is_open) = (phase, true);
+                        occ.reply_ns = if phase == 2 { call.start_ns } else { call.end_ns.min(occ.end_ns) };
+                    }
+                    None => call.is_async = true,
+                }
             }
             if !call.is_async {
                 work_end = work_end.max(call.end_ns);
             }
         }
-        forest.occs[o].work_end_ns = work_end;
+        (forest.occs[o].reply_ns, forest.occs[o].work_end_ns) = (occ.reply_ns, work_end);
     }
     for (occ, _, end) in &forest.late_work {
         let occ = &mut forest.occs[*occ as usize];
         occ.work_end_ns = occ.work_end_ns.max(*end);
     }
+}
+
+/// The phase of a call that seems to be under way at a reply which the client's clock puts at `said_ns`, if that may be off by
+/// enough; `usual` is that of such calls.
+fn phase_left_open(occ: &Occ, call: &Call, said_ns: i64, usual: Option<u8>, resolution_ns: i64) -> Option<u8> {
+    // A reply at the span's own end is by the clock of the calls.
+    let is_clients = said_ns < occ.end_ns && call.end_ns <= occ.end_ns.saturating_add(resolution_ns);
+    if call.is_async || !call.has_client || !is_clients {
+        return None;
+    }
+    let (later, earlier) = (call.end_ns.saturating_sub(said_ns), said_ns.saturating_sub(call.start_ns));
+    let is_possible = |phase: u8| match phase {
+        1 => later <= occ.open_ns[1].saturating_add(resolution_ns),
+        _ => earlier <= occ.open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns,
+    };
+    let nearer = if later < earlier { 1 } else { 2 };
+    let candidates = [usual.unwrap_or(nearer), nearer, 3 - nearer];
+    candidates.into_iter().find(|phase| is_possible(*phase)).filter(|_| occ.open_ns != [0; 2])
 }
 
 fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {

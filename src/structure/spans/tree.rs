@@ -89,6 +89,8 @@ pub struct Tree {
     pub start_ns: Vec<i64>,
     /// Corrected end.
     pub end_ns: Vec<i64>,
+    /// Of a served request: by how much clocks leave open when, by the server's, its client had the reply (earlier, later).
+    pub open_ns: Vec<[i64; 2]>,
     /// Links between pieces: from, to.
     pub links: Vec<(u32, u32)>,
     /// Whether some span has no times, so that those of the others are not used: all are 0.

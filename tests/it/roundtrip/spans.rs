@@ -317,6 +317,29 @@ fn skewed_clocks_are_found_and_give_the_model_back() {
     dirty(SKEWED).check(MODELS);
 }
 
+/// Models with hosts that are asked for second phases only, so that wide bounds around 0 are all that a pair tells: its clocks are
+/// wrong all the same, as the others are.
+#[test]
+fn clocks_that_may_be_right_are_not_taken_for_right_among_wrong_ones() {
+    let case = Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) };
+    for seed in [488, 603] {
+        assert_eq!(case.differences(seed, MANY_MODELS), Vec::<String>::new(), "model {seed}");
+    }
+}
+
+/// Models whose replies are by clocks that are off by half a millisecond, and calls close to these.
+#[test]
+fn calls_near_a_reply_stay_synchronous_where_clocks_leave_them_open() {
+    let case = Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) };
+    for seed in [436, 722] {
+        let ran = Ran::new(case.features, seed, case.cycles);
+        let extraction = case.extract(&ran);
+        let told = &extraction.quality.as_ref().unwrap().spans.remarks;
+        assert!(!told.contains_key("outlives_caller"), "model {seed}: {:?}", told.get("outlives_caller"));
+        assert_eq!(told.contains_key("clock_leaves_phase_open"), seed == 436);
+    }
+}
+
 #[test]
 fn lost_spans_are_told_and_leave_the_model_as_it_is() {
     dirty(LOST).check(MODELS);
@@ -331,7 +354,7 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
 const FEWER_CYCLES: u64 = 100;
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; open: of 1,000 models 7 differ in where replies divide self times, and 722 in phases"]
 fn otlp_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
 }
@@ -361,7 +384,7 @@ fn sampled_spans_give_a_thousand_models_back() {
 }
 
 #[test]
-#[ignore = "takes minutes; open: 4 of 1,000 models differ"]
+#[ignore = "takes minutes; open: of 1,000 models 2 differ in the phase of calls near a reply (436, 722)"]
 fn skewed_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
 }

@@ -98,3 +98,50 @@ fn differences_add_up_along_a_chain() {
     assert!(run.calls().iter().all(|call| call.contains(" sync ")));
     assert_eq!(run.count("clock_residual"), 0);
 }
+
+/// `store`'s clock is ahead by 40 ms, as requests tell; `log`'s by 5 ms, but it always works on after its reply, and is asked at
+/// least `wait` ms before it begins, so that it may as well be right. Its client sees its reply 15 ms after sending.
+fn wide_bounds_among_wrong_clocks(wait: f64, log_calls: &[(f64, f64)]) -> Build {
+    let mut b = skewed(50, 40.0, 20.0);
+    for trace in 0..50_u128 {
+        let at = trace as f64 * 200.0;
+        let start = at + 55.0 + wait + (trace % 11) as f64 / 10.0;
+        b.client((5, 1), "web", "write", (at + 50.0, at + 65.0)).trace(trace + 1).on("h1", "w");
+        b.server((6, 5), "log", "write", (start, at + 95.0)).trace(trace + 1).on("h3", "l");
+        for (n, (from, to)) in log_calls.iter().enumerate() {
+            let id = 7 + n as u64;
+            b.client((id, 6), "log", "load", (at + from, at + to)).trace(trace + 1).on("h3", "l").with(Attribute::DbSystem, "mysql");
+        }
+    }
+    b
+}
+
+#[test]
+fn a_clock_that_may_be_right_is_corrected_where_most_are_wrong() {
+    let run = wide_bounds_among_wrong_clocks(0.0, &[(67.0, 68.0), (71.0, 72.0)]).run();
+    let clock = run.quality.clocks.iter().find(|clock| clock.hosts == ["h1", "h3"]).unwrap();
+    assert!(clock.bounds_s[0] < 0.0 && (clock.offset_s - 5e-3).abs() < 1e-9, "{clock:?}");
+    // Replied at 70 ms by its own clock, at 65 ms by the other.
+    let calls = run.calls();
+    let of_log = |kind: &str| calls.iter().filter(|call| **call == format!("log.write {kind} mysql.load")).count();
+    assert_eq!((of_log("sync"), of_log("sync/2")), (50, 50), "{calls:?}");
+}
+
+#[test]
+fn a_call_at_a_reply_that_clocks_leave_open_is_waited_for() {
+    // The shortest wait of 1 ms puts the reply, sent at 70 ms, at 71 ms.
+    let run = wide_bounds_among_wrong_clocks(1.0, &[(70.5, 76.0)]).run();
+    let calls = run.calls();
+    assert_eq!(calls.iter().filter(|call| *call == "log.write sync/2 mysql.load").count(), 50, "{calls:?}");
+    assert_eq!((run.count("clock_leaves_phase_open"), run.count("outlives_caller")), (50, 0));
+}
+
+#[test]
+fn a_call_around_all_that_clocks_leave_open_is_not_waited_for() {
+    // The reply is at 57 ms at the earliest: a server begins before its client has the reply.
+    let mut b = wide_bounds_among_wrong_clocks(1.0, &[]);
+    b.client((7, 6), "log", "load", (56.2, 80.0)).trace(1).on("h3", "l").with(Attribute::DbSystem, "mysql");
+    let run = b.run();
+    assert!(run.calls().iter().any(|call| call == "log.write async mysql.load"), "{:?}", run.calls());
+    assert_eq!((run.count("clock_leaves_phase_open"), run.count("outlives_caller")), (0, 0));
+}
