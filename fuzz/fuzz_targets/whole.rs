@@ -23,10 +23,13 @@ pub fn extract_bytes(format: Format, bytes: &[u8]) {
     }
 }
 
+/// Writes a row: the text so far, its number, what it is made of.
+type WriteRow = fn(&mut String, usize, [u8; 6]);
+
 /// Extracts from the events that `bytes` stand for, the first byte choosing the form.
 pub fn extract_events(bytes: &[u8]) {
     let Some((form, rest)) = bytes.split_first() else { return };
-    let (format, header, row): (Format, &str, fn(&mut String, usize, [u8; 6])) = match form % 5 {
+    let (format, header, row): (Format, &str, WriteRow) = match form % 5 {
         0 => (Format::Same, "time,kind,process,message_type,msg_id,thread", message_end),
         1 => (Format::Same, "sent,time,sender,receiver,message_type", message),
         2 => (Format::Angio, "scenario,thread,thread_node,kind,child_thread,task,task_node,operation", angio),
