@@ -19,6 +19,7 @@ mod error;
 mod extract;
 mod families;
 mod fits;
+mod identifications;
 mod in_process;
 mod jobs;
 mod limits;
@@ -93,6 +94,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(fits::get_fit))
         .routes(routes!(predictions::get_predictions))
         .routes(routes!(designs::design_trials))
+        .routes(routes!(identifications::identify_parameters))
         .routes(routes!(comparisons::compare_fits))
         .routes(routes!(families::compare_families))
         .routes(routes!(families::get_baselines))

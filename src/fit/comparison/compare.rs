@@ -100,6 +100,9 @@ pub enum CompareError {
     /// Other weights.
     #[error("one fit is weighted, the other is not: fit both with the same --weighting")]
     DifferentWeighting,
+    /// One corrected for the solver's error, the other not.
+    #[error("one fit is corrected for the solver's error, the other is not: fit both with --correct-solver, or both without")]
+    DifferentCorrection,
     /// Neither contains the other.
     #[error("the structures are not nested: {reason}")]
     NotNested {
@@ -122,7 +125,9 @@ pub fn compare(a: &Fit, b: &Fit) -> Result<Comparison, CompareError> {
     compare_with(a, b, &CompareOptions::default(), &solve::sensitivities)
 }
 
-/// As [`compare`], with options and another solver.
+/// As [`compare`], with options and another solver. Fits that are corrected for the solver's error are both minimised under the
+/// correction of the larger one: where its parameters make it the smaller structure it then predicts the same, and the test is of the
+/// structures and not of two corrections.
 ///
 /// # Errors
 /// As [`compare`].
@@ -133,6 +138,14 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
     let restriction = nesting(smaller, larger, options, solver)?;
     let mut notes = Vec::new();
     let weights = weights_of(larger).map_err(FitError::from)?;
+    let corrected = larger.correction.as_ref().map(|c| c.correction.around(solver));
+    let solver: &SolveFn<'_> = match &corrected {
+        Some(corrected) => &|m, v, w, measures, o| corrected.solve(m, v, w, measures, o),
+        None => solver,
+    };
+    if corrected.is_some() {
+        notes.push("both sums of squares are taken with the larger fit's correction for the solver's error".into());
+    }
     let sums = sums_of_squares(smaller, larger, &weights, &restriction, options, solver, &mut notes)?;
     let confidence = larger.problem.confidence;
     if smaller.problem.confidence != confidence {
@@ -177,10 +190,12 @@ fn check_alike(a: &Fit, b: &Fit) -> Result<(), CompareError> {
         return Err(CompareError::DifferentTrials);
     }
     if a.problem.weighting != b.problem.weighting || a.problem.method.loss != b.problem.method.loss {
-        Err(CompareError::DifferentWeighting)
-    } else {
-        Ok(())
+        return Err(CompareError::DifferentWeighting);
     }
+    if a.correction.is_some() != b.correction.is_some() {
+        return Err(CompareError::DifferentCorrection);
+    }
+    Ok(())
 }
 
 /// The parameter values that make the larger structure the smaller one.

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::compare::{CompareError, CompareOptions, Comparison, compare_with, embed, nesting};
 use crate::{
     fit::{
+        correction::fit_corrected,
         problem::Problem,
         report::Fit,
         search::{
@@ -189,6 +190,14 @@ pub enum FamilyError {
         /// The first of the family.
         first: String,
     },
+    /// One corrected for the solver's error, the other not.
+    #[error("of \"{name}\" and \"{first}\" one is corrected for the solver's error, the other is not: correct all or none")]
+    DifferentCorrection {
+        /// The structure.
+        name: String,
+        /// The first of the family.
+        first: String,
+    },
     /// No structure could be fitted.
     #[error("no structure of the family could be fitted")]
     NoneFitted,
@@ -206,7 +215,7 @@ pub struct FittedFamily {
     pub family: Family,
 }
 
-/// Fits all `rivals` to their trials, each trial being left out in turn, and compares them. A structure that ends above one that it contains is fitted
+/// Fits all `rivals` to their trials, each trial being left out in turn and corrected for the solver's error where that is asked, and compares them. A structure that ends above one that it contains is fitted
 /// again from that one's solution.
 ///
 /// # Errors
@@ -239,7 +248,7 @@ pub fn fit_family_with(
         let mut problem = problem.clone();
         problem.method.leave_one_trial_out = true;
         let mut report = |p: &Progress| progress(name, p);
-        match fit_with(&problem, &options.fit, solver, &mut report) {
+        match fitted(&problem, options, solver, &mut report) {
             Ok(fit) => {
                 let smaller: Vec<&Fit> = fits.iter().flatten().collect();
                 let fit = from_smaller(fit, &smaller, options, solver, &mut report)?;
@@ -257,6 +266,19 @@ pub fn fit_family_with(
     let mut family = ranked(&members, options, solver);
     family.failed = failed;
     Ok(FittedFamily { fits, family })
+}
+
+/// The fit of one structure, corrected where that is asked.
+fn fitted(
+    problem: &Problem,
+    options: &CompareOptions,
+    solver: &SolveFn<'_>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
+    match &problem.method.correct_solver {
+        Some(correction) => fit_corrected(problem, &options.fit, correction, progress),
+        None => fit_with(problem, &options.fit, solver, progress),
+    }
 }
 
 /// Compares fits of a family, named.
@@ -292,6 +314,10 @@ fn check_alike(members: &[(&str, &Problem)]) -> Result<(), FamilyError> {
             let (name, first) = names();
             return Err(FamilyError::DifferentWeighting { name, first });
         }
+        if problem.method.correct_solver.is_some() != one.method.correct_solver.is_some() {
+            let (name, first) = names();
+            return Err(FamilyError::DifferentCorrection { name, first });
+        }
     }
     Ok(())
 }
@@ -319,7 +345,7 @@ fn from_smaller(
         let start = embed(small, &best, &x, |name| restriction.iter().find(|r| r.parameter == name).map(|r| r.value));
         let mut problem = best.problem.clone();
         problem.estimate.iter_mut().zip(start).for_each(|(e, s)| e.start = Some(s));
-        match fit_with(&problem, &options.fit, solver, progress) {
+        match fitted(&problem, options, solver, progress) {
             Ok(again) if again.converged && (!best.converged || surprise(&again) < surprise(&best)) => best = again,
             Err(FitError::Cancelled) => return Err(FamilyError::Cancelled),
             _ => {}

@@ -1,13 +1,13 @@
 //! Quantiles of Student's t and of F, to the precision of their tails.
 //!
-//! Input a probability and degrees of freedom, output the quantile. Each is the root of the upper tail found by
-//! bisection, because closed approximations lose digits where degrees of freedom are few. Tails are regularised
+//! Input a probability and degrees of freedom, output the quantile. Each is the root of the upper tail found
+//! within a bracket, because closed approximations lose digits where degrees of freedom are few. Tails are regularised
 //! incomplete beta functions, from `statrs`.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
-/// Halvings that take a bracket to the spacing of floating-point numbers.
-const HALVINGS: usize = 120;
+/// Most steps; halving alone takes a bracket to the spacing of floating-point numbers in fewer.
+const MOST_STEPS: usize = 120;
 
 /// Quantile of Student's t: the `q` with `P(|T| ≤ q) = confidence`, for `confidence` in (0, 1) and `dof` ≥ 1.
 /// `None` outside those ranges.
@@ -68,20 +68,38 @@ fn as_f64(count: usize) -> f64 {
     count as f64
 }
 
-/// The `x` ≥ 0 at which the falling function `tail` equals `probability`.
+/// The `x` ≥ 0 at which the falling function `tail` equals `probability`: Chandrupatla 1997, inverse quadratic interpolation where
+/// three points allow it and bisection where not.
 fn upper_root(tail: impl Fn(f64) -> f64, probability: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    while tail(high) > probability && high < 1e300 {
-        (low, high) = (high, high * 2.0);
+    let excess = |x: f64| tail(x) - probability;
+    let (mut behind, mut at) = ((0.0, excess(0.0)), (1.0, excess(1.0)));
+    while at.1 > 0.0 && at.0 < 1e300 {
+        (behind, at) = (at, (2.0 * at.0, excess(2.0 * at.0)));
     }
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
+    let mut fraction = 0.5;
+    for _ in 0..MOST_STEPS {
+        let x = at.0 + fraction * (behind.0 - at.0);
+        let here = (x, excess(x));
+        let third = if (here.1 > 0.0) == (at.1 > 0.0) { at } else { std::mem::replace(&mut behind, at) };
+        at = here;
+        let best = if at.1.abs() < behind.1.abs() { at } else { behind };
+        let least = f64::EPSILON * best.0.abs() / (behind.0 - at.0).abs();
+        if best.1 == 0.0 || least >= 0.5 || !least.is_finite() {
+            return best.0;
         }
-        if tail(middle) > probability { low = middle } else { high = middle }
+        fraction = interpolated(behind, at, third).unwrap_or(0.5).clamp(least, 1.0 - least);
     }
-    0.5 * (low + high)
+    0.5 * (behind.0 + at.0)
+}
+
+/// Where from `at` to `behind` the inverse quadratic through both and a `third` point has its root, if it can be trusted there.
+fn interpolated(behind: (f64, f64), at: (f64, f64), third: (f64, f64)) -> Option<f64> {
+    let (a, b, c) = (at, behind, third);
+    let x = (a.0 - b.0) / (c.0 - b.0);
+    let y = (a.1 - b.1) / (c.1 - b.1);
+    let trusted = y * y < x && (1.0 - y).powi(2) < 1.0 - x;
+    let t = a.1 / (b.1 - a.1) * c.1 / (b.1 - c.1) + (c.0 - a.0) / (b.0 - a.0) * a.1 / (c.1 - a.1) * b.1 / (c.1 - b.1);
+    (trusted && t.is_finite()).then_some(t)
 }
 
 #[cfg(test)]

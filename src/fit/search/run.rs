@@ -15,7 +15,7 @@ use nalgebra::DMatrix;
 
 use super::{
     multistart::{self, StartsReport},
-    solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials},
+    solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials_near},
     start::{self, StartOrigin},
     weights::Weights,
     whole::{self, WholeNumber},
@@ -37,7 +37,7 @@ use crate::{
             extras,
         },
     },
-    solve::{self, SolveError, SolveOptions},
+    solve::{self, Near, SolveError, SolveOptions},
 };
 
 /// Relative change of weights at which they count as settled.
@@ -207,6 +207,12 @@ const COARSE_OFFSET: f64 = 1e-3;
 /// Relative offset at which it is known to about one in a hundred.
 const SCREENING_OFFSET: f64 = 0.1;
 
+/// The solver's tolerance then.
+const COARSE_TOLERANCE: f64 = 1e-7;
+
+/// And where it is known to about one in a hundred.
+const SCREENING_TOLERANCE: f64 = 1e-5;
+
 impl Effort {
     fn options(self, options: &LeastSquaresOptions) -> LeastSquaresOptions {
         let to = |offset: f64, jacobians: Jacobians| LeastSquaresOptions {
@@ -220,6 +226,16 @@ impl Effort {
             Self::Coarse => to(COARSE_OFFSET, Jacobians::Secant),
             Self::Screening => to(SCREENING_OFFSET, Jacobians::SecantToTheEnd),
         }
+    }
+
+    /// The solver is to be a hundred times closer than the sum of squares, of which the error enters twice.
+    fn solve_options(self, options: &SolveOptions) -> SolveOptions {
+        let tolerance = match self {
+            Self::Full => options.tolerance,
+            Self::Coarse => options.tolerance.max(COARSE_TOLERANCE),
+            Self::Screening => options.tolerance.max(SCREENING_TOLERANCE),
+        };
+        SolveOptions { tolerance, ..options.clone() }
     }
 }
 
@@ -237,6 +253,8 @@ pub(super) struct Search<'a> {
     iterations: usize,
     evaluations: usize,
     notes: Vec<String>,
+    /// Solutions of the trials at the last parameters.
+    near: Vec<Option<Near>>,
 }
 
 impl<'a> Search<'a> {
@@ -260,11 +278,14 @@ impl<'a> Search<'a> {
             iterations: 0,
             evaluations: 0,
             notes: Vec::new(),
+            near: Vec::new(),
         }
     }
 
     pub(super) fn residuals<'b>(&'b self, weights: &'b Weights) -> ProblemResiduals<'b> {
-        ProblemResiduals::new(self.problem, weights, self.options, self.solver)
+        let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
+        residuals.near = self.near.clone();
+        residuals
     }
 
     fn choose_start(&mut self, weights: &Weights) -> Result<(Vec<f64>, Vec<StartOrigin>), FitError> {
@@ -324,23 +345,24 @@ impl<'a> Search<'a> {
         if self.whole.contains(&true) {
             return whole::minimise(self, weights, start);
         }
-        self.minimise_reals(weights, &Start { x: start, jacobian: None }, &self.options.least_squares)
+        self.minimise_with(weights, &Start { x: start, jacobian: None }, Effort::Full)
     }
 
     /// Minimises over the parameters that are not whole numbers with the given effort.
     pub(super) fn minimise_with(&mut self, weights: &Weights, start: &Start<'_>, effort: Effort) -> Result<Minimum, FitError> {
-        self.minimise_reals(weights, start, &effort.options(&self.options.least_squares))
-    }
-
-    fn minimise_reals(&mut self, weights: &Weights, start: &Start<'_>, options: &LeastSquaresOptions) -> Result<Minimum, FitError> {
+        let options = effort.options(&self.options.least_squares);
+        let solve_options = effort.solve_options(&self.options.solve);
         let (lower, upper) = self.problem.bounds().into_iter().unzip();
         let round = self.round;
         let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
+        residuals.solve_options = &solve_options;
+        residuals.near = std::mem::take(&mut self.near);
         let progress = &mut self.progress;
         let mut report =
             |i: &Iterate| progress(&Progress { round, iteration: i.iteration, parameters: i.x.clone(), sum_of_squares: i.sum_of_squares });
         let bounds = Bounds { lower, upper };
-        let ended = minimise_in_from(&mut residuals, &self.coordinates, start, &bounds, options, &mut report);
+        let ended = minimise_in_from(&mut residuals, &self.coordinates, start, &bounds, &options, &mut report);
+        self.near = std::mem::take(&mut residuals.near);
         let minimum = match ended {
             Ok(minimum) => minimum,
             Err(StartError::NotFinite) => return Err(FitError::StartNotFinite),
@@ -387,7 +409,8 @@ impl<'a> Search<'a> {
 
     /// Solutions of all trials at the minimum, and the minimum with the derivatives by every parameter.
     fn at_the_end(&mut self, weights: &Weights, minimum: &Minimum) -> Result<(TrialPredictions, Minimum), FitError> {
-        let solved = solve_trials(self.problem, &minimum.x, &[], &self.options.solve, self.solver).map_err(FitError::Solution)?;
+        let solved = solve_trials_near(self.problem, &minimum.x, &[], &self.options.solve, self.solver, &mut self.near)
+            .map_err(FitError::Solution)?;
         if !self.whole.contains(&true) {
             return Ok((solved, minimum.clone()));
         }

@@ -15,7 +15,7 @@ use crate::{
         problem::Problem,
     },
     model::{Bindings, Measure, Model},
-    solve::{Sensitivities, Solution, SolveError, SolveOptions},
+    solve::{Near, Sensitivities, Solution, SolveError, SolveOptions},
 };
 
 /// A function of the kind of [`crate::solve::sensitivities`]: `(model, values, derivatives by, measures, options)`.
@@ -87,18 +87,35 @@ pub fn solve_trials(
     options: &SolveOptions,
     solver: &SolveFn<'_>,
 ) -> Result<TrialPredictions, TrialSolveError> {
+    solve_trials_near(problem, x, wanted, options, solver, &mut Vec::new())
+}
+
+/// As [`solve_trials`], from the solutions of the trials at the last parameters, `near`, which those at `x` replace.
+pub(super) fn solve_trials_near(
+    problem: &Problem,
+    x: &[f64],
+    wanted: &[String],
+    options: &SolveOptions,
+    solver: &SolveFn<'_>,
+    near: &mut Vec<Option<Near>>,
+) -> Result<TrialPredictions, TrialSolveError> {
+    near.resize(problem.trials.trials.len(), options.near.clone());
+    let from: &[Option<Near>] = near;
     let one = |index: usize| {
         let mut values = problem.bindings_of(index);
         problem.estimate.iter().zip(x).for_each(|(e, x)| values.set(e.name.clone(), *x));
         let id = &problem.trials.trials[index].id;
-        solve_point(&problem.model, &values, wanted, &problem.trials.measures, options, solver, id)
+        let options = SolveOptions { near: from[index].clone(), ..options.clone() };
+        solve_point(&problem.model, &values, wanted, &problem.trials.measures, &options, solver, id)
     };
+    let solved = on_all_cores_where_it_pays(problem.trials.trials.len(), &one);
     let mut all = TrialPredictions { values: Vec::new(), jacobians: Vec::new(), solutions: Vec::new() };
-    for solved in on_all_cores_where_it_pays(problem.trials.trials.len(), &one) {
+    for (solved, near) in solved.into_iter().zip(near) {
         let solved = solved?;
         all.values.push(solved.values);
         all.jacobians.push(solved.jacobian);
         all.solutions.push(solved.solution);
+        *near = solved.near.or(near.take());
     }
     Ok(all)
 }
@@ -203,13 +220,16 @@ pub struct ProblemResiduals<'a> {
     pub free: Vec<usize>,
     /// Why the last evaluation failed, if it did.
     pub last_error: Option<TrialSolveError>,
+    /// Solutions of the trials at the last parameters.
+    pub near: Vec<Option<Near>>,
 }
 
 impl<'a> ProblemResiduals<'a> {
     /// The residuals of `problem` under `weights`, all parameters free.
     pub fn new(problem: &'a Problem, weights: &'a Weights, options: &'a FitOptions, solver: &'a SolveFn<'a>) -> Self {
         let (derivatives, solve_options) = (options.derivatives, &options.solve);
-        Self { problem, weights, derivatives, solve_options, solver, free: (0..problem.estimate.len()).collect(), last_error: None }
+        let free = (0..problem.estimate.len()).collect();
+        Self { problem, weights, derivatives, solve_options, solver, free, last_error: None, near: Vec::new() }
     }
 
     fn n_rows(&self) -> usize {
@@ -262,7 +282,7 @@ impl ResidualModel for ProblemResiduals<'_> {
             true => self.free.iter().map(|&j| self.problem.estimate[j].name.clone()).collect(),
             false => Vec::new(),
         };
-        let solved = match solve_trials(self.problem, x, &names, self.solve_options, self.solver) {
+        let solved = match solve_trials_near(self.problem, x, &names, self.solve_options, self.solver, &mut self.near) {
             Ok(solved) => solved,
             Err(error) => {
                 let text = error.to_string();

@@ -175,6 +175,7 @@ pub fn stepwise_with(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Stepwise, StepwiseError> {
     let mut problem = problem.clone();
+    let corrected = problem.method.correct_solver.is_some();
     // What a comparison does not need is left to a fit of what it finds.
     problem.method = Method { loss: problem.method.loss, error_scale: problem.method.error_scale, ..Method::default() };
     let mut search = Search { options, solver, progress, confidence: problem.confidence, notes: Vec::new() };
@@ -202,6 +203,9 @@ pub fn stepwise_with(
     if !added.is_empty() {
         notes
             .push("the structure was chosen by the trials that it is fitted to: confirm it on others before trusting its intervals".into());
+    }
+    if corrected {
+        notes.push("the fits that are compared are not corrected for the solver's error: correct a fit of what is proposed".into());
     }
     let parameters = current.parameters.keys().cloned().collect();
     let report = StepwiseReport { confidence: search.confidence, additions: rounds, eliminations, added, left_out, parameters, notes };

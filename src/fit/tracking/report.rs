@@ -385,6 +385,9 @@ impl Assembly<'_> {
         if !self.tracker.fit.converged {
             notes.push("the fit to all trials, where the track starts, found no minimum".into());
         }
+        if self.tracker.problem.method.correct_solver.is_some() {
+            notes.push("the track is that of the analytic solver: it is not corrected for the solver's error".into());
+        }
         let projected = self.filtered.iter().filter(|f| f.projected).count();
         if projected > 0 {
             notes.push(format!(

@@ -52,6 +52,8 @@ pub(super) enum From<'a, S> {
     Nothing,
     /// The solution of another stage.
     Like(&'a [S]),
+    /// The solution of this stage at other parameters, in plain numbers.
+    Near(&'a [f64]),
     /// This stage's own solution in plain numbers; derivatives start from those of another stage.
     Settled(&'a [f64], Option<&'a [S]>),
 }
@@ -106,6 +108,11 @@ impl Structure {
         }
         Self { pairs, layouts, n_unknowns: offset, probability_of, visited, first_left, n_left }
     }
+
+    /// Length of the row of unknowns.
+    pub fn n_unknowns(&self) -> usize {
+        self.n_unknowns
+    }
 }
 
 /// The sweep with the room that it needs.
@@ -151,7 +158,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let n_waits = self.net.arcs.len();
         let cautious = match from {
             From::Nothing => CAUTIOUS_STEPS,
-            From::Like(_) | From::Settled(..) => 0,
+            From::Like(_) | From::Near(_) | From::Settled(..) => 0,
         };
         let n_times = n_waits + self.net.stations.len();
         let n_leading = match capacity {
@@ -273,7 +280,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     fn start(&self, from: &From<'_, S>) -> Vec<S> {
         match from {
             From::Like(x) => x.to_vec(),
-            From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
+            From::Near(x) | From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
             From::Settled(x, Some(like)) => x.iter().zip(*like).map(|(&v, &other)| other - other.value() + v).collect(),
             From::Nothing => {
                 let mut x = vec![S::from(0.0); self.structure.n_unknowns];

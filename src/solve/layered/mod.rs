@@ -76,18 +76,40 @@ pub(super) struct Solved<S> {
     pub trace: Trace,
 }
 
-/// Solves `model` under `values`. With a `warm` trace (of the same model under the same values) only derivatives are left to iterate.
+/// Where the iteration of a solution starts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start<'a> {
+    /// From no waits.
+    Cold,
+    /// From another solution of the model; one of another structure is passed over.
+    Near(&'a Trace),
+    /// At the solution in plain numbers: only derivatives are left to iterate.
+    Solved(&'a Trace),
+}
+
+impl<'a> Start<'a> {
+    /// As the options say.
+    pub fn near(options: &'a SolveOptions) -> Self {
+        options.near.as_ref().map_or(Self::Cold, |near| Self::Near(near.trace()))
+    }
+
+    fn solved(self) -> Option<&'a Trace> {
+        if let Self::Solved(trace) = self { Some(trace) } else { None }
+    }
+}
+
+/// Solves `model` under `values`.
 pub(super) fn solve<S: Scalar>(
     model: &Model,
     values: &Bindings<S>,
     options: &SolveOptions,
-    warm: Option<&Trace>,
+    start: Start<'_>,
 ) -> Result<Solved<S>, SolveError> {
     let net = compile(model, values)?;
-    let structure = warm.and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
+    let structure = start.solved().and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
     let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
     let sweeper = Sweeper::new(&net, options, structure);
-    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, warm, trace };
+    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace };
     let last = solver.run();
     outcome::check_open_load(&net, &last.flow)?;
     let record = solver.sweeper.record;
@@ -100,7 +122,7 @@ struct LayeredSolver<'a, S> {
     net: &'a Net<S>,
     sweeper: Sweeper<'a, S>,
     tolerance: f64,
-    warm: Option<&'a Trace>,
+    start: Start<'a>,
     trace: Trace,
 }
 
@@ -139,14 +161,24 @@ impl<S: Scalar> LayeredSolver<'_, S> {
     fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>, capacity: Capacity, tolerance: f64) -> Stage<S> {
         let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
         let populations = Populations { customers, changes, caps: &caps };
-        let settled = self.warm.and_then(|w| w.stages.get(self.trace.stages.len()));
-        let from = match (settled, like) {
-            (Some(settled), like) => From::Settled(&settled.unknowns, like.map(|stage| stage.unknowns.as_slice())),
-            (None, Some(stage)) => From::Like(&stage.unknowns),
-            (None, None) => From::Nothing,
+        let stage = self.trace.stages.len();
+        let settled = self.start.solved().and_then(|w| w.stages.get(stage));
+        let near = match self.start {
+            Start::Near(near) => near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns()),
+            Start::Cold | Start::Solved(_) => None,
+        };
+        let from = match (settled, near, like) {
+            (Some(settled), _, like) => From::Settled(&settled.unknowns, like.map(|stage| stage.unknowns.as_slice())),
+            (None, Some(near), _) => From::Near(&near.unknowns),
+            (None, None, Some(stage)) => From::Like(&stage.unknowns),
+            (None, None, None) => From::Nothing,
         };
         let mut capacity = settled.map_or(capacity, |s| s.capacity);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        if !solved.converged && matches!(from, From::Near(_)) {
+            let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
+            solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        }
         if settled.is_none() {
             // Beyond capacity the approximations need not have a solution; within it they do.
             for harder in [Capacity::Kept, Capacity::KeptThroughout] {

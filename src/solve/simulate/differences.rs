@@ -58,7 +58,7 @@ pub fn sensitivities(
             jacobian[(i, j)] = (high.1[i] - low.1[i]) / (high.0 - low.0);
         }
     }
-    Ok(Sensitivities { values: middle.values, jacobian, solution: middle.solution })
+    Ok(Sensitivities { values: middle.values, jacobian, solution: middle.solution, near: None })
 }
 
 /// Values between which the difference with respect to a parameter is taken.

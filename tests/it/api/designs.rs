@@ -46,6 +46,32 @@ async fn bad_designs_are_refused() {
 }
 
 #[tokio::test]
+async fn what_a_plan_will_tell_is_said_before_it_is_run() {
+    let app = TestApp::new().await;
+    let fit = app.finished_fit().await;
+    let path = format!("/v1/models/{}/identifications", fit["model"].as_str().unwrap());
+    let plan = |at: &str| json!({ "at": [at], "measures": ["response_time(User)", "throughput(User)"], "estimate": { "demand": 0.1 } });
+    let few = app.post_json(&path, plan("users=1..5")).await.expect(StatusCode::OK);
+    let many = app.post_json(&path, plan("users=1..40")).await.expect(StatusCode::OK);
+    assert_eq!((&few["rank"], &few["n_observations"]), (&json!(1), &json!(10)), "{few}");
+    assert!(many["parameters"]["demand"]["half_width"].as_f64() < few["parameters"]["demand"]["half_width"].as_f64());
+    let stored = app.post_json(&path, json!({ "trials": fit["trials"], "estimate": { "demand": 0.1 } })).await.expect(StatusCode::OK);
+    assert!(stored["parameters"]["demand"]["std_error"].is_number(), "{stored}");
+    for asked in [
+        json!({ "estimate": { "demand": 0.1 } }),
+        json!({ "trials": fit["trials"], "at": ["users=1"], "estimate": { "demand": 0.1 } }),
+        json!({ "at": ["users=1..5000"], "measures": ["throughput(User)"], "estimate": { "demand": 0.1 } }),
+        json!({ "at": ["users=1..5"], "measures": ["throughput(Nobody)"], "estimate": { "demand": 0.1 } }),
+        json!({ "at": ["users=1..5"], "measures": ["throughput(User)"], "estimate": { "speed": 0.1 } }),
+        json!({ "at": ["users=1..5"], "measures": ["throughput(User)"], "estimate": { "demand": 0.1 }, "relative_error": 0 }),
+    ] {
+        app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_design");
+    }
+    let unknown = json!({ "trials": NO_ID, "estimate": { "demand": 0.1 } });
+    app.post_json(&path, unknown).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_reference");
+}
+
+#[tokio::test]
 async fn the_solver_error_is_simulated_when_asked() {
     let app = TestApp::new().await;
     let path = format!("/v1/fits/{}/predictions", id(&app.finished_fit().await));

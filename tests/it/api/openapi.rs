@@ -73,6 +73,7 @@ const CALLS: &[(&str, Method, &str, StatusCode)] = &[
     ("get_fit", Method::GET, "/v1/fits/{fit}", StatusCode::OK),
     ("get_predictions", Method::GET, "/v1/fits/{fit}/predictions?at=users=3", StatusCode::OK),
     ("design_trials", Method::POST, "/v1/fits/{fit}/designs", StatusCode::OK),
+    ("identify_parameters", Method::POST, "/v1/models/{model}/identifications", StatusCode::OK),
     ("compare_fits", Method::POST, "/v1/comparisons", StatusCode::UNPROCESSABLE_ENTITY),
     ("compare_families", Method::POST, "/v1/families", StatusCode::UNPROCESSABLE_ENTITY),
     ("get_baselines", Method::GET, "/v1/fits/{fit}/baselines", StatusCode::OK),
@@ -132,6 +133,7 @@ fn body_of(operation: &str, ids: &[(&str, String)]) -> (&'static str, String) {
         "create_trials" => ("text/csv", one_server_trials(6)),
         "create_fit" => ("application/json", json!({ "trials": made("trials"), "estimate": { "demand": 0.1 } }).to_string()),
         "design_trials" => ("application/json", json!({ "candidates": ["users=1..9:4"] }).to_string()),
+        "identify_parameters" => ("application/json", json!({ "trials": made("trials"), "estimate": { "demand": 0.1 } }).to_string()),
         // A fit compared with itself: understood, and refused.
         "compare_fits" => ("application/json", json!({ "fits": [made("fit"), made("fit")] }).to_string()),
         "compare_families" => ("application/json", json!({ "fits": [made("fit"), made("fit")] }).to_string()),

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use layerfit::{
     fit::{
-        Fit, FitError, FitOptions, Problem,
+        CompareError, Fit, FitError, FitOptions, Problem, compare,
+        compare::CompareOptions,
+        comparison::family::{Rival, fit_family},
         correction::{CorrectionOptions, CorrectionOutcome, SimulationOptions},
         design::{Candidate, DesignOptions, design},
         fit,
@@ -72,6 +74,32 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
     // Designs stand on the corrected model.
     let candidates = [2.0, 8.0].map(|n| Candidate::at([("users", n)].into_iter().collect()));
     assert!(design(&fit, &candidates, &DesignOptions::default()).unwrap().width_ratio.unwrap() < 1.0);
+}
+
+/// A true restriction that the solver's error makes the plain fits reject holds between corrected ones, which have one correction between them.
+#[test]
+fn nested_fits_are_compared_under_one_correction() {
+    let mut larger = pool::problem(&[2, 4, 6], 0.01, 70);
+    larger.method.error_scale = ErrorScale::Known;
+    let mut smaller = larger.clone();
+    smaller.estimate.retain(|e| e.name == "appD");
+    smaller.assumed.set("dbD", 0.5);
+    let [plain_small, plain_large] = [&smaller, &larger].map(|p| fitted(p).unwrap());
+    let plain = compare(&plain_small, &plain_large).unwrap();
+    assert_eq!(plain.preferred_fit, 2, "{plain:?}");
+    let [small, large] = [&smaller, &larger].map(|p| fitted(&asked(p, corrected(0.002))).unwrap());
+    let found = compare(&small, &large).unwrap();
+    assert_eq!((found.preferred_fit, found.restriction[0].value), (1, 0.5), "{found:?}");
+    assert!(found.larger.sum_of_squares < found.smaller.sum_of_squares, "{found:?}");
+    assert!(found.notes.iter().any(|n| n.contains("correction for the solver's error")), "{:?}", found.notes);
+    assert_eq!(compare(&plain_small, &large), Err(CompareError::DifferentCorrection));
+    // A family is corrected and ranked likewise.
+    let rival = |name: &str, problem: &Problem| Rival { name: name.into(), problem: asked(problem, corrected(0.002)) };
+    let family =
+        fit_family(&[rival("small", &smaller), rival("large", &larger)], &CompareOptions::default(), &mut |_, _| ControlFlow::Continue(()));
+    let family = family.unwrap();
+    assert!(family.fits.iter().all(|(_, fit)| fit.correction.is_some()));
+    assert_eq!(family.family.proposed.as_ref().map(|p| p.name.as_str()), Some("small"), "{:?}", family.family);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! the machine-repair queue M/M/m//K. `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
-//! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B`. So only `Π` at that load rests on exponential times; one pool of callers at one
+//! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B` (and `dΠ / d ln a = E[n; n ≥ m] - E[n] Π`). So only `Π` at that load rests on exponential times; one pool of callers at one
 //! station of equal service is solved exactly, given what it sees. Many sources are Poisson: Erlang's formula.
 //!
 //! | symbol | is |
@@ -22,7 +22,7 @@ use crate::model::Scalar;
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
 const MANY_A_SERVER: f64 = 4.0;
 const MANY: f64 = 48.0;
-/// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which squares the error.
+/// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which is taken of `Π` at once and squares the error.
 const STEPS: usize = 60;
 const LONGEST_STEP: f64 = 2.0;
 const NEARLY: f64 = 1e-7;
@@ -56,26 +56,27 @@ pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S) -> S {
             break;
         }
     }
-    // The last step carries the derivatives.
     let at = state(servers, sources, log.exp());
-    let all = state(servers, sources, ((load - at.busy) / at.slope + log).exp()).all;
+    // The last step carries the derivatives.
+    let all = (load - at.busy) * (at.all_slope / at.slope) + at.all;
     if all > 1.0 { S::from(1.0) } else { all }
 }
 
 /// What the distribution says at one `a`.
-struct State<S> {
+struct State {
     /// `B`.
-    busy: S,
+    busy: f64,
     /// `dB / d ln a`.
-    slope: S,
+    slope: f64,
     /// `Π`.
-    all: S,
+    all: f64,
+    /// `dΠ / d ln a`.
+    all_slope: f64,
 }
 
-fn state<S: Scalar>(servers: u32, sources: f64, a: S) -> State<S> {
-    let (zero, one) = (S::from(0.0), S::from(1.0));
-    let (mut weight, mut total) = (one, one);
-    let (mut busy, mut number, mut product, mut all) = (zero, zero, zero, zero);
+fn state(servers: u32, sources: f64, a: f64) -> State {
+    let (mut weight, mut total) = (1.0, 1.0);
+    let (mut busy, mut number, mut product, mut all, mut all_number) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let (m, mut n) = (f64::from(servers), 0.0);
     while sources > n {
         n += 1.0;
@@ -87,13 +88,14 @@ fn state<S: Scalar>(servers: u32, sources: f64, a: S) -> State<S> {
         product += weight * (at_work * n);
         if n >= m {
             all += weight;
-            if weight.value() < NEGLIGIBLE * total.value() {
+            all_number += weight * n;
+            if weight < NEGLIGIBLE * total {
                 break;
             }
         }
     }
-    let (busy, number) = (busy / total, number / total);
-    State { busy, slope: product / total - busy * number, all: all / total }
+    let (busy, number, all) = (busy / total, number / total, all / total);
+    State { busy, slope: product / total - busy * number, all, all_slope: all_number / total - all * number }
 }
 
 #[cfg(test)]

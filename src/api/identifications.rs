@@ -1,0 +1,115 @@
+//! Identifications: what trials will tell, before they are measured; computed when asked.
+
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
+use indexmap::IndexMap;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    AppState, Code, Error,
+    body::read_json,
+    error::{WriteProblems, chain},
+    extract::Id,
+    fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
+};
+use crate::{
+    fit::{
+        Method, Problem, Trial, Trials, Weighting,
+        design::{IdentifyOptions, identify},
+    },
+    model::Measure,
+    predict::Scenarios,
+    store::ModelId,
+};
+
+/// Most operating points that one request can plan.
+const MOST_POINTS: usize = 1000;
+
+/// What is to be looked at: stored trials, or a plan.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewIdentification {
+    /// A version of the trials, of the same system as the model: its operating points, measures and standard errors.
+    #[schema(value_type = Option<String>, format = Uuid)]
+    trials: Option<String>,
+    /// Operating points that are planned, `NAME=VALUE` or `NAME=FROM..TO[:STEP]`; ranges are crossed. Instead of `trials`.
+    #[serde(default)]
+    #[schema(example = json!(["users=1..20", "think=5"]))]
+    at: Vec<String>,
+    /// What every planned trial measures.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["response_time(User)", "throughput(User)"]))]
+    measures: Vec<Measure>,
+    /// Parameters to be estimated, each with the value at which sensitivities are taken (and bounds), as of a fit.
+    #[schema(value_type = BTreeMap<String, EstimateBody>, example = json!({"dbD": 0.1}))]
+    estimate: IndexMap<String, EstimateBody>,
+    /// Known constants by parameter name; they overrule the model's own definitions.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, f64>)]
+    assumed: IndexMap<String, f64>,
+    /// Relative error of a measured value without a standard error.
+    #[schema(default = 0.05)]
+    relative_error: Option<f64>,
+    /// Level of the half-widths, in (0, 1).
+    #[schema(default = 0.95)]
+    confidence: Option<f64>,
+}
+
+/// Says what trials will tell of the parameters before any value is measured: expected half-widths, what cannot be told apart, and what would settle it, as
+/// `layerfit identify --format json` prints it.
+#[utoipa::path(post, path = "/v1/models/{model_id}/identifications", tag = "fits", params(("model_id" = String, Path)),
+    request_body = NewIdentification, responses((status = OK, body = Object), WriteProblems))]
+pub(super) async fn identify_parameters(
+    State(state): State<AppState>,
+    Id(model): Id<ModelId>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Error> {
+    let asked: NewIdentification = read_json(&headers, body, state.limits()).await?;
+    let model = require_model(&state, model).await?;
+    let names_max = state.limits().names_max;
+    let trials = match (&asked.trials, asked.at.is_empty() && asked.measures.is_empty()) {
+        (Some(id), true) => trials_of(&state, id, model.header.system_id).await?.trials,
+        (None, false) if asked.at.len() <= names_max && asked.measures.len() <= names_max => planned(&asked.at, asked.measures)?,
+        (None, false) => return Err(Error::new(Code::InvalidDesign, format!("at and measures are taken {names_max} at most"))),
+        _ => return Err(Error::new(Code::InvalidDesign, "expected either trials, or a plan: at and measures")),
+    };
+    let NewIdentification { estimate, assumed, relative_error, confidence, .. } = asked;
+    let (weighting, method) = (Weighting::Auto, Method::default());
+    let fit = options(NewFitBody { trials: String::new(), estimate, assumed, weighting, confidence, method }, names_max)?;
+    let problem = Problem {
+        model: model.model,
+        trials,
+        estimate: fit.estimate,
+        assumed: fit.assumed,
+        weighting: fit.weighting,
+        confidence: fit.confidence,
+        method: fit.method,
+    };
+    let defaults = IdentifyOptions::default();
+    let options = IdentifyOptions { relative_error: relative_error.unwrap_or(defaults.relative_error), ..defaults };
+    let compute = move || identify(&problem, &options).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)));
+    Ok(Json(state.compute(compute).await?).into_response())
+}
+
+/// Trials without values at the operating points `at`.
+fn planned(at: &[String], measures: Vec<Measure>) -> Result<Trials, Error> {
+    let points = Scenarios::parse(at).map_err(|e| Error::new(Code::InvalidDesign, chain(&e)))?.points();
+    if points.len() > MOST_POINTS {
+        return Err(Error::new(Code::InvalidDesign, format!("{} operating points are more than the {MOST_POINTS} taken", points.len())));
+    }
+    let trial = |(row, controlled)| Trial {
+        id: format!("{}", row + 1_usize),
+        controlled,
+        measured: vec![None; measures.len()],
+        ..Trial::default()
+    };
+    let trials = points.into_iter().enumerate().map(trial).collect();
+    Ok(Trials { measures, trials })
+}
