@@ -376,6 +376,7 @@ impl LiveSet {
             }
         }
         self.quiet.make_contiguous().sort_by_key(|(_, since)| *since);
+        self.last = NONE;
     }
 }
 

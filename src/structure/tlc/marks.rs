@@ -39,16 +39,18 @@ impl Marks {
 
     /// The last marked place up to this one.
     pub(super) fn last_up_to(&self, place: u32) -> Option<u32> {
-        let mut end = place as usize + 1;
+        let mut at = place as usize;
         for (level, words) in self.levels.iter().enumerate() {
-            let (word, n_bits) = (end / BITS, end % BITS);
-            let before = words.get(word).map_or(0, |bits| bits & ((1 << n_bits) - 1));
+            let (word, bit) = (at / BITS, at % BITS);
+            // The place itself counts; above, the word that it is in has been looked at.
+            let mask = if level == 0 { u64::MAX >> (BITS - 1 - bit) } else { (1 << bit) - 1 };
+            let before = words.get(word).map_or(0, |bits| bits & mask);
             if before != 0 {
                 let last = |word: usize, bits: u64| word * BITS + bits.ilog2() as usize;
                 let below = self.levels[..level].iter().rev();
                 return u32::try_from(below.fold(last(word, before), |word, words| last(word, words[word]))).ok();
             }
-            end = word;
+            at = word;
         }
         None
     }
@@ -64,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_an_ordered_set_finds(n in 1..10_000_u32, places in prop::collection::vec((0..10_000_u32, 0..10_000_u32), 0..200)) {
+        fn finds_what_an_ordered_set_finds(n in prop_oneof![1..10_000_u32, Just(64), Just(4_096)], places in prop::collection::vec((0..10_000_u32, 0..10_000_u32), 0..200)) {
             let (mut marks, mut set) = (Marks::default(), BTreeSet::new());
             marks.reset(70_000);
             marks.insert(n);
@@ -72,7 +74,9 @@ mod tests {
             for (place, asked) in places {
                 marks.insert(place % n);
                 set.insert(place % n);
-                prop_assert_eq!(marks.last_up_to(asked % n), set.range(..=asked % n).next_back().copied());
+                for asked in [asked % n, n - 1] {
+                    prop_assert_eq!(marks.last_up_to(asked), set.range(..=asked).next_back().copied());
+                }
             }
         }
     }
