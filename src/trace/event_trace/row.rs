@@ -102,7 +102,7 @@ impl<'r> Row<'r, '_> {
             Field::Missing => return Ok(None),
             Field::Whole(number) => Some(*number as f64),
             Field::Number(number) => Some(*number),
-            Field::Text(text) if text.is_empty() => return Ok(None),
+            Field::Text("") => return Ok(None),
             Field::Text(text) => number::decimal(text),
             Field::Flag(_) | Field::Unusable(_) => None,
         };
@@ -116,7 +116,7 @@ impl<'r> Row<'r, '_> {
             Field::Whole(number) => number.to_string(),
             Field::Number(number) => number.to_string(),
             Field::Flag(flag) => flag.to_string(),
-            Field::Text(text) if text.is_empty() => "missing".to_owned(),
+            Field::Text("") => "missing".to_owned(),
             Field::Text(text) => format!("\"{}\"", abridged(text)),
             Field::Unusable(what) => (*what).to_owned(),
         };
