@@ -34,6 +34,10 @@ use std::{
 
 use forms::{Asked, FORMS};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Files that the trace is divided among, for each core.
 const FILES_PER_CORE: usize = 4;
 

@@ -25,7 +25,7 @@ const KIEKER_MAP: &[u8] =
 
 /// `MODE FORM ROUNDS FILE…`: prints, for `passes`, seconds of processor time to skip, parse, read and extract (0 for a pass that there
 /// is not), least of the rounds; for `extract` (on as many threads as rounds are given) seconds that pass, and the peak of the
-/// resident set in bytes.
+/// resident set in bytes. `skip`, `parse` and `read` make one pass alone, for tools that count instructions.
 pub(super) fn measure(arguments: Vec<String>) {
     let [mode, form, rounds, paths @ ..] = &arguments[..] else { panic!("MODE FORM ROUNDS FILE… are expected") };
     let rounds: usize = rounds.parse().unwrap();
@@ -34,6 +34,15 @@ pub(super) fn measure(arguments: Vec<String>) {
         extract(form, paths, rounds);
         println!("{} {}", start.elapsed().as_secs_f64(), peak_bytes());
         return;
+    }
+    let alone = match mode.as_str() {
+        "skip" => Some(skip(form, &paths[0])),
+        "parse" => Some(parse(form, &paths[0])),
+        "read" => Some(read(form, paths)),
+        _ => None,
+    };
+    if let Some(n) = alone {
+        return println!("{n}");
     }
     let mut least = [f64::INFINITY; 4];
     for _ in 0..rounds {

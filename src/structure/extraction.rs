@@ -172,7 +172,7 @@ impl Record {
             to,
             via: names.collect(),
             phase: kept.phase,
-            times: kept.times.clone(),
+            times: kept.times.to_vec(),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::trace::{Time, diagnostics::Diagnostics, names::Names, units::Units};
 
@@ -48,6 +49,9 @@ pub struct Branch {
     pub branch: u16,
 }
 
+/// Times of an interaction: nearly all have one or two.
+pub type Times = SmallVec<[Time; 2]>;
+
 /// One interaction between occurrences (indices into [`Interactions::occurrences`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interaction {
@@ -65,7 +69,7 @@ pub struct Interaction {
     pub branch: Option<Branch>,
     /// When each of `from`, `via` and `to` sent its message of this interaction (time of its reception); of an asynchronous
     /// message the one time of its reception.
-    pub times: Vec<Time>,
+    pub times: Times,
 }
 
 /// A recording that interactions were found in.

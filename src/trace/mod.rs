@@ -2,6 +2,7 @@
 
 pub mod angio;
 pub mod call_path;
+mod csv_rows;
 pub mod diagnostics;
 pub mod event_trace;
 pub mod hashed;
@@ -9,8 +10,11 @@ pub mod input;
 pub mod jaeger;
 mod json;
 pub mod kieker;
+mod lines;
 pub mod names;
+mod number;
 pub mod otlp;
+mod recent;
 pub mod same;
 pub mod span;
 pub mod spans;

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::number;
+
 const PARTS_PER_TICK: i128 = 1_000_000_000;
 const FRACTION_DIGITS: usize = 9;
 
@@ -23,7 +25,7 @@ impl Time {
     /// Reads `4053220`, `-3`, `12.25` or `1.5e6`; `None` for anything else, and for values outside ±2⁶³ ticks.
     /// Digits past the ninth after the point are cut off.
     pub fn parse(text: &str) -> Option<Self> {
-        if let Some(ticks) = whole(text.as_bytes()) {
+        if let Some(ticks) = number::digits(text.as_bytes()).and_then(|ticks| i64::try_from(ticks).ok()) {
             return Some(Self::from_ticks(ticks));
         }
         if text.contains(['e', 'E']) {
@@ -64,17 +66,12 @@ impl Time {
     }
 }
 
-/// A number of up to 18 digits and nothing else, as most stamps are.
-fn whole(text: &[u8]) -> Option<i64> {
-    const MOST_DIGITS: usize = 18;
-    if text.is_empty() || text.len() > MOST_DIGITS {
-        return None;
-    }
-    text.iter().try_fold(0, |ticks: i64, byte| byte.is_ascii_digit().then(|| ticks * 10 + i64::from(byte - b'0')))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is asked for")]
 fn parts_as_ticks(parts: i128) -> f64 {
+    // Divisions of 64 bits are several times as quick, and exact as well.
+    if let (Ok(parts), Ok(per_tick)) = (i64::try_from(parts), i64::try_from(PARTS_PER_TICK)) {
+        return (parts / per_tick) as f64 + (parts % per_tick) as f64 / per_tick as f64;
+    }
     (parts / PARTS_PER_TICK) as f64 + (parts % PARTS_PER_TICK) as f64 / PARTS_PER_TICK as f64
 }
 

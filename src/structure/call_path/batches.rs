@@ -6,6 +6,8 @@ use super::{
     places::Places,
     walk::Walk,
 };
+use smallvec::smallvec;
+
 use crate::{
     structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
     trace::Time,
@@ -144,7 +146,7 @@ fn append(batch: &mut Interactions, request: &Request, walk: &Walk, weight: f64,
             via: Vec::new(),
             to: first + index,
             branch: None,
-            times: if requester.kind == InteractionKind::Async { vec![start] } else { vec![start, end] },
+            times: if requester.kind == InteractionKind::Async { smallvec![start] } else { smallvec![start, end] },
         });
     }
 }

@@ -77,14 +77,17 @@ impl Path {
 
     /// Parses the records of one transaction; `place` is where it runs, unless its records say so.
     pub(super) fn parse(mut records: Vec<Record>, place: (u32, u32)) -> Self {
-        sort(&mut records);
         let mut path = Self { frames: Vec::with_capacity(records.len()), ..Self::default() };
         let executions = records.iter().filter(|record| matches!(record.what, What::Execution { .. })).count();
+        if executions == records.len() {
+            path.nest(&records, place);
+            return path;
+        }
+        sort(&mut records);
         if executions > 0 {
-            let all = executions == records.len();
             let (nested, rest): (Vec<Record>, Vec<Record>) =
-                if all { (records, Vec::new()) } else { records.into_iter().partition(|r| matches!(r.what, What::Execution { .. })) };
-            path.nest(nested, place);
+                records.into_iter().partition(|record| matches!(record.what, What::Execution { .. }));
+            path.nest(&nested, place);
             records = rest;
         }
         let end_ns = records.iter().map(|record| record.time_ns).max().unwrap_or_default();
@@ -97,15 +100,9 @@ impl Path {
     }
 
     /// Frames of whole executions.
-    fn nest(&mut self, mut executions: Vec<Record>, place: (u32, u32)) {
-        let index_of = |record: &Record| match record.what {
-            What::Execution { order_index, depth, .. } => (order_index, depth),
-            _ => (0, 0),
-        };
-        executions.sort_by_key(|record| (index_of(record).0, record.number));
-        let n_before = executions.len();
-        executions.dedup_by_key(|record| index_of(record).0);
-        self.n_duplicates = (n_before - executions.len()) as u64;
+    fn nest(&mut self, records: &[Record], place: (u32, u32)) {
+        let executions = by_order_index(records);
+        self.n_duplicates = (records.len() - executions.len()) as u64;
         self.records.duplicates = self.n_duplicates;
         self.records.executions = executions.len() as u64;
         // Frames that are open, with their depths and order indices.
@@ -147,6 +144,30 @@ impl Path {
             self.frames[frame as usize].truncated = end - frame != end_index - index;
         }
     }
+}
+
+/// Executions by their order indices; of several with one index the first.
+fn by_order_index(records: &[Record]) -> Vec<&Record> {
+    let index_of = |record: &Record| match record.what {
+        What::Execution { order_index, .. } => order_index,
+        _ => 0,
+    };
+    let n_places = records.iter().map(index_of).max().map_or(0, |last| last as usize + 1);
+    // Where few are missing, each has its place.
+    if n_places <= 4 * records.len() {
+        let mut places: Vec<Option<&Record>> = vec![None; n_places];
+        for record in records {
+            let place = &mut places[index_of(record) as usize];
+            if place.is_none_or(|known| record.number < known.number) {
+                *place = Some(record);
+            }
+        }
+        return places.into_iter().flatten().collect();
+    }
+    let mut executions: Vec<&Record> = records.iter().collect();
+    executions.sort_by_key(|record| (index_of(record), record.number));
+    executions.dedup_by_key(|record| index_of(record));
+    executions
 }
 
 fn sort(records: &mut [Record]) {

@@ -179,6 +179,8 @@ pub(super) struct LiveSet {
     slots: Vec<Option<Live>>,
     free: Vec<u32>,
     quiet: VecDeque<(u32, u64)>,
+    /// The slot of the last record: the next one is often of the same request.
+    last: u32,
     /// Records seen.
     pub(super) n_seen: u64,
     n_live: usize,
@@ -186,7 +188,12 @@ pub(super) struct LiveSet {
 
 impl LiveSet {
     fn slot(&mut self, context: Key<'_>) -> u32 {
+        let of_last = self.slots.get(self.last as usize).and_then(|live| live.as_ref()?.keys.first());
+        if of_last.is_some_and(|key| context.equivalent(key)) {
+            return self.last;
+        }
         if let Some(slot) = self.slot_of.get(&context) {
+            self.last = *slot;
             return *slot;
         }
         let live = Live { keys: vec![context.into()], ..Live::default() };
@@ -196,6 +203,7 @@ impl LiveSet {
         });
         self.slots[slot as usize] = Some(live);
         self.slot_of.insert(context.into(), slot);
+        self.last = slot;
         slot
     }
 
@@ -368,6 +376,7 @@ impl LiveSet {
             }
         }
         self.quiet.make_contiguous().sort_by_key(|(_, since)| *since);
+        self.last = NONE;
     }
 }
 

@@ -120,7 +120,7 @@ impl Default for CallPathOptions {
             partial: Partial::default(),
             quiet_records: 10_000,
             most_live_records: 1 << 20,
-            batch_occurrences: 1 << 14,
+            batch_occurrences: 1 << 12,
             dependencies: Vec::new(),
             sample: 1.0,
             recorded: 1.0,

@@ -18,6 +18,8 @@ struct Service {
     operation: u32,
     /// The dependencies that its executions tell of (indices into the options').
     dependencies: Vec<u32>,
+    /// Server and thread that it ran on last, with what [`Places::place`] says of them.
+    last_place: Option<((u32, u32), (u32, u32))>,
 }
 
 /// Numbers for all that records name.
@@ -53,6 +55,7 @@ impl Places {
                 component: self.components.intern(options.boundaries.component(class, method)),
                 operation: self.operations.intern(method),
                 dependencies: dependencies.collect(),
+                last_place: None,
             });
         }
         location
@@ -72,6 +75,18 @@ impl Places {
 
     /// The component instance and the unit that run a service on a server, in a thread.
     pub(super) fn place(&mut self, location: u32, server: u32, thread: u32) -> (u32, u32) {
+        let known = self.services.get(location as usize).and_then(|service| service.last_place);
+        if let Some((_, place)) = known.filter(|(at, _)| *at == (server, thread)) {
+            return place;
+        }
+        let place = self.find_place(location, server, thread);
+        if let Some(service) = self.services.get_mut(location as usize) {
+            service.last_place = Some(((server, thread), place));
+        }
+        place
+    }
+
+    fn find_place(&mut self, location: u32, server: u32, thread: u32) -> (u32, u32) {
         let component = self.component(location);
         if let Some(place) = self.place_of.get(&(component, server, thread)) {
             return *place;

@@ -285,10 +285,10 @@ fn note_loops(nodes: &[FlowNode], service: &dyn Fn() -> String, diagnostics: &mu
 
 fn components(summary: &Summary, places: &Places, diagnostics: &mut Diagnostics) -> Vec<ComponentReport> {
     let mut reports: IndexMap<u32, ComponentReport> = IndexMap::new();
-    for ((instance, location), n) in &summary.by_instance {
-        let (component, server) = places.instances.get_index(*instance as usize).copied().unwrap_or((0, NONE));
-        let report = reports.entry(*instance).or_insert_with(|| ComponentReport {
-            name: places.process(*instance),
+    for ((instance, location), n) in summary.by_instance() {
+        let (component, server) = places.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
+        let report = reports.entry(instance).or_insert_with(|| ComponentReport {
+            name: places.process(instance),
             component: places.components.name(component).to_owned(),
             server: (server != NONE).then(|| places.texts.names.name(server).to_owned()),
             executions: 0,
@@ -296,7 +296,7 @@ fn components(summary: &Summary, places: &Places, diagnostics: &mut Diagnostics)
             requires: Vec::new(),
         });
         report.executions += n;
-        report.provides.push(places.service(*location).1.to_owned());
+        report.provides.push(places.service(location).1.to_owned());
     }
     for ((from, _), (_, called), _) in summary.connections.keys() {
         let (component, method) = places.service(*called);
@@ -386,6 +386,7 @@ fn observed_actions(summary: &Summary, places: &Places) -> Vec<ObservedAction> {
 
 fn hints(summary: &Summary, places: &Places, demands: &[DemandEstimate]) -> Hints {
     let mut hints = Hints::default();
+    let by_instance = summary.by_instance();
     for instance in 0..places.instances.len() as u32 {
         let (component, server) = places.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
         let process = places.process(instance);
@@ -394,7 +395,7 @@ fn hints(summary: &Summary, places: &Places, demands: &[DemandEstimate]) -> Hint
             infinite: places.units.names.get(&process).is_some(),
             ..ProcessHints::default()
         };
-        let own = summary.by_instance.keys().filter(|(at, _)| *at == instance).map(|(_, location)| *location);
+        let own = by_instance.keys().filter(|(at, _)| *at == instance).map(|(_, location)| *location);
         for location in own {
             let (component_name, method) = (places.components.name(component), places.service(location).1);
             let action = format!("{component_name}.{method}");

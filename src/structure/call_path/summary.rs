@@ -129,8 +129,6 @@ pub(super) struct Summary {
     pub(super) flows: Flows,
     pub(super) services: Vec<ServiceSums>,
     pub(super) connections: IndexMap<Connection, ConnectionSums>,
-    /// Executions of each service on each instance.
-    pub(super) by_instance: IndexMap<(u32, u32), u64>,
     /// Call paths by what is in them: depth, service and server of each frame.
     pub(super) classes: IndexMap<Box<[u32]>, u64>,
     n_class_numbers: usize,
@@ -167,6 +165,15 @@ impl Summary {
             return;
         }
         self.add_dependencies(request, walk, places, options);
+    }
+
+    /// Executions of each service on each instance.
+    pub(super) fn by_instance(&self) -> IndexMap<(u32, u32), u64> {
+        let mut by_instance = IndexMap::default();
+        for ((_, called, _), sums) in &self.connections {
+            *by_instance.entry(*called).or_insert(0) += sums.n;
+        }
+        by_instance
     }
 
     fn add_frames(&mut self, request: &Request) {
@@ -227,7 +234,6 @@ impl Summary {
                 service.self_ns += i128::from(execution.self_ns.max(0));
             }
         }
-        *self.by_instance.entry((execution.instance, execution.location)).or_insert(0) += 1;
         let caller = execution.requester.occurrence.and_then(|caller| all.get(caller as usize));
         let caller = caller.map_or((NONE, NONE), |caller| (caller.instance, caller.location));
         let waits = execution.requester.kind != crate::structure::interactions::InteractionKind::Async;
@@ -294,9 +300,6 @@ impl Summary {
             here.n += sums.n;
             here.network_ns += sums.network_ns;
             here.n_network += sums.n_network;
-        }
-        for (at, n) in other.by_instance {
-            *self.by_instance.entry(end(at)).or_insert(0) += n;
         }
         for (key, n) in other.classes {
             let key: Box<[u32]> =

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A batch is handed over once it has this many occurrences.
-const FULL_OCCURRENCES: usize = 1 << 14;
+const FULL_OCCURRENCES: usize = 1 << 12;
 
 /// Recordings that wait for handing over.
 #[derive(Clone, Debug, Default)]

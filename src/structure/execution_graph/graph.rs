@@ -18,10 +18,15 @@ pub(super) struct Keys {
     /// The task of each key (number in `tasks`), shape `(n_keys,)`.
     task_of: Vec<u32>,
     buffer: String,
+    /// The last key: many events in a row are of one.
+    last: u32,
 }
 
 impl Keys {
     pub(super) fn intern(&mut self, task: &str, entry: &str) -> u32 {
+        if !self.task_of.is_empty() && self.names(self.last) == (task, entry) {
+            return self.last;
+        }
         self.buffer.clear();
         self.buffer.push_str(task);
         self.buffer.push('\0');
@@ -31,6 +36,7 @@ impl Keys {
             self.task_bytes.push(task.len());
             self.task_of.push(self.tasks.intern(task));
         }
+        self.last = key;
         key
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use super::{
     graph::{Arc, Node},
     walk::Occurrences,
@@ -12,6 +14,8 @@ use super::{
 pub(super) struct Frame {
     /// The requesting occurrence.
     pub(super) client: usize,
+    /// Task and entry of that.
+    client_key: u32,
     /// The occurrence that was requested.
     pub(super) server: usize,
     /// Phase of the client when it made the request.
@@ -30,9 +34,12 @@ pub(super) struct Frame {
 pub(super) struct Stack {
     base: usize,
     frames: Vec<Frame>,
-    /// (key of the client, position in `frames`).
+    /// (key of the client, position in `frames`), if there are more than a few.
     clients: BTreeSet<(u32, usize)>,
 }
+
+/// Open requests up to which they are looked through one by one.
+const FEW: usize = 32;
 
 impl Stack {
     /// No open requests: `base` runs.
@@ -53,8 +60,13 @@ impl Stack {
     pub(super) fn push(&mut self, server: usize, request: Request, occurrences: &Occurrences) {
         let client = self.current();
         let Request { phase, sent, position, deferred } = request;
-        self.clients.insert((occurrences.key(client), self.frames.len()));
-        self.frames.push(Frame { client, server, phase, sent, deferred, position });
+        let client_key = occurrences.key(client);
+        self.frames.push(Frame { client, client_key, server, phase, sent, deferred, position });
+        match self.frames.len() - 1 {
+            0..FEW => {}
+            FEW => self.clients = self.frames.iter().zip(0..).map(|(frame, position)| (frame.client_key, position)).collect(),
+            last => _ = self.clients.insert((client_key, last)),
+        }
     }
 
     /// The youngest open request of a client that runs in `key`.
@@ -68,14 +80,19 @@ impl Stack {
     }
 
     fn nearest_below(&self, key: u32, end: usize) -> Option<usize> {
+        if self.frames.len() <= FEW {
+            return self.frames[..end].iter().rposition(|frame| frame.client_key == key);
+        }
         self.clients.range((key, 0)..(key, end)).next_back().map(|(_, position)| *position)
     }
 
     /// Takes the requests from `position` on away.
-    pub(super) fn pop(&mut self, position: usize, occurrences: &Occurrences) -> Vec<Frame> {
-        let popped = self.frames.split_off(position);
-        for (offset, frame) in popped.iter().enumerate() {
-            self.clients.remove(&(occurrences.key(frame.client), position + offset));
+    pub(super) fn pop(&mut self, position: usize) -> SmallVec<[Frame; 2]> {
+        let popped: SmallVec<[Frame; 2]> = self.frames.drain(position..).collect();
+        if self.frames.len() <= FEW {
+            self.clients.clear();
+        } else {
+            popped.iter().zip(position..).for_each(|(frame, position)| _ = self.clients.remove(&(frame.client_key, position)));
         }
         popped
     }

@@ -1,5 +1,7 @@
 //! The walk over one thread of an execution graph.
 
+use smallvec::smallvec;
+
 use super::{
     CpuStamps,
     graph::{Arc, Node},
@@ -122,7 +124,7 @@ impl ThreadWalk<'_, '_> {
         match self.stack.nearest(key) {
             Some(position) => {
                 self.note_outer(node, key, position);
-                let popped = self.stack.pop(position, &self.walk.found.occurrences);
+                let popped = self.stack.pop(position);
                 self.n_inherited = self.n_inherited.min(position);
                 self.phase = popped.first().map_or(1, |frame| frame.phase);
                 self.walk.answered(&popped, node.index);
@@ -156,7 +158,7 @@ impl ThreadWalk<'_, '_> {
         }
         let from = self.stack.current();
         let to = self.walk.create(key, false);
-        self.walk.record(ClassKind::Async, self.phase, vec![from, to], vec![node.index]);
+        self.walk.record(ClassKind::Async, self.phase, smallvec![from, to], smallvec![node.index]);
         to
     }
 
@@ -218,7 +220,7 @@ impl ThreadWalk<'_, '_> {
             return (Stack::new(self.receiver_of_unmatched(node, key)), 1);
         };
         self.note_outer(node, key, position);
-        let popped = self.stack.pop(position, &self.walk.found.occurrences);
+        let popped = self.stack.pop(position);
         let phase = popped.first().map_or(1, |frame| frame.phase);
         self.walk.answered(&popped, node.index);
         (self.phase, self.n_inherited) = (2, 0);
@@ -231,7 +233,7 @@ impl ThreadWalk<'_, '_> {
         self.note_own_task(node, key);
         let client = self.stack.current();
         let server = self.walk.create(key, false);
-        let exchange = self.walk.record(ClassKind::Async, self.phase, vec![client, server], vec![node.index]);
+        let exchange = self.walk.record(ClassKind::Async, self.phase, smallvec![client, server], smallvec![node.index]);
         let mut stack = Stack::new(client);
         let request = Request { phase: self.phase, sent: node.index, position, deferred: Some(exchange) };
         stack.push(server, request, &self.walk.found.occurrences);

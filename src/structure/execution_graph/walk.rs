@@ -1,5 +1,7 @@
 //! One operation's execution graph to its exchanges: the stack form of the identification.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::trace::hashed::HashMap;
 
 use super::{
@@ -48,9 +50,9 @@ pub(super) struct Exchange {
     /// Phase of the requester.
     pub(super) phase: u8,
     /// The requester, those that forwarded, the one that replied or received.
-    pub(super) chain: Vec<usize>,
+    pub(super) chain: SmallVec<[usize; 3]>,
     /// Index, within its thread, of the event with which each sent its message; of an asynchronous request the one.
-    pub(super) sent: Vec<u64>,
+    pub(super) sent: SmallVec<[u64; 3]>,
 }
 
 /// What was found in an operation.
@@ -185,7 +187,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn record(&mut self, kind: ClassKind, phase: u8, chain: Vec<usize>, sent: Vec<u64>) -> usize {
+    pub(super) fn record(&mut self, kind: ClassKind, phase: u8, chain: SmallVec<[usize; 3]>, sent: SmallVec<[u64; 3]>) -> usize {
         self.found.exchanges.push(Exchange { kind, phase, chain, sent });
         self.found.exchanges.len() - 1
     }
@@ -194,8 +196,8 @@ impl Walk<'_> {
     pub(super) fn answered(&mut self, frames: &[Frame], reply: u64) {
         let Some(first) = frames.first() else { return };
         let one = frames.len() == 1;
-        let chain = || std::iter::once(first.client).chain(frames.iter().map(|frame| frame.server)).collect::<Vec<_>>();
-        let sent = || frames.iter().map(|frame| frame.sent).chain([reply]).collect::<Vec<_>>();
+        let chain = || std::iter::once(first.client).chain(frames.iter().map(|frame| frame.server)).collect::<SmallVec<_>>();
+        let sent = || frames.iter().map(|frame| frame.sent).chain([reply]).collect::<SmallVec<_>>();
         let blocking = if one { ClassKind::Sync } else { ClassKind::Forward };
         match (first.deferred, self.context.async_rpc) {
             (None, _) => {
@@ -208,7 +210,7 @@ impl Walk<'_> {
             (Some(exchange), AsyncRpc::Asynchronous) => {
                 self.found.exchanges[exchange].kind = if one { ClassKind::AsyncRpc } else { ClassKind::AsyncForward };
                 for frame in &frames[1..] {
-                    self.record(ClassKind::Async, frame.phase, vec![frame.client, frame.server], vec![frame.sent]);
+                    self.record(ClassKind::Async, frame.phase, smallvec![frame.client, frame.server], smallvec![frame.sent]);
                 }
             }
         }
@@ -217,7 +219,7 @@ impl Walk<'_> {
     /// Requests that nobody answers.
     pub(super) fn abandoned(&mut self, frames: &[Frame], thread: u64) {
         for frame in frames.iter().filter(|frame| frame.deferred.is_none()) {
-            self.record(ClassKind::Async, frame.phase, vec![frame.client, frame.server], vec![frame.sent]);
+            self.record(ClassKind::Async, frame.phase, smallvec![frame.client, frame.server], smallvec![frame.sent]);
             let place = Place { thread, index: frame.sent, key: self.found.occurrences.key(frame.server) };
             self.context.note("no_reply", "requests without a reply count as asynchronous", place);
         }

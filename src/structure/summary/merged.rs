@@ -1,6 +1,6 @@
 //! From sums to means.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     structure::entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry, MergedFork, MergedTime},
-    trace::hashed,
+    trace::hashed::{self, HashSet},
 };
 
 /// How many units start interactions at once.
@@ -21,7 +21,7 @@ pub struct Starters {
     current: (String, HashSet<(u32, u32)>),
     /// Most units in one recording, all together and by task.
     most: u64,
-    most_of_task: IndexMap<u32, u64>,
+    most_of_task: hashed::IndexMap<u32, u64>,
 }
 
 impl Starters {
@@ -39,14 +39,26 @@ impl Starters {
     }
 
     fn close(&mut self) {
-        let counted = self.counted();
-        self.current.1.clear();
-        (self.most, self.most_of_task) = (counted.0, counted.1);
+        match self.current.1.len() {
+            0 => {}
+            // Nearly all recordings have one.
+            1 => {
+                self.most = self.most.max(1);
+                for (_, task) in self.current.1.drain() {
+                    let most = self.most_of_task.entry(task).or_insert(0);
+                    *most = 1.max(*most);
+                }
+            }
+            _ => {
+                (self.most, self.most_of_task) = self.counted();
+                self.current.1.clear();
+            }
+        }
     }
 
     /// With the recording being counted.
-    fn counted(&self) -> (u64, IndexMap<u32, u64>) {
-        let mut of_task: IndexMap<u32, u64> = IndexMap::new();
+    fn counted(&self) -> (u64, hashed::IndexMap<u32, u64>) {
+        let mut of_task: hashed::IndexMap<u32, u64> = hashed::IndexMap::default();
         for (_, task) in &self.current.1 {
             *of_task.entry(*task).or_insert(0) += 1;
         }

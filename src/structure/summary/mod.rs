@@ -32,9 +32,9 @@ use sums::Sums;
 use super::{
     MergeKey,
     entries::{Accepts, ArcKind},
-    interactions::{Branch, Hints, InteractionKind, Interactions, Recording, Tasks},
+    interactions::{Branch, Hints, InteractionKind, Interactions, Recording, Tasks, Times},
 };
-use crate::trace::{Time, diagnostics::Diagnostics, hashed, names::Names, units::Units};
+use crate::trace::{diagnostics::Diagnostics, hashed, names::Names, units::Units};
 
 /// Classes by behaviour beyond which new ones are told apart by operation alone.
 const MOST_BEHAVIOURS: usize = 20_000;
@@ -77,7 +77,7 @@ pub(super) struct Kept {
     pub(super) phase: u8,
     /// Requester, forwarders, replier.
     pub(super) chain: Vec<Label>,
-    pub(super) times: Vec<Time>,
+    pub(super) times: Times,
 }
 
 /// Requests that are alike, of a signature.
@@ -131,6 +131,8 @@ pub struct Summary {
     trace_names: Names,
     n_occurrences: u64,
     classes: hashed::IndexMap<Signature, Class>,
+    /// By operation (the first is of none), the class that was last found for it.
+    last_class: Vec<usize>,
     starters: Starters,
     /// Interactions by kind: sync, async, forward.
     pub(super) counts: [u64; 3],
@@ -285,12 +287,17 @@ impl Summary {
 
     /// The name of an occurrence: `Server.1`; with several recordings `browse:Server.1`.
     pub(super) fn name(&self, label: Label) -> String {
+        let several = self.n_traces.iter().sum::<u64>() > 1;
+        let recording = if several { self.trace_names.name(label.trace) } else { "" };
         let unit = self.units.names.name(label.unit);
-        if self.n_traces.iter().sum::<u64>() > 1 {
-            format!("{}:{unit}.{}", self.trace_names.name(label.trace), label.number)
-        } else {
-            format!("{unit}.{}", label.number)
-        }
+        // Put together by hand: a hundred thousand interactions have their occurrences named.
+        let mut name = String::with_capacity(recording.len() + unit.len() + 12);
+        name.push_str(recording);
+        name.push_str(if several { ":" } else { "" });
+        name.push_str(unit);
+        name.push('.');
+        push_number(&mut name, label.number);
+        name
     }
 
     fn renumber(&mut self, units: &Units, operations: &Names, scenarios: &Names) -> Renumbered {
@@ -324,6 +331,7 @@ impl Summary {
     /// The class of each occurrence of a batch.
     fn classify(&mut self, batch: &Interactions, renumbered: &mut Renumbered, arcs: &Arcs) -> Vec<usize> {
         let mut class_of = vec![usize::MAX; batch.occurrences.len()];
+        self.last_class.resize(self.operations.len() + 1, 0);
         for (index, occurrence) in batch.occurrences.iter().enumerate().rev() {
             let unit = renumbered.units[occurrence.unit as usize];
             let operation = occurrence.operation.map(|o| renumbered.operations[o as usize]);
@@ -339,7 +347,13 @@ impl Summary {
                 requests: (!by_operation).then(|| requests(arcs.from(index), &class_of)),
             };
             let place = self.n_occurrences + index as u64;
-            let known = self.classes.get_full(&signature).filter(|(_, _, class)| class.place <= place).map(|(number, ..)| number);
+            let last = &mut self.last_class[operation.map_or(0, |operation| operation as usize + 1)];
+            let known = match self.classes.get_index(*last) {
+                Some((of_last, class)) if *of_last == signature => Some((*last, class)),
+                _ => self.classes.get_full(&signature).map(|(number, _, class)| (number, class)),
+            };
+            let known = known.filter(|(_, class)| class.place <= place).map(|(number, _)| number);
+            *last = known.unwrap_or(*last);
             class_of[index] = match known {
                 Some(number) => number,
                 None => {
@@ -387,6 +401,12 @@ impl Summary {
             });
         }
     }
+}
+
+/// Appends the digits of `number`.
+fn push_number(text: &mut String, number: u32) {
+    let n_digits = number.checked_ilog10().unwrap_or(0);
+    text.extend((0..=n_digits).rev().map(|place| char::from(b'0' + (number / 10_u32.pow(place) % 10) as u8)));
 }
 
 impl Renumbered {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::trace::hashed::IndexMap;
 
 use super::{
@@ -86,7 +88,10 @@ impl Sums {
     }
 
     pub(super) fn add_requests(&mut self, arcs: &[Arc], class_of: &[usize], weight: f64) {
-        let mut keys: Vec<(ArcKind, u8, usize)> = arcs.iter().map(|arc| (arc.kind, arc.phase, class_of[arc.target])).collect();
+        if arcs.is_empty() {
+            return;
+        }
+        let mut keys: SmallVec<[(ArcKind, u8, usize); 8]> = arcs.iter().map(|arc| (arc.kind, arc.phase, class_of[arc.target])).collect();
         keys.sort_unstable();
         for same in keys.chunk_by(|a, b| a == b) {
             let sums = self.requests.entry(same[0]).or_default();

@@ -50,7 +50,7 @@ impl Plan {
                     via: Vec::new(),
                     to: index,
                     branch: None,
-                    times: vec![Time::default()],
+                    times: [Time::default()].into_iter().collect(),
                 });
             }
         }
@@ -221,7 +221,7 @@ fn a_part_of_a_fork_is_that_fork() {
         occurrences.push(Occurrence { unit: task, number: 9, trace: 0, operation: None, originator: false, self_time_ticks: [None; 2] });
         let branch = Some(Branch { fork: 1, branch });
         let times = vec![Time::default()];
-        interactions.push(Interaction { kind: InteractionKind::Sync, phase: 1, from: 0, via: Vec::new(), to, branch, times });
+        interactions.push(Interaction { kind: InteractionKind::Sync, phase: 1, from: 0, via: Vec::new(), to, branch, times: times.into() });
     }
     assert_eq!(self::merged(&twice, MergeKey::Operation).0.entries[0].forks.len(), 2);
 }

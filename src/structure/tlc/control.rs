@@ -29,13 +29,14 @@
 //! acceptance of the next request"), which is the same except where the service goes on in another thread, as after a
 //! request built from messages.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     TlcOptions,
     live::NONE,
+    marks::Marks,
     templates::{FORWARDERS_LIMIT, Finder, Match, Template},
     toeg::Toeg,
 };
@@ -112,8 +113,10 @@ pub(super) struct Control {
     pub(super) oddities: Oddities,
     /// The templates found with their nodes, where they are asked for.
     pub(super) log: Option<Vec<(Template, Vec<u32>)>>,
-    /// Place of acceptance → entry.
-    accepted: BTreeMap<u32, u32>,
+    /// Places (in the order by task) of acceptances.
+    accepted: Marks,
+    /// The entry accepted at each of these, shape `(n_nodes,)`.
+    entry_of_place: Vec<u32>,
     triggers: VecDeque<u32>,
     /// Taken only when there are no others.
     late_triggers: VecDeque<u32>,
@@ -161,7 +164,8 @@ impl Control {
         self.entry_of.resize(n_nodes, NONE);
         self.counts = [0; N_TEMPLATES];
         self.oddities = Oddities::default();
-        self.accepted.clear();
+        self.accepted.reset(n_nodes);
+        self.entry_of_place.resize(self.entry_of_place.len().max(n_nodes), NONE);
         self.triggers.clear();
         self.late_triggers.clear();
         self.walked_from.clear();
@@ -281,7 +285,9 @@ impl Control {
     fn new_entry(&mut self, toeg: &Toeg, kind: EntryKind, node: u32, requester: u32) -> u32 {
         let entry = self.entries.len() as u32;
         self.entries.push(Entry { kind, task: toeg.node(node).task, node, requester, replied: NONE });
-        self.accepted.insert(toeg.place[node as usize], entry);
+        let place = toeg.place[node as usize];
+        self.accepted.insert(place);
+        self.entry_of_place[place as usize] = entry;
         entry
     }
 
@@ -307,8 +313,8 @@ impl Control {
 
     /// The entry that the node's task accepted last, [`NONE`] if it accepted nothing yet.
     fn entry_at(&self, toeg: &Toeg, node: u32) -> u32 {
-        let last = self.accepted.range(..=toeg.place[node as usize]).next_back();
-        last.filter(|(_, entry)| self.entries[**entry as usize].task == toeg.node(node).task).map_or(NONE, |(_, entry)| *entry)
+        let last = self.accepted.last_up_to(toeg.place[node as usize]).map(|place| self.entry_of_place[place as usize]);
+        last.filter(|entry| self.entries[*entry as usize].task == toeg.node(node).task).unwrap_or(NONE)
     }
 
     /// Phase of a node in its entry, 1 or 2.

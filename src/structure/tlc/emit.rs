@@ -13,7 +13,7 @@ use super::{
     toeg::Toeg,
 };
 use crate::{
-    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording, Times},
     trace::{Time, names::Names},
 };
 
@@ -237,7 +237,7 @@ fn interaction(toeg: &Toeg, control: &Control, request: &Request, base: usize) -
         None => Time::default(),
     };
     let received = (request.first..=request.last).map(|entry| time(control.entries[entry as usize].node));
-    let mut times: Vec<Time> = received.collect();
+    let mut times: Times = received.collect();
     if request.kind != InteractionKind::Async {
         let accepted = control.entries[request.last as usize].node;
         times.push(time(if request.reply == NONE { accepted } else { request.reply }));

@@ -33,6 +33,7 @@ mod average;
 mod control;
 mod emit;
 mod live;
+mod marks;
 mod options;
 mod report;
 mod sub_model;
@@ -108,10 +109,14 @@ impl Tlc {
         let scenario = self.scenarios.intern(event.scenario);
         let is_trace = !event.trace.is_empty();
         let name = if is_trace { event.trace } else { event.scenario };
-        if !self.live[usize::from(is_trace)].contains_key(name) {
-            self.begin((is_trace, name.into()), scenario);
-        }
-        let Some(live) = self.live[usize::from(is_trace)].get_mut(name) else { return };
+        let live = match self.live[usize::from(is_trace)].get_mut(name) {
+            Some(live) => live,
+            None => {
+                self.begin((is_trace, name.into()), scenario);
+                let Some(live) = self.live[usize::from(is_trace)].get_mut(name) else { return };
+                live
+            }
+        };
         let diagnostics = &mut self.batch.interactions.diagnostics;
         if live.scenario != scenario {
             diagnostics.add("scenario_differs", "events of one trace name several scenarios: the first counts", || name.to_owned());

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::trace::diagnostics::Diagnostics;
 
+/// Nodes for each task from which on they are first counted out to their tasks.
+const MANY_NODES_PER_TASK: usize = 8;
+
 /// The graph; its buffers are used again for the next recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Toeg {
@@ -48,20 +51,50 @@ impl Toeg {
         for thread in 0..n_threads {
             self.starts[thread + 1] += self.starts[thread];
         }
-        let nodes = &self.nodes;
-        self.task_order.clear();
-        self.task_order.extend(0..nodes.len() as u32);
-        self.task_order.sort_unstable_by_key(|node| {
-            let Node { task, task_node, .. } = nodes[*node as usize];
-            (task, task_node, *node)
-        });
+        self.order_by_task();
         self.place.clear();
-        self.place.resize(nodes.len(), 0);
+        self.place.resize(self.nodes.len(), 0);
         for (place, node) in self.task_order.iter().enumerate() {
             self.place[*node as usize] = place as u32;
         }
         self.family.clear();
         self.returns.clear();
+    }
+
+    /// Puts nodes in order of their tasks and the counters of these.
+    fn order_by_task(&mut self) {
+        let nodes = &self.nodes;
+        self.task_order.clear();
+        let n_tasks = nodes.iter().map(|node| node.task as usize + 1).max().unwrap_or(0);
+        if nodes.len() < MANY_NODES_PER_TASK * n_tasks {
+            self.task_order.extend(0..nodes.len() as u32);
+            self.task_order.sort_unstable_by_key(|node| {
+                let Node { task, task_node, .. } = nodes[*node as usize];
+                (task, task_node, *node)
+            });
+            return;
+        }
+        let mut ends = vec![0_usize; n_tasks];
+        nodes.iter().for_each(|node| ends[node.task as usize] += 1);
+        let mut n_before = 0;
+        for end in &mut ends {
+            (*end, n_before) = (n_before, n_before + *end);
+        }
+        self.task_order.resize(nodes.len(), 0);
+        for (index, node) in nodes.iter().enumerate() {
+            self.task_order[ends[node.task as usize]] = index as u32;
+            ends[node.task as usize] += 1;
+        }
+        // The nodes of one task stay together while they are sorted.
+        let (mut start, mut counters) = (0, Vec::new());
+        for end in ends {
+            let own = &mut self.task_order[start..end];
+            counters.clear();
+            counters.extend(own.iter().map(|node| (nodes[*node as usize].task_node, *node)));
+            counters.sort_unstable();
+            own.iter_mut().zip(&counters).for_each(|(slot, (_, node))| *slot = *node);
+            start = end;
+        }
     }
 
     /// Numbers threads by their ids and sorts the nodes.

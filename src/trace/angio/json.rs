@@ -41,7 +41,7 @@ fn read_line(text: &[u8], line: u64, rows: &mut Rows<'_>) -> Result<(), ReadErro
             return rows.bad_row(BadRow { log: rows.log.to_owned(), ..bad("row", found, "one JSON object of texts and numbers") });
         }
     };
-    let mut fields: Fields<'_> = [b""; N_COLUMNS];
+    let mut fields: Fields<'_> = [""; N_COLUMNS];
     for (name, value) in &object.0 {
         let Some(column) = Column::from_header(name) else {
             rows.unknown_column(name, line)?;
@@ -50,7 +50,7 @@ fn read_line(text: &[u8], line: u64, rows: &mut Rows<'_>) -> Result<(), ReadErro
         let fault = match value {
             Scalar::Absent => None,
             Scalar::Text(text) if fields[column as usize].is_empty() => {
-                fields[column as usize] = text.trim().as_bytes();
+                fields[column as usize] = text.trim();
                 None
             }
             Scalar::Text(_) => Some(bad(name, "said twice".to_owned(), "each field once")),

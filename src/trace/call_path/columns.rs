@@ -76,8 +76,8 @@ pub(super) struct Layout {
     pub(super) headings: Vec<String>,
     /// Headings that mean nothing here.
     pub(super) unknown: Vec<String>,
-    /// The position of each field in a row.
-    pub(super) index_of: [Option<usize>; N_COLUMNS],
+    /// What each position of a row says.
+    pub(super) columns: Vec<Option<Column>>,
 }
 
 impl Layout {
@@ -109,7 +109,8 @@ impl Layout {
         if !missing.is_empty() {
             return Err(format!("the header lacks {}; {EXPECTED}", missing.join(", ")));
         }
-        Ok(Self { delimiter, headings, unknown, index_of })
+        let columns = headings.iter().map(|heading| Column::from_header(heading)).collect();
+        Ok(Self { delimiter, headings, unknown, columns })
     }
 }
 

@@ -31,7 +31,7 @@ pub use super::same::BadRow;
 pub(in crate::trace) use columns::quoted;
 pub use texts::{Boundaries, Texts};
 
-use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input};
+use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input, number, recent::Recent};
 use columns::Layout;
 use rows::RowReader;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,11 @@ pub enum Key<'r> {
 impl<'r> Key<'r> {
     /// The key that `text` writes: a number where that is written as numbers are, so that both spellings are one key.
     pub fn of(text: &'r str) -> Self {
+        if let (Some(number), false) = (number::digits(text.as_bytes()), text.starts_with('0'))
+            && let Ok(number) = i64::try_from(number)
+        {
+            return Self::Number(number);
+        }
         let digits = text.strip_prefix('-').unwrap_or(text);
         let canonical = !digits.is_empty() && digits.len() < 20 && (digits == text && digits == "0" || !digits.starts_with('0'));
         match text.parse() {
@@ -306,10 +311,9 @@ fn read_source(
     let Some((first, line)) = first else {
         return Err(ReadError::Empty { log: log.to_owned(), expected: "call-path records as a CSV with a header, or JSON lines" });
     };
-    let mut reader = RowReader { log, options, texts, sink, report };
-    let bytes = io::Cursor::new(head).chain(stream);
+    let mut reader = RowReader { log, options, texts, sink, report, recent: Recent::default() };
     if first.starts_with(b"{") {
-        return reader.read_json(bytes);
+        return reader.read_json(io::Cursor::new(head).chain(stream));
     }
     let layout = Layout::detect(&first).map_err(|reason| ReadError::Header { log: log.to_owned(), line, reason })?;
     for name in &layout.unknown {
@@ -319,7 +323,7 @@ fn read_source(
         }
         reader.note_unknown(name);
     }
-    reader.read_csv(bytes, &layout)
+    reader.read_csv(stream, &layout, line)
 }
 
 /// A text with its line number.

@@ -1,16 +1,24 @@
 //! Rows of call-path records: from fields to events.
 
-use std::{borrow::Cow, io::BufRead};
+use std::io::BufRead;
 
 use super::{
     Action, BadRow, Event, Key, Kind, ReadError, ReadOptions, ReadReport, Sink, Texts,
     columns::{Column, Layout, N_COLUMNS, quoted},
     next_line,
 };
-use crate::trace::BadRows;
+use crate::trace::{
+    BadRows,
+    csv_rows::{self, CsvRows},
+    number,
+    recent::Recent,
+};
 
 /// The fields of a row; `None` is a field that the row does not have.
-pub(super) type Cells<'r> = [Option<Cow<'r, str>>; N_COLUMNS];
+pub(super) type Cells<'r> = [Option<&'r str>; N_COLUMNS];
+
+/// The texts of an object of JSON.
+type OwnedCells = [Option<String>; N_COLUMNS];
 
 /// Reads the rows of one source into the sink.
 pub(super) struct RowReader<'a, 's> {
@@ -19,47 +27,31 @@ pub(super) struct RowReader<'a, 's> {
     pub(super) texts: &'a mut Texts,
     pub(super) sink: &'a mut Sink<'s>,
     pub(super) report: &'a mut ReadReport,
+    /// Numbers of services.
+    pub(super) recent: Recent,
 }
 
 impl RowReader<'_, '_> {
-    /// Reads a CSV, header included.
-    pub(super) fn read_csv(&mut self, bytes: impl BufRead, layout: &Layout) -> Result<(), ReadError> {
-        let mut csv = csv::ReaderBuilder::new()
-            .delimiter(layout.delimiter)
-            .has_headers(true)
-            .flexible(true)
-            .comment(Some(b'#'))
-            .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(std::io::Read::chain(bytes, &b"\n"[..]));
-        let log = self.log.to_owned();
-        let unreadable = |error: csv::Error| ReadError::Unreadable { log: log.clone(), source: error.into() };
-        csv.byte_headers().map_err(unreadable)?;
-        let mut record = csv::ByteRecord::new();
-        while csv.read_byte_record(&mut record).map_err(unreadable)? {
-            if record.len() == 1 && record[0].trim_ascii().is_empty() {
-                continue;
-            }
-            let n_newlines = memchr::memchr_iter(b'\n', record.as_slice()).count() as u64;
-            let line = csv.position().line().saturating_sub(1 + n_newlines).max(1);
-            let cells = self.csv_cells(&record, layout, line);
-            self.row(cells, line)?;
+    /// Reads the rows of a CSV after its header, which is line `header_line`.
+    pub(super) fn read_csv(&mut self, bytes: impl BufRead, layout: &Layout, header_line: u64) -> Result<(), ReadError> {
+        let mut csv = CsvRows::new(bytes, layout.delimiter, header_line + 1);
+        while csv.advance().map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })? {
+            let cells = self.csv_cells(&csv.fields(), layout, csv.line());
+            self.row(cells, csv.line())?;
         }
         Ok(())
     }
 
-    fn csv_cells<'r>(&self, record: &'r csv::ByteRecord, layout: &Layout, line: u64) -> Result<Cells<'r>, BadRow> {
-        if record.len() != layout.headings.len() {
+    fn csv_cells<'r>(&self, fields: &csv_rows::Fields<'r>, layout: &Layout, line: u64) -> Result<Cells<'r>, BadRow> {
+        if fields.len() != layout.headings.len() {
             let expected = format!("{} fields ({})", layout.headings.len(), layout.headings.join(", "));
-            return Err(self.bad(line, "row", format!("{} fields long", record.len()), expected));
+            return Err(self.bad(line, "row", format!("{} fields long", fields.len()), expected));
         }
-        let mut cells: Cells<'r> = Default::default();
-        for (cell, position) in cells.iter_mut().zip(layout.index_of) {
-            let Some(bytes) = position.and_then(|position| record.get(position)).map(<[u8]>::trim_ascii) else { continue };
-            let text = std::str::from_utf8(bytes).map_err(|_| {
-                let heading = position.and_then(|p| layout.headings.get(p)).map_or("row", String::as_str);
-                self.bad(line, heading, quoted(&String::from_utf8_lossy(bytes)), "UTF-8 text".to_owned())
-            })?;
-            *cell = (!text.is_empty()).then_some(Cow::Borrowed(text));
+        let mut cells: Cells<'r> = [None; N_COLUMNS];
+        for ((column, heading), field) in layout.columns.iter().zip(&layout.headings).zip(fields.iter()) {
+            let Some(column) = *column else { continue };
+            let text = field.map_err(|bytes| self.bad(line, heading, quoted(&String::from_utf8_lossy(bytes)), "UTF-8 text".to_owned()))?;
+            cells[column as usize] = (!text.is_empty()).then_some(text);
         }
         Ok(cells)
     }
@@ -77,16 +69,17 @@ impl RowReader<'_, '_> {
                 continue;
             }
             let cells = self.json_cells(text, number);
-            self.row(cells, number)?;
+            let cells = cells.as_ref().map(|cells| cells.each_ref().map(Option::as_deref));
+            self.row(cells.map_err(BadRow::clone), number)?;
         }
         Ok(())
     }
 
-    fn json_cells(&mut self, text: &[u8], line: u64) -> Result<Cells<'static>, BadRow> {
+    fn json_cells(&mut self, text: &[u8], line: u64) -> Result<OwnedCells, BadRow> {
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).map_err(|error| {
             self.bad(line, "row", quoted(&String::from_utf8_lossy(text)), format!("one JSON object in a line ({error})"))
         })?;
-        let mut cells: Cells<'static> = Default::default();
+        let mut cells = OwnedCells::default();
         for (name, value) in object {
             let Some(column) = Column::from_header(&name) else {
                 if self.options.bad_rows == BadRows::Reject {
@@ -100,7 +93,7 @@ impl RowReader<'_, '_> {
                 serde_json::Value::String(text) => text,
                 other => other.to_string(),
             };
-            cells[column as usize] = (!text.is_empty()).then_some(Cow::Owned(text));
+            cells[column as usize] = (!text.is_empty()).then_some(text);
         }
         Ok(cells)
     }
@@ -131,8 +124,8 @@ impl RowReader<'_, '_> {
         Ok(())
     }
 
-    fn event<'r>(&mut self, cells: &'r Cells<'_>, line: u64, params: &'r mut Vec<(String, String)>) -> Result<Event<'r>, BadRow> {
-        let text = |column: Column| cells[column as usize].as_deref();
+    fn event<'r>(&mut self, cells: &Cells<'r>, line: u64, params: &'r mut Vec<(String, String)>) -> Result<Event<'r>, BadRow> {
+        let text = |column: Column| cells[column as usize];
         let required = |column: Column, expected: &str| {
             text(column).ok_or_else(|| self.bad(line, column.name(), "missing".to_owned(), expected.to_owned()))
         };
@@ -143,7 +136,9 @@ impl RowReader<'_, '_> {
         let method = required(Column::Method, "the name of a method")?;
         let order = match text(Column::RecordId) {
             None => None,
-            Some(id) => Some(id.parse().map_err(|_| self.bad(line, "record_id", quoted(id), "a whole number, 0 or more".to_owned()))?),
+            Some(id) => {
+                Some(number::unsigned(id).ok_or_else(|| self.bad(line, "record_id", quoted(id), "a whole number, 0 or more".to_owned()))?)
+            }
         };
         let action = match text(Column::Action) {
             None => None,
@@ -157,7 +152,8 @@ impl RowReader<'_, '_> {
                 .ok_or_else(|| self.bad(line, "params", quoted(text), "name=value with | between them, or a JSON object".to_owned()))?;
         }
         let message = text(Column::MessageId).map(Key::of);
-        let location = self.texts.location(component, method);
+        let texts = &mut *self.texts;
+        let location = self.recent.number(component, method, || texts.location(component, method));
         let is = |word: &str| kind.eq_ignore_ascii_case(word);
         let kind = if is("entry") {
             Kind::Entry { location, action, params }
@@ -201,7 +197,7 @@ const KINDS: &str = "entry, exit, call, return, send or receive";
 
 /// Reads a whole number or a decimal fraction of units of `unit_ns` nanoseconds.
 pub(in crate::trace) fn parse_time_ns(text: &str, unit_ns: i64) -> Option<i64> {
-    if let Ok(whole) = text.parse::<i64>() {
+    if let Some(whole) = number::whole(text) {
         return whole.checked_mul(unit_ns);
     }
     let (whole, fraction) = text.split_once('.')?;

@@ -20,9 +20,6 @@ pub(super) enum Column {
 pub(super) const N_COLUMNS: usize = Column::Cpu as usize + 1;
 
 impl Column {
-    pub(super) const ALL: [Self; N_COLUMNS] =
-        [Self::Operation, Self::Thread, Self::NextThread, Self::Index, Self::Kind, Self::Task, Self::Entry, Self::Ack, Self::Cpu];
-
     /// The first of its names.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -73,6 +70,8 @@ pub(super) struct Layout {
     pub(super) headings: Vec<String>,
     /// Headings that mean nothing here.
     pub(super) unknown: Vec<String>,
+    /// What each position of a row says.
+    pub(super) columns: Vec<Option<Column>>,
     index_of: [Option<usize>; N_COLUMNS],
 }
 
@@ -104,7 +103,8 @@ impl Layout {
         let lacking: Vec<&str> =
             REQUIRED.iter().filter(|column| index_of[**column as usize].is_none()).map(|column| column.name()).collect();
         if lacking.is_empty() {
-            Ok(Self { delimiter, headings, unknown, index_of })
+            let columns = headings.iter().map(|heading| Column::from_name(heading)).collect();
+            Ok(Self { delimiter, headings, unknown, columns, index_of })
         } else {
             Err(format!("the header lacks {}; {EXPECTED}", lacking.join(", ")))
         }

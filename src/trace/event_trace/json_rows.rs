@@ -45,7 +45,8 @@ fn row(rows: &mut Rows<'_>, text: &[u8], line: u64) -> Result<(), EventTraceErro
         rows.unknown_column(name, line)?;
     }
     let name_of = |column: Column| column.name().to_owned();
-    let event = Row { trace: rows.trace, line_of: &|| line, fields: &object.fields, name_of: &name_of }.event();
+    let fields = object.values.each_ref().map(Value::field);
+    let event = Row { trace: rows.trace, line_of: &|| line, fields: &fields, name_of: &name_of }.event();
     rows.accept(event)
 }
 
@@ -58,10 +59,32 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// An object's fields by column, and the first key that means nothing here.
+/// A field's value.
+#[derive(Debug)]
+enum Value<'r> {
+    Text(Cow<'r, str>),
+    Other(Field<'static>),
+}
+
+impl Default for Value<'_> {
+    fn default() -> Self {
+        Self::Other(Field::Missing)
+    }
+}
+
+impl Value<'_> {
+    fn field(&self) -> Field<'_> {
+        match self {
+            Self::Text(text) => Field::Text(text),
+            Self::Other(field) => *field,
+        }
+    }
+}
+
+/// An object's values by column, and the first key that means nothing here.
 #[derive(Debug, Default)]
 struct Object<'r> {
-    fields: [Field<'r>; N_COLUMNS],
+    values: [Value<'r>; N_COLUMNS],
     unknown: Option<String>,
 }
 
@@ -84,7 +107,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         let mut object = Object::default();
         while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
             match Column::from_name(&key) {
-                Some(column) => object.fields[column as usize] = map.next_value()?,
+                Some(column) => object.values[column as usize] = map.next_value()?,
                 None => {
                     map.next_value::<IgnoredAny>()?;
                     object.unknown.get_or_insert_with(|| key.into_owned());
@@ -100,64 +123,64 @@ struct Text<'r>(Cow<'r, str>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Field::deserialize(deserializer)? {
-            Field::Text(text) => Ok(Self(text)),
+        match Value::deserialize(deserializer)? {
+            Value::Text(text) => Ok(Self(text)),
             _ => Err(de::Error::custom("a key that is not a text")),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Field<'de> {
+impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(FieldVisitor)
+        deserializer.deserialize_any(ValueVisitor)
     }
 }
 
-struct FieldVisitor;
+struct ValueVisitor;
 
-impl<'de> Visitor<'de> for FieldVisitor {
-    type Value = Field<'de>;
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number, a text, true, false or null")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Field<'de>, E> {
-        Ok(Field::Missing)
+    fn visit_unit<E: de::Error>(self) -> Result<Value<'de>, E> {
+        Ok(Value::Other(Field::Missing))
     }
 
-    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Field<'de>, E> {
-        Ok(Field::Flag(flag))
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value<'de>, E> {
+        Ok(Value::Other(Field::Flag(flag)))
     }
 
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Field<'de>, E> {
-        Ok(Field::Whole(number))
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value<'de>, E> {
+        Ok(Value::Other(Field::Whole(number)))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a negative number is wrong in every field; it is only shown")]
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Field<'de>, E> {
-        Ok(u64::try_from(number).map_or(Field::Number(number as f64), Field::Whole))
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value<'de>, E> {
+        Ok(Value::Other(u64::try_from(number).map_or(Field::Number(number as f64), Field::Whole)))
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Field<'de>, E> {
-        Ok(Field::Number(number))
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value<'de>, E> {
+        Ok(Value::Other(Field::Number(number)))
     }
 
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Field<'de>, E> {
-        Ok(Field::Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Field<'de>, E> {
-        Ok(Field::Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::Unusable("an object"))
+        Ok(Value::Other(Field::Unusable("an object")))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field::Unusable("a list"))
+        Ok(Value::Other(Field::Unusable("a list")))
     }
 }

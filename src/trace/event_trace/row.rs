@@ -1,14 +1,13 @@
 //! From the fields of a row to an event, whatever the row was written in.
 
-use std::borrow::Cow;
-
 use super::{
     BadEvent, Event, EventKind,
     columns::{Column, N_COLUMNS, abridged},
 };
+use crate::trace::number;
 
 /// A field as it was written.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Field<'r> {
     #[default]
     Missing,
@@ -17,7 +16,7 @@ pub(super) enum Field<'r> {
     /// Any other number.
     Number(f64),
     Flag(bool),
-    Text(Cow<'r, str>),
+    Text(&'r str),
     /// What no field can be; how to name it.
     Unusable(&'static str),
 }
@@ -103,8 +102,8 @@ impl<'r> Row<'r, '_> {
             Field::Missing => return Ok(None),
             Field::Whole(number) => Some(*number as f64),
             Field::Number(number) => Some(*number),
-            Field::Text(text) if text.is_empty() => return Ok(None),
-            Field::Text(text) => text.parse().ok(),
+            Field::Text("") => return Ok(None),
+            Field::Text(text) => number::decimal(text),
             Field::Flag(_) | Field::Unusable(_) => None,
         };
         let ticks = ticks.filter(|ticks: &f64| ticks.is_finite() && *ticks >= 0.0);
@@ -117,7 +116,7 @@ impl<'r> Row<'r, '_> {
             Field::Whole(number) => number.to_string(),
             Field::Number(number) => number.to_string(),
             Field::Flag(flag) => flag.to_string(),
-            Field::Text(text) if text.is_empty() => "missing".to_owned(),
+            Field::Text("") => "missing".to_owned(),
             Field::Text(text) => format!("\"{}\"", abridged(text)),
             Field::Unusable(what) => (*what).to_owned(),
         };
@@ -133,5 +132,5 @@ impl<'r> Row<'r, '_> {
 
 /// A number of digits only: what `str::parse` also takes (`+5`) is not a number here.
 fn whole(text: &str) -> Option<u64> {
-    if text.starts_with('+') { None } else { text.parse().ok() }
+    if text.starts_with('+') { None } else { number::unsigned(text) }
 }

@@ -4,14 +4,16 @@ use std::{borrow::Cow, io::BufRead};
 
 use super::{BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, unreadable};
 use crate::trace::{
-    call_path::{Event, Key, Kind, Parent, TimeUnit, next_line, quoted},
+    call_path::{Event, Key, Kind, LINE_LIMIT_BYTES, Parent, TimeUnit, quoted},
+    csv_rows,
     hashed::IndexMap,
+    lines::Lines,
+    number,
+    recent::Recent,
 };
 
 /// Most fields of a record that are looked at.
 const MOST_FIELDS: usize = 16;
-/// Most signatures whose services are remembered.
-const MOST_SIGNATURES: usize = 1 << 16;
 
 /// What a record is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +64,21 @@ pub(super) struct Records<'o> {
     host: Option<u32>,
     executions: bool,
     events: bool,
-    /// Services of the pairs (signature, class) seen.
-    services: IndexMap<Box<str>, u32>,
-    scratch: String,
-    counts: IndexMap<Box<str>, u64>,
+    /// Services of pairs of signature and class.
+    services: Recent,
+    seen: IndexMap<Box<str>, Seen>,
+    /// The place in `seen` of the last record's type.
+    last: usize,
+    /// Where the fields of the line at hand end.
+    ends: Vec<usize>,
+}
+
+/// Records of a type.
+struct Seen {
+    form: Form,
+    /// Whether the map names the type; without a map, records may name their classes themselves.
+    is_named: bool,
+    n: u64,
 }
 
 /// The fields of a line.
@@ -87,25 +100,23 @@ impl<'o> Records<'o> {
             Wanted::Auto => (!both, true),
         };
         let unit_ns = options.time_unit.unwrap_or_default().nanoseconds();
-        let (services, counts, scratch) = Default::default();
-        Self { types, options, unit_ns, host: None, executions, events, services, scratch, counts }
+        let (services, seen, last, ends) = Default::default();
+        Self { types, options, unit_ns, host: None, executions, events, services, seen, last, ends }
     }
 
     /// Reads one file.
     pub(super) fn read(
         &mut self,
         log: &str,
-        mut stream: Box<dyn BufRead + '_>,
+        stream: Box<dyn BufRead + '_>,
         texts: &mut Texts,
         sink: &mut Sink<'_>,
         report: &mut ReadReport,
     ) -> Result<(), ReadError> {
-        let mut line = Vec::new();
+        let mut lines = Lines::new(stream, LINE_LIMIT_BYTES as usize);
         let mut result = Ok(());
         for number in 1.. {
-            if !next_line(&mut *stream, &mut line).map_err(|error| unreadable(log, error))? {
-                break;
-            }
+            let Some(line) = lines.next().map_err(|error| unreadable(log, error))? else { break };
             let text = line.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
@@ -122,9 +133,9 @@ impl<'o> Records<'o> {
             }
             report.diagnostics.add("bad_row", "rows that cannot be read were skipped", || bad.to_string());
         }
-        for (id, count) in self.counts.drain(..) {
+        for (id, seen) in self.seen.drain(..) {
             let class = self.types.get(&*id).map_or(&*id, |kind| kind.class.as_str());
-            report.count(class, count);
+            report.count(class, seen.n);
         }
         result
     }
@@ -139,20 +150,11 @@ impl<'o> Records<'o> {
         report: &mut ReadReport,
     ) -> Result<(), BadRow> {
         let mut decoded = Vec::new();
-        let fields = Fields::of(log, line, text, &mut decoded);
+        let fields = Fields::of(log, line, text, &mut decoded, &mut self.ends);
         let id = fields.of[0];
-        if let Some(count) = self.counts.get_mut(id) {
-            *count += 1;
-        } else if self.counts.len() < super::MOST_TYPES {
-            self.counts.insert(id.into(), 1);
-        }
-        // Without a map, records may name their classes themselves.
-        let form = match self.types.get(id) {
-            Some(kind) => kind.form,
-            None => RecordType::of_class(id).form,
-        };
+        let (form, is_named) = self.form_of(id);
         let event = match form {
-            Form::Other if self.types.contains_key(id) => {
+            Form::Other if is_named => {
                 report.diagnostics.add("unknown_record", "records of types that are not used were skipped", || {
                     format!("{log}, line {line}: {}", self.types.get(id).map_or(id, |kind| kind.class.as_str()))
                 });
@@ -178,6 +180,25 @@ impl<'o> Records<'o> {
         report.n_events += 1;
         sink(texts, &event);
         Ok(())
+    }
+
+    /// The form of a record by the ID of its type, and whether the map names that; the record is counted.
+    fn form_of(&mut self, id: &str) -> (Form, bool) {
+        if let Some((last, seen)) = self.seen.get_index_mut(self.last)
+            && **last == *id
+        {
+            seen.n += 1;
+            return (seen.form, seen.is_named);
+        }
+        let named = self.types.get(id).map(|kind| kind.form);
+        let (form, is_named) = (named.unwrap_or_else(|| RecordType::of_class(id).form), named.is_some());
+        if let Some((place, _, seen)) = self.seen.get_full_mut(id) {
+            seen.n += 1;
+            self.last = place;
+        } else if self.seen.len() < super::MOST_TYPES {
+            self.last = self.seen.insert_full(id.into(), Seen { form, is_named, n: 1 }).0;
+        }
+        (form, is_named)
     }
 
     /// `version; controller; host; experiment; debug; offset; unit; records`, after the time that newer logs have.
@@ -256,20 +277,10 @@ impl<'o> Records<'o> {
     }
 
     fn location(&mut self, signature: &str, class: &str, texts: &mut Texts) -> u32 {
-        self.scratch.clear();
-        self.scratch.push_str(signature);
-        self.scratch.push(';');
-        self.scratch.push_str(class);
-        if let Some(location) = self.services.get(self.scratch.as_str()) {
-            return *location;
-        }
-        let taken = Signature::of(signature);
-        let class = if class.is_empty() { taken.class } else { class };
-        let location = texts.location(class, &taken.method);
-        if self.services.len() < MOST_SIGNATURES {
-            self.services.insert(self.scratch.as_str().into(), location);
-        }
-        location
+        self.services.number(signature, class, || {
+            let taken = Signature::of(signature);
+            texts.location(if class.is_empty() { taken.class } else { class }, &taken.method)
+        })
     }
 }
 
@@ -322,7 +333,7 @@ fn remote<'l>(fields: &Fields<'l>, unit_ns: i64) -> Result<Event<'l>, BadRow> {
 
 impl<'l> Fields<'l> {
     /// Fields of a line; in texts `\;` stands for `;`.
-    fn of(log: &'l str, line: u64, text: &'l str, decoded: &'l mut Vec<String>) -> Self {
+    fn of(log: &'l str, line: u64, text: &'l str, decoded: &'l mut Vec<String>, ends: &mut Vec<usize>) -> Self {
         let mut of = [""; MOST_FIELDS];
         let mut n = 0;
         if memchr::memchr(b'\\', text.as_bytes()).is_some() && text.contains("\\;") {
@@ -333,9 +344,10 @@ impl<'l> Fields<'l> {
             }
         } else {
             let mut begin = 0;
-            for end in memchr::memchr_iter(b';', text.as_bytes()).chain([text.len()]).take(MOST_FIELDS) {
-                of[n] = &text[begin..end];
-                begin = end + 1;
+            csv_rows::split(text.as_bytes(), b';', ends);
+            for (slot, end) in of.iter_mut().zip(ends) {
+                *slot = &text[begin..*end];
+                begin = *end + 1;
                 n += 1;
             }
         }
@@ -347,11 +359,7 @@ impl<'l> Fields<'l> {
     }
 
     fn time(&self, at: usize, unit_ns: i64) -> Result<i64, BadRow> {
-        self.of[at]
-            .parse::<i64>()
-            .ok()
-            .and_then(|time| time.checked_mul(unit_ns))
-            .ok_or_else(|| self.bad(at, "a whole number of time units"))
+        number::whole(self.of[at]).and_then(|time| time.checked_mul(unit_ns)).ok_or_else(|| self.bad(at, "a whole number of time units"))
     }
 
     fn trace(&self, at: usize) -> Result<Key<'l>, BadRow> {

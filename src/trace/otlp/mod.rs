@@ -20,6 +20,7 @@
 //!
 //! Metrics, logs and profiles are skipped and counted. Of a span, events are skipped.
 
+mod borrowed;
 mod json;
 mod messages;
 mod protobuf;

@@ -11,11 +11,13 @@ use super::{
     super::{
         diagnostics::Diagnostics,
         input,
-        json::{LONGEST_VALUE_BYTES, Scalar, Scanner},
+        json::{LONGEST_VALUE_BYTES, Scanner},
         span::{Link, Span, SpanId, SpanTexts, TraceId},
         spans::{BadSpan, Framing, Held, Intake, Notes, Parts, Place, ReadError, SpanReadOptions, SpanSink, Stop},
     },
-    Body, complete, kind_of_number, messages, parent_of, read_json,
+    Body,
+    borrowed::{BorrowedSpan, scalar},
+    complete, kind_of_number, messages, parent_of, read_json,
 };
 
 /// How many spans a request held.
@@ -382,24 +384,30 @@ fn scope_spans<R: BufRead>(
 }
 
 fn read_span(bytes: &[u8], intake: &mut Intake<'_>) -> Result<Span, BadSpan> {
-    let message = messages::Span::decode(bytes).map_err(|error| BadSpan::unread(error.to_string()))?;
-    let id = span_id(&message.span_id)?;
-    let trace = trace_id(&message.trace_id)?;
-    let parent = if message.parent_span_id.is_empty() { None } else { span_id(&message.parent_span_id).ok() };
+    let decoded;
+    let message = match BorrowedSpan::of(bytes) {
+        Some(message) => message,
+        None => {
+            decoded = messages::Span::decode(bytes).map_err(|error| BadSpan::unread(error.to_string()))?;
+            BorrowedSpan::of_message(&decoded)
+        }
+    };
+    let id = span_id(message.span_id)?;
+    let trace = trace_id(message.trace_id)?;
+    let parent = if message.parent_span_id.is_empty() { None } else { span_id(message.parent_span_id).ok() };
     let mut notes = Notes::default();
-    for attribute in &message.attributes {
-        notes.note(intake, &attribute.key, &scalar(attribute));
+    for (key, value) in &message.attributes {
+        notes.note(intake, key, value);
     }
-    let link = |link: &messages::Link| Some(Link { trace: trace_id(&link.trace_id).ok()?, span: span_id(&link.span_id).ok()? });
-    let status = message.status.unwrap_or_default();
+    let link = |(trace, span): &(&[u8], &[u8])| Some(Link { trace: trace_id(trace).ok()?, span: span_id(span).ok()? });
     let body = Body {
-        name: &message.name,
+        name: message.name,
         start_ns: Some(message.start_time_unix_nano),
         end_ns: Some(message.end_time_unix_nano),
         kind: u64::try_from(message.kind).map_or_else(|_| kind_of_number(0), kind_of_number),
-        status_code: status.code,
-        status_message: &status.message,
-        trace_state: &message.trace_state,
+        status_code: message.status_code,
+        status_message: message.status_message,
+        trace_state: message.trace_state,
         links: message.links.iter().filter_map(link).collect(),
     };
     complete(intake, Span { trace, id, parent: parent_of(parent, id), ..Span::default() }, notes, body)
@@ -416,15 +424,5 @@ fn span_id(bytes: &[u8]) -> Result<SpanId, BadSpan> {
     match <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes) {
         Ok(id) if id != 0 => Ok(SpanId(id)),
         _ => Err(BadSpan::unread(format!("the span id has {} bytes or is zero: expected 8 bytes that are not", bytes.len()))),
-    }
-}
-
-fn scalar(attribute: &messages::KeyValue) -> Scalar<'_> {
-    match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
-        Some(messages::Value::Text(text)) => Scalar::Text(text.into()),
-        Some(messages::Value::Bool(v)) => Scalar::Bool(*v),
-        Some(messages::Value::Int(v)) => Scalar::Int(*v),
-        Some(messages::Value::Double(v)) => Scalar::Float(*v),
-        None => Scalar::Other,
     }
 }

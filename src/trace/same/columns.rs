@@ -26,7 +26,8 @@ pub(super) enum Column {
     ReceiverThread,
 }
 
-const N_COLUMNS: usize = Column::ReceiverThread as usize + 1;
+/// Number of columns.
+pub(super) const N_COLUMNS: usize = Column::ReceiverThread as usize + 1;
 
 impl Column {
     fn from_header(text: &str) -> Option<Self> {
@@ -84,6 +85,8 @@ pub(super) struct Layout {
     /// The number of that line, from 1.
     pub(super) line: u64,
     index_of: [Option<usize>; N_COLUMNS],
+    /// What each position of a row says.
+    pub(super) columns: Vec<Option<Column>>,
 }
 
 impl Layout {
@@ -110,8 +113,9 @@ impl Layout {
         for (position, column) in columns.into_iter().enumerate() {
             index_of[column as usize] = Some(position);
         }
+        let columns = columns.map(Some).to_vec();
         let headings = ["time", "kind", "process", "message_type"].map(str::to_owned).to_vec();
-        Self { delimiter: None, shape: Shape::Events, headings, unknown: Vec::new(), has_header, line, index_of }
+        Self { delimiter: None, shape: Shape::Events, headings, unknown: Vec::new(), has_header, line, index_of, columns }
     }
 
     fn from_headings(delimiter: Option<u8>, headings: Vec<String>, line: u64) -> Result<Self, String> {
@@ -132,7 +136,8 @@ impl Layout {
                 return Err(format!("column \"{heading}\" does not belong to the others; {EXPECTED}"));
             }
         }
-        Ok(Self { delimiter, shape, headings, unknown, has_header: true, line, index_of })
+        let columns = headings.iter().map(|heading| Column::from_header(heading)).collect();
+        Ok(Self { delimiter, shape, headings, unknown, has_header: true, line, index_of, columns })
     }
 
     /// Where `column` stands in a row, if the log has it.

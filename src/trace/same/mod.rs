@@ -24,7 +24,6 @@
 
 mod columns;
 mod pairing;
-mod recent;
 mod recording;
 mod recordings;
 mod rows;

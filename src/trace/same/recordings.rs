@@ -18,13 +18,13 @@ use std::{
 use super::{
     LogStep, Message, ReadOptions, Sink, Step, Times, What, Windows,
     pairing::{Event, id_of},
-    recent::Recent,
     recording::{Recording, Shared},
     rows::{self, Row},
 };
 use crate::trace::{
     hashed::{HashMap, HashSet},
     names::Names,
+    recent::Recent,
     units::Units,
 };
 

@@ -4,16 +4,16 @@ use std::io::{self, BufRead, Read};
 
 use super::{
     BadRow, ReadError, Time,
-    columns::{Column, Layout, Shape, abridged},
+    columns::{Column, Layout, N_COLUMNS, Shape, abridged},
     pairing::Side,
 };
-use crate::trace::input;
+use crate::trace::{
+    csv_rows::{self, CsvRows},
+    input, number,
+};
 
-/// Longest line of a plain log, longest header, and longest row of a CSV (whose fields may hold line ends), bytes.
+/// Longest line of a plain log, and longest header, bytes.
 const LINE_LIMIT_BYTES: u64 = 1 << 20;
-
-/// Bytes that are read at once.
-const BUFFER_BYTES: usize = 1 << 16;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -52,12 +52,7 @@ pub(super) struct Rows<'s> {
 }
 
 enum Form<'s> {
-    Csv {
-        csv: Box<csv::Reader<RowLimit<'s>>>,
-        record: csv::ByteRecord,
-        /// Lines before the header.
-        n_lines_before: u64,
-    },
+    Csv(Box<CsvRows<Box<dyn BufRead + 's>>>),
     Plain(Plain<'s>),
 }
 
@@ -82,7 +77,7 @@ impl<'s> Rows<'s> {
         let layout = Layout::detect(&first_line).map_err(header_error)?;
         let n_lines_before = first_line.number - 1;
         let form = match layout.delimiter {
-            Some(delimiter) => Form::csv(first_line.text, stream, delimiter, n_lines_before).map_err(unreadable)?,
+            Some(delimiter) => Form::Csv(Box::new(CsvRows::new(stream, delimiter, first_line.number + 1))),
             None => {
                 let bytes = Box::new(io::Cursor::new(first_line.text).chain(stream));
                 let mut plain = Plain { bytes, line: Vec::new(), number: n_lines_before, fields: Vec::new() };
@@ -106,14 +101,7 @@ impl<'s> Rows<'s> {
     /// Goes on to the next row that says something; whether there is one.
     pub(super) fn advance(&mut self) -> Result<bool, ReadError> {
         let found = match &mut self.form {
-            Form::Csv { csv, record, .. } => loop {
-                csv.get_mut().left = LINE_LIMIT_BYTES;
-                match csv.read_byte_record(record) {
-                    Ok(true) if record.len() == 1 && record[0].trim_ascii().is_empty() => {}
-                    Ok(found) => break Ok(found),
-                    Err(error) => break Err(error.into()),
-                }
-            },
+            Form::Csv(csv) => csv.advance(),
             Form::Plain(plain) => plain.next_row(),
         };
         self.n_rows += 1;
@@ -127,25 +115,41 @@ impl<'s> Rows<'s> {
 
     /// The time of the row, where it can be read.
     pub(super) fn time(&self) -> Option<Time> {
-        Time::parse(self.text(Column::Time).ok()?)
+        let position = self.layout.position(Column::Time)?;
+        Time::parse(self.found().get(position).ok()?)
     }
 
     /// What the row says.
-    pub(super) fn row(&self) -> Result<Row<'_>, BadRow> {
-        let (n_fields, n_expected) = (self.n_fields(), self.layout.headings.len());
+    pub(super) fn row<'r>(&'r self) -> Result<Row<'r>, BadRow> {
+        let found = self.found();
+        let (n_fields, n_expected) = (found.len(), self.layout.headings.len());
         let local_without_type = self.layout.delimiter.is_none() && n_fields + 1 == n_expected;
         if n_fields != n_expected && !local_without_type {
             let expected = format!("{n_expected} fields ({})", self.layout.headings.join(", "));
             return Err(self.bad("row", format!("{n_fields} fields long"), expected));
         }
+        let mut texts: Texts<'r> = [""; N_COLUMNS];
+        let mut put = |column: &Option<Column>, field: Result<&'r str, &'r [u8]>| match (*column, field) {
+            (Some(column), Ok(text)) => {
+                texts[column as usize] = text;
+                Ok(())
+            }
+            (Some(column), Err(bytes)) => Err(self.wrong(column, &String::from_utf8_lossy(bytes), "UTF-8 text")),
+            (None, _) => Ok(()),
+        };
+        match &found {
+            Found::Csv(fields) => self.layout.columns.iter().zip(fields.iter()).try_for_each(|(column, field)| put(column, field))?,
+            Found::Plain(plain) => self.layout.columns.iter().zip(plain.iter()).try_for_each(|(column, field)| put(column, field))?,
+        }
+        let text = |column: Column| texts[column as usize];
         let row = Row {
-            trace: self.text(Column::Trace)?,
-            scenario: self.text(Column::Scenario)?,
-            time: self.time_of(Column::Time)?,
-            seq: self.seq()?,
-            message_type: self.text(Column::MessageType)?,
-            message_id: self.text(Column::MessageId)?,
-            what: self.what()?,
+            trace: text(Column::Trace),
+            scenario: text(Column::Scenario),
+            time: self.time_of(&texts, Column::Time)?,
+            seq: self.seq(&texts)?,
+            message_type: text(Column::MessageType),
+            message_id: text(Column::MessageId),
+            what: self.what(&texts)?,
         };
         let identified = !row.message_type.is_empty() || !row.message_id.is_empty();
         match row.what {
@@ -156,15 +160,16 @@ impl<'s> Rows<'s> {
         }
     }
 
-    fn what(&self) -> Result<What<'_>, BadRow> {
+    fn what<'r>(&self, texts: &Texts<'r>) -> Result<What<'r>, BadRow> {
+        let text = |column: Column| texts[column as usize];
         if self.layout.shape == Shape::Messages {
-            let sender = Unit { process: self.name(Column::Sender)?, thread: self.text(Column::SenderThread)? };
-            let receiver = Unit { process: self.name(Column::Receiver)?, thread: self.text(Column::ReceiverThread)? };
-            let sent = if self.text(Column::Sent)?.is_empty() { None } else { Some(self.time_of(Column::Sent)?) };
+            let sender = Unit { process: self.name(texts, Column::Sender)?, thread: text(Column::SenderThread) };
+            let receiver = Unit { process: self.name(texts, Column::Receiver)?, thread: text(Column::ReceiverThread) };
+            let sent = if text(Column::Sent).is_empty() { None } else { Some(self.time_of(texts, Column::Sent)?) };
             return Ok(What::Message { sender, receiver, sent });
         }
-        let unit = Unit { process: self.name(Column::Process)?, thread: self.text(Column::Thread)? };
-        let kind = self.text(Column::Kind)?;
+        let unit = Unit { process: self.name(texts, Column::Process)?, thread: text(Column::Thread) };
+        let kind = text(Column::Kind);
         let is = |word: &str| kind.eq_ignore_ascii_case(word);
         let side = if is("send") {
             Side::Send
@@ -175,42 +180,32 @@ impl<'s> Rows<'s> {
         } else {
             return Err(self.wrong(Column::Kind, kind, "send, receive or event"));
         };
-        Ok(What::Event { side, unit, peer: self.text(Column::Peer)? })
+        Ok(What::Event { side, unit, peer: text(Column::Peer) })
     }
 
-    fn n_fields(&self) -> usize {
+    fn found(&self) -> Found<'_> {
         match &self.form {
-            Form::Csv { record, .. } => record.len(),
-            Form::Plain(plain) => plain.fields.len(),
+            Form::Csv(csv) => Found::Csv(csv.fields()),
+            Form::Plain(plain) => Found::Plain(plain),
         }
     }
 
-    /// The field's text; empty where the log does not have the column.
-    fn text(&self, column: Column) -> Result<&str, BadRow> {
-        let Some(position) = self.layout.position(column) else { return Ok("") };
-        let bytes = match &self.form {
-            Form::Csv { record, .. } => record.get(position).unwrap_or_default().trim_ascii(),
-            Form::Plain(plain) => plain.fields.get(position).map_or(&[][..], |(begin, end)| &plain.line[*begin..*end]),
-        };
-        std::str::from_utf8(bytes).map_err(|_| self.wrong(column, &String::from_utf8_lossy(bytes), "UTF-8 text"))
-    }
-
-    fn name(&self, column: Column) -> Result<&str, BadRow> {
-        match self.text(column)? {
+    fn name<'r>(&self, texts: &Texts<'r>, column: Column) -> Result<&'r str, BadRow> {
+        match texts[column as usize] {
             "" => Err(self.missing(column, "the name of a process")),
             name => Ok(name),
         }
     }
 
-    fn time_of(&self, column: Column) -> Result<Time, BadRow> {
-        let text = self.text(column)?;
+    fn time_of(&self, texts: &Texts<'_>, column: Column) -> Result<Time, BadRow> {
+        let text = texts[column as usize];
         Time::parse(text).ok_or_else(|| self.wrong(column, text, "a time (a number of ticks)"))
     }
 
-    fn seq(&self) -> Result<u64, BadRow> {
-        match self.text(Column::Seq)? {
+    fn seq(&self, texts: &Texts<'_>) -> Result<u64, BadRow> {
+        match texts[Column::Seq as usize] {
             "" => Ok(0),
-            text => text.parse().map_err(|_| self.wrong(Column::Seq, text, "a whole number, 0 or more")),
+            text => number::unsigned(text).ok_or_else(|| self.wrong(Column::Seq, text, "a whole number, 0 or more")),
         }
     }
 
@@ -232,51 +227,48 @@ impl<'s> Rows<'s> {
     /// The line that the row begins on, from 1.
     fn line(&self) -> u64 {
         match &self.form {
-            Form::Csv { csv, record, n_lines_before } => {
-                let within: u64 = record.iter().map(|field| field.iter().filter(|b| **b == b'\n').count() as u64).sum();
-                n_lines_before + csv.position().line().saturating_sub(1 + within).max(1)
-            }
+            Form::Csv(csv) => csv.line(),
             Form::Plain(plain) => plain.number,
         }
     }
 }
 
-impl<'s> Form<'s> {
-    /// A CSV after its header.
-    fn csv(header: Vec<u8>, rest: impl BufRead + 's, delimiter: u8, n_lines_before: u64) -> io::Result<Self> {
-        let bytes = Box::new(io::Cursor::new(header).chain(rest).chain(&b"\n"[..]));
-        let mut csv = csv::ReaderBuilder::new()
-            .buffer_capacity(BUFFER_BYTES)
-            .delimiter(delimiter)
-            .has_headers(true)
-            .flexible(true)
-            .comment(Some(b'#'))
-            .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(RowLimit { bytes, left: LINE_LIMIT_BYTES });
-        csv.byte_headers()?;
-        Ok(Self::Csv { csv: Box::new(csv), record: csv::ByteRecord::new(), n_lines_before })
-    }
+/// The texts of a row by [`Column`]; empty where the log does not have them.
+type Texts<'r> = [&'r str; N_COLUMNS];
+
+/// The fields of a row.
+enum Found<'r> {
+    Csv(csv_rows::Fields<'r>),
+    Plain(&'r Plain<'r>),
 }
 
-/// A reader that fails when a row is so long that a quote must have been left open.
-struct RowLimit<'s> {
-    bytes: Box<dyn BufRead + 's>,
-    /// Bytes that the row may still have, as far as they are not buffered.
-    left: u64,
-}
-
-impl Read for RowLimit<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a row is longer than {LINE_LIMIT_BYTES} bytes")));
+impl<'r> Found<'r> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Csv(fields) => fields.len(),
+            Self::Plain(plain) => plain.fields.len(),
         }
-        let n_read = self.bytes.read(buffer)?;
-        self.left = self.left.saturating_sub(n_read as u64);
-        Ok(n_read)
+    }
+
+    /// A field without blanks around it, empty if there is none; `Err` if it is not UTF-8 text.
+    #[inline]
+    fn get(&self, position: usize) -> Result<&'r str, &'r [u8]> {
+        match self {
+            Self::Csv(fields) => fields.get(position),
+            Self::Plain(plain) => plain.iter().nth(position).unwrap_or(Ok("")),
+        }
     }
 }
 
 impl Plain<'_> {
+    /// The fields of the line; `Err` if one is not UTF-8 text.
+    fn iter(&self) -> impl Iterator<Item = Result<&str, &[u8]>> {
+        self.fields.iter().map(|(begin, end)| {
+            let bytes = &self.line[*begin..*end];
+            std::str::from_utf8(bytes).map_err(|_| bytes)
+        })
+    }
+
     fn next_line(&mut self) -> io::Result<bool> {
         self.number += 1;
         next_line(&mut self.bytes, &mut self.line)

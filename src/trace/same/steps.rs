@@ -159,7 +159,9 @@ impl Steps {
             (None, _) => self.on_their_way.pop(),
             _ => self.window.pop(),
         }?;
-        self.last_step = self.last_step.max(Some(next.key()));
+        if self.last_step.is_none_or(|last| last.0 < next.time || last < next.key()) {
+            self.last_step = Some(next.key());
+        }
         match next.what {
             Step::Send(_, message) => {
                 let number = self.free.pop().unwrap_or_else(|| {
@@ -211,7 +213,7 @@ impl Steps {
             held.time = sent.min(message.received);
             held.what = Step::Send(0, message);
         }
-        if self.last_step.is_some_and(|last| held.key() < last) {
+        if self.last_step.is_some_and(|last| held.time <= last.0 && held.key() < last) {
             let text = "messages and events came later than the window allows, and were taken when they came";
             context.diagnostics.add("late_step", text, || format!("{}: at {}", context.recording, held.time));
         }

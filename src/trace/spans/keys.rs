@@ -37,7 +37,7 @@ pub(in crate::trace) enum Meaning {
     OriginalFormat,
 }
 
-/// Keys in order, for binary search.
+/// Keys, shorter ones first, those of one length in order.
 const MEANINGS: &[(&str, Meaning)] = {
     use Attribute as A;
     use Meaning::{
@@ -45,98 +45,118 @@ const MEANINGS: &[(&str, Meaning)] = {
         StatusCode, StatusMessage, Url,
     };
     &[
-        ("SampleRate", SampleRate),
-        ("SampledRate", SampleRate),
-        ("_sample_rate", SampleRate),
-        ("app.session.id", Keep(A::Session)),
-        ("app.user.id", Keep(A::User)),
-        ("client.address", Keep(A::ClientAddress)),
-        ("component", Component),
-        ("db.collection.name", Keep(A::DbCollection)),
-        ("db.instance", Keep(A::DbNamespace)),
-        ("db.mongodb.collection", Keep(A::DbCollection)),
-        ("db.name", Keep(A::DbNamespace)),
-        ("db.namespace", Keep(A::DbNamespace)),
-        ("db.operation", Keep(A::DbOperation)),
-        ("db.operation.name", Keep(A::DbOperation)),
-        ("db.query.text", Keep(A::DbStatement)),
-        ("db.sql.table", Keep(A::DbCollection)),
-        ("db.statement", Keep(A::DbStatement)),
-        ("db.system", Keep(A::DbSystem)),
-        ("db.system.name", Keep(A::DbSystem)),
-        ("db.type", Keep(A::DbSystem)),
-        ("enduser.id", Keep(A::User)),
-        ("enduser.pseudo.id", Keep(A::User)),
         ("error", Error),
-        ("error.message", StatusMessage),
-        ("error.type", ErrorType),
-        ("faas.invoked_name", Keep(A::FaasName)),
-        ("faas.trigger", Keep(A::FaasName)),
-        ("grpc.method", Keep(A::RpcMethod)),
-        ("grpc.status_code", GrpcStatus),
-        ("highlight.session_id", Keep(A::Session)),
-        ("http.client_ip", Keep(A::ClientAddress)),
-        ("http.host", Keep(A::ServerAddress)),
-        ("http.method", Keep(A::HttpMethod)),
-        ("http.path", Url),
-        ("http.request.method", Keep(A::HttpMethod)),
-        ("http.response.status_code", HttpStatus),
-        ("http.route", Keep(A::HttpRoute)),
-        ("http.session.id", Keep(A::Session)),
-        ("http.session_id", Keep(A::Session)),
-        ("http.status_code", HttpStatus),
-        ("http.target", Url),
+        ("db.name", Keep(A::DbNamespace)),
+        ("db.type", Keep(A::DbSystem)),
+        ("user.id", Keep(A::User)),
         ("http.url", Url),
-        ("internal.span.format", OriginalFormat),
-        ("kafka.topic", Keep(A::MessagingDestination)),
-        ("messaging.conversation_id", Keep(A::MessagingConversation)),
-        ("messaging.destination", Keep(A::MessagingDestination)),
-        ("messaging.destination.name", Keep(A::MessagingDestination)),
-        ("messaging.message.conversation_id", Keep(A::MessagingConversation)),
-        ("messaging.operation", Keep(A::MessagingOperation)),
-        ("messaging.operation.type", Keep(A::MessagingOperation)),
-        ("messaging.system", Keep(A::MessagingSystem)),
-        ("net.peer.ip", Peer(A::ServerAddress)),
-        ("net.peer.name", Peer(A::ServerAddress)),
-        ("net.peer.port", Peer(A::ServerPort)),
-        ("otel.status_code", StatusCode),
-        ("otel.status_description", StatusMessage),
-        ("peer.address", Peer(A::ServerAddress)),
-        ("peer.hostname", Peer(A::ServerAddress)),
-        ("peer.port", Peer(A::ServerPort)),
-        ("peer.service", Peer(A::PeerService)),
-        ("rpc.grpc.status_code", GrpcStatus),
-        ("rpc.method", Keep(A::RpcMethod)),
-        ("rpc.response.status_code", GrpcStatus),
-        ("rpc.service", Keep(A::RpcService)),
-        ("rpc.system", Keep(A::RpcSystem)),
-        ("rpc.system.name", Keep(A::RpcSystem)),
-        ("sample.rate", SampleRate),
-        ("sample_rate", SampleRate),
-        ("sampler.param", SamplerParameter),
-        ("sampler.type", SamplerType),
-        ("sampling.probability", SampleRate),
-        ("sampling.rate", SampleRate),
-        ("sampling_rate", SampleRate),
-        ("server.address", Keep(A::ServerAddress)),
-        ("server.port", Keep(A::ServerPort)),
-        ("service.peer.name", Peer(A::PeerService)),
-        ("session.id", Keep(A::Session)),
-        ("session_id", Keep(A::Session)),
-        ("span.kind", Kind),
-        ("sql.query", Keep(A::DbStatement)),
-        ("status.code", StatusCode),
-        ("thread.id", Keep(A::Thread)),
-        ("thread.name", Keep(A::Thread)),
         ("url.full", Url),
         ("url.path", Url),
-        ("user.id", Keep(A::User)),
+        ("component", Component),
+        ("db.system", Keep(A::DbSystem)),
+        ("http.host", Keep(A::ServerAddress)),
+        ("http.path", Url),
+        ("peer.port", Peer(A::ServerPort)),
+        ("span.kind", Kind),
+        ("sql.query", Keep(A::DbStatement)),
+        ("thread.id", Keep(A::Thread)),
+        ("SampleRate", SampleRate),
+        ("enduser.id", Keep(A::User)),
+        ("error.type", ErrorType),
+        ("http.route", Keep(A::HttpRoute)),
+        ("rpc.method", Keep(A::RpcMethod)),
+        ("rpc.system", Keep(A::RpcSystem)),
+        ("session.id", Keep(A::Session)),
+        ("session_id", Keep(A::Session)),
+        ("SampledRate", SampleRate),
+        ("app.user.id", Keep(A::User)),
+        ("db.instance", Keep(A::DbNamespace)),
+        ("grpc.method", Keep(A::RpcMethod)),
+        ("http.method", Keep(A::HttpMethod)),
+        ("http.target", Url),
+        ("kafka.topic", Keep(A::MessagingDestination)),
+        ("net.peer.ip", Peer(A::ServerAddress)),
+        ("rpc.service", Keep(A::RpcService)),
+        ("sample.rate", SampleRate),
+        ("sample_rate", SampleRate),
+        ("server.port", Keep(A::ServerPort)),
+        ("status.code", StatusCode),
+        ("thread.name", Keep(A::Thread)),
+        ("_sample_rate", SampleRate),
+        ("db.namespace", Keep(A::DbNamespace)),
+        ("db.operation", Keep(A::DbOperation)),
+        ("db.sql.table", Keep(A::DbCollection)),
+        ("db.statement", Keep(A::DbStatement)),
+        ("faas.trigger", Keep(A::FaasName)),
+        ("peer.address", Peer(A::ServerAddress)),
+        ("peer.service", Peer(A::PeerService)),
+        ("sampler.type", SamplerType),
+        ("db.query.text", Keep(A::DbStatement)),
+        ("error.message", StatusMessage),
+        ("net.peer.name", Peer(A::ServerAddress)),
+        ("net.peer.port", Peer(A::ServerPort)),
+        ("peer.hostname", Peer(A::ServerAddress)),
+        ("sampler.param", SamplerParameter),
+        ("sampling.rate", SampleRate),
+        ("sampling_rate", SampleRate),
+        ("app.session.id", Keep(A::Session)),
+        ("client.address", Keep(A::ClientAddress)),
+        ("db.system.name", Keep(A::DbSystem)),
+        ("http.client_ip", Keep(A::ClientAddress)),
+        ("server.address", Keep(A::ServerAddress)),
+        ("http.session.id", Keep(A::Session)),
+        ("http.session_id", Keep(A::Session)),
+        ("rpc.system.name", Keep(A::RpcSystem)),
+        ("grpc.status_code", GrpcStatus),
+        ("http.status_code", HttpStatus),
+        ("messaging.system", Keep(A::MessagingSystem)),
+        ("otel.status_code", StatusCode),
+        ("db.operation.name", Keep(A::DbOperation)),
+        ("enduser.pseudo.id", Keep(A::User)),
+        ("faas.invoked_name", Keep(A::FaasName)),
+        ("service.peer.name", Peer(A::PeerService)),
+        ("db.collection.name", Keep(A::DbCollection)),
+        ("http.request.method", Keep(A::HttpMethod)),
+        ("messaging.operation", Keep(A::MessagingOperation)),
+        ("highlight.session_id", Keep(A::Session)),
+        ("internal.span.format", OriginalFormat),
+        ("rpc.grpc.status_code", GrpcStatus),
+        ("sampling.probability", SampleRate),
+        ("db.mongodb.collection", Keep(A::DbCollection)),
+        ("messaging.destination", Keep(A::MessagingDestination)),
+        ("otel.status_description", StatusMessage),
+        ("messaging.operation.type", Keep(A::MessagingOperation)),
+        ("rpc.response.status_code", GrpcStatus),
+        ("http.response.status_code", HttpStatus),
+        ("messaging.conversation_id", Keep(A::MessagingConversation)),
+        ("messaging.destination.name", Keep(A::MessagingDestination)),
+        ("messaging.message.conversation_id", Keep(A::MessagingConversation)),
     ]
+};
+
+const LONGEST: usize = MEANINGS[MEANINGS.len() - 1].0.len();
+
+/// Where the keys of each length, and of one more than the longest, begin.
+const FIRSTS: [usize; LONGEST + 2] = {
+    let mut firsts = [MEANINGS.len(); LONGEST + 2];
+    let mut at = MEANINGS.len();
+    let mut length = LONGEST + 1;
+    while length > 0 {
+        length -= 1;
+        while at > 0 && MEANINGS[at - 1].0.len() >= length {
+            at -= 1;
+        }
+        firsts[length] = at;
+    }
+    firsts
 };
 
 /// What the attribute `key` of a span is for; `None` if it is not for us.
 pub(in crate::trace) fn meaning(key: &str) -> Option<Meaning> {
-    MEANINGS.binary_search_by(|(known, _)| (*known).cmp(key)).ok().map(|i| MEANINGS[i].1)
+    let of_length = FIRSTS.get(key.len())?..FIRSTS.get(key.len() + 1)?;
+    let last = key.as_bytes().last();
+    let is_key = |(known, _): &&(&str, Meaning)| known.as_bytes().last() == last && *known == key;
+    MEANINGS[*of_length.start..*of_length.end].iter().find(is_key).map(|(_, meaning)| *meaning)
 }
 
 /// What an attribute of a resource or process is for.
@@ -186,7 +206,7 @@ mod tests {
 
     #[test]
     fn keys_are_in_order_and_found() {
-        assert!(MEANINGS.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(MEANINGS.is_sorted_by(|a, b| (a.0.len(), a.0) < (b.0.len(), b.0)));
         for (key, expected) in MEANINGS {
             assert_eq!(meaning(key), Some(*expected));
         }

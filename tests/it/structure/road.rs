@@ -29,7 +29,15 @@ fn fork_below_a_client(hints: Hints) -> Extraction {
     let branch = |branch| Some(Branch { fork: 0, branch });
     for (from, to, branch) in [(0, 1, None), (1, 2, branch(0)), (1, 3, branch(1))] {
         let times = vec![Time::default()];
-        all.interactions.push(Interaction { kind: InteractionKind::Sync, phase: 1, from, via: Vec::new(), to, branch, times });
+        all.interactions.push(Interaction {
+            kind: InteractionKind::Sync,
+            phase: 1,
+            from,
+            via: Vec::new(),
+            to,
+            branch,
+            times: times.into(),
+        });
     }
     to_model("m", all, &ExtractOptions { merge: MergeKey::Operation, ..ExtractOptions::default() }).unwrap()
 }

@@ -143,7 +143,7 @@ fn good_rows_around_bad_ones_are_read() {
     let (events, diagnostics) = read(text.as_bytes(), &ReadOptions::default());
     assert_eq!(events.unwrap(), ["a:1.1 Begin A.1", "a:1.1 Fork2 A.3"]);
     assert_eq!(diagnostics.count("bad_row"), 2);
-    assert!(diagnostics.into_vec()[0].examples[1].starts_with("log.csv, line 6: row is"));
+    assert!(diagnostics.into_vec()[0].examples[1].starts_with("log.csv, line 7: row is"));
 }
 
 #[test]

@@ -38,11 +38,25 @@ pub(in super::super) struct Labels {
     labels: IndexSet<Label>,
     /// How many counts there are of each label: its own, and those of its steps.
     n_slots: Vec<usize>,
+    /// Numbers of calls by service, synchronous and asynchronous; `u32::MAX` where there is none.
+    calls: Vec<[u32; 2]>,
 }
 
 impl Labels {
     /// The number of a label; `None` where a block would be one too many.
     pub(in super::super) fn intern(&mut self, label: Label) -> Option<u32> {
+        let Label::Call { location, kind } = label else { return self.number(label) };
+        let at = location as usize;
+        if at >= self.calls.len() {
+            self.calls.resize(at + 1, [u32::MAX; 2]);
+        }
+        if self.calls[at][kind as usize] == u32::MAX {
+            self.calls[at][kind as usize] = self.number(label)?;
+        }
+        Some(self.calls[at][kind as usize])
+    }
+
+    fn number(&mut self, label: Label) -> Option<u32> {
         if let Some(number) = self.labels.get_index_of(&label) {
             return Some(number as u32);
         }

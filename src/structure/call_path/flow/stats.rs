@@ -17,6 +17,8 @@ const LARGEST_EXACT_COUNT: u64 = 4096;
 const MOST_STRUCTURES: usize = 512;
 /// Most counts that the structures of all flows may hold: some 250 bytes each.
 const MOST_SLOTS: usize = 1 << 18;
+/// Most steps that are looked at for likeness one by one.
+const MOST_PLAIN: usize = 8;
 /// Most different sequences of one flow that are reported, and the longest of them.
 const MOST_SEQUENCES: usize = 256;
 const LONGEST_SEQUENCE: usize = 64;
@@ -130,6 +132,9 @@ pub(in super::super) struct FlowStats {
     pub(in super::super) calls: IndexMap<(u32, CallKind), u64>,
     /// Executions whose structure is not known: too long, or too many.
     pub(in super::super) n_unstructured: u64,
+    /// The places of the last structure and the last sequence: the next are often alike.
+    last_structure: usize,
+    last_sequence: usize,
 }
 
 impl FlowStats {
@@ -139,8 +144,9 @@ impl FlowStats {
         self.n += 1;
         self.add_sequence(steps);
         if is_plain(steps) {
-            let key: Vec<u32> = steps.iter().map(|(label, _)| *label).collect();
-            if let Some(structure) = self.structure(&key, steps.len(), n_kept) {
+            let mut key = [0; MOST_PLAIN];
+            key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
+            if let Some(structure) = self.structure(&key[..steps.len()], steps.len(), n_kept) {
                 structure.n += 1;
                 structure.tail_ns += i128::from(tail_ns);
                 for (slot, (_, gap_ns)) in structure.slots.iter_mut().zip(steps) {
@@ -180,27 +186,40 @@ impl FlowStats {
         if steps.len() > LONGEST_SEQUENCE {
             return;
         }
+        if let Some((last, n)) = self.sequences.get_index_mut(self.last_sequence)
+            && last.iter().eq(steps.iter().map(|(label, _)| label))
+        {
+            *n += 1;
+            return;
+        }
         let mut key = [0; LONGEST_SEQUENCE];
         key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
         let key = &key[..steps.len()];
-        if let Some(n) = self.sequences.get_mut(key) {
+        if let Some((place, _, n)) = self.sequences.get_full_mut(key) {
             *n += 1;
+            self.last_sequence = place;
         } else if self.sequences.len() < MOST_SEQUENCES {
             self.sequences.insert(key.into(), 1);
         }
     }
 
     fn structure(&mut self, key: &[u32], n_slots: usize, n_kept: &mut usize) -> Option<&mut Structure> {
-        if !self.structures.contains_key(key) {
-            if self.structures.len() >= MOST_STRUCTURES || *n_kept + n_slots > MOST_SLOTS {
-                self.n_unstructured += 1;
-                return None;
-            }
-            *n_kept += n_slots;
-            let slots = vec![SlotSums::default(); n_slots];
-            self.structures.insert(key.into(), Structure { slots, ..Structure::default() });
+        let is_last = self.structures.get_index(self.last_structure).is_some_and(|(last, _)| **last == *key);
+        if !is_last {
+            self.last_structure = match self.structures.get_index_of(key) {
+                Some(place) => place,
+                None if self.structures.len() >= MOST_STRUCTURES || *n_kept + n_slots > MOST_SLOTS => {
+                    self.n_unstructured += 1;
+                    return None;
+                }
+                None => {
+                    *n_kept += n_slots;
+                    let slots = vec![SlotSums::default(); n_slots];
+                    self.structures.insert_full(key.into(), Structure { slots, ..Structure::default() }).0
+                }
+            };
         }
-        self.structures.get_mut(key)
+        self.structures.get_index_mut(self.last_structure).map(|(_, structure)| structure)
     }
 
     /// Adds the executions of `other`, whose labels and services are renumbered.
@@ -229,7 +248,7 @@ impl FlowStats {
 
 /// Whether no two of a few steps are alike: nothing to collapse.
 fn is_plain(steps: &[(u32, i64)]) -> bool {
-    steps.len() <= 8 && steps.iter().enumerate().all(|(i, (label, _))| steps[..i].iter().all(|(earlier, _)| earlier != label))
+    steps.len() <= MOST_PLAIN && steps.iter().enumerate().all(|(i, (label, _))| steps[..i].iter().all(|(earlier, _)| earlier != label))
 }
 
 /// A flow by its number.
@@ -240,6 +259,8 @@ pub(in super::super) type Flow = u32;
 pub(in super::super) struct Flows {
     pub(in super::super) labels: Labels,
     flows: IndexMap<FlowKey, FlowStats>,
+    /// The flow of each service; `u32::MAX` where there is none.
+    of_service: Vec<Flow>,
     /// Counts that the structures hold.
     n_kept: usize,
 }
@@ -247,6 +268,18 @@ pub(in super::super) struct Flows {
 impl Flows {
     /// The flow of `key`; a marked action's has a higher number than the one that it is in.
     pub(in super::super) fn flow(&mut self, key: FlowKey) -> Flow {
+        let FlowKey::Service(location) = key else { return self.number(key) };
+        let at = location as usize;
+        if at >= self.of_service.len() {
+            self.of_service.resize(at + 1, Flow::MAX);
+        }
+        if self.of_service[at] == Flow::MAX {
+            self.of_service[at] = self.number(key);
+        }
+        self.of_service[at]
+    }
+
+    fn number(&mut self, key: FlowKey) -> Flow {
         let entry = self.flows.entry(key);
         let index = entry.index() as u32;
         entry.or_default();

@@ -8,11 +8,13 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
+use smallvec::{SmallVec, smallvec};
+
 use super::notes::{Notes, Oddity, Place};
 use crate::{
     structure::{
         SecondPhase,
-        interactions::{Interaction, InteractionKind, Occurrence},
+        interactions::{Interaction, InteractionKind, Occurrence, Times},
     },
     trace::{
         Time,
@@ -108,7 +110,7 @@ enum Path {
     /// Not the receiver.
     None,
     /// The receiver, and what is between: from top to bottom.
-    Cycle(Vec<NodeId>),
+    Cycle(SmallVec<[NodeId; 8]>),
     /// More than is looked at: the arc where that ends.
     Deep { parent: NodeId, child: NodeId },
 }
@@ -269,8 +271,8 @@ impl Forest {
     }
 
     /// The occurrences from `top` down to `bottom`, of which there are `length`.
-    fn path_between(&self, top: NodeId, bottom: NodeId, length: usize) -> Vec<NodeId> {
-        let mut path = vec![top; length];
+    fn path_between(&self, top: NodeId, bottom: NodeId, length: usize) -> SmallVec<[NodeId; 8]> {
+        let mut path = smallvec![top; length];
         let mut node = bottom;
         for place in path[1..].iter_mut().rev() {
             *place = node;
@@ -336,7 +338,10 @@ impl Forest {
         };
         match self.free.pop() {
             Some(slot) => {
-                self.nodes[slot] = node;
+                // Room for children is used again.
+                let mut children = std::mem::take(&mut self.nodes[slot].children);
+                children.clear();
+                self.nodes[slot] = Node { children, ..node };
                 slot
             }
             None => {
@@ -403,16 +408,16 @@ impl Forest {
     /// Records the interaction that `message` completes, and takes its cycle out of the forest.
     fn close(&mut self, cycle: &[NodeId], message: &Message) {
         self.note_callback(message);
-        let occurrences: Vec<usize> = cycle.iter().map(|node| self.nodes[*node].occurrence).collect();
-        let mut times: Vec<Time> = cycle[1..].iter().map(|node| self.nodes[*node].arc_time).collect();
+        let occurrence = |node: &NodeId| self.nodes[*node].occurrence;
+        let mut times: Times = cycle[1..].iter().map(|node| self.nodes[*node].arc_time).collect();
         times.push(message.received);
         let (top, last) = (cycle[0], cycle.len() - 1);
         self.interactions.push(Interaction {
             kind: if cycle.len() == 2 { InteractionKind::Sync } else { InteractionKind::Forward },
             phase: self.nodes[top].phase,
-            from: occurrences[0],
-            via: occurrences[1..last].to_vec(),
-            to: occurrences[last],
+            from: occurrence(&top),
+            via: cycle[1..last].iter().map(occurrence).collect(),
+            to: occurrence(&cycle[last]),
             branch: None,
             times,
         });

@@ -1,5 +1,7 @@
 //! Cleanup of the interaction trees, and what bounds them.
 
+use smallvec::smallvec;
+
 use super::{Forest, Node, NodeId, State};
 use crate::{
     structure::{
@@ -98,7 +100,7 @@ impl Forest {
 }
 
 pub(super) fn asynchronous(phase: u8, from: usize, to: usize, time: Time) -> Interaction {
-    Interaction { kind: InteractionKind::Async, phase, from, via: Vec::new(), to, branch: None, times: vec![time] }
+    Interaction { kind: InteractionKind::Async, phase, from, via: Vec::new(), to, branch: None, times: smallvec![time] }
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
-//! Numbers of names that were seen of late, found without the cost of a hash that is safe against chosen names: a name that
-//! is displaced by others only costs the look-up that it would have cost.
+//! Numbers of pairs of names that were seen of late, with one hash of both: a pair that is displaced by others only costs the
+//! look-up that it would have cost.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::RandomState;
 
 /// Names that are remembered; a power of two.
 const N_REMEMBERED: usize = 1024;
 
 /// Longest names that are remembered, bytes.
-const LONGEST_BYTES: usize = 64;
+const LONGEST_BYTES: usize = 256;
 
 /// A pair of names and its number.
 #[derive(Debug)]
@@ -17,11 +21,14 @@ struct Known {
 
 /// Pairs of names with their numbers.
 #[derive(Debug)]
-pub(super) struct Recent(Vec<Option<Known>>);
+pub(super) struct Recent {
+    hasher: RandomState,
+    known: Vec<Option<Known>>,
+}
 
 impl Default for Recent {
     fn default() -> Self {
-        Self(std::iter::repeat_with(|| None).take(N_REMEMBERED).collect())
+        Self { hasher: RandomState::default(), known: std::iter::repeat_with(|| None).take(N_REMEMBERED).collect() }
     }
 }
 
@@ -31,7 +38,10 @@ impl Recent {
         if first.len() + second.len() > LONGEST_BYTES {
             return number();
         }
-        let place = &mut self.0[place(first, second)];
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(first.as_bytes());
+        hasher.write(second.as_bytes());
+        let place = &mut self.known[hasher.finish() as usize % N_REMEMBERED];
         match place {
             Some(known) if *known.first == *first && *known.second == *second => known.number,
             _ => {
@@ -41,13 +51,6 @@ impl Recent {
             }
         }
     }
-}
-
-/// Fowler, Noll and Vo's hash.
-fn place(first: &str, second: &str) -> usize {
-    let bytes = first.bytes().chain([u8::MAX]).chain(second.bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    (hash ^ (hash >> 32)) as usize % N_REMEMBERED
 }
 
 #[cfg(test)]

@@ -1,0 +1,359 @@
+//! Rows of CSV logs: fields between delimiters, found in the buffer where they stand.
+//!
+//! Input: bytes after a log's header; output: one row at a time, its fields and the line that it begins on. The rules are those of
+//! RFC 4180 as the `csv` crate takes them, held against it by a test:
+//!
+//! - A row ends at a line end, or with the bytes; `\r` before it is a blank of the last field. Rows with nothing but blanks, and
+//!   those that begin with `#`, are passed over.
+//! - A field that begins with `"` goes on to the next `"` that no other follows, through delimiters and line ends; two of them
+//!   stand for one. Elsewhere `"` is a character like others.
+//!
+//! Rows without quotes, which nearly all are, are not copied: line ends are found by `memchr`, delimiters eight bytes at a time.
+
+use std::io::{self, Read};
+
+use memchr::memchr;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Longest row (whose fields may hold line ends), bytes: a longer one must have left a quote open.
+const LONGEST_ROW_BYTES: usize = 1 << 20;
+
+/// The rows of one log.
+pub(super) struct CsvRows<R> {
+    stream: R,
+    delimiter: u8,
+    buffer: Vec<u8>,
+    /// What was read and not handed over is `buffer[begin..end]`.
+    begin: usize,
+    end: usize,
+    is_over: bool,
+    /// The first quote of these; `usize::MAX` if there is none.
+    quote: usize,
+    next_line: u64,
+    row: Row,
+}
+
+/// Where the row at hand stands.
+#[derive(Default)]
+struct Row {
+    /// The line that it begins on, from 1.
+    line: u64,
+    /// Its bytes in the buffer; those without quotes, where it has any.
+    place: (usize, usize),
+    unquoted: Option<Vec<u8>>,
+    /// Where each field ends; the next one begins one byte later.
+    ends: Vec<usize>,
+}
+
+/// The fields of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'r> {
+    text: Result<&'r str, &'r [u8]>,
+    ends: &'r [usize],
+}
+
+impl<R: Read> CsvRows<R> {
+    /// The rows of `stream`, which begins with line `line` of its source.
+    pub(super) fn new(stream: R, delimiter: u8, line: u64) -> Self {
+        Self {
+            stream,
+            delimiter,
+            buffer: vec![0; BUFFER_BYTES],
+            begin: 0,
+            end: 0,
+            is_over: false,
+            quote: usize::MAX,
+            next_line: line,
+            row: Row::default(),
+        }
+    }
+
+    /// Goes on to the next row that says something; whether there is one.
+    pub(super) fn advance(&mut self) -> io::Result<bool> {
+        loop {
+            let Some(end) = self.line_end()? else { return Ok(false) };
+            self.row.line = self.next_line;
+            if self.buffer[self.begin] == b'#' {
+                self.pass(end, 1);
+                continue;
+            }
+            if self.quote < end {
+                self.read_quoted()?;
+            } else {
+                self.row.place = (self.begin, end);
+                self.row.unquoted = None;
+                split(&self.buffer[self.begin..end], self.delimiter, &mut self.row.ends);
+                self.pass(end, 1);
+            }
+            if self.row.ends.len() > 1 || !self.bytes().trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The line that the row begins on, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.row.line
+    }
+
+    /// The row's fields.
+    pub(super) fn fields(&self) -> Fields<'_> {
+        let bytes = self.bytes();
+        Fields { text: std::str::from_utf8(bytes).map_err(|_| bytes), ends: &self.row.ends }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.row.unquoted {
+            Some(bytes) => bytes,
+            None => &self.buffer[self.row.place.0..self.row.place.1],
+        }
+    }
+
+    /// Where the line at hand ends; `None` at the end of the bytes.
+    fn line_end(&mut self) -> io::Result<Option<usize>> {
+        let mut n_looked_at = 0;
+        loop {
+            let from = self.begin + n_looked_at;
+            if let Some(at) = memchr(b'\n', &self.buffer[from..self.end]) {
+                return Ok(Some(from + at));
+            }
+            if self.is_over {
+                return Ok((self.begin < self.end).then_some(self.end));
+            }
+            n_looked_at = self.end - self.begin;
+            self.fill()?;
+        }
+    }
+
+    /// Leaves what ends at `end` behind, with the line end after it.
+    fn pass(&mut self, end: usize, n_lines: u64) {
+        self.begin = (end + 1).min(self.end);
+        self.next_line += n_lines;
+        if self.quote < self.begin {
+            self.quote = self.first_quote(self.begin);
+        }
+    }
+
+    fn first_quote(&self, from: usize) -> usize {
+        memchr(b'"', &self.buffer[from..self.end]).map_or(usize::MAX, |at| from + at)
+    }
+
+    /// Reads more; what is not handed over moves to the front.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.begin > 0 {
+            self.buffer.copy_within(self.begin..self.end, 0);
+            self.quote = if self.quote == usize::MAX { usize::MAX } else { self.quote - self.begin };
+            (self.begin, self.end) = (0, self.end - self.begin);
+        }
+        if self.end > LONGEST_ROW_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a row is longer than {LONGEST_ROW_BYTES} bytes")));
+        }
+        if self.end == self.buffer.len() {
+            self.buffer.resize(2 * self.end, 0);
+        }
+        let n_read = loop {
+            match self.stream.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        let from = self.end;
+        self.end += n_read;
+        self.is_over = n_read == 0;
+        if self.quote == usize::MAX {
+            self.quote = self.first_quote(from);
+        }
+        Ok(())
+    }
+
+    fn read_quoted(&mut self) -> io::Result<()> {
+        let mut unquoted = self.row.unquoted.take().unwrap_or_default();
+        let n_bytes = loop {
+            let bytes = &self.buffer[self.begin..self.end];
+            if let Some(n_bytes) = unquote(bytes, self.delimiter, self.is_over, &mut unquoted, &mut self.row.ends) {
+                break n_bytes;
+            }
+            self.fill()?;
+        };
+        self.row.unquoted = Some(unquoted);
+        let end = self.begin + n_bytes;
+        let n_within = memchr::memchr_iter(b'\n', &self.buffer[self.begin..end]).count() as u64;
+        self.pass(end, n_within + 1);
+        Ok(())
+    }
+}
+
+/// Finds where each field of a row without quotes ends.
+pub(super) fn split(row: &[u8], delimiter: u8, ends: &mut Vec<usize>) {
+    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let pattern = u64::from_ne_bytes([delimiter; 8]);
+    ends.clear();
+    let (words, rest) = row.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word) ^ pattern;
+        // The highest bit of each byte that is a delimiter.
+        let mut found = !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS);
+        while found != 0 {
+            ends.push(8 * number + found.trailing_zeros() as usize / 8);
+            found &= found - 1;
+        }
+    }
+    let from = row.len() - rest.len();
+    ends.extend(rest.iter().enumerate().filter(|(_, byte)| **byte == delimiter).map(|(at, _)| from + at));
+    ends.push(row.len());
+}
+
+/// Finds the fields of the first row of `bytes`, and writes them without quotes; says how long the row is without its line end, or
+/// `None` if it does not end here and more bytes may come.
+fn unquote(bytes: &[u8], delimiter: u8, is_over: bool, unquoted: &mut Vec<u8>, ends: &mut Vec<usize>) -> Option<usize> {
+    enum State {
+        Begin,
+        Plain,
+        Quoted,
+        /// After a quote in a quoted field.
+        Quote,
+    }
+    unquoted.clear();
+    ends.clear();
+    let mut state = State::Begin;
+    let mut n_bytes = bytes.len();
+    let mut ended = is_over;
+    for (at, byte) in bytes.iter().enumerate() {
+        state = match (state, *byte) {
+            (State::Begin, b'"') => State::Quoted,
+            (State::Quoted, b'"') => State::Quote,
+            (State::Begin | State::Plain | State::Quote, b'\n') => {
+                (n_bytes, ended) = (at, true);
+                break;
+            }
+            (State::Begin | State::Plain | State::Quote, byte) if byte == delimiter => {
+                ends.push(unquoted.len());
+                unquoted.push(delimiter);
+                State::Begin
+            }
+            (state, byte) => {
+                unquoted.push(byte);
+                if matches!((state, byte), (State::Quoted, _) | (State::Quote, b'"')) { State::Quoted } else { State::Plain }
+            }
+        };
+    }
+    ends.push(unquoted.len());
+    ended.then_some(n_bytes)
+}
+
+impl<'r> Fields<'r> {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A field without blanks around it, empty if there is none; `Err` if it is not UTF-8 text.
+    pub(super) fn get(&self, position: usize) -> Result<&'r str, &'r [u8]> {
+        let Some(end) = self.ends.get(position).copied() else { return Ok("") };
+        self.between(if position == 0 { 0 } else { self.ends[position - 1] + 1 }, end)
+    }
+
+    /// All of them, as [`Fields::get`] tells them.
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<&'r str, &'r [u8]>> {
+        let (fields, mut begin) = (*self, 0);
+        fields.ends.iter().map(move |end| fields.between(std::mem::replace(&mut begin, end + 1), *end))
+    }
+
+    #[inline]
+    fn between(&self, begin: usize, end: usize) -> Result<&'r str, &'r [u8]> {
+        match self.text {
+            Ok(text) => Ok(trimmed(text.get(begin..end).unwrap_or_default())),
+            Err(bytes) => {
+                let bytes = bytes[begin..end].trim_ascii();
+                std::str::from_utf8(bytes).map_err(|_| bytes)
+            }
+        }
+    }
+}
+
+#[inline]
+fn trimmed(text: &str) -> &str {
+    let is_blank = |byte: Option<&u8>| byte.is_some_and(|byte| *byte <= b' ');
+    let bytes = text.as_bytes();
+    if is_blank(bytes.first()) || is_blank(bytes.last()) { text.trim_ascii() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands over its bytes a few at a time.
+    struct Dripping<'a>(&'a [u8], usize);
+
+    impl Read for Dripping<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..n])
+        }
+    }
+
+    fn rows(bytes: &[u8], step: usize) -> Vec<(u64, Vec<Vec<u8>>)> {
+        let mut rows = CsvRows::new(Dripping(bytes, step), b',', 1);
+        let mut found = Vec::new();
+        while rows.advance().unwrap() {
+            let fields = rows.fields();
+            assert!(fields.iter().eq((0..fields.len()).map(|at| fields.get(at))));
+            let texts = fields.iter().map(|field| field.map_or_else(<[u8]>::to_vec, |text| text.as_bytes().to_vec()));
+            found.push((rows.line(), texts.collect()));
+        }
+        found
+    }
+
+    /// What the `csv` crate makes of the same.
+    fn expected(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        let mut csv = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .comment(Some(b'#'))
+            .terminator(csv::Terminator::Any(b'\n'))
+            .from_reader(bytes.chain(&b"\n"[..]));
+        let rows = csv.byte_records().map(|record| record.unwrap().iter().map(|field| field.trim_ascii().to_vec()).collect());
+        rows.filter(|row: &Vec<Vec<u8>>| row.len() > 1 || !row[0].is_empty()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_of_the_csv_crate(pieces in prop::collection::vec(
+            prop::sample::select(vec!["a", "bcd", "longer than eight", ",", ",", "\"", "\n", "\n", "\r\n", "#", " ", "é", "1,2,3\n"]), 0..60),
+            step in 1..50_usize,
+        ) {
+            let bytes = pieces.concat().into_bytes();
+            let found: Vec<_> = rows(&bytes, step).into_iter().map(|(_, fields)| fields).collect();
+            prop_assert_eq!(found, expected(&bytes));
+        }
+    }
+
+    #[test]
+    fn lines_are_those_that_rows_begin_on() {
+        let lines = |text: &str| rows(text.as_bytes(), 7).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(lines("a,b\n\n# note\nc,d\n"), [1, 4]);
+        assert_eq!(lines("a,\"b\n\nc\"\nd,e"), [1, 4]);
+    }
+
+    #[test]
+    fn what_is_not_text_is_told_by_its_field() {
+        let mut rows = CsvRows::new(&b"ab,\xff ,c\n"[..], b',', 1);
+        assert!(rows.advance().unwrap());
+        let fields = rows.fields();
+        assert_eq!([0, 1, 2, 3].map(|at| fields.get(at)), [Ok("ab"), Err(&b"\xff"[..]), Ok("c"), Ok("")]);
+    }
+
+    #[test]
+    fn rows_longer_than_the_buffer_are_read_and_endless_ones_refused() {
+        let long = "x".repeat(BUFFER_BYTES * 3);
+        assert_eq!(rows(format!("a,{long}\nb,\"{long}\"\n").as_bytes(), 1 << 20).len(), 2);
+        let open = format!("a,\"{}", "x\n".repeat(LONGEST_ROW_BYTES));
+        let mut rows = CsvRows::new(open.as_bytes(), b',', 1);
+        assert_eq!(rows.advance().unwrap_err().to_string(), "a row is longer than 1048576 bytes");
+    }
+}
