@@ -167,6 +167,17 @@ impl Quality {
                 clock.bounds_s[1] * 1e3,
                 clock.requests
             );
+            for period in &clock.periods {
+                let _ = writeln!(
+                    out,
+                    "  It changed: {} by {:.3} ms (between {:.3} and {:.3}; {} requests looked at).",
+                    period.from_ns.map_or_else(|| "at first".to_owned(), |ns| format!("from {:.3} s", ns as f64 * 1e-9)),
+                    period.offset_s * 1e3,
+                    period.bounds_s[0] * 1e3,
+                    period.bounds_s[1] * 1e3,
+                    period.requests
+                );
+            }
         }
         for (name, task) in &self.tasks {
             let _ = write!(out, "{name}: {} instances, {} hosts, ", task.instances, task.hosts);
