@@ -94,7 +94,7 @@ impl Tree {
             self.start_ns[i] = self.start_ns[i].saturating_add(moved);
             self.end_ns[i] = self.end_ns[i].saturating_add(moved);
             if self.role[i] == Role::Entry && host != parent_host {
-                self.open_ns[i] = clocks.left_open(parent_host, host);
+                self.open_ns[i] = self.left_open(i, parent, [parent_host, host], clocks);
             }
             let nudge = self.nudge(i, parent, [parent_host, host], clocks);
             if nudge != 0 {
@@ -104,6 +104,20 @@ impl Tree {
                 self.end_ns[i] = self.end_ns[i].saturating_add(nudge);
             }
         }
+    }
+
+    /// What clocks leave open of when the client of a served request had its reply: what they do in this period, and, if they are not the
+    /// same and the serving half is no longer than the requesting one, all that the two halves admit, as a clock may have changed by less
+    /// than shows.
+    fn left_open(&self, i: usize, parent: usize, [client, server]: [u32; 2], clocks: &Period) -> [i64; 2] {
+        let [earlier, later] = clocks.left_open(client, server);
+        let lasts = |i: usize| self.end_ns[i].saturating_sub(self.start_ns[i]);
+        let is_same = clocks.offset(client, server).is_none_or(|offset| offset.offset_ns == 0);
+        if is_same || self.role[parent] != Role::Call || lasts(i) > lasts(parent) {
+            return [earlier, later];
+        }
+        let after = |ns: i64| self.start_ns[i].saturating_sub(ns);
+        [earlier.min(after(self.end_ns[parent])), later.max(after(self.start_ns[parent]))]
     }
 
     /// How far a served request has still to move to lie in the request made.

@@ -37,7 +37,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
     (
         "clock_leaves_phase_open",
-        "requests are under way at a reply by clocks that may be off by more: waited for, on the likelier side of the reply",
+        "requests are so near a reply that clocks, which may be off by more, do not tell on which side: on the likelier one, waited for if under way then",
     ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("late_span", "spans came after their trace had been completed"),
