@@ -372,7 +372,7 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
 const FEWER_CYCLES: u64 = 100;
 
 #[test]
-#[ignore = "takes a minute; seen to pass"]
+#[ignore = "takes minutes"]
 fn otlp_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
 }
