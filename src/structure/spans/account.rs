@@ -6,8 +6,10 @@ use super::{
     catalog::{Catalog, NONE, Renumbered},
     forest::{Call, Forest, Occ, Origin},
     load::Load,
+    offsets::Offset,
     quality::{
-        CallQuality, ClockQuality, EXAMPLES_KEPT, EntryQuality, Explained, Moments, Notes, OverlapQuality, Quality, Sampling, TraceCounts,
+        CallQuality, ClockPeriod, ClockQuality, EXAMPLES_KEPT, EntryQuality, Explained, Moments, Notes, OverlapQuality, Quality, Sampling,
+        TraceCounts,
     },
     skew::Skews,
     timing::Evidence,
@@ -235,15 +237,22 @@ impl Account {
 fn add_clocks(skews: &Skews, catalog: &Catalog, quality: &mut Quality) {
     let seconds = |ns: i64| ns as f64 * 1e-9;
     let name = |host: u32| catalog.names.name(host).to_owned();
-    quality.clocks = skews
-        .all()
-        .map(|((first, second), offset)| ClockQuality {
-            hosts: [name(first), name(second)],
-            requests: offset.n_requests,
-            offset_s: seconds(offset.offset_ns),
-            bounds_s: [seconds(offset.lower_ns), seconds(offset.upper_ns)],
-        })
-        .collect();
+    let period = |(from_ns, offset): &(i64, Offset)| ClockPeriod {
+        from_ns: (*from_ns != i64::MIN).then_some(*from_ns),
+        requests: offset.n_requests,
+        offset_s: seconds(offset.offset_ns),
+        bounds_s: [seconds(offset.lower_ns), seconds(offset.upper_ns)],
+    };
+    let clock = |((first, second), requests, periods): ((u32, u32), u64, Vec<(i64, Offset)>)| {
+        let mut periods: Vec<ClockPeriod> = periods.iter().map(period).collect();
+        let most = periods.iter().rev().max_by_key(|period| period.requests).cloned().unwrap_or_default();
+        if periods.len() < 2 {
+            periods.clear();
+        }
+        let hosts = [name(first), name(second)];
+        ClockQuality { hosts, requests, offset_s: most.offset_s, bounds_s: most.bounds_s, periods }
+    };
+    quality.clocks = skews.all().map(clock).collect();
     quality.clocks.sort_by(|a, b| a.hosts.cmp(&b.hosts));
 }
 

@@ -11,7 +11,7 @@
 use super::{
     catalog::Catalog,
     quality::Notes,
-    skew::{Seen, Skews},
+    skew::{Period, Seen, Skews},
     tree::{NOBODY, Role, Tree},
 };
 use crate::trace::span::SpanKind;
@@ -19,6 +19,7 @@ use crate::trace::span::SpanKind;
 impl Tree {
     /// The requests with both halves, as read.
     pub fn requests<'t>(&'t self, catalog: &'t Catalog) -> impl Iterator<Item = Seen> + 't {
+        let at_ns = self.began_ns();
         let is_known = |i: usize| !self.is_timeless && self.pieces[i].duration_ns >= 0;
         (0..self.len()).filter_map(move |server| {
             let client = self.parent_of(server)?;
@@ -29,6 +30,8 @@ impl Tree {
             let piece = &self.pieces[server];
             (is_pair && is_sync && is_known(client) && is_known(server)).then(|| Seen {
                 clocks: [client, server].map(|i| catalog.label(self.pieces[i].label).clock),
+                label: piece.label,
+                at_ns,
                 identity: (self.traces[piece.trace as usize].0, piece.id.0),
                 client_ns: times(client),
                 server_ns: times(server),
@@ -36,11 +39,17 @@ impl Tree {
         })
     }
 
+    /// When it began, by the clock of its first span's host.
+    fn began_ns(&self) -> i64 {
+        self.order.first().map_or(0, |first| self.pieces[*first as usize].start_ns)
+    }
+
     /// Corrects the times of all spans.
     pub fn correct(&mut self, skews: &Skews, catalog: &Catalog, notes: &mut Notes) {
         if self.is_timeless {
             return;
         }
+        let clocks = skews.period(self.began_ns());
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         self.open_ns = vec![[0; 2]; self.len()];
@@ -49,7 +58,7 @@ impl Tree {
         let mut known: Vec<((bool, u32), i64)> = Vec::new();
         let clock = |i: usize| {
             let host = catalog.label(self.pieces[i].label).clock;
-            skews.clock(host).map_or(((false, host), 0), |(group, ahead)| ((true, group), ahead))
+            clocks.clock(host).map_or(((false, host), 0), |(group, ahead)| ((true, group), ahead))
         };
         let is_root = |i: &usize| self.parent[*i] == NOBODY && !self.is_orphan[*i];
         known.extend(self.order.iter().map(|i| *i as usize).find(is_root).map(clock));
@@ -85,9 +94,9 @@ impl Tree {
             self.start_ns[i] = self.start_ns[i].saturating_add(moved);
             self.end_ns[i] = self.end_ns[i].saturating_add(moved);
             if self.role[i] == Role::Entry && host != parent_host {
-                self.open_ns[i] = skews.left_open(parent_host, host);
+                self.open_ns[i] = self.left_open(i, parent, [parent_host, host], clocks);
             }
-            let nudge = self.nudge(i, parent, [parent_host, host], skews);
+            let nudge = self.nudge(i, parent, [parent_host, host], clocks);
             if nudge != 0 {
                 notes.count("clock_residual", || self.name(i));
                 residual[i] = residual[i].saturating_add(nudge);
@@ -97,8 +106,22 @@ impl Tree {
         }
     }
 
+    /// What clocks leave open of when the client of a served request had its reply: what they do in this period, and, if they are not the
+    /// same and the serving half is no longer than the requesting one, all that the two halves admit, as a clock may have changed by less
+    /// than shows.
+    fn left_open(&self, i: usize, parent: usize, [client, server]: [u32; 2], clocks: &Period) -> [i64; 2] {
+        let [earlier, later] = clocks.left_open(client, server);
+        let lasts = |i: usize| self.end_ns[i].saturating_sub(self.start_ns[i]);
+        let is_same = clocks.offset(client, server).is_none_or(|offset| offset.offset_ns == 0);
+        if is_same || self.role[parent] != Role::Call || lasts(i) > lasts(parent) {
+            return [earlier, later];
+        }
+        let after = |ns: i64| self.start_ns[i].saturating_sub(ns);
+        [earlier.min(after(self.end_ns[parent])), later.max(after(self.start_ns[parent]))]
+    }
+
     /// How far a served request has still to move to lie in the request made.
-    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], skews: &Skews) -> i64 {
+    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], clocks: &Period) -> i64 {
         let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
         if self.role[i] != Role::Entry || !is_sync || !self.role[parent].is_used() || self.is_linked[i] {
             return 0;
@@ -107,7 +130,7 @@ impl Tree {
         let (from, to) = (self.start_ns[parent], self.end_ns[parent]);
         let fits = end.saturating_sub(start) <= to.saturating_sub(from);
         let same_host = hosts[0] == hosts[1];
-        let is_trusted = || skews.is_trusted(hosts[0], hosts[1]);
+        let is_trusted = || clocks.is_trusted(hosts[0], hosts[1]);
         let early = from.saturating_sub(start).max(0);
         if early == 0 && end <= to {
             0

@@ -111,7 +111,7 @@ impl Habits {
             let key = (from.entry, to.entry, call.is_async);
             let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns, resolution_ns);
             if is_told && (self.phases.len() < MAX_KEYS || self.phases.contains_key(&key)) {
-                self.phases.entry(key).or_default()[usize::from(call.phase == 2)] += 1;
+                self.phases.entry(key).or_default()[usize::from((call.phase == 2) != call.is_moved)] += 1;
             }
         }
     }
@@ -142,6 +142,13 @@ impl Habits {
     pub fn phase(&self, caller: u32, called: u32, is_async: bool) -> Option<u8> {
         let [first, second] = *self.phases.get(&(caller, called, is_async))?;
         (first != second).then_some(if first > second { 1 } else { 2 })
+    }
+
+    /// The same, where there are votes enough and hardly any for the other phase.
+    pub fn nearly_always(&self, caller: u32, called: u32, is_async: bool) -> Option<u8> {
+        let [first, second] = *self.phases.get(&(caller, called, is_async))?;
+        let is_clear = first + second >= ENOUGH && first.min(second) * 10 <= first.max(second);
+        is_clear.then_some(if first > second { 1 } else { 2 })
     }
 
     /// Takes over what `other` learned; `numbers` are those here of what it numbers.

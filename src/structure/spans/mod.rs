@@ -15,7 +15,7 @@
 //! | `catalog`, `generalize` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
-//! | `skew`, `correct` | differences between clocks, times by one clock |
+//! | `offsets`, `skew`, `correct` | differences between clocks in each period, times by one clock |
 //! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
 //! | `replies` | requests over queues |
@@ -46,6 +46,7 @@ mod habits;
 mod live;
 mod load;
 mod observe;
+mod offsets;
 mod options;
 pub mod quality;
 mod replies;
@@ -357,6 +358,7 @@ impl Spans {
         let (continued, early) = (group.continued, group.early);
         let mut tree = Tree::of(group, &self.catalog, &mut self.notes);
         self.learn_clocks(&tree);
+        self.skews.update_if_stale(&self.catalog);
         tree.correct(&self.skews, &self.catalog, &mut self.notes);
         self.learn(&tree);
         self.add(tree, continued, early);

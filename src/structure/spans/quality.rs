@@ -193,6 +193,23 @@ pub struct ClockQuality {
     pub hosts: [String; 2],
     /// Requests that both saw.
     pub requests: u64,
+    /// How far the second's clock is ahead of the first's, as corrected, seconds; where clocks changed, in the period with the most
+    /// requests.
+    pub offset_s: f64,
+    /// Bounds of what fits, seconds.
+    pub bounds_s: [f64; 2],
+    /// Where clocks changed, all periods in order of time; else none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub periods: Vec<ClockPeriod>,
+}
+
+/// The clocks of two hosts while they stayed the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockPeriod {
+    /// Start, nanoseconds since 1970; `None` of the first.
+    pub from_ns: Option<i64>,
+    /// Requests looked at.
+    pub requests: u64,
     /// How far the second's clock is ahead of the first's, as corrected, seconds.
     pub offset_s: f64,
     /// Bounds of what fits, seconds.

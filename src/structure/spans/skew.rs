@@ -1,183 +1,53 @@
-//! Differences between the clocks of hosts, estimated from requests that both hosts saw.
+//! The clocks of hosts relative to each other, period by period, estimated from requests that two hosts saw.
 //!
-//! Input: for each request from a client on host A that was served on host B, the four times c₀ ≤ c₁ (sent, reply received;
-//! A's clock) and s₀ ≤ s₁ (began, ended; B's clock); output: θ(A, B), how far B's clock is ahead of A's, with its bounds, and
-//! from these the clocks of all hosts that requests join.
+//! Input: requests with their times on both hosts ([`Seen`]); output: of each period of time how far the clock of each host is ahead of
+//! those that it can be compared with ([`Period`]).
 //!
-//! A request is served after its sending, and its reply received after it began to be served, so that (as in the exchange of
-//! time stamps of the network time protocol)
+//! - Of each pair of hosts requests are kept, and divided into periods in which one difference explains them ([`super::offsets`]).
+//!   Each change of a pair lies between two of its requests; the fewest times that lie between all of these divide the
+//!   time of all pairs, at most [`MAX_CHANGES`].
+//! - Of each pair and such period the estimate is that of its requests then; if these are fewer than [`TRUSTED`], of those of its own
+//!   period around.
+//! - Hosts that requests join, directly or over others, have clocks relative to each other: along the pairs with the least
+//!   U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
+//!   another. Where a pair joins two sets of hosts, the bounds of the first kind of all pairs between the two bound the difference,
+//!   each unless it contradicts those of pairs before it (with more requests).
+//! - Clocks *agree* if bounds of the first kind leave room for θ = 0 in more than half of the pairs with [`TRUSTED`] requests (or
+//!   there are none). Then a pair that leaves room for 0 is not corrected. Where most clocks are seen to be wrong, wide bounds around 0 do
+//!   not say that these two are right.
 //!
-//! | bound | holds |
-//! |---|---|
-//! | s₀ − c₁ ≤ θ ≤ s₀ − c₀ | for every request |
-//! | s₁ − c₁ ≤ θ | unless the server works on after its reply: a second phase |
+//! What is told of a pair is the difference that is used, and the bounds of the first kind, which nothing narrows wrongly.
 //!
-//! Over the requests of a pair of hosts, those made from B to A with the signs turned round:
-//!
-//! - The bounds of the first kind are the extremes, where these leave room for any θ; else, as a clock drifts or a time is
-//!   wrong, the quantiles of 5 % and 95 %.
-//! - A bound of the second kind beyond the opposite one of the first kind is that of a second phase, and left out. Of the
-//!   rest the quantile of 5 % or 95 % counts, as some are second phases no longer than the shortest wait.
-//! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U and clocks
-//!   *agree*: no correction that is not needed. Otherwise the middle; where only first bounds of one direction are there (each request has a second phase), the one that waits
-//!   tell, as the shortest of many is short.
-//! - Clocks agree if bounds of the first kind leave room for θ = 0 in more than half of the pairs with [`TRUSTED`] requests (or
-//!   there are none). Where most clocks are seen to be wrong, wide bounds around 0 do not say that these two are right.
-//! - Second phases that are always shorter than the wait before them narrow the bounds wrongly: what is told of a pair are the
-//!   bounds of the first kind.
-//! - Where these contradict one another the times cannot be explained by one difference: θ̂ = 0 if servers do not begin before they are asked, else
-//!   that of L and U that says so.
-//!
-//! Bounds are taken from a sample of [`SAMPLE`] requests with the smallest digests of their ids, so that they depend neither
-//! on the order of the spans nor on how the input was divided, and memory is bounded ([`MAX_PAIRS`]).
-//!
-//! Where hosts are not said, a service is taken for one host.
-//!
-//! Hosts that requests join, directly or over others, have clocks relative to each other: along the pairs with the least
-//! U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
-//! another.
+//! Memory is bounded by [`MAX_PAIRS`]. Where hosts are not said, a service is taken for one host.
 
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::catalog::Catalog;
+use super::{
+    catalog::Catalog,
+    offsets::{Offset, Said, Sample, TRUSTED, USABLE, estimate, periods},
+};
 use crate::trace::hashed::HashMap;
 
-/// Requests that are kept of one pair of hosts.
-const SAMPLE: usize = 256;
 /// Most pairs of hosts.
-const MAX_PAIRS: usize = 4096;
-/// Requests from which on an estimate is trusted.
-const TRUSTED: u64 = 10;
-/// Requests from which on an estimate is used.
-const USABLE: u64 = 3;
-/// The quantile of the bounds.
-const QUANTILE: f64 = 0.05;
+const MAX_PAIRS: usize = 2048;
+/// Most changes of clocks that are told apart.
+const MAX_CHANGES: usize = 63;
+/// Requests beyond the bounds known so far from which on it is looked whether a clock changed.
+const SURPRISES: u64 = 8;
 
-/// How far a host's clock is ahead of another's.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Offset {
-    /// θ̂ in nanoseconds.
-    pub offset_ns: i64,
-    /// θ̂ where clocks do not agree.
-    corrected_ns: i64,
-    /// Least that fits, by bounds that hold for every request.
-    pub lower_ns: i64,
-    /// Most that fits, by such bounds.
-    pub upper_ns: i64,
-    /// L and U.
-    narrowed_ns: [i64; 2],
-    /// Requests it rests on.
-    pub n_requests: u64,
-}
-
-impl Offset {
-    /// How much is left open: of bounds that contradict one another, more than of any that do not.
-    fn width_ns(&self) -> u64 {
-        let width = self.narrowed_ns[1].saturating_sub(self.narrowed_ns[0]);
-        u64::try_from(width).unwrap_or_else(|_| (1 << 63) | width.unsigned_abs())
-    }
-
-    fn reversed(self) -> Self {
-        Self {
-            offset_ns: -self.offset_ns,
-            corrected_ns: -self.corrected_ns,
-            lower_ns: -self.upper_ns,
-            upper_ns: -self.lower_ns,
-            narrowed_ns: self.narrowed_ns.map(|bound| -bound),
-            ..self
-        }
-    }
-}
-
-/// What one request says of θ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Said {
-    /// Decides which requests are kept.
-    digest: u64,
-    /// s₀ − c₀.
-    asked_ns: i64,
-    /// s₀ − c₁.
-    answered_ns: i64,
-    /// s₁ − c₁.
-    ended_ns: i64,
-    /// Whether it was made from the second host of the pair to the first.
-    is_reversed: bool,
-}
+/// Numbers of two hosts, in order of their names.
+type Hosts = (u32, u32);
 
 #[derive(Clone, Debug, Default)]
 struct Pair {
     n_requests: u64,
-    sample: BinaryHeap<Said>,
-    estimate: Offset,
-}
-
-/// The value at the rank that `share` of the values are beyond, seen from the end; `None` of none.
-fn at_share(mut values: Vec<i64>, share: f64, from_top: bool) -> Option<i64> {
-    values.sort_unstable();
-    let rank = (values.len().saturating_sub(1) as f64 * share) as usize;
-    let rank = if from_top { values.len().checked_sub(rank + 1)? } else { rank };
-    values.get(rank).copied()
-}
-
-impl Pair {
-    fn add(&mut self, request: Said) {
-        if self.sample.len() < SAMPLE {
-            self.sample.push(request);
-        } else if self.sample.peek().is_some_and(|largest| request < *largest) {
-            self.sample.pop();
-            self.sample.push(request);
-        }
-    }
-
-    fn values(&self, is_reversed: bool, of: fn(&Said) -> i64) -> Vec<i64> {
-        self.sample.iter().filter(|said| said.is_reversed == is_reversed).map(of).collect()
-    }
-
-    /// Bounds that hold for every request, by extremes (`share` 0) or quantiles.
-    fn sure(&self, share: f64) -> [Option<i64>; 2] {
-        let turned = |bound: Option<i64>| bound.map(i64::saturating_neg);
-        let asked = at_share(self.values(false, |r| r.asked_ns), share, false);
-        let answered = at_share(self.values(false, |r| r.answered_ns), share, true);
-        let asked_back = turned(at_share(self.values(true, |r| r.asked_ns), share, false));
-        let answered_back = turned(at_share(self.values(true, |r| r.answered_ns), share, true));
-        let upper = [asked, answered_back].into_iter().flatten().min();
-        [[asked_back, answered].into_iter().flatten().max(), upper]
-    }
-
-    fn estimate(&self) -> Offset {
-        let extremes = self.sure(0.0);
-        let [lower, upper] = if matches!(extremes, [Some(lower), Some(upper)] if lower > upper) { self.sure(QUANTILE) } else { extremes };
-        let (Some(lower), Some(upper)) = (lower, upper) else { return Offset { n_requests: self.n_requests, ..Offset::default() } };
-        let ended = self.values(false, |r| r.ended_ns).into_iter().filter(|bound| *bound <= upper).collect();
-        let ended_back = self.values(true, |r| r.ended_ns).into_iter().map(i64::saturating_neg).filter(|bound| *bound >= lower).collect();
-        let (ended, ended_back) = (at_share(ended, QUANTILE, true), at_share(ended_back, QUANTILE, false));
-        let lower_ns = ended.map_or(lower, |bound| bound.max(lower));
-        let upper_ns = ended_back.map_or(upper, |bound| bound.min(upper));
-        let (is_asked, is_asked_back) = (self.sample.iter().any(|r| !r.is_reversed), self.sample.iter().any(|r| r.is_reversed));
-        let corrected_ns = if lower > upper {
-            // Servers begin before they are asked, by the one direction or the other.
-            if is_asked && upper < 0 {
-                upper
-            } else if is_asked_back && lower > 0 {
-                lower
-            } else {
-                0
-            }
-        } else if ended.is_some() || ended_back.is_some() || (is_asked && is_asked_back) {
-            lower_ns + (upper_ns - lower_ns) / 2
-        } else if is_asked {
-            upper_ns
-        } else {
-            lower_ns
-        };
-        let narrowed_ns = [lower_ns, upper_ns];
-        let offset_ns = if lower <= upper && lower_ns <= 0 && 0 <= upper_ns { 0 } else { corrected_ns };
-        Offset { offset_ns, corrected_ns, lower_ns: lower, upper_ns: upper, narrowed_ns, n_requests: self.n_requests }
-    }
+    /// Requests beyond the bounds that were known then.
+    n_surprises: u64,
+    sample: Sample,
 }
 
 /// A request that two hosts saw.
@@ -185,27 +55,40 @@ impl Pair {
 pub struct Seen {
     /// Client's and server's clock ([`super::catalog::Label::clock`]).
     pub clocks: [u32; 2],
+    /// Label of its serving half.
+    pub label: u32,
     /// What identifies it.
     pub identity: (u128, u64),
+    /// When its trace began.
+    pub at_ns: i64,
     /// c₀ and c₁.
     pub client_ns: [i64; 2],
     /// s₀ and s₁.
     pub server_ns: [i64; 2],
 }
 
-/// The clocks of all pairs of hosts, each pair in order of the hosts' names.
-#[derive(Clone, Debug, Default)]
+/// The clocks of all pairs of hosts.
+#[derive(Clone, Debug)]
 pub struct Skews {
-    pairs: HashMap<(u32, u32), Pair>,
-    clocks: Clocks,
+    pairs: HashMap<Hosts, Pair>,
+    /// By the time from which on each holds.
+    periods: BTreeMap<i64, Period>,
+    /// Whether more is known than the periods say.
+    is_stale: bool,
 }
 
-/// The clocks of hosts: the set of hosts that each is compared with, and how far it is ahead of the first of these.
+impl Default for Skews {
+    fn default() -> Self {
+        Self { pairs: HashMap::default(), periods: BTreeMap::from([(i64::MIN, Period::default())]), is_stale: false }
+    }
+}
+
+/// The clocks of hosts while they stay the same.
 #[derive(Clone, Debug, Default)]
-struct Clocks {
+pub struct Period {
+    /// The set of hosts that each is compared with, and how far it is ahead of the first of these.
     of_host: HashMap<u32, Clock>,
-    /// Whether clocks do not agree.
-    disagree: bool,
+    offsets: HashMap<Hosts, Offset>,
 }
 
 /// The clock of a host.
@@ -219,51 +102,136 @@ struct Clock {
     core: u32,
 }
 
-impl Clocks {
+/// Sets of hosts while they are being joined.
+struct Joining<'j> {
+    period: &'j mut Period,
+    members: HashMap<u32, Vec<u32>>,
+    /// The pairs that each host is of.
+    pairs_of: HashMap<u32, Vec<Hosts>>,
+}
+
+impl Joining<'_> {
+    /// Joins the sets of two hosts by the difference `ahead_ns` between them.
+    fn join(&mut self, hosts: Hosts, offset: Offset, ahead_ns: i64) {
+        let of_host = &mut self.period.of_host;
+        let (first, second) = (of_host[&hosts.0], of_host[&hosts.1]);
+        let size = |clock: Clock| self.members.get(&clock.group).map_or(0, Vec::len);
+        let (kept, gone, sign) = if size(first) < size(second) { (second, first, -1) } else { (first, second, 1) };
+        if kept.group == gone.group {
+            return;
+        }
+        let moved = self.members.remove(&gone.group).unwrap_or_default();
+        let shift = kept.ahead_ns.saturating_add(sign * ahead_ns).saturating_sub(gone.ahead_ns);
+        let own = [offset.lower_ns, offset.upper_ns].map(|bound| bound.saturating_sub(ahead_ns).saturating_mul(sign).saturating_add(shift));
+        let own = [own[0].min(own[1]), own[0].max(own[1])];
+        let shift = if offset.contradicts() { shift } else { self.bounded(shift, own, kept.group, &moved) };
+        let is_enough = offset.n_requests >= TRUSTED;
+        for host in &moved {
+            self.period.of_host.entry(*host).and_modify(|clock| {
+                let ahead_ns = clock.ahead_ns.saturating_add(shift);
+                *clock = Clock { group: kept.group, ahead_ns, core: if is_enough { kept.core } else { clock.core } };
+            });
+        }
+        self.members.entry(kept.group).or_default().extend(moved);
+    }
+
+    /// `shift` of the hosts `moved`, within what all pairs between them and the set `kept` admit, `own` first.
+    fn bounded(&self, shift: i64, own: [i64; 2], kept: u32, moved: &[u32]) -> i64 {
+        let of_host = &self.period.of_host;
+        let mut bounds: Vec<(Reverse<u64>, [i64; 2])> = Vec::new();
+        for host in moved {
+            for hosts in self.pairs_of.get(host).into_iter().flatten() {
+                let (a, b) = (of_host[&hosts.0], of_host[&hosts.1]);
+                let offset = self.period.offsets[hosts];
+                let between = a.ahead_ns.saturating_sub(b.ahead_ns);
+                let [lower, upper] = [offset.lower_ns, offset.upper_ns].map(|bound| bound.saturating_add(between));
+                if offset.contradicts() || (a.group == kept) == (b.group == kept) {
+                    continue;
+                }
+                let of_shift = if a.group == kept { [lower, upper] } else { [upper.saturating_neg(), lower.saturating_neg()] };
+                bounds.push((Reverse(offset.n_requests), of_shift));
+            }
+        }
+        bounds.sort_unstable();
+        let narrower = |[lower, upper]: [i64; 2], (_, bound): (Reverse<u64>, [i64; 2])| {
+            let both = [lower.max(bound[0]), upper.min(bound[1])];
+            if both[0] <= both[1] { both } else { [lower, upper] }
+        };
+        let [lower, upper] = bounds.into_iter().fold(own, narrower);
+        shift.clamp(lower, upper)
+    }
+}
+
+impl Period {
     /// Whether most pairs refute that their clocks are the same.
-    fn disagree(pairs: &HashMap<(u32, u32), Pair>) -> bool {
-        let is_told = |offset: &Offset| offset.n_requests >= TRUSTED && offset.lower_ns <= offset.upper_ns;
-        let told: Vec<Offset> = pairs.values().map(|pair| pair.estimate).filter(is_told).collect();
+    fn disagree(offsets: &HashMap<Hosts, Offset>) -> bool {
+        let told: Vec<&Offset> = offsets.values().filter(|offset| offset.n_requests >= TRUSTED && !offset.contradicts()).collect();
         let n_agree = told.iter().filter(|offset| offset.lower_ns <= 0 && 0 <= offset.upper_ns).count();
         !told.is_empty() && 2 * n_agree <= told.len()
     }
 
-    /// A pair's estimate with the difference that is used.
-    fn used(&self, estimate: Offset) -> Offset {
-        Offset { offset_ns: if self.disagree { estimate.corrected_ns } else { estimate.offset_ns }, ..estimate }
-    }
-
-    fn of(pairs: &HashMap<(u32, u32), Pair>, catalog: &Catalog) -> Self {
-        let usable = pairs.iter().map(|(hosts, pair)| (*hosts, pair.estimate)).filter(|(_, offset)| offset.n_requests >= USABLE);
-        let mut usable: Vec<((u32, u32), Offset)> = usable.collect();
-        let names = |(first, second): (u32, u32)| (catalog.names.name(first), catalog.names.name(second));
+    fn of(offsets: HashMap<Hosts, Offset>, catalog: &Catalog) -> Self {
+        let disagree = Self::disagree(&offsets);
+        let mut period = Self { of_host: HashMap::default(), offsets };
+        let usable = period.offsets.iter().map(|(hosts, offset)| (*hosts, *offset)).filter(|(_, offset)| offset.n_requests >= USABLE);
+        let mut usable: Vec<(Hosts, Offset)> = usable.collect();
+        let names = |(first, second): Hosts| (catalog.names.name(first), catalog.names.name(second));
         let order = |offset: &Offset| (offset.n_requests < TRUSTED, offset.width_ns(), Reverse(offset.n_requests));
         usable.sort_by_key(|(hosts, offset)| (order(offset), names(*hosts)));
-        let mut clocks = Self { disagree: Self::disagree(pairs), ..Self::default() };
-        let mut members: HashMap<u32, Vec<u32>> = HashMap::default();
-        for ((first, second), offset) in usable {
-            for host in [first, second] {
-                clocks.of_host.entry(host).or_insert_with(|| {
-                    members.insert(host, vec![host]);
-                    Clock { group: host, ahead_ns: 0, core: host }
-                });
+        let (mut members, mut pairs_of) = (HashMap::default(), HashMap::default());
+        for (hosts, _) in &usable {
+            for host in [hosts.0, hosts.1] {
+                period.of_host.insert(host, Clock { group: host, ahead_ns: 0, core: host });
+                members.insert(host, vec![host]);
+                pairs_of.entry(host).or_insert_with(Vec::new).push(*hosts);
             }
-            let (kept, gone) = (clocks.of_host[&first], clocks.of_host[&second]);
-            if kept.group == gone.group {
-                continue;
-            }
-            let shift = kept.ahead_ns.saturating_add(clocks.used(offset).offset_ns).saturating_sub(gone.ahead_ns);
-            let is_enough = offset.n_requests >= TRUSTED;
-            let moved = members.remove(&gone.group).unwrap_or_default();
-            for host in &moved {
-                clocks.of_host.entry(*host).and_modify(|clock| {
-                    let ahead_ns = clock.ahead_ns.saturating_add(shift);
-                    *clock = Clock { group: kept.group, ahead_ns, core: if is_enough { kept.core } else { clock.core } };
-                });
-            }
-            members.entry(kept.group).or_default().extend(moved);
         }
-        clocks
+        let mut joining = Joining { period: &mut period, members, pairs_of };
+        for (hosts, offset) in &usable {
+            joining.join(*hosts, *offset, if disagree { offset.corrected_ns } else { offset.offset_ns });
+        }
+        for (hosts, _) in usable {
+            let (a, b) = (period.of_host[&hosts.0], period.of_host[&hosts.1]);
+            let used_ns = b.ahead_ns.saturating_sub(a.ahead_ns);
+            period.offsets.entry(hosts).and_modify(|offset| offset.offset_ns = used_ns);
+        }
+        period
+    }
+
+    /// The hosts that `host` can be compared with, by a number of their own, and how far its clock is ahead of the one that
+    /// these are compared with; `None` where nothing tells.
+    pub fn clock(&self, host: u32) -> Option<(u32, i64)> {
+        self.of_host.get(&host).map(|clock| (clock.group, clock.ahead_ns))
+    }
+
+    /// Whether enough requests compare these clocks, directly or over others, to tell a second phase from a wrong clock, and the
+    /// requests between the two do not contradict one another.
+    pub fn is_trusted(&self, client: u32, server: u32) -> bool {
+        let contradicts = self.offset(client, server).is_some_and(|offset| offset.contradicts());
+        let clocks = self.of_host.get(&client).zip(self.of_host.get(&server));
+        !contradicts && clocks.is_some_and(|(a, b)| a.core == b.core)
+    }
+
+    /// How far `server`'s clock is ahead of `client`'s, where enough requests tell.
+    pub fn offset(&self, client: u32, server: u32) -> Option<Offset> {
+        let found = match self.offsets.get(&(client, server)) {
+            Some(offset) => Some(*offset),
+            None => self.offsets.get(&(server, client)).map(|offset| offset.reversed()),
+        };
+        found.filter(|offset| offset.n_requests >= USABLE)
+    }
+
+    /// By how much the client's times may be earlier (at most 0) and later (at least 0) by the server's clock than the clocks in
+    /// use say, nanoseconds: as the bounds of the first kind say, or up to both of these where they contradict one another;
+    /// nothing where these clocks are taken for the same, or nothing tells.
+    pub fn left_open(&self, client: u32, server: u32) -> [i64; 2] {
+        match self.offset(client, server) {
+            Some(offset) if offset.offset_ns != 0 || offset.contradicts() => {
+                let (lower, upper) = (offset.lower_ns.min(offset.upper_ns), offset.lower_ns.max(offset.upper_ns));
+                [lower.saturating_sub(offset.offset_ns).min(0), upper.saturating_sub(offset.offset_ns).max(0)]
+            }
+            _ => [0; 2],
+        }
     }
 }
 
@@ -275,84 +243,115 @@ impl Skews {
             return;
         }
         let is_reversed = catalog.names.name(client) > catalog.names.name(server);
-        let key = if is_reversed { (server, client) } else { (client, server) };
-        if !self.pairs.contains_key(&key) && self.pairs.len() >= MAX_PAIRS {
+        let hosts = if is_reversed { (server, client) } else { (client, server) };
+        if !self.pairs.contains_key(&hosts) && self.pairs.len() >= MAX_PAIRS {
             return;
         }
-        let mut digest = DefaultHasher::new();
+        let (mut digest, mut entry) = (DefaultHasher::new(), DefaultHasher::new());
         seen.identity.hash(&mut digest);
-        let pair = self.pairs.entry(key).or_default();
-        pair.n_requests += 1;
-        let after = |server: i64, client: i64| server.saturating_sub(client);
-        pair.add(Said {
+        let label = catalog.label(seen.label);
+        [label.task, label.name].map(|name| catalog.names.name(name)).hash(&mut entry);
+        let sign = if is_reversed { -1 } else { 1 };
+        let after = |server: i64, client: i64| server.saturating_sub(client).saturating_mul(sign);
+        let (asked, answered) = (after(seen.server_ns[0], seen.client_ns[0]), after(seen.server_ns[0], seen.client_ns[1]));
+        let said = Said {
             digest: digest.finish(),
-            asked_ns: after(seen.server_ns[0], seen.client_ns[0]),
-            answered_ns: after(seen.server_ns[0], seen.client_ns[1]),
+            at_ns: seen.at_ns,
+            lower_ns: asked.min(answered),
+            upper_ns: asked.max(answered),
             ended_ns: after(seen.server_ns[1], seen.client_ns[1]),
+            entry: entry.finish() as u32,
             is_reversed,
-        });
-        // Seldom enough that the cost does not show.
-        if pair.n_requests.is_power_of_two() || pair.n_requests.is_multiple_of(1024) {
-            pair.estimate = pair.estimate();
-            self.clocks = Clocks::of(&self.pairs, catalog);
-        }
-    }
-
-    /// Brings all estimates up to date.
-    pub fn update(&mut self, catalog: &Catalog) {
-        self.pairs.values_mut().for_each(|pair| pair.estimate = pair.estimate());
-        self.clocks = Clocks::of(&self.pairs, catalog);
-    }
-
-    /// The hosts that `host` can be compared with, by a number of their own, and how far its clock is ahead of the one that
-    /// these are compared with; `None` where nothing tells.
-    pub fn clock(&self, host: u32) -> Option<(u32, i64)> {
-        self.clocks.of_host.get(&host).map(|clock| (clock.group, clock.ahead_ns))
-    }
-
-    /// Whether enough requests compare these clocks, directly or over others, to tell a second phase from a wrong clock, and the
-    /// requests between the two do not contradict one another.
-    pub fn is_trusted(&self, client: u32, server: u32) -> bool {
-        let contradicts = self.offset(client, server).is_some_and(|offset| offset.lower_ns > offset.upper_ns);
-        let clocks = self.clocks.of_host.get(&client).zip(self.clocks.of_host.get(&server));
-        !contradicts && clocks.is_some_and(|(a, b)| a.core == b.core)
-    }
-
-    /// How far `server`'s clock is ahead of `client`'s, where enough requests tell.
-    pub fn offset(&self, client: u32, server: u32) -> Option<Offset> {
-        let found = match self.pairs.get(&(client, server)) {
-            Some(pair) => Some(self.clocks.used(pair.estimate)),
-            None => self.pairs.get(&(server, client)).map(|pair| self.clocks.used(pair.estimate).reversed()),
         };
-        found.filter(|offset| offset.n_requests >= USABLE)
+        let known = self.period(seen.at_ns).offsets.get(&hosts).copied();
+        let pair = self.pairs.entry(hosts).or_default();
+        pair.n_requests += 1;
+        pair.sample.add(said);
+        if known.is_none_or(|known| said.lower_ns > known.upper_ns || said.upper_ns < known.lower_ns) {
+            pair.n_surprises += 1;
+            self.is_stale |= pair.n_surprises >= SURPRISES && pair.n_surprises.is_power_of_two();
+        }
+        // Seldom enough that the cost does not show.
+        self.is_stale |= pair.n_requests.is_power_of_two() || pair.n_requests.is_multiple_of(1024);
     }
 
-    /// By how much the client's times may be earlier (at most 0) and later (at least 0) by the server's clock than the clocks in
-    /// use say, nanoseconds; nothing where clocks agree, or nothing tells.
-    pub fn left_open(&self, client: u32, server: u32) -> [i64; 2] {
-        let clocks = self.clocks.of_host.get(&client).zip(self.clocks.of_host.get(&server));
-        match (self.offset(client, server), clocks) {
-            (Some(offset), Some((a, b))) if self.clocks.disagree && a.group == b.group && offset.lower_ns <= offset.upper_ns => {
-                let used_ns = b.ahead_ns.saturating_sub(a.ahead_ns);
-                [offset.lower_ns.saturating_sub(used_ns).min(0), offset.upper_ns.saturating_sub(used_ns).max(0)]
-            }
-            _ => [0; 2],
+    /// Brings the periods up to date, if it is time.
+    pub fn update_if_stale(&mut self, catalog: &Catalog) {
+        if self.is_stale {
+            self.update(catalog);
         }
+    }
+
+    /// Brings the periods up to date.
+    pub fn update(&mut self, catalog: &Catalog) {
+        self.is_stale = false;
+        let mut of_pairs = Vec::with_capacity(self.pairs.len());
+        let mut gaps: Vec<(i64, i64)> = Vec::new();
+        for (hosts, pair) in &self.pairs {
+            let requests = pair.sample.requests();
+            let periods = periods(&requests);
+            gaps.extend(periods.windows(2).map(|two| (requests[two[0].end - 1].at_ns, requests[two[1].start].at_ns)));
+            of_pairs.push((*hosts, pair.n_requests, requests, periods));
+        }
+        let mut starts = vec![i64::MIN];
+        starts.extend(changes(gaps));
+        self.periods.clear();
+        for (k, start) in starts.iter().enumerate() {
+            let end = starts.get(k + 1).copied().unwrap_or(i64::MAX);
+            let mut offsets = HashMap::default();
+            for (hosts, n_all, requests, periods) in &of_pairs {
+                let own = periods.iter().filter(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
+                let Some(own) = own.last().or(periods.first()).cloned() else { continue };
+                let within = requests.partition_point(|r| r.at_ns < *start)..requests.partition_point(|r| r.at_ns < end);
+                let (of, is_all) = if within.len() as u64 >= TRUSTED { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
+                let n_requests = if is_all { *n_all } else { of.len() as u64 };
+                offsets.insert(*hosts, estimate(&requests[of], n_requests));
+            }
+            self.periods.insert(*start, Period::of(offsets, catalog));
+        }
+    }
+
+    /// The clocks at a time.
+    pub fn period(&self, at_ns: i64) -> &Period {
+        static NOTHING_KNOWN: std::sync::LazyLock<Period> = std::sync::LazyLock::new(Period::default);
+        self.periods.range(..=at_ns).next_back().map_or(&NOTHING_KNOWN, |(_, period)| period)
     }
 
     /// Takes over what `other` learned; `names` are the numbers here of its hosts. Clocks are as before until the next update.
     pub fn absorb(&mut self, other: Self, names: &[u32]) {
         for ((client, server), theirs) in other.pairs {
-            let key = (names[client as usize], names[server as usize]);
-            let pair = self.pairs.entry(key).or_default();
+            let pair = self.pairs.entry((names[client as usize], names[server as usize])).or_default();
             pair.n_requests += theirs.n_requests;
-            theirs.sample.into_iter().for_each(|request| pair.add(request));
-            pair.estimate = pair.estimate();
+            pair.n_surprises += theirs.n_surprises;
+            pair.sample.absorb(theirs.sample);
         }
+        self.is_stale = true;
     }
 
-    /// All pairs with their estimates.
-    pub fn all(&self) -> impl Iterator<Item = ((u32, u32), Offset)> {
-        self.pairs.iter().map(|(key, pair)| (*key, self.clocks.used(pair.estimate)))
+    /// All pairs with the requests that both saw, and what is known of them in each period that differs from the one before, by its start
+    /// (`i64::MIN` of the first).
+    pub fn all(&self) -> impl Iterator<Item = (Hosts, u64, Vec<(i64, Offset)>)> {
+        self.pairs.iter().map(|(hosts, pair)| {
+            let known = self.periods.iter().filter_map(|(start, period)| Some((*start, *period.offsets.get(hosts)?)));
+            let mut periods: Vec<(i64, Offset)> = known.collect();
+            periods.dedup_by(|later, earlier| later.1 == earlier.1);
+            (*hosts, pair.n_requests, periods)
+        })
     }
+}
+
+/// The fewest times such that one lies in each gap (after its first time, not after its second), or [`MAX_CHANGES`] of these.
+fn changes(mut gaps: Vec<(i64, i64)>) -> Vec<i64> {
+    gaps.sort_unstable_by_key(|(_, until)| *until);
+    let mut changes: Vec<i64> = Vec::new();
+    for (after, until) in gaps {
+        if changes.last().is_none_or(|last| *last <= after) {
+            changes.push(until);
+        }
+    }
+    let n = changes.len();
+    if n > MAX_CHANGES {
+        changes = (0..MAX_CHANGES).map(|k| changes[k * n / MAX_CHANGES]).collect();
+    }
+    changes
 }

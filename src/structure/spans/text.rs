@@ -37,7 +37,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
     (
         "clock_leaves_phase_open",
-        "requests are under way at a reply by clocks that may be off by more: waited for, on the likelier side of the reply",
+        "requests are so near a reply that clocks, which may be off by more, do not tell on which side: on the likelier one, waited for if under way then",
     ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("late_span", "spans came after their trace had been completed"),
@@ -167,6 +167,17 @@ impl Quality {
                 clock.bounds_s[1] * 1e3,
                 clock.requests
             );
+            for period in &clock.periods {
+                let _ = writeln!(
+                    out,
+                    "  It changed: {} by {:.3} ms (between {:.3} and {:.3}; {} requests looked at).",
+                    period.from_ns.map_or_else(|| "at first".to_owned(), |ns| format!("from {:.3} s", ns as f64 * 1e-9)),
+                    period.offset_s * 1e3,
+                    period.bounds_s[0] * 1e3,
+                    period.bounds_s[1] * 1e3,
+                    period.requests
+                );
+            }
         }
         for (name, task) in &self.tasks {
             let _ = write!(out, "{name}: {} instances, {} hosts, ", task.instances, task.hosts);

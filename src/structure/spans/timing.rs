@@ -13,6 +13,7 @@
 //! - A call that starts before r and ends after it is not waited for: asynchronous. If r is the client's, whose clock may be off
 //!   by [δ₋, δ₊] ([`super::skew`]), that is so only if the call contains all of [r + δ₋, r + δ₊]. Otherwise it is waited for, on
 //!   the side of the reply that such calls are on as a rule, else on the nearer one, and r moves to its end or start.
+//!   So does r where a call is on one side of it, but may be on the other, and such calls nearly always are.
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
 //!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
 //!   branch may hold several calls, one after the other.
@@ -125,18 +126,29 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             let is_open = is_by_habit || call.is_at(occ.reply_ns, resolution_ns);
             let habit = if is_open { habits.phase(occ.entry, called, call.is_async) } else { None };
             let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
+            let possible = if is_by_habit { [false; 2] } else { phases_left_open(&occ, call, said_ns, resolution_ns) };
             if let Some(phase) = habit {
                 call.phase = phase;
             } else if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
-                call.phase = 2;
+                (call.phase, call.is_open) = (2, possible[0]);
             } else if !is_by_habit && call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
                 let usual = habits.phase(occ.entry, called, false);
-                match phase_left_open(&occ, call, said_ns, usual, resolution_ns) {
-                    Some(phase) => {
-                        (call.phase, call.is_open) = (phase, true);
-                        occ.reply_ns = if phase == 2 { call.start_ns } else { call.end_ns.min(occ.end_ns) };
-                    }
+                match nearer_phase(call, said_ns, usual, possible) {
+                    Some(phase) => (call.phase, call.is_open) = (phase, true),
                     None => call.is_async = true,
+                }
+            } else {
+                call.is_open = possible[1];
+            }
+            if call.is_open {
+                let by_time = call.phase;
+                call.phase = habits.nearly_always(occ.entry, called, call.is_async).unwrap_or(by_time);
+                call.is_moved = call.phase != by_time;
+                let (is_before, is_after) = (call.end_ns <= occ.reply_ns, call.start_ns >= occ.reply_ns);
+                match call.phase {
+                    1 if !is_before => occ.reply_ns = call.end_ns.min(occ.end_ns),
+                    2 if !is_after => occ.reply_ns = call.start_ns,
+                    _ => {}
                 }
             }
             if !call.is_async {
@@ -151,22 +163,24 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
     }
 }
 
-/// The phase of a call that seems to be under way at a reply which the client's clock puts at `said_ns`, if that may be off by
-/// enough; `usual` is that of such calls.
-fn phase_left_open(occ: &Occ, call: &Call, said_ns: i64, usual: Option<u8>, resolution_ns: i64) -> Option<u8> {
-    // A reply at the span's own end is by the clock of the calls.
+/// In which phases a call may be, where the reply that the client's clock puts at `said_ns` may be off; neither where it is the
+/// span's own end, which is by the clock of the calls, or clocks leave nothing open.
+fn phases_left_open(occ: &Occ, call: &Call, said_ns: i64, resolution_ns: i64) -> [bool; 2] {
     let is_clients = said_ns < occ.end_ns && call.end_ns <= occ.end_ns.saturating_add(resolution_ns);
-    if call.is_async || !call.has_client || !is_clients {
-        return None;
+    if !call.has_client || !is_clients || occ.open_ns == [0; 2] {
+        return [false; 2];
     }
     let (later, earlier) = (call.end_ns.saturating_sub(said_ns), said_ns.saturating_sub(call.start_ns));
-    let is_possible = |phase: u8| match phase {
-        1 => later <= occ.open_ns[1].saturating_add(resolution_ns),
-        _ => earlier <= occ.open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns,
-    };
-    let nearer = if later < earlier { 1 } else { 2 };
+    let is_first = later <= occ.open_ns[1].saturating_add(resolution_ns);
+    let is_second = earlier <= occ.open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns;
+    [is_first, is_second]
+}
+
+/// The phase of a call that seems to be under way at the reply: the `usual` one, else the nearer, of those that are possible.
+fn nearer_phase(call: &Call, said_ns: i64, usual: Option<u8>, possible: [bool; 2]) -> Option<u8> {
+    let nearer = if call.end_ns.saturating_sub(said_ns) < said_ns.saturating_sub(call.start_ns) { 1 } else { 2 };
     let candidates = [usual.unwrap_or(nearer), nearer, 3 - nearer];
-    candidates.into_iter().find(|phase| is_possible(*phase)).filter(|_| occ.open_ns != [0; 2])
+    candidates.into_iter().find(|phase| !call.is_async && possible[usize::from(*phase) - 1])
 }
 
 fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {

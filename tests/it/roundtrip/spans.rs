@@ -8,7 +8,10 @@
 //! | second phases, where fewer than ten requests join two hosts | a server that ends after its client may as well have a clock that is ahead |
 //! | the phase of a message sent within a tick of the clock from a reply | both have the same time |
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use layerfit::{
     cli::record::{Dirt, TraceForm, TraceOptions},
@@ -216,23 +219,38 @@ impl Case {
         wrong
     }
 
-    /// Checks the first `n_models` models by `differences`.
-    fn check_by(&self, n_models: u64, differences: impl Fn(u64) -> Vec<String>) {
-        let mut failed = Vec::new();
-        for seed in 0..n_models {
-            let differences = differences(seed);
-            if !differences.is_empty() {
-                let texts: Vec<String> = differences.iter().take(8).map(|d| format!("  {d}")).collect();
-                failed.push(format!("model {seed}:\n{}", texts.join("\n")));
-            }
-        }
-        let first = failed.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
-        assert!(failed.is_empty(), "{} of {n_models} models differ\n{first}", failed.len());
+    /// Checks the first `n_models` models by `differences`, or those of them that [`SEEDS`] names.
+    fn check_by(&self, n_models: u64, differences: impl Fn(u64) -> Vec<String> + Sync) {
+        let seeds: Vec<u64> = chosen_seeds().unwrap_or_else(|| (0..n_models).collect());
+        let next = AtomicUsize::new(0);
+        let take = || seeds.get(next.fetch_add(1, Ordering::Relaxed)).copied();
+        let work = || std::iter::from_fn(take).map(|seed| (seed, differences(seed))).collect::<Vec<_>>();
+        let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let mut failed: Vec<(u64, Vec<String>)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).filter(|(_, differences)| !differences.is_empty()).collect()
+        });
+        failed.sort();
+        let text = |(seed, differences): &(u64, Vec<String>)| {
+            let texts: Vec<String> = differences.iter().take(8).map(|d| format!("  {d}")).collect();
+            format!("model {seed}:\n{}", texts.join("\n"))
+        };
+        let first = failed.iter().take(10).map(text).collect::<Vec<_>>().join("\n");
+        let all: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
+        assert!(failed.is_empty(), "{} of {} models differ: {all:?}\n{first}", failed.len(), seeds.len());
     }
 
     fn check(&self, n_models: u64) {
         self.check_by(n_models, |seed| self.differences(seed, n_models));
     }
+}
+
+/// Variable of the environment with the numbers of the models to look at, `436,722`, in place of all of a run.
+const SEEDS: &str = "ROUNDTRIP_MODELS";
+
+fn chosen_seeds() -> Option<Vec<u64>> {
+    let seeds = std::env::var(SEEDS).ok()?;
+    Some(seeds.split(',').map(|seed| seed.trim().parse().unwrap()).collect())
 }
 
 /// t of the bounds in `structure` over all means of `n_models` models.
@@ -336,7 +354,7 @@ fn calls_near_a_reply_stay_synchronous_where_clocks_leave_them_open() {
         let extraction = case.extract(&ran);
         let told = &extraction.quality.as_ref().unwrap().spans.remarks;
         assert!(!told.contains_key("outlives_caller"), "model {seed}: {:?}", told.get("outlives_caller"));
-        assert_eq!(told.contains_key("clock_leaves_phase_open"), seed == 436);
+        assert_eq!(case.differences_of(&ran, &extraction, MANY_MODELS), Vec::<String>::new(), "model {seed}");
     }
 }
 
@@ -354,7 +372,7 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
 const FEWER_CYCLES: u64 = 100;
 
 #[test]
-#[ignore = "takes minutes; open: of 1,000 models 7 differ in where replies divide self times, and 722 in phases"]
+#[ignore = "takes minutes"]
 fn otlp_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check(MANY_MODELS);
 }
@@ -384,13 +402,13 @@ fn sampled_spans_give_a_thousand_models_back() {
 }
 
 #[test]
-#[ignore = "takes minutes; open: of 1,000 models 2 differ in the phase of calls near a reply (436, 722)"]
+#[ignore = "takes minutes"]
 fn skewed_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; open: 9 of 1,000 models differ, where fewer than five traces show what a lost span was"]
 fn lost_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(LOST) }.check(MANY_MODELS);
 }

@@ -145,3 +145,91 @@ fn a_call_around_all_that_clocks_leave_open_is_not_waited_for() {
     assert!(run.calls().iter().any(|call| call == "log.write async mysql.load"), "{:?}", run.calls());
     assert_eq!((run.count("clock_leaves_phase_open"), run.count("outlives_caller")), (0, 0));
 }
+
+/// Two recordings a day apart; in the second the clock of `store`'s host stands otherwise. Each alone leaves room for one difference,
+/// both together for none.
+fn recordings_a_day_apart(first: f64, second: f64) -> Build {
+    let mut b = skewed(40, first, 20.0);
+    let mut later = skewed(40, second, 20.0);
+    for span in &mut later.spans {
+        span.trace.0 += 1000;
+        span.start_ns += 86_400_000 * MS;
+    }
+    b.spans.append(&mut later.spans);
+    b
+}
+
+#[test]
+fn clocks_that_change_within_an_input_are_corrected_in_each_period() {
+    // By 40 ms bounds of the first kind tell; by 5 ms, which they leave room for, those of the second kind do.
+    for (first, second) in [(40.0, -40.0), (0.0, -3000.0), (5.0, 0.0), (-1.0, 6.0)] {
+        let run = recordings_a_day_apart(first, second).run();
+        let calls = run.calls();
+        assert!(calls.iter().all(|call| call.contains(" sync ")), "{first} {second}: {calls:?}");
+        assert_eq!((run.count("clock_residual"), run.count("outlives_caller")), (0, 0), "{first} {second}");
+        let periods = &run.quality.clocks[0].periods;
+        assert_eq!(periods.len(), 2, "{first} {second}: {periods:?}");
+        for (period, ahead) in periods.iter().zip([first, second]) {
+            assert!((period.offset_s * 1e3 - ahead).abs() <= 2.0, "{period:?}");
+            assert!(period.bounds_s[0] * 1e3 <= ahead && ahead <= period.bounds_s[1] * 1e3, "{period:?}");
+        }
+        let from_ns = periods[1].from_ns.unwrap();
+        assert!(periods[0].from_ns.is_none() && (8_000 * MS..=86_400_000 * MS + MS).contains(&from_ns), "{from_ns}");
+        assert!(run.quality.text().contains("It changed: at first by"));
+    }
+}
+
+/// A clock that gains 1 ms in each of 600 requests: no call becomes asynchronous, and the server's times follow.
+#[test]
+fn a_clock_that_drifts_is_followed() {
+    let mut b = skewed(600, 0.0, 20.0);
+    for span in b.spans.iter_mut().filter(|span| [SpanId(3), SpanId(4)].contains(&span.id)) {
+        span.start_ns += span.trace.0 as i64 * MS;
+    }
+    let run = b.run();
+    assert!(run.calls().iter().all(|call| call.contains(" sync ")));
+    assert_eq!(run.count("outlives_caller"), 0);
+    assert!(run.quality.clocks[0].periods.len() > 4, "{:?}", run.quality.clocks[0].periods);
+}
+
+/// Second phases that are always shorter than the wait before them are told from a clock that is ahead by their lengths.
+#[test]
+fn second_phases_shorter_than_every_wait_do_not_move_clocks() {
+    let mut b = Build::default();
+    for trace in 0..60_u128 {
+        let at = trace as f64 * 200.0;
+        // Most are short, and few long.
+        let second = 0.2 + 4.0 * ((trace % 10) as f64 / 10.0).powi(3);
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 10.0, at + 30.0)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "store", "read", (at + 15.0 + (trace % 7) as f64, at + 30.0 + second)).trace(trace + 1).on("h2", "s");
+    }
+    let run = b.run();
+    assert_eq!(run.quality.clocks[0].offset_s, 0.0);
+    assert_eq!(run.quality.tasks["store"].entries["read"].self_s[1].count, 60);
+}
+
+/// A set of hosts that others join is moved only as far as all requests between the two admit.
+#[test]
+fn requests_over_other_hosts_bound_a_difference() {
+    let mut b = Build::default();
+    for trace in 0..40_u128 {
+        let at = trace as f64 * 200.0;
+        let jitter = (trace % 7) as f64 / 10.0;
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        // The clocks of h2 and h3 are 30 ms behind, those of both joined by narrow bounds.
+        b.client((2, 1), "web", "a", (at + 10.0, at + 20.0)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "a", "a", (at - 18.0 + jitter, at - 12.0)).trace(trace + 1).on("h2", "a");
+        b.client((4, 3), "a", "b", (at - 17.0 + jitter, at - 13.0)).trace(trace + 1).on("h2", "a");
+        b.server((5, 4), "b", "b", (at - 16.9 + jitter, at - 13.1)).trace(trace + 1).on("h3", "b");
+        // Seldom asked at once: alone it would be 20 ms behind at the least.
+        b.client((6, 1), "web", "b", (at + 40.0, at + 90.0)).trace(trace + 1).on("h1", "w");
+        b.server((7, 6), "b", "b2", (at + 20.0 + jitter, at + 65.0)).trace(trace + 1).on("h3", "b");
+    }
+    let run = b.run();
+    let offset = |hosts: [&str; 2]| run.quality.clocks.iter().find(|c| c.hosts == hosts).unwrap().offset_s * 1e3;
+    assert!((offset(["h1", "h3"]) - offset(["h1", "h2"]) - offset(["h2", "h3"])).abs() < 1e-6);
+    assert!(run.quality.clocks.iter().all(|c| c.bounds_s[0] <= c.offset_s && c.offset_s <= c.bounds_s[1]));
+    assert!((offset(["h1", "h3"]) + 30.0).abs() < 3.0);
+    assert!(run.calls().iter().all(|call| call.contains(" sync ")));
+}

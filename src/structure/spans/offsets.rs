@@ -1,0 +1,294 @@
+//! How far one host's clock is ahead of another's, from the requests that both saw, in each of the periods in which it stays the same.
+//!
+//! Input: for each request from a client on host A that was served on host B, the four times c₀ ≤ c₁ (sent, reply received;
+//! A's clock) and s₀ ≤ s₁ (began, ended; B's clock); output: θ(A, B), how far B's clock is ahead of A's, with its bounds.
+//!
+//! A request is served after its sending, and its reply received after it began to be served, so that (as in the exchange of
+//! time stamps of the network time protocol)
+//!
+//! | bound | holds |
+//! |---|---|
+//! | s₀ − c₁ ≤ θ ≤ s₀ − c₀ | for every request |
+//! | s₁ − c₁ ≤ θ | unless the server works on after its reply: a second phase |
+//!
+//! Over the requests of a period, those made from B to A with the signs turned round:
+//!
+//! - The bounds of the first kind are the extremes, where these leave room for any θ; else, as a time is wrong, the quantiles of
+//!   5 % and 95 %.
+//! - A bound of the second kind beyond the opposite one of the first kind is that of a second phase. Bounds of the second kind are used of those entries (of
+//!   [`TRUSTED`] requests or more; the others together) that have no second phases as a rule: not more than 5 % of their
+//!   bounds are of second phases, and what they say has its tail towards early. For a reply is
+//!   under way for a time that is short and seldom long, so that s₁ − c₁ ends sharply at θ; the lengths of second phases have
+//!   their tail the other way. Of these bounds the quantile of 5 % or 95 % counts.
+//! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree
+//!   ([`super::skew`]), the middle; where only first bounds of one direction are there (each request has a second phase), the one
+//!   that waits tell, as the shortest of many is short.
+//! - Where the bounds of the first kind contradict one another, θ̂ = 0 if servers do not begin before they are asked, else that
+//!   of L and U that says so.
+//!
+//! **Periods.** A request admits θ in [s₁ − c₁, s₀ − c₀] if its serving half is no longer than its requesting one, else in
+//! [s₀ − c₁, s₀ − c₀]. The requests of a period that admit no θ which most of them admit are its *misfits*. Requests in order of time are divided
+//! where that leaves the fewest misfits in both parts, and these again, if a division spares at least half of the misfits, and
+//! [`SURE`] by bounds of the first kind alone, or [`TRUSTED`] by both: clocks that were set, or drift, make many misfits that lie on one side
+//! in time; second phases are spread over all of it.
+//!
+//! Requests are a sample of at most [`CELLS`] × [`KEPT`]: time is divided into cells of equal length (a power of two), as short as
+//! leaves no more than [`CELLS`] of them with requests; of each those with the smallest digests of their ids are kept. So the sample
+//! depends neither on the order of the spans nor on how the input was divided, and short recordings count beside long ones.
+
+use std::{
+    collections::{BTreeMap, BinaryHeap},
+    ops::Range,
+};
+
+/// Cells of time that requests are kept of.
+const CELLS: usize = 32;
+/// Requests that are kept of each.
+const KEPT: usize = 16;
+/// Requests from which on an estimate is trusted.
+pub const TRUSTED: u64 = 10;
+/// Requests from which on an estimate is used.
+pub const USABLE: u64 = 3;
+/// Misfits that have to be spared for bounds that hold for every request to tell that a clock changed.
+const SURE: usize = 3;
+/// Most periods of one pair of hosts.
+const MAX_PERIODS: usize = 16;
+/// The quantile of the bounds.
+const QUANTILE: f64 = 0.05;
+
+/// How far a host's clock is ahead of another's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Offset {
+    /// θ̂ in nanoseconds.
+    pub offset_ns: i64,
+    /// θ̂ where clocks do not agree.
+    pub corrected_ns: i64,
+    /// Least that fits, by bounds that hold for every request.
+    pub lower_ns: i64,
+    /// Most that fits, by such bounds.
+    pub upper_ns: i64,
+    /// L and U.
+    pub narrowed_ns: [i64; 2],
+    /// Requests it rests on.
+    pub n_requests: u64,
+}
+
+impl Offset {
+    /// How much is left open: of bounds that contradict one another, more than of any that do not.
+    pub fn width_ns(&self) -> u64 {
+        let width = self.narrowed_ns[1].saturating_sub(self.narrowed_ns[0]);
+        u64::try_from(width).unwrap_or_else(|_| (1 << 63) | width.unsigned_abs())
+    }
+
+    /// Whether the bounds that hold for every request contradict one another.
+    pub fn contradicts(&self) -> bool {
+        self.lower_ns > self.upper_ns
+    }
+
+    /// The same from the other host.
+    pub fn reversed(self) -> Self {
+        Self {
+            offset_ns: -self.offset_ns,
+            corrected_ns: -self.corrected_ns,
+            lower_ns: -self.upper_ns,
+            upper_ns: -self.lower_ns,
+            narrowed_ns: [-self.narrowed_ns[1], -self.narrowed_ns[0]],
+            ..self
+        }
+    }
+}
+
+/// What one request says of θ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Said {
+    /// Decides which requests are kept.
+    pub digest: u64,
+    /// When it was, by any clock.
+    pub at_ns: i64,
+    /// s₀ − c₁, or c₀ − s₀ of one from the second host to the first.
+    pub lower_ns: i64,
+    /// s₀ − c₀, or c₁ − s₀.
+    pub upper_ns: i64,
+    /// s₁ − c₁, or c₁ − s₁.
+    pub ended_ns: i64,
+    /// Digest of the entry that served it.
+    pub entry: u32,
+    /// Whether it was made from the second host of the pair to the first.
+    pub is_reversed: bool,
+}
+
+impl Said {
+    /// Which θ it admits by bounds of the first kind, or of both.
+    fn admits(&self, both: bool) -> [i64; 2] {
+        let fits = if self.is_reversed { self.ended_ns >= self.lower_ns } else { self.ended_ns <= self.upper_ns };
+        match (both && fits, self.is_reversed) {
+            (false, _) => [self.lower_ns, self.upper_ns],
+            (true, false) => [self.ended_ns.max(self.lower_ns), self.upper_ns],
+            (true, true) => [self.lower_ns, self.ended_ns.min(self.upper_ns)],
+        }
+    }
+}
+
+/// A sample of the requests of a pair of hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Logarithm of the length of a cell.
+    shift: u32,
+    cells: BTreeMap<i64, BinaryHeap<Said>>,
+}
+
+fn keep(cell: &mut BinaryHeap<Said>, request: Said) {
+    if cell.len() < KEPT {
+        cell.push(request);
+    } else if let Some(mut largest) = cell.peek_mut()
+        && request < *largest
+    {
+        *largest = request;
+    }
+}
+
+impl Sample {
+    /// Takes a request.
+    pub fn add(&mut self, request: Said) {
+        keep(self.cells.entry(request.at_ns >> self.shift).or_default(), request);
+        while self.cells.len() > CELLS && self.shift < 62 {
+            self.shift += 1;
+            for (number, cell) in std::mem::take(&mut self.cells) {
+                let coarser = self.cells.entry(number >> 1).or_default();
+                cell.into_iter().for_each(|request| keep(coarser, request));
+            }
+        }
+    }
+
+    /// Takes over the requests of `other`.
+    pub fn absorb(&mut self, other: Self) {
+        other.cells.into_values().flatten().for_each(|request| self.add(request));
+    }
+
+    /// The requests in order of time.
+    pub fn requests(&self) -> Vec<Said> {
+        let mut requests: Vec<Said> = self.cells.values().flatten().copied().collect();
+        requests.sort_unstable_by_key(|request| (request.at_ns, request.digest));
+        requests
+    }
+}
+
+/// The value at the rank that `share` of the values are beyond, seen from the end; `None` of none.
+fn at_share(values: &mut [i64], share: f64, from_top: bool) -> Option<i64> {
+    values.sort_unstable();
+    let rank = (values.len().saturating_sub(1) as f64 * share) as usize;
+    let rank = if from_top { values.len().checked_sub(rank + 1)? } else { rank };
+    values.get(rank).copied()
+}
+
+/// Bounds that hold for every request, by extremes (`share` 0) or quantiles.
+fn sure(requests: &[Said], share: f64) -> Option<[i64; 2]> {
+    let mut lower: Vec<i64> = requests.iter().map(|request| request.lower_ns).collect();
+    let mut upper: Vec<i64> = requests.iter().map(|request| request.upper_ns).collect();
+    Some([at_share(&mut lower, share, true)?, at_share(&mut upper, share, false)?])
+}
+
+/// The lower bound of the second kind that requests of the first host to the second say, where θ is at most `most_ns`; those the other way, with the signs turned
+/// round, if `is_reversed`.
+fn ended(requests: &[Said], most_ns: i64, is_reversed: bool) -> Option<i64> {
+    let sign = if is_reversed { -1 } else { 1 };
+    let mut of_entries: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+    for request in requests.iter().filter(|request| request.is_reversed == is_reversed) {
+        of_entries.entry(request.entry).or_default().push(sign * request.ended_ns);
+    }
+    let n: usize = of_entries.values().map(Vec::len).sum();
+    if (n as u64) < TRUSTED {
+        let mut within: Vec<i64> = of_entries.into_values().flatten().filter(|bound| *bound <= most_ns).collect();
+        return at_share(&mut within, QUANTILE, true);
+    }
+    let (of_many, of_few): (Vec<_>, Vec<_>) = of_entries.into_values().partition(|bounds| bounds.len() as u64 >= TRUSTED);
+    let groups = of_many.into_iter().chain([of_few.concat()]).filter(|bounds| bounds.len() as u64 >= TRUSTED);
+    groups.filter_map(|bounds| without_second_phases(bounds, most_ns)).max()
+}
+
+/// The bound that requests of one entry say, if it has no second phases as a rule.
+fn without_second_phases(mut bounds: Vec<i64>, most_ns: i64) -> Option<i64> {
+    let n_beyond = bounds.iter().filter(|bound| **bound > most_ns).count();
+    let [early, middle, late] = [(QUANTILE, false), (0.5, true), (QUANTILE, true)].map(|(share, top)| at_share(&mut bounds, share, top));
+    let (early, middle, late) = (early?, middle?, late?);
+    let is_sharp = late.saturating_sub(middle) <= middle.saturating_sub(early);
+    (n_beyond as f64 <= QUANTILE * bounds.len() as f64 && is_sharp).then_some(late.min(most_ns))
+}
+
+/// θ of the requests of a period, `n_requests` in all.
+pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
+    let is_empty = |[lower, upper]: &[i64; 2]| lower > upper;
+    let bounds = sure(requests, 0.0).filter(|bounds| !is_empty(bounds)).or_else(|| sure(requests, QUANTILE));
+    let Some([lower, upper]) = bounds else { return Offset { n_requests, ..Offset::default() } };
+    let (is_asked, is_asked_back) = (requests.iter().any(|r| !r.is_reversed), requests.iter().any(|r| r.is_reversed));
+    let told = ended(requests, upper, false);
+    let told_back = ended(requests, lower.saturating_neg(), true).map(i64::saturating_neg);
+    let (lower_ns, upper_ns) = (told.map_or(lower, |bound| bound.max(lower)), told_back.map_or(upper, |bound| bound.min(upper)));
+    let corrected_ns = if lower > upper {
+        // Servers begin before they are asked, by the one direction or the other.
+        if is_asked && upper < 0 {
+            upper
+        } else if is_asked_back && lower > 0 {
+            lower
+        } else {
+            0
+        }
+    } else if told.is_some() || told_back.is_some() || (is_asked && is_asked_back) {
+        lower_ns + upper_ns.saturating_sub(lower_ns) / 2
+    } else if is_asked {
+        upper_ns
+    } else {
+        lower_ns
+    };
+    let offset_ns = if lower <= upper && lower_ns <= 0 && 0 <= upper_ns { 0 } else { corrected_ns };
+    Offset { offset_ns, corrected_ns, lower_ns: lower, upper_ns: upper, narrowed_ns: [lower_ns, upper_ns], n_requests }
+}
+
+/// Misfits of each leading part: `misfits[n]` of the first n, shape `(n_requests + 1,)`.
+fn misfits(admitted: impl Iterator<Item = [i64; 2]> + Clone) -> Vec<usize> {
+    let mut ends: Vec<i64> = admitted.clone().map(|[lower, _]| lower).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    // How many admit each lower end: where most admit a value, they admit one of these.
+    let mut n_admit = vec![0_usize; ends.len()];
+    let (mut most, mut misfits) = (0, vec![0]);
+    for (n, [lower, upper]) in (1..).zip(admitted) {
+        let within = ends.partition_point(|end| *end < lower)..ends.partition_point(|end| *end <= upper);
+        for count in n_admit.get_mut(within).into_iter().flatten() {
+            *count += 1;
+            most = most.max(*count);
+        }
+        misfits.push(n - most);
+    }
+    misfits
+}
+
+/// Where to divide requests so that fewest are misfits, and if that spares enough of them.
+fn division(requests: &[Said], both: bool) -> Option<usize> {
+    let n = requests.len();
+    let first = misfits(requests.iter().map(|request| request.admits(both)));
+    let enough = if both { TRUSTED as usize } else { SURE };
+    let all = first[n];
+    if all < enough {
+        return None;
+    }
+    let last = misfits(requests.iter().rev().map(|request| request.admits(both)));
+    let at = (1..n).min_by_key(|at| first[*at] + last[n - at])?;
+    let left = first[at] + last[n - at];
+    (2 * left <= all && all - left >= enough).then_some(at)
+}
+
+/// The periods of requests in order of time, as ranges of them.
+pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
+    let mut whole: Vec<Range<usize>> = Vec::new();
+    let mut open = vec![0..requests.len()];
+    while let Some(range) = open.pop() {
+        let of = &requests[range.clone()];
+        let room = whole.len() + open.len() + 1 < MAX_PERIODS;
+        match division(of, false).or_else(|| division(of, true)).filter(|_| room) {
+            Some(at) => open.extend([range.start + at..range.end, range.start..range.start + at]),
+            None => whole.push(range),
+        }
+    }
+    whole
+}
