@@ -15,7 +15,7 @@ use nalgebra::DMatrix;
 
 use super::{
     multistart::{self, StartsReport},
-    solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials_near},
+    solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials},
     start::{self, StartOrigin},
     weights::Weights,
     whole::{self, WholeNumber},
@@ -253,7 +253,7 @@ pub(super) struct Search<'a> {
     iterations: usize,
     evaluations: usize,
     notes: Vec<String>,
-    /// Solutions of the trials at the last parameters.
+    /// Solutions of the trials at the last parameters of a search that was not to the full precision.
     near: Vec<Option<Near>>,
 }
 
@@ -283,9 +283,7 @@ impl<'a> Search<'a> {
     }
 
     pub(super) fn residuals<'b>(&'b self, weights: &'b Weights) -> ProblemResiduals<'b> {
-        let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
-        residuals.near = self.near.clone();
-        residuals
+        ProblemResiduals::new(self.problem, weights, self.options, self.solver)
     }
 
     fn choose_start(&mut self, weights: &Weights) -> Result<(Vec<f64>, Vec<StartOrigin>), FitError> {
@@ -356,13 +354,13 @@ impl<'a> Search<'a> {
         let round = self.round;
         let mut residuals = ProblemResiduals::new(self.problem, weights, self.options, self.solver);
         residuals.solve_options = &solve_options;
-        residuals.near = std::mem::take(&mut self.near);
+        residuals.near = (effort != Effort::Full).then(|| std::mem::take(&mut self.near));
         let progress = &mut self.progress;
         let mut report =
             |i: &Iterate| progress(&Progress { round, iteration: i.iteration, parameters: i.x.clone(), sum_of_squares: i.sum_of_squares });
         let bounds = Bounds { lower, upper };
         let ended = minimise_in_from(&mut residuals, &self.coordinates, start, &bounds, &options, &mut report);
-        self.near = std::mem::take(&mut residuals.near);
+        self.near = residuals.near.take().unwrap_or_default();
         let minimum = match ended {
             Ok(minimum) => minimum,
             Err(StartError::NotFinite) => return Err(FitError::StartNotFinite),
@@ -409,8 +407,7 @@ impl<'a> Search<'a> {
 
     /// Solutions of all trials at the minimum, and the minimum with the derivatives by every parameter.
     fn at_the_end(&mut self, weights: &Weights, minimum: &Minimum) -> Result<(TrialPredictions, Minimum), FitError> {
-        let solved = solve_trials_near(self.problem, &minimum.x, &[], &self.options.solve, self.solver, &mut self.near)
-            .map_err(FitError::Solution)?;
+        let solved = solve_trials(self.problem, &minimum.x, &[], &self.options.solve, self.solver).map_err(FitError::Solution)?;
         if !self.whole.contains(&true) {
             return Ok((solved, minimum.clone()));
         }

@@ -87,18 +87,20 @@ pub fn solve_trials(
     options: &SolveOptions,
     solver: &SolveFn<'_>,
 ) -> Result<TrialPredictions, TrialSolveError> {
-    solve_trials_near(problem, x, wanted, options, solver, &mut Vec::new())
+    solve_trials_near(problem, x, wanted, options, solver, None)
 }
 
 /// As [`solve_trials`], from the solutions of the trials at the last parameters, `near`, which those at `x` replace.
-pub(super) fn solve_trials_near(
+fn solve_trials_near(
     problem: &Problem,
     x: &[f64],
     wanted: &[String],
     options: &SolveOptions,
     solver: &SolveFn<'_>,
-    near: &mut Vec<Option<Near>>,
+    near: Option<&mut Vec<Option<Near>>>,
 ) -> Result<TrialPredictions, TrialSolveError> {
+    let mut none = Vec::new();
+    let near = near.unwrap_or(&mut none);
     near.resize(problem.trials.trials.len(), options.near.clone());
     let from: &[Option<Near>] = near;
     let one = |index: usize| {
@@ -220,8 +222,9 @@ pub struct ProblemResiduals<'a> {
     pub free: Vec<usize>,
     /// Why the last evaluation failed, if it did.
     pub last_error: Option<TrialSolveError>,
-    /// Solutions of the trials at the last parameters.
-    pub near: Vec<Option<Near>>,
+    /// Solutions of the trials at the last parameters, from which the next ones start. None where they are wanted to the full
+    /// precision: what a start leaves within the tolerance of the solver is no smooth function of the parameters.
+    pub near: Option<Vec<Option<Near>>>,
 }
 
 impl<'a> ProblemResiduals<'a> {
@@ -229,7 +232,7 @@ impl<'a> ProblemResiduals<'a> {
     pub fn new(problem: &'a Problem, weights: &'a Weights, options: &'a FitOptions, solver: &'a SolveFn<'a>) -> Self {
         let (derivatives, solve_options) = (options.derivatives, &options.solve);
         let free = (0..problem.estimate.len()).collect();
-        Self { problem, weights, derivatives, solve_options, solver, free, last_error: None, near: Vec::new() }
+        Self { problem, weights, derivatives, solve_options, solver, free, last_error: None, near: None }
     }
 
     fn n_rows(&self) -> usize {
@@ -282,7 +285,7 @@ impl ResidualModel for ProblemResiduals<'_> {
             true => self.free.iter().map(|&j| self.problem.estimate[j].name.clone()).collect(),
             false => Vec::new(),
         };
-        let solved = match solve_trials_near(self.problem, x, &names, self.solve_options, self.solver, &mut self.near) {
+        let solved = match solve_trials_near(self.problem, x, &names, self.solve_options, self.solver, self.near.as_mut()) {
             Ok(solved) => solved,
             Err(error) => {
                 let text = error.to_string();

@@ -30,7 +30,8 @@
 //! [s₀ − c₁, s₀ − c₀]. The requests of a period that admit no θ which most of them admit are its *misfits*. Requests in order of time are divided
 //! where that leaves the fewest misfits in both parts, and these again, if a division spares at least half of the misfits, and
 //! [`SURE`] by bounds of the first kind alone, or [`TRUSTED`] by both: clocks that were set, or drift, make many misfits that lie on one side
-//! in time; second phases are spread over all of it.
+//! in time; second phases are spread over all of it. Where more than half are misfits by bounds of the first kind, and no one division spares so many, the clock
+//! drifts: the requests are halved.
 //!
 //! Requests are a sample of at most [`CELLS`] × [`KEPT`]: time is divided into cells of equal length (a power of two), as short as
 //! leaves no more than [`CELLS`] of them with requests; of each those with the smallest digests of their ids are kept. So the sample
@@ -275,7 +276,9 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
     let last = misfits(requests.iter().rev().map(|request| request.admits(both)));
     let at = (1..n).min_by_key(|at| first[*at] + last[n - at])?;
     let left = first[at] + last[n - at];
-    (2 * left <= all && all - left >= enough).then_some(at)
+    // Where more than half are misfits by bounds that hold for all, the clock drifts.
+    let drifting = (!both && 2 * all > n).then_some(n / 2);
+    (2 * left <= all && all - left >= enough).then_some(at).or(drifting)
 }
 
 /// The periods of requests in order of time, as ranges of them.

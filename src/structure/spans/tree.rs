@@ -174,7 +174,10 @@ impl Tree {
         let instance_name = |p: &Piece| catalog.instances.get_index(instance(p) as usize).map(|(_, name)| catalog.names.name(*name));
         let label = |p: &Piece| {
             let label = catalog.label(p.label);
-            (catalog.names.name(label.task), catalog.names.name(label.name))
+            let name = |number: u32| (number != NONE).then(|| catalog.names.name(number));
+            let instance = catalog.instances.get_index(label.instance as usize).and_then(|(_, it)| name(*it));
+            let peer = (name(label.peer.task), name(label.peer.name));
+            (name(label.task), name(label.name), instance, name(label.host), name(label.clock), peer)
         };
         pieces.sort_unstable_by(|a, b| {
             identity(a)
