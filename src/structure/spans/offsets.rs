@@ -284,7 +284,8 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
 /// The periods of requests in order of time, as ranges of them.
 pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
     let mut whole: Vec<Range<usize>> = Vec::new();
-    let mut open = vec![0..requests.len()];
+    let all = 0..requests.len();
+    let mut open = vec![all];
     while let Some(range) = open.pop() {
         let of = &requests[range.clone()];
         let room = whole.len() + open.len() + 1 < MAX_PERIODS;

@@ -300,8 +300,8 @@ impl Skews {
             let end = starts.get(k + 1).copied().unwrap_or(i64::MAX);
             let mut offsets = HashMap::default();
             for (hosts, n_all, requests, periods) in &of_pairs {
-                let own = periods.iter().filter(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
-                let Some(own) = own.last().or(periods.first()).cloned() else { continue };
+                let mut own = periods.iter().filter(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
+                let Some(own) = own.next_back().or(periods.first()).cloned() else { continue };
                 let within = requests.partition_point(|r| r.at_ns < *start)..requests.partition_point(|r| r.at_ns < end);
                 let (of, is_all) = if within.len() as u64 >= TRUSTED { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
                 let n_requests = if is_all { *n_all } else { of.len() as u64 };
