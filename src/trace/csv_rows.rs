@@ -1,7 +1,7 @@
 //! Rows of CSV logs: fields between delimiters, found in the buffer where they stand.
 //!
 //! Input: bytes after a log's header; output: one row at a time, its fields and the line that it begins on. The rules are those of
-//! RFC 4180 as the `csv` crate takes them, held against it by a test:
+//! RFC 4180 as the `csv` crate takes them, whose core reads every row with a quote; the others are held against it by a test:
 //!
 //! - A row ends at a line end, or with the bytes; `\r` before it is a blank of the last field. Rows with nothing but blanks, and
 //!   those that begin with `#`, are passed over.
@@ -205,42 +205,32 @@ pub(super) fn split(row: &[u8], delimiter: u8, ends: &mut Vec<usize>) {
     ends.push(row.len());
 }
 
-/// Finds the fields of the first row of `bytes`, and writes them without quotes; says how long the row is without its line end, or
-/// `None` if it does not end here and more bytes may come.
+/// Finds the fields of the first row of `bytes` by `csv-core`, and writes them without quotes; says how long the row is without its line end, or `None` if it
+/// does not end here and more bytes may come.
 fn unquote(bytes: &[u8], delimiter: u8, is_over: bool, unquoted: &mut Vec<u8>, ends: &mut Vec<usize>) -> Option<usize> {
-    enum State {
-        Begin,
-        Plain,
-        Quoted,
-        /// After a quote in a quoted field.
-        Quote,
+    let mut reader = csv_core::ReaderBuilder::new().delimiter(delimiter).terminator(csv_core::Terminator::Any(b'\n')).build();
+    let (mut text, mut bounds) = (vec![0; bytes.len() + 1], vec![0; bytes.len() + 2]);
+    let (mut result, n_bytes, mut n_text, mut n_fields) = reader.read_record(bytes, &mut text, &mut bounds);
+    let ended = !matches!(result, csv_core::ReadRecordResult::InputEmpty);
+    while is_over && matches!(result, csv_core::ReadRecordResult::InputEmpty) {
+        let (next, _, more_text, more_fields) = reader.read_record(&[], &mut text[n_text..], &mut bounds[n_fields..]);
+        (result, n_text, n_fields) = (next, n_text + more_text, n_fields + more_fields);
+    }
+    if !matches!(result, csv_core::ReadRecordResult::Record) {
+        return None;
     }
     unquoted.clear();
     ends.clear();
-    let mut state = State::Begin;
-    let mut n_bytes = bytes.len();
-    let mut ended = is_over;
-    for (at, byte) in bytes.iter().enumerate() {
-        state = match (state, *byte) {
-            (State::Begin, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::Quote,
-            (State::Begin | State::Plain | State::Quote, b'\n') => {
-                (n_bytes, ended) = (at, true);
-                break;
-            }
-            (State::Begin | State::Plain | State::Quote, byte) if byte == delimiter => {
-                ends.push(unquoted.len());
-                unquoted.push(delimiter);
-                State::Begin
-            }
-            (state, byte) => {
-                unquoted.push(byte);
-                if matches!((state, byte), (State::Quoted, _) | (State::Quote, b'"')) { State::Quoted } else { State::Plain }
-            }
-        };
+    let mut begin = 0;
+    for &end in &bounds[..n_fields] {
+        if begin > 0 || !ends.is_empty() {
+            unquoted.push(delimiter);
+        }
+        unquoted.extend_from_slice(&text[begin..end]);
+        ends.push(unquoted.len());
+        begin = end;
     }
-    ends.push(unquoted.len());
-    ended.then_some(n_bytes)
+    Some(n_bytes - usize::from(ended))
 }
 
 impl<'r> Fields<'r> {
