@@ -402,7 +402,7 @@ fn sampled_spans_give_a_thousand_models_back() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; open: 6 of 1,000 models differ, in phases of calls near a reply"]
 fn skewed_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
 }
