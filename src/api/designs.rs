@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Most operating points that one request can have judged.
-const MOST_CANDIDATES: usize = 1000;
+pub(super) const MOST_CANDIDATES: usize = 1000;
 
 /// What is to be chosen from, and by what.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -20,7 +20,7 @@ use super::{
     systems::require_system,
 };
 use crate::{
-    fit::problem::{Estimated, Method, Prior, Problem, Transform, Weighting},
+    fit::problem::{Estimated, Method, Prior, Transform, Weighting},
     model::Bindings,
     store::{
         FitId, JobId, ModelId, SystemId, Timestamp, TrialsId,
@@ -231,15 +231,7 @@ pub(super) fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Er
 
 /// The options, if the problem that they make can be fitted at all.
 fn checked(model: StoredModel, trials: StoredTrials, options: Options) -> Result<Options, Error> {
-    let problem = Problem {
-        model: model.model,
-        trials: trials.trials,
-        estimate: options.estimate.clone(),
-        assumed: options.assumed.clone(),
-        weighting: options.weighting,
-        confidence: options.confidence,
-        method: options.method,
-    };
+    let problem = options.clone().problem(model.model, trials.trials);
     problem.check().map_err(|error| Error::new(Code::InvalidFit, chain(&error)))?;
     Ok(options)
 }

@@ -14,22 +14,20 @@ use utoipa::ToSchema;
 use super::{
     AppState, Code, Error,
     body::read_json,
+    designs::MOST_CANDIDATES,
     error::{WriteProblems, chain},
     extract::Id,
     fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
 };
 use crate::{
     fit::{
-        Method, Problem, Trial, Trials, Weighting,
+        Method, Trial, Trials, Weighting,
         design::{IdentifyOptions, identify},
     },
     model::Measure,
     predict::Scenarios,
     store::ModelId,
 };
-
-/// Most operating points that one request can plan.
-const MOST_POINTS: usize = 1000;
 
 /// What is to be looked at: stored trials, or a plan.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -61,8 +59,8 @@ pub(super) struct NewIdentification {
     confidence: Option<f64>,
 }
 
-/// Says what trials will tell of the parameters before any value is measured: expected half-widths, what cannot be told apart, and what would settle it, as
-/// `layerfit identify --format json` prints it.
+/// Says what trials will tell of the parameters before any value is measured: expected half-widths, what cannot be told apart, and what
+/// would settle it, as `layerfit identify --format json` prints it.
 #[utoipa::path(post, path = "/v1/models/{model_id}/identifications", tag = "fits", params(("model_id" = String, Path)),
     request_body = NewIdentification, responses((status = OK, body = Object), WriteProblems))]
 pub(super) async fn identify_parameters(
@@ -83,15 +81,7 @@ pub(super) async fn identify_parameters(
     let NewIdentification { estimate, assumed, relative_error, confidence, .. } = asked;
     let (weighting, method) = (Weighting::Auto, Method::default());
     let fit = options(NewFitBody { trials: String::new(), estimate, assumed, weighting, confidence, method }, names_max)?;
-    let problem = Problem {
-        model: model.model,
-        trials,
-        estimate: fit.estimate,
-        assumed: fit.assumed,
-        weighting: fit.weighting,
-        confidence: fit.confidence,
-        method: fit.method,
-    };
+    let problem = fit.problem(model.model, trials);
     let defaults = IdentifyOptions::default();
     let options = IdentifyOptions { relative_error: relative_error.unwrap_or(defaults.relative_error), ..defaults };
     let compute = move || identify(&problem, &options).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)));
@@ -101,11 +91,12 @@ pub(super) async fn identify_parameters(
 /// Trials without values at the operating points `at`.
 fn planned(at: &[String], measures: Vec<Measure>) -> Result<Trials, Error> {
     let points = Scenarios::parse(at).map_err(|e| Error::new(Code::InvalidDesign, chain(&e)))?.points();
-    if points.len() > MOST_POINTS {
-        return Err(Error::new(Code::InvalidDesign, format!("{} operating points are more than the {MOST_POINTS} taken", points.len())));
+    if points.len() > MOST_CANDIDATES {
+        let detail = format!("{} operating points are more than the {MOST_CANDIDATES} that are planned at once", points.len());
+        return Err(Error::new(Code::InvalidDesign, detail));
     }
-    let trial = |(row, controlled)| Trial {
-        id: format!("{}", row + 1_usize),
+    let trial = |(row, controlled): (usize, _)| Trial {
+        id: (row + 1).to_string(),
         controlled,
         measured: vec![None; measures.len()],
         ..Trial::default()

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     fit::{
-        FitError, Method, Problem, Weighting,
+        FitError, Method, Weighting,
         problem::ErrorScale,
         tracking::{Drift, TrackError, TrackOptions, track},
     },
@@ -80,15 +80,7 @@ pub(super) async fn track_parameters(
     let NewTrack { trials: id, estimate, assumed, weighting, error_scale, confidence, drift: drifts, window } = asked;
     let method = Method { error_scale, ..Method::default() };
     let fit = options(NewFitBody { trials: id, estimate, assumed, weighting, confidence, method }, state.limits().names_max)?;
-    let problem = Problem {
-        model: model.model,
-        trials: trials.trials,
-        estimate: fit.estimate,
-        assumed: fit.assumed,
-        weighting: fit.weighting,
-        confidence: fit.confidence,
-        method: fit.method,
-    };
+    let problem = fit.problem(model.model, trials.trials);
     let drift =
         |(name, value): (String, Option<f64>)| (name.trim_start_matches('$').to_owned(), value.map_or(Drift::Estimated, Drift::Given));
     let defaults = TrackOptions::default();

@@ -36,17 +36,7 @@ impl Work {
                 let header = store.load_fit(fit).await?.ok_or_else(|| missing("fit", job))?.header;
                 let model = store.load_model(header.model_id).await?.ok_or_else(|| missing("model", job))?.model;
                 let trials = store.load_trials(header.trials_id).await?.ok_or_else(|| missing("trials", job))?.trials;
-                let options = header.options;
-                let problem = Problem {
-                    model,
-                    trials,
-                    estimate: options.estimate,
-                    assumed: options.assumed,
-                    weighting: options.weighting,
-                    confidence: options.confidence,
-                    method: options.method,
-                };
-                Ok(Self::Fit { fit, problem: Box::new(problem) })
+                Ok(Self::Fit { fit, problem: Box::new(header.options.problem(model, trials)) })
             }
         }
     }

@@ -194,10 +194,7 @@ pub fn predict_with(
     let mut ground = Ground::new(fit, scenarios, options)?;
     ground.notes.extend(uncorrected(fit, &measures));
     let corrected = fit.correction.as_ref().map(|c| c.correction.around(solver));
-    let solver: &SolveFn<'_> = match &corrected {
-        Some(corrected) => &|m, v, w, measures, o| corrected.solve(m, v, w, measures, o),
-        None => solver,
-    };
+    let solver = corrected.as_deref().unwrap_or(solver);
     let rows = scenarios.points().into_iter().map(|point| ground.row(point, &measures, solver)).collect();
     Ok(Predictions { confidence: options.confidence, measures, rows, notes: ground.notes })
 }

@@ -50,7 +50,7 @@ pub fn sensitivities(
     let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
     let directions = Directions { model, values, bound: &bound, names: wrt, measures, options };
     let mut jacobian = DMatrix::zeros(measures.len(), wrt.len());
-    let mut found = match directions.exact(&real, &mut jacobian)? {
+    let Values { values: found, solution, near } = match directions.exact(&real, &mut jacobian)? {
         Some(found) => found,
         None => match directions.layered(&real, &mut jacobian) {
             Err(SolveError::Unsupported { .. }) if options.solver == Solver::Auto => return simulated(),
@@ -58,11 +58,9 @@ pub fn sensitivities(
         },
     };
     for &j in &integer {
-        let near = SolveOptions { near: found.near.clone().or_else(|| options.near.clone()), ..options.clone() };
-        integer_differences(model, values, &wrt[j], measures, &near, &mut jacobian.column_mut(j))?;
+        integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
     }
-    found.jacobian = jacobian;
-    Ok(found)
+    Ok(Sensitivities { values: found, jacobian, solution, near })
 }
 
 /// Names of the parameters that are a number of servers, threads, customers or copies.
@@ -87,6 +85,13 @@ macro_rules! narrowest {
     };
 }
 
+/// [`Sensitivities`] without the derivatives.
+struct Values {
+    values: Vec<f64>,
+    solution: Solution,
+    near: Option<Near>,
+}
+
 /// What derivatives with respect to several parameters at once are found from.
 struct Directions<'a> {
     model: &'a Model,
@@ -100,13 +105,13 @@ struct Directions<'a> {
 
 impl Directions<'_> {
     /// The exact solution with the columns `real` of the Jacobian; none where another solver is to take the model.
-    fn exact(&self, real: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Option<Sensitivities>, SolveError> {
+    fn exact(&self, real: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Option<Values>, SolveError> {
         if real.is_empty() || !matches!(self.options.solver, Solver::Auto | Solver::Exact) {
             return match plan(self.model, self.bound, self.options)? {
                 Planned::Layered => Ok(None),
                 Planned::Exact(results) => {
                     let values = self.measures.iter().map(|m| measure::evaluate(self.model, &results, m)).collect::<Result<_, _>>()?;
-                    Ok(Some(Sensitivities { values, jacobian: DMatrix::zeros(0, 0), solution: results.solution(self.model), near: None }))
+                    Ok(Some(Values { values, solution: results.solution(self.model), near: None }))
                 }
             };
         }
@@ -120,7 +125,7 @@ impl Directions<'_> {
         Ok(found)
     }
 
-    fn exact_columns<const N: usize>(&self, columns: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Option<Sensitivities>, SolveError> {
+    fn exact_columns<const N: usize>(&self, columns: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Option<Values>, SolveError> {
         let results = match exact::solve(self.model, &self.seed::<N>(columns)?)? {
             exact::Attempt::Solved(results) => results,
             exact::Attempt::Refused(construct, element) if self.options.solver == Solver::Exact => {
@@ -129,11 +134,11 @@ impl Directions<'_> {
             exact::Attempt::Refused(..) => return Ok(None),
         };
         let values = self.take(&results, columns, jacobian)?;
-        Ok(Some(Sensitivities { values, jacobian: DMatrix::zeros(0, 0), solution: results.solution(self.model), near: None }))
+        Ok(Some(Values { values, solution: results.solution(self.model), near: None }))
     }
 
     /// The layered solution with the columns `real` of the Jacobian.
-    fn layered(&self, real: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Sensitivities, SolveError> {
+    fn layered(&self, real: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Values, SolveError> {
         let solved = layered::solve(self.model, self.bound, self.options, layered::Start::near(self.options))?;
         let mut doubts = Vec::new();
         for columns in real.chunks(MOST_DIRECTIONS) {
@@ -142,7 +147,7 @@ impl Directions<'_> {
         let values = self.measures.iter().map(|m| measure::evaluate(self.model, &solved.results, m)).collect::<Result<_, _>>()?;
         let mut solution = solved.results.solution(self.model);
         solution.diagnostics.extend(doubts);
-        Ok(Sensitivities { values, jacobian: DMatrix::zeros(0, 0), solution, near: Some(Near::from(solved.trace)) })
+        Ok(Values { values, solution, near: Some(Near::from(solved.trace)) })
     }
 
     /// Fills the `columns` of the Jacobian, at most `N`, at a layered solution; says what is doubtful about them.

@@ -7,10 +7,11 @@ use sqlx::FromRow;
 use super::{FitId, JobId, ModelId, Page, PageRequest, Store, StoreError, SystemId, Timestamp, TrialsId, database::decode, jobs};
 use crate::{
     fit::{
-        problem::{Estimated, Method, Weighting},
+        Trials,
+        problem::{Estimated, Method, Problem, Weighting},
         report::Fit as Report,
     },
-    model::Bindings,
+    model::{Bindings, Model},
 };
 
 /// What is asked of a fit beside model and trials.
@@ -27,6 +28,14 @@ pub struct Options {
     /// What else is asked: loss, starts, profiles, resampling.
     #[serde(default, skip_serializing_if = "Method::is_default")]
     pub method: Method,
+}
+
+impl Options {
+    /// The problem that they make of a model and trials.
+    pub fn problem(self, model: Model, trials: Trials) -> Problem {
+        let Self { estimate, assumed, weighting, confidence, method } = self;
+        Problem { model, trials, estimate, assumed, weighting, confidence, method }
+    }
 }
 
 /// A fit to be stored.

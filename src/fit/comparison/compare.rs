@@ -139,10 +139,7 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
     let mut notes = Vec::new();
     let weights = weights_of(larger).map_err(FitError::from)?;
     let corrected = larger.correction.as_ref().map(|c| c.correction.around(solver));
-    let solver: &SolveFn<'_> = match &corrected {
-        Some(corrected) => &|m, v, w, measures, o| corrected.solve(m, v, w, measures, o),
-        None => solver,
-    };
+    let solver = corrected.as_deref().unwrap_or(solver);
     if corrected.is_some() {
         notes.push("both sums of squares are taken with the larger fit's correction for the solver's error".into());
     }

@@ -26,11 +26,10 @@ use serde::{Deserialize, Serialize};
 use super::compare::{CompareError, CompareOptions, Comparison, compare_with, embed, nesting};
 use crate::{
     fit::{
-        correction::fit_corrected,
         problem::Problem,
         report::Fit,
         search::{
-            run::{FitError, Progress, fit_with},
+            run::{FitError, Progress, fit_as_asked},
             solver::SolveFn,
         },
     },
@@ -215,8 +214,8 @@ pub struct FittedFamily {
     pub family: Family,
 }
 
-/// Fits all `rivals` to their trials, each trial being left out in turn and corrected for the solver's error where that is asked, and compares them. A structure that ends above one that it contains is fitted
-/// again from that one's solution.
+/// Fits all `rivals` to their trials, each trial being left out in turn, corrected for the solver's error where that is asked, and compares
+/// them. A structure that ends above one that it contains is fitted again from that one's solution.
 ///
 /// # Errors
 /// [`FamilyError`]; a structure that cannot be fitted is not an error but said in the result.
@@ -248,7 +247,7 @@ pub fn fit_family_with(
         let mut problem = problem.clone();
         problem.method.leave_one_trial_out = true;
         let mut report = |p: &Progress| progress(name, p);
-        match fitted(&problem, options, solver, &mut report) {
+        match fit_as_asked(&problem, &options.fit, solver, &mut report) {
             Ok(fit) => {
                 let smaller: Vec<&Fit> = fits.iter().flatten().collect();
                 let fit = from_smaller(fit, &smaller, options, solver, &mut report)?;
@@ -266,19 +265,6 @@ pub fn fit_family_with(
     let mut family = ranked(&members, options, solver);
     family.failed = failed;
     Ok(FittedFamily { fits, family })
-}
-
-/// The fit of one structure, corrected where that is asked.
-fn fitted(
-    problem: &Problem,
-    options: &CompareOptions,
-    solver: &SolveFn<'_>,
-    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Fit, FitError> {
-    match &problem.method.correct_solver {
-        Some(correction) => fit_corrected(problem, &options.fit, correction, progress),
-        None => fit_with(problem, &options.fit, solver, progress),
-    }
 }
 
 /// Compares fits of a family, named.
@@ -345,7 +331,7 @@ fn from_smaller(
         let start = embed(small, &best, &x, |name| restriction.iter().find(|r| r.parameter == name).map(|r| r.value));
         let mut problem = best.problem.clone();
         problem.estimate.iter_mut().zip(start).for_each(|(e, s)| e.start = Some(s));
-        match fitted(&problem, options, solver, progress) {
+        match fit_as_asked(&problem, &options.fit, solver, progress) {
             Ok(again) if again.converged && (!best.converged || surprise(&again) < surprise(&best)) => best = again,
             Err(FitError::Cancelled) => return Err(FamilyError::Cancelled),
             _ => {}

@@ -35,8 +35,8 @@ pub use simulated::{Simulated, SimulationOptions, simulated};
 
 use crate::{
     fit::{problem::places::shares, search::solver::SolveFn},
-    model::{Bindings, Measure, Model},
-    solve::{Sensitivities, SolveError, SolveOptions},
+    model::{Bindings, Measure},
+    solve::Sensitivities,
 };
 
 /// What the simulation says of one measure at one operating point.
@@ -79,44 +79,17 @@ pub struct Correction {
 }
 
 impl Correction {
-    /// `inner` with its values and derivatives corrected. Measures without factors are left as they are.
-    pub fn around<'a>(&'a self, inner: &'a SolveFn<'a>) -> CorrectedSolver<'a> {
-        CorrectedSolver { correction: self, inner }
+    /// `inner` with its values and derivatives corrected; errors are its own. Measures without factors are left as they are.
+    pub fn around<'a>(&'a self, inner: &'a SolveFn<'a>) -> Box<SolveFn<'a>> {
+        Box::new(move |model, values, wrt, measures, options| {
+            let mut solved = inner(model, values, wrt, measures, options)?;
+            self.correct(values, measures, &mut solved);
+            Ok(solved)
+        })
     }
 
-    /// Whether anything is known of `measure`.
-    pub fn covers(&self, measure: &Measure) -> bool {
-        self.points.iter().any(|p| p.factors.contains_key(measure))
-    }
-
-    /// Shares of the points in the correction at `values`, summing to 1; none without points.
-    fn shares(&self, values: &Bindings) -> Vec<(&CorrectedPoint, f64)> {
-        let controlled: Vec<&Bindings> = self.points.iter().map(|p| &p.controlled).collect();
-        shares(&controlled, values).into_iter().map(|(i, share)| (&self.points[i], share)).collect()
-    }
-}
-
-/// A solver whose values are corrected.
-pub struct CorrectedSolver<'a> {
-    correction: &'a Correction,
-    inner: &'a SolveFn<'a>,
-}
-
-impl CorrectedSolver<'_> {
-    /// As the solver inside, corrected.
-    ///
-    /// # Errors
-    /// As the solver inside.
-    pub fn solve(
-        &self,
-        model: &Model,
-        values: &Bindings,
-        wrt: &[String],
-        measures: &[Measure],
-        options: &SolveOptions,
-    ) -> Result<Sensitivities, SolveError> {
-        let mut solved = (self.inner)(model, values, wrt, measures, options)?;
-        let shares = self.correction.shares(values);
+    fn correct(&self, values: &Bindings, measures: &[Measure], solved: &mut Sensitivities) {
+        let shares = self.shares(values);
         for (i, measure) in measures.iter().enumerate() {
             let (mut value, mut slope, mut total) = (0.0, 0.0, 0.0);
             for (factor, share) in shares.iter().filter_map(|(p, share)| Some((p.factors.get(measure)?, share))) {
@@ -130,7 +103,17 @@ impl CorrectedSolver<'_> {
                 solved.jacobian.row_mut(i).scale_mut(slope / total);
             }
         }
-        Ok(solved)
+    }
+
+    /// Whether anything is known of `measure`.
+    pub fn covers(&self, measure: &Measure) -> bool {
+        self.points.iter().any(|p| p.factors.contains_key(measure))
+    }
+
+    /// Shares of the points in the correction at `values`, summing to 1; none without points.
+    fn shares(&self, values: &Bindings) -> Vec<(&CorrectedPoint, f64)> {
+        let controlled: Vec<&Bindings> = self.points.iter().map(|p| &p.controlled).collect();
+        shares(&controlled, values).into_iter().map(|(i, share)| (&self.points[i], share)).collect()
     }
 }
 

@@ -16,8 +16,7 @@ use crate::{
             solver::solve_trials,
         },
     },
-    model::{Bindings, Measure, Model},
-    solve::{self, SolveOptions},
+    solve,
 };
 
 /// Value, relative to the measure's size over the trials, below which a difference is added instead of a ratio.
@@ -169,9 +168,7 @@ fn finished(
     report: CorrectionReport,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
-    let corrected = report.correction.around(&solve::sensitivities);
-    let solver = |m: &Model, v: &Bindings, w: &[String], measures: &[Measure], o: &SolveOptions| corrected.solve(m, v, w, measures, o);
-    let mut fit = fit_with(&started(problem, last), options, &solver, progress)?;
+    let mut fit = fit_with(&started(problem, last), options, &*report.correction.around(&solve::sensitivities), progress)?;
     fit.problem = problem.clone();
     fit.notes.extend(notes(&report, &fit));
     fit.correction = Some(report);
@@ -224,9 +221,7 @@ impl Refit<'_> {
     }
 
     fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
-        let corrected = correction.around(&solve::sensitivities);
-        let solver = |m: &Model, v: &Bindings, w: &[String], measures: &[Measure], o: &SolveOptions| corrected.solve(m, v, w, measures, o);
-        fit_with(&started(&self.quick, from), self.options, &solver, progress)
+        fit_with(&started(&self.quick, from), self.options, &*correction.around(&solve::sensitivities), progress)
     }
 }
 

@@ -92,10 +92,7 @@ pub struct DesignOptions {
 pub fn design(fit: &Fit, candidates: &[Candidate], options: &DesignOptions) -> Result<Design, DesignError> {
     options.check()?;
     let corrected = fit.correction.as_ref().map(|c| c.correction.around(&solve::sensitivities));
-    let solver: &SolveFn<'_> = match &corrected {
-        Some(corrected) => &|m, v, w, measures, o| corrected.solve(m, v, w, measures, o),
-        None => &solve::sensitivities,
-    };
+    let solver = corrected.as_deref().unwrap_or(&solve::sensitivities);
     let ground = Ground::of_fit(fit, options.relative_error, &options.fit, solver)?;
     choose(&ground, candidates, options, solver)
 }

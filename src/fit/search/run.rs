@@ -123,9 +123,22 @@ pub enum FitError {
 /// [`FitError`] when there is nothing to report. A search without a minimum, a parameter at its bound, parameters that
 /// the data cannot tell apart are not errors but said in the [`Fit`].
 pub fn fit(problem: &Problem, options: &FitOptions, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
+    fit_as_asked(problem, options, &solve::sensitivities, progress)
+}
+
+/// As [`fit`]; what is not to be corrected, with another solver.
+///
+/// # Errors
+/// As [`fit`].
+pub(crate) fn fit_as_asked(
+    problem: &Problem,
+    options: &FitOptions,
+    solver: &SolveFn<'_>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
     match &problem.method.correct_solver {
         Some(correction) => fit_corrected(problem, options, correction, progress),
-        None => fit_with(problem, options, &solve::sensitivities, progress),
+        None => fit_with(problem, options, solver, progress),
     }
 }
 

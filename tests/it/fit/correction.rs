@@ -76,7 +76,7 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
     assert!(design(&fit, &candidates, &DesignOptions::default()).unwrap().width_ratio.unwrap() < 1.0);
 }
 
-/// Corrected fits have one correction between them: a true restriction holds, where it would be rejected had the smaller one none.
+/// Corrected fits have one correction between them, under which a true restriction holds.
 #[test]
 fn nested_fits_are_compared_under_one_correction() {
     let mut larger = pool::problem(&[2, 4, 6], 0.01, 70);

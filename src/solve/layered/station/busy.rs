@@ -7,8 +7,8 @@
 //! ```
 //!
 //! the machine-repair queue M/M/m//K. `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
-//! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B` (and `dΠ / d ln a = E[n; n ≥ m] - E[n] Π`). So only `Π` at that load rests on exponential times; one pool of callers at one
-//! station of equal service is solved exactly, given what it sees. Many sources are Poisson: Erlang's formula.
+//! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B` (and `dΠ / d ln a = E[n; n ≥ m] - E[n] Π`). So only `Π` at that load rests on
+//! exponential times; one pool of callers at one station of equal service is solved exactly, given what it sees. Many sources are Poisson: Erlang's formula.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -22,7 +22,8 @@ use crate::model::Scalar;
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
 const MANY_A_SERVER: f64 = 4.0;
 const MANY: f64 = 48.0;
-/// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which is taken of `Π` at once and squares the error.
+/// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which is taken of `Π` at once and squares
+/// the error.
 const STEPS: usize = 60;
 const LONGEST_STEP: f64 = 2.0;
 const NEARLY: f64 = 1e-7;

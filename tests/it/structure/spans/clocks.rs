@@ -179,7 +179,8 @@ fn clocks_that_change_within_an_input_are_corrected_in_each_period() {
     }
 }
 
-/// A clock that gains 0.25 ms in each of 600 requests, 150 ms in all where requests take 20 ms: no call becomes asynchronous, and the server's times follow.
+/// A clock that gains 0.25 ms in each of 600 requests, 150 ms in all where requests take 20 ms: it is divided into periods, and no call
+/// becomes asynchronous.
 #[test]
 fn a_clock_that_drifts_is_followed() {
     let mut b = skewed(600, 0.0, 20.0);
