@@ -3,6 +3,9 @@
 //! Input: forests with corrected clocks and divided phases; output: by votes, who serves a request, who makes it, which
 //! entries are roots, and in which phase an entry makes a call. From [`ENOUGH`] votes on a habit is known; of phases, where one
 //! has more votes than the other.
+//!
+//! Traces of which all that was recorded hangs below one parent that was not are counted apart. Where requests for an entry often come
+//! so ([`OFTEN`]), whoever makes them is not traced; that a request's both callers were lost is rare.
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -10,7 +13,7 @@ use super::{
     catalog::{Catalog, Renumbered},
     forest::{Forest, Occ, Origin},
     timing::ENOUGH,
-    tree::Tree,
+    tree::{Role, Tree},
 };
 
 /// An entry: task and name (numbers of [`Catalog::names`]).
@@ -18,6 +21,9 @@ pub type EntryName = (u32, u32);
 
 /// A request as its client names it: the client's task, the task and the entry asked.
 pub type Asked = (u32, u32, u32);
+
+/// Share of the requests for an entry, one in so many, from which on losses are not what leaves them without their callers.
+const OFTEN: u64 = 20;
 
 /// Most keys of one kind that are remembered.
 const MAX_KEYS: usize = 100_000;
@@ -49,10 +55,14 @@ impl<K: Eq + Hash + Copy> Votes<K> {
         }
     }
 
-    /// All answers, where there are votes enough.
-    fn known(&self, key: K) -> &[(EntryName, u64)] {
-        let answers = self.by_key.get(&key).map_or(&[][..], Vec::as_slice);
-        if answers.iter().map(|(_, votes)| votes).sum::<u64>() >= ENOUGH { answers } else { &[] }
+    /// All answers: none of them where votes are too few, `None` without any.
+    fn known(&self, key: K) -> Option<&[(EntryName, u64)]> {
+        let answers = self.by_key.get(&key)?;
+        Some(if total(answers) >= ENOUGH { answers } else { &[] })
+    }
+
+    fn n_votes(&self, key: K) -> u64 {
+        self.by_key.get(&key).map_or(0, |answers| total(answers))
     }
 
     fn absorb(&mut self, other: Self, key: impl Fn(K) -> K, names: &[u32]) {
@@ -64,6 +74,10 @@ impl<K: Eq + Hash + Copy> Votes<K> {
     }
 }
 
+fn total(answers: &[(EntryName, u64)]) -> u64 {
+    answers.iter().map(|(_, votes)| votes).sum()
+}
+
 /// What is known of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Habits {
@@ -71,8 +85,14 @@ pub struct Habits {
     makers: Votes<Asked>,
     callers: Votes<EntryName>,
     roots: Votes<EntryName>,
+    /// Of entries, and of requests: how often they are all that is below the one parent that a trace lacks.
+    alone: (Votes<EntryName>, Votes<Asked>),
     /// Calls made in phases 1 and 2, by entry, entry called and whether asynchronous.
     phases: HashMap<(u32, u32, bool), [u64; 2]>,
+}
+
+fn entries(answers: &[(EntryName, u64)]) -> Vec<EntryName> {
+    answers.iter().map(|(entry, _)| *entry).collect()
 }
 
 fn entry_name(occ: &Occ) -> EntryName {
@@ -95,6 +115,7 @@ impl Habits {
                 self.roots.add(entry_name(occ), entry_name(occ), 1);
             }
         }
+        self.learn_alone(tree, catalog);
         let mut is_orphan = vec![false; forest.occs.len()];
         forest.roots.iter().filter(|root| root.is_orphan).for_each(|root| is_orphan[root.occ as usize] = true);
         for call in &forest.calls {
@@ -116,26 +137,51 @@ impl Habits {
         }
     }
 
+    fn learn_alone(&mut self, tree: &Tree, catalog: &Catalog) {
+        let is_alone = tree.traces_of_one_orphan();
+        for i in (0..tree.len()).filter(|i| tree.is_orphan[*i] && is_alone[tree.pieces[*i].trace as usize]) {
+            let label = catalog.label(tree.pieces[i].label);
+            let entry = (label.task, label.name);
+            match tree.role[i] {
+                Role::Entry => self.alone.0.add(entry, entry, 1),
+                Role::Call => self.alone.1.add(asked(tree, catalog, i), entry, 1),
+                _ => {}
+            }
+        }
+    }
+
     /// The entry that serves a request as a rule.
     pub fn server(&self, asked: Asked) -> Option<EntryName> {
-        let answers = self.served.known(asked);
-        let n: u64 = answers.iter().map(|(_, votes)| votes).sum();
+        let answers = self.served.known(asked)?;
+        let n = total(answers);
         answers.iter().find(|(_, votes)| votes * 2 > n).map(|(entry, _)| *entry)
     }
 
-    /// The entries that make a request; none if it is not known.
-    pub fn makers(&self, asked: Asked) -> impl Iterator<Item = EntryName> {
-        self.makers.known(asked).iter().map(|(entry, _)| *entry)
+    /// The entries that make a request: none if too few traces tell, `None` if no trace does.
+    pub fn makers(&self, asked: Asked) -> Option<Vec<EntryName>> {
+        self.makers.known(asked).map(entries)
     }
 
-    /// The entries that call an entry; none if it is not known.
-    pub fn callers(&self, entry: EntryName) -> impl Iterator<Item = EntryName> {
-        self.callers.known(entry).iter().map(|(caller, _)| *caller)
+    /// The entries that call an entry: none if too few traces tell, `None` if no trace does.
+    pub fn callers(&self, entry: EntryName) -> Option<Vec<EntryName>> {
+        self.callers.known(entry).map(entries)
     }
 
     /// Whether an entry starts traces, and is called by no other.
     pub fn is_root(&self, entry: EntryName) -> bool {
-        !self.roots.known(entry).is_empty() && !self.callers.by_key.contains_key(&entry)
+        self.roots.n_votes(entry) >= ENOUGH && !self.callers.by_key.contains_key(&entry)
+    }
+
+    /// Whether requests for an entry often come from callers that are not traced.
+    pub fn is_requested_from_outside(&self, entry: EntryName) -> bool {
+        let n_alone = self.alone.0.n_votes(entry);
+        n_alone >= ENOUGH && n_alone * OFTEN >= self.callers.n_votes(entry)
+    }
+
+    /// Whether most who make a request are not traced.
+    pub fn is_made_outside(&self, asked: Asked) -> bool {
+        let n_alone = self.alone.1.n_votes(asked);
+        n_alone >= ENOUGH && n_alone > self.makers.n_votes(asked)
     }
 
     /// The phase in which `caller` calls `called` (numbers of entries) as a rule.
@@ -161,6 +207,8 @@ impl Habits {
         self.makers.absorb(other.makers, asked, names);
         self.callers.absorb(other.callers, entry, names);
         self.roots.absorb(other.roots, entry, names);
+        self.alone.0.absorb(other.alone.0, entry, names);
+        self.alone.1.absorb(other.alone.1, asked, names);
         for ((caller, called, is_async), theirs) in other.phases {
             let here = self.phases.entry((numbers.entry(caller), numbers.entry(called), is_async)).or_default();
             here.iter_mut().zip(theirs).for_each(|(here, there)| *here += there);

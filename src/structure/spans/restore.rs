@@ -11,10 +11,11 @@
 //! | requests made | a root, by the one entry that makes all of these, starts traces and is called by nobody | none: the root is restored without times |
 //! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request |
 //!
-//! Where the habits are known, but none or several answers fit, what hangs below is left out (`unattached`): it is as good as
-//! never recorded, and counted. Without times, requests that different entries serve are several answers. Where no habit is
-//! known, the parent was never recorded (a caller without instrumentation), and the client of the trace requests it
-//! (`missing_parent`).
+//! Where such spans have parents in other traces, but these are too few to be a habit, or none or several answers fit, what
+//! hangs below is left out (`unattached`): it is as good as never recorded, and counted. Without times, requests that different entries
+//! serve are several answers. Where no trace shows what such spans hang below, or it is all that was recorded of a trace and such
+//! requests often are, the parent was never recorded (a caller without instrumentation), and the client of the trace
+//! requests it (`missing_parent`).
 //!
 //! Occurrences with a lost half are *partial*: their reply is not known, so they have no self times, and their calls are of
 //! the phase that these calls are of as a rule.
@@ -52,6 +53,8 @@ struct Restorer<'r> {
     open: Vec<usize>,
     /// Requests by the occurrence that makes them, as `(occurrence, request)`, sorted.
     waits: Vec<(usize, usize)>,
+    /// [`Tree::traces_of_one_orphan`].
+    is_alone: Vec<bool>,
 }
 
 /// Puts what lost spans left behind where it belongs.
@@ -114,7 +117,12 @@ impl<'r> Restorer<'r> {
             }
         }
         waits.sort_unstable();
-        Self { tree, catalog, habits, open, waits }
+        Self { tree, catalog, habits, open, waits, is_alone: tree.traces_of_one_orphan() }
+    }
+
+    /// Whether all that was recorded of a span's trace hangs below the one parent that it lacks.
+    fn is_alone(&self, i: usize) -> bool {
+        self.tree.is_orphan[i] && self.is_alone[self.tree.pieces[i].trace as usize]
     }
 
     fn entry(&self, i: usize) -> EntryName {
@@ -135,13 +143,10 @@ impl<'r> Restorer<'r> {
 
     /// The serving half of these requests' maker is lost.
     fn place_requests(&self, group: &[usize], taken: &HashSet<usize>) -> Place {
-        let mut makers: Option<Vec<EntryName>> = None;
-        for i in group {
-            let of_this: Vec<EntryName> = self.habits.makers(asked(self.tree, self.catalog, *i)).collect();
-            makers = Some(makers.map_or(of_this.clone(), |known| known.into_iter().filter(|entry| of_this.contains(entry)).collect()));
-        }
-        let makers = makers.unwrap_or_default();
-        if makers.is_empty() {
+        let asked = |i: &usize| asked(self.tree, self.catalog, *i);
+        let both = |known: Vec<EntryName>, more: Vec<EntryName>| known.into_iter().filter(|entry| more.contains(entry)).collect();
+        let Some(makers) = group.iter().filter_map(|i| self.habits.makers(asked(i))).reduce(both) else { return Place::Unknown };
+        if self.is_alone(group[0]) && group.iter().all(|i| self.habits.is_made_outside(asked(i))) {
             return Place::Unknown;
         }
         let first = group.iter().map(|i| self.tree.start_ns[*i]).min().unwrap_or(0);
@@ -166,8 +171,8 @@ impl<'r> Restorer<'r> {
     /// The requesting half of this request is lost.
     fn place_served(&self, served: usize) -> Place {
         let entry = self.entry(served);
-        let callers: Vec<EntryName> = self.habits.callers(entry).collect();
-        if callers.is_empty() {
+        let Some(callers) = self.habits.callers(entry) else { return Place::Unknown };
+        if self.is_alone(served) && self.habits.is_requested_from_outside(entry) {
             return Place::Unknown;
         }
         let tree = self.tree;

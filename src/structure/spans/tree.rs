@@ -127,6 +127,25 @@ impl Tree {
         self.decide_roles(catalog);
     }
 
+    /// Whether all that was recorded of a trace hangs below one parent that was not, shape `(n_traces,)`.
+    pub fn traces_of_one_orphan(&self) -> Vec<bool> {
+        let mut above: Vec<Option<SpanId>> = vec![None; self.traces.len()];
+        let mut is_one = vec![false; self.traces.len()];
+        if !self.is_orphan.contains(&true) {
+            return is_one;
+        }
+        for i in (0..self.len()).filter(|i| self.role[*i] != Role::Dropped) {
+            let piece = &self.pieces[i];
+            let trace = piece.trace as usize;
+            let is_top = self.parent_of(i).is_none_or(|parent| self.pieces[parent].trace != piece.trace);
+            if is_top {
+                is_one[trace] = self.is_orphan[i] && above[trace].is_none_or(|parent| is_one[trace] && parent == piece.parent);
+                above[trace] = Some(piece.parent);
+            }
+        }
+        is_one
+    }
+
     /// Counts the spans that are not used.
     pub fn count_unused(&self, notes: &mut Notes) {
         for i in 0..self.len() {
