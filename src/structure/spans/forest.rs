@@ -111,8 +111,6 @@ pub struct Call {
     pub status: SpanStatus,
     /// Whether clocks leave open on which side of the requester's reply it lies.
     pub is_open: bool,
-    /// Whether it is of the other phase than by time, as such calls nearly always are.
-    pub is_moved: bool,
     /// The requester's phase.
     pub phase: u8,
     /// The requester's parallel branch.
@@ -263,7 +261,6 @@ impl Builder<'_> {
             is_nested: false,
             status: piece.status,
             is_open: false,
-            is_moved: false,
             phase: 1,
             branch: None,
             piece: i as u32,

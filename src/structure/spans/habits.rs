@@ -78,6 +78,15 @@ fn total(answers: &[(EntryName, u64)]) -> u64 {
     answers.iter().map(|(_, votes)| votes).sum()
 }
 
+/// Calls made in phases 1 and 2.
+#[derive(Clone, Copy, Debug, Default)]
+struct InPhases {
+    /// Where the clocks tell.
+    clear: [u64; 2],
+    /// Where they leave it open: by the likeliest difference.
+    open: [u64; 2],
+}
+
 /// What is known of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Habits {
@@ -87,8 +96,8 @@ pub struct Habits {
     roots: Votes<EntryName>,
     /// Of entries, and of requests: how often they are all that is below the one parent that a trace lacks.
     alone: (Votes<EntryName>, Votes<Asked>),
-    /// Calls made in phases 1 and 2, by entry, entry called and whether asynchronous.
-    phases: HashMap<(u32, u32, bool), [u64; 2]>,
+    /// Calls made by entry, entry called and whether asynchronous.
+    phases: HashMap<(u32, u32, bool), InPhases>,
 }
 
 fn entries(answers: &[(EntryName, u64)]) -> Vec<EntryName> {
@@ -106,8 +115,8 @@ pub fn asked(tree: &Tree, catalog: &Catalog, piece: usize) -> Asked {
 }
 
 impl Habits {
-    /// Learns from a forest; what of it is only known in part teaches nothing, nor does what the clock, which shows multiples of
-    /// `resolution_ns`, leaves open.
+    /// Learns from a forest that was made without habits; what of it is only known in part teaches nothing, nor does what the clock,
+    /// which shows multiples of `resolution_ns`, leaves open.
     pub fn learn(&mut self, forest: &Forest, tree: &Tree, catalog: &Catalog, resolution_ns: i64) {
         for root in forest.roots.iter().filter(|root| !root.is_orphan) {
             let occ = &forest.occs[root.occ as usize];
@@ -132,7 +141,9 @@ impl Habits {
             let key = (from.entry, to.entry, call.is_async);
             let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns, resolution_ns);
             if is_told && (self.phases.len() < MAX_KEYS || self.phases.contains_key(&key)) {
-                self.phases.entry(key).or_default()[usize::from((call.phase == 2) != call.is_moved)] += 1;
+                let counted = self.phases.entry(key).or_default();
+                let by_clocks = if call.is_open { &mut counted.open } else { &mut counted.clear };
+                by_clocks[usize::from(call.phase == 2)] += 1;
             }
         }
     }
@@ -186,15 +197,17 @@ impl Habits {
 
     /// The phase in which `caller` calls `called` (numbers of entries) as a rule.
     pub fn phase(&self, caller: u32, called: u32, is_async: bool) -> Option<u8> {
-        let [first, second] = *self.phases.get(&(caller, called, is_async))?;
+        let InPhases { clear, open } = self.phases.get(&(caller, called, is_async))?;
+        let [first, second] = [clear[0] + open[0], clear[1] + open[1]];
         (first != second).then_some(if first > second { 1 } else { 2 })
     }
 
-    /// The same, where there are votes enough and hardly any for the other phase.
-    pub fn nearly_always(&self, caller: u32, called: u32, is_async: bool) -> Option<u8> {
-        let [first, second] = *self.phases.get(&(caller, called, is_async))?;
-        let is_clear = first + second >= ENOUGH && first.min(second) * 10 <= first.max(second);
-        is_clear.then_some(if first > second { 1 } else { 2 })
+    /// Whether calls are hardly ever of `phase`, and where they are, clocks leave it open: then these are what puts them there.
+    pub fn is_hardly_ever(&self, phase: u8, caller: u32, called: u32, is_async: bool) -> bool {
+        let Some(InPhases { clear, open }) = self.phases.get(&(caller, called, is_async)) else { return false };
+        let (here, there) = if phase == 1 { (0, 1) } else { (1, 0) };
+        let [n_here, n_there] = [here, there].map(|phase| clear[phase] + open[phase]);
+        n_here + n_there >= ENOUGH && n_here * 10 <= n_there && clear[here] * 10 <= open[here]
     }
 
     /// Takes over what `other` learned; `numbers` are those here of what it numbers.
@@ -211,7 +224,9 @@ impl Habits {
         self.alone.1.absorb(other.alone.1, asked, names);
         for ((caller, called, is_async), theirs) in other.phases {
             let here = self.phases.entry((numbers.entry(caller), numbers.entry(called), is_async)).or_default();
-            here.iter_mut().zip(theirs).for_each(|(here, there)| *here += there);
+            for (here, there) in [(&mut here.clear, theirs.clear), (&mut here.open, theirs.open)] {
+                here.iter_mut().zip(there).for_each(|(here, there)| *here += there);
+            }
         }
     }
 }

@@ -378,18 +378,18 @@ impl Spans {
 
     /// Learns from a tree with corrected clocks what is used on other traces, too.
     fn learn(&mut self, tree: &Tree) {
-        let forest = self.forest(tree, &mut Notes::default());
+        let forest = self.forest(tree, &Habits::default(), &mut Notes::default());
         if !tree.is_timeless {
             timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
         }
         self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
     }
 
-    fn forest(&mut self, tree: &Tree, notes: &mut Notes) -> Forest {
+    fn forest(&mut self, tree: &Tree, habits: &Habits, notes: &mut Notes) -> Forest {
         let mut forest = Forest::of(tree, &mut self.catalog, &self.options, notes);
         replies::join_replies(&mut forest, tree, notes);
         timing::name_entries(&mut forest, &mut self.catalog, self.options.entries_per_task);
-        timing::divide_phases(&mut forest, &self.habits, self.resolution_ns);
+        timing::divide_phases(&mut forest, habits, self.resolution_ns);
         forest
     }
 
@@ -400,9 +400,11 @@ impl Spans {
             self.account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
         }
-        restore::restore(&mut tree, &self.habits, &self.catalog, &mut notes);
+        let habits = std::mem::take(&mut self.habits);
+        restore::restore(&mut tree, &habits, &self.catalog, &mut notes);
         tree.count_unused(&mut notes);
-        let mut forest = self.forest(&tree, &mut notes);
+        let mut forest = self.forest(&tree, &habits, &mut notes);
+        self.habits = habits;
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];
             if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {

@@ -20,9 +20,11 @@
 //!   bounds are of second phases, and what they say has its tail towards early. For a reply is
 //!   under way for a time that is short and seldom long, so that s₁ − c₁ ends sharply at θ; the lengths of second phases have
 //!   their tail the other way. Of these bounds the quantile of 5 % or 95 % counts.
-//! - L is the largest lower bound, U the least upper one. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree
-//!   ([`super::skew`]), the middle; where only first bounds of one direction are there (each request has a second phase), the one
-//!   that waits tell, as the shortest of many is short.
+//! - L is the largest lower bound, U the least upper one; their *gaps* are their distances to the bounds that 5 % more of the requests are
+//!   beyond: the smaller, the nearer to θ. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree ([`super::skew`]), it divides
+//!   U − L as the gaps are to each other, in the middle if both are 0. Where only first bounds of one direction are there (each request has a
+//!   second phase), it is the one that waits tell, as the shortest of many is short, unless their gap shows that all requests
+//!   wait: if U − L is no more than [`LONG_WAITS`] gaps, and the two shortest do not differ by less than one of [`ALIKE`] parts of it.
 //! - Where the bounds of the first kind contradict one another, θ̂ = 0 if servers do not begin before they are asked, else that
 //!   of L and U that says so.
 //!
@@ -38,6 +40,7 @@
 //! depends neither on the order of the spans nor on how the input was divided, and short recordings count beside long ones.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
     ops::Range,
 };
@@ -54,8 +57,12 @@ pub const USABLE: u64 = 3;
 const SURE: usize = 3;
 /// Most periods of one pair of hosts.
 const MAX_PERIODS: usize = 16;
-/// The quantile of the bounds.
+/// The quantile of the bounds, and the share of them that a gap spans.
 const QUANTILE: f64 = 0.05;
+/// Gaps of waits to which the shortest wait may be wrong.
+const LONG_WAITS: f64 = 6.0;
+/// Part of a gap, one in so many, by which the two shortest waits differ less if nothing was waited for.
+const ALIKE: u64 = 50;
 
 /// How far a host's clock is ahead of another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -177,21 +184,60 @@ impl Sample {
 /// The value at the rank that `share` of the values are beyond, seen from the end; `None` of none.
 fn at_share(values: &mut [i64], share: f64, from_top: bool) -> Option<i64> {
     values.sort_unstable();
-    let rank = (values.len().saturating_sub(1) as f64 * share) as usize;
-    let rank = if from_top { values.len().checked_sub(rank + 1)? } else { rank };
-    values.get(rank).copied()
+    at_rank(values, rank(values.len(), share), from_top)
+}
+
+fn rank(n: usize, share: f64) -> usize {
+    (n.saturating_sub(1) as f64 * share) as usize
+}
+
+fn at_rank(sorted: &[i64], rank: usize, from_top: bool) -> Option<i64> {
+    let rank = if from_top { sorted.len().checked_sub(rank + 1)? } else { rank };
+    sorted.get(rank).copied()
+}
+
+/// A bound of θ.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    at_ns: i64,
+    /// How far the bounds near it are spread.
+    gap_ns: u64,
+    /// How far the next one is.
+    step_ns: u64,
+}
+
+impl Bound {
+    /// The bound that `share` of the values are beyond; `None` of none.
+    fn of(values: &mut [i64], share: f64, from_top: bool) -> Option<Self> {
+        let at_ns = at_share(values, share, from_top)?;
+        let n = values.len();
+        let next = (rank(n, share) + 1).min(n - 1);
+        let [step_ns, gap_ns] = [next, next.max(rank(n, share + QUANTILE))].map(|rank| at_rank(values, rank, from_top));
+        Some(Self { at_ns, gap_ns: at_ns.abs_diff(gap_ns?), step_ns: at_ns.abs_diff(step_ns?) })
+    }
+
+    fn negative(self) -> Self {
+        Self { at_ns: self.at_ns.saturating_neg(), ..self }
+    }
+
+    /// Divides what is between two bounds as their gaps are to each other.
+    fn between(lower: Self, upper: Self) -> i64 {
+        let gaps = lower.gap_ns as f64 + upper.gap_ns as f64;
+        let share = if gaps > 0.0 { lower.gap_ns as f64 / gaps } else { 0.5 };
+        lower.at_ns.saturating_add((upper.at_ns.saturating_sub(lower.at_ns) as f64 * share) as i64)
+    }
 }
 
 /// Bounds that hold for every request, by extremes (`share` 0) or quantiles.
-fn sure(requests: &[Said], share: f64) -> Option<[i64; 2]> {
+fn sure(requests: &[Said], share: f64) -> Option<[Bound; 2]> {
     let mut lower: Vec<i64> = requests.iter().map(|request| request.lower_ns).collect();
     let mut upper: Vec<i64> = requests.iter().map(|request| request.upper_ns).collect();
-    Some([at_share(&mut lower, share, true)?, at_share(&mut upper, share, false)?])
+    Some([Bound::of(&mut lower, share, true)?, Bound::of(&mut upper, share, false)?])
 }
 
 /// The lower bound of the second kind that requests of the first host to the second say, where θ is at most `most_ns`; those the other way, with the signs turned
 /// round, if `is_reversed`.
-fn ended(requests: &[Said], most_ns: i64, is_reversed: bool) -> Option<i64> {
+fn ended(requests: &[Said], most_ns: i64, is_reversed: bool) -> Option<Bound> {
     let sign = if is_reversed { -1 } else { 1 };
     let mut of_entries: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for request in requests.iter().filter(|request| request.is_reversed == is_reversed) {
@@ -200,49 +246,60 @@ fn ended(requests: &[Said], most_ns: i64, is_reversed: bool) -> Option<i64> {
     let n: usize = of_entries.values().map(Vec::len).sum();
     if (n as u64) < TRUSTED {
         let mut within: Vec<i64> = of_entries.into_values().flatten().filter(|bound| *bound <= most_ns).collect();
-        return at_share(&mut within, QUANTILE, true);
+        return Bound::of(&mut within, QUANTILE, true);
     }
     let (of_many, of_few): (Vec<_>, Vec<_>) = of_entries.into_values().partition(|bounds| bounds.len() as u64 >= TRUSTED);
     let groups = of_many.into_iter().chain([of_few.concat()]).filter(|bounds| bounds.len() as u64 >= TRUSTED);
-    groups.filter_map(|bounds| without_second_phases(bounds, most_ns)).max()
+    groups.filter_map(|bounds| without_second_phases(bounds, most_ns)).max_by_key(|bound| (bound.at_ns, Reverse(bound.gap_ns)))
 }
 
 /// The bound that requests of one entry say, if it has no second phases as a rule.
-fn without_second_phases(mut bounds: Vec<i64>, most_ns: i64) -> Option<i64> {
+fn without_second_phases(mut bounds: Vec<i64>, most_ns: i64) -> Option<Bound> {
     let n_beyond = bounds.iter().filter(|bound| **bound > most_ns).count();
-    let [early, middle, late] = [(QUANTILE, false), (0.5, true), (QUANTILE, true)].map(|(share, top)| at_share(&mut bounds, share, top));
-    let (early, middle, late) = (early?, middle?, late?);
-    let is_sharp = late.saturating_sub(middle) <= middle.saturating_sub(early);
-    (n_beyond as f64 <= QUANTILE * bounds.len() as f64 && is_sharp).then_some(late.min(most_ns))
+    let [early, middle] = [(QUANTILE, false), (0.5, true)].map(|(share, top)| at_share(&mut bounds, share, top));
+    let (early, middle, late) = (early?, middle?, Bound::of(&mut bounds, QUANTILE, true)?);
+    let is_sharp = late.at_ns.saturating_sub(middle) <= middle.saturating_sub(early);
+    let bound = Bound { at_ns: late.at_ns.min(most_ns), ..late };
+    (n_beyond as f64 <= QUANTILE * bounds.len() as f64 && is_sharp).then_some(bound)
 }
 
 /// θ of the requests of a period, `n_requests` in all.
 pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
-    let is_empty = |[lower, upper]: &[i64; 2]| lower > upper;
+    let is_empty = |[lower, upper]: &[Bound; 2]| lower.at_ns > upper.at_ns;
     let bounds = sure(requests, 0.0).filter(|bounds| !is_empty(bounds)).or_else(|| sure(requests, QUANTILE));
     let Some([lower, upper]) = bounds else { return Offset { n_requests, ..Offset::default() } };
     let (is_asked, is_asked_back) = (requests.iter().any(|r| !r.is_reversed), requests.iter().any(|r| r.is_reversed));
-    let told = ended(requests, upper, false);
-    let told_back = ended(requests, lower.saturating_neg(), true).map(i64::saturating_neg);
-    let (lower_ns, upper_ns) = (told.map_or(lower, |bound| bound.max(lower)), told_back.map_or(upper, |bound| bound.min(upper)));
-    let corrected_ns = if lower > upper {
+    let told = ended(requests, upper.at_ns, false);
+    let told_back = ended(requests, lower.at_ns.saturating_neg(), true).map(Bound::negative);
+    let largest = told.filter(|bound| bound.at_ns > lower.at_ns).unwrap_or(lower);
+    let least = told_back.filter(|bound| bound.at_ns < upper.at_ns).unwrap_or(upper);
+    let waits = if is_asked { upper } else { lower };
+    let are_alike = waits.step_ns.saturating_mul(ALIKE) <= waits.gap_ns;
+    let are_short = are_alike || upper.at_ns.saturating_sub(lower.at_ns) as f64 > LONG_WAITS * waits.gap_ns as f64;
+    let is_of_waits = told.or(told_back).is_none() && !(is_asked && is_asked_back) && are_short;
+    let corrected_ns = if is_empty(&[lower, upper]) {
         // Servers begin before they are asked, by the one direction or the other.
-        if is_asked && upper < 0 {
-            upper
-        } else if is_asked_back && lower > 0 {
-            lower
+        if is_asked && upper.at_ns < 0 {
+            upper.at_ns
+        } else if is_asked_back && lower.at_ns > 0 {
+            lower.at_ns
         } else {
             0
         }
-    } else if told.is_some() || told_back.is_some() || (is_asked && is_asked_back) {
-        lower_ns + upper_ns.saturating_sub(lower_ns) / 2
-    } else if is_asked {
-        upper_ns
+    } else if is_of_waits {
+        waits.at_ns
     } else {
-        lower_ns
+        Bound::between(largest, least)
     };
-    let offset_ns = if lower <= upper && lower_ns <= 0 && 0 <= upper_ns { 0 } else { corrected_ns };
-    Offset { offset_ns, corrected_ns, lower_ns: lower, upper_ns: upper, narrowed_ns: [lower_ns, upper_ns], n_requests }
+    let is_same = !is_empty(&[lower, upper]) && largest.at_ns <= 0 && 0 <= least.at_ns;
+    Offset {
+        offset_ns: if is_same { 0 } else { corrected_ns },
+        corrected_ns,
+        lower_ns: lower.at_ns,
+        upper_ns: upper.at_ns,
+        narrowed_ns: [largest.at_ns, least.at_ns],
+        n_requests,
+    }
 }
 
 /// Misfits of each leading part: `misfits[n]` of the first n, shape `(n_requests + 1,)`.

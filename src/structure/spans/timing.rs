@@ -13,7 +13,8 @@
 //! - A call that starts before r and ends after it is not waited for: asynchronous. If r is the client's, whose clock may be off
 //!   by [δ₋, δ₊] ([`super::skew`]), that is so only if the call contains all of [r + δ₋, r + δ₊]. Otherwise it is waited for, on
 //!   the side of the reply that such calls are on as a rule, else on the nearer one, and r moves to its end or start.
-//!   So does r where a call is on one side of it, but may be on the other, and such calls nearly always are.
+//!   So does r where a call is on one side of it, but may be on the other, and such calls are hardly ever on this side (one in ten,
+//!   and of those hardly one where clocks leave nothing open).
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
 //!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
 //!   branch may hold several calls, one after the other.
@@ -142,8 +143,8 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             }
             if call.is_open {
                 let by_time = call.phase;
-                call.phase = habits.nearly_always(occ.entry, called, call.is_async).unwrap_or(by_time);
-                call.is_moved = call.phase != by_time;
+                let is_odd = habits.is_hardly_ever(by_time, occ.entry, called, call.is_async);
+                call.phase = if is_odd { 3 - by_time } else { by_time };
                 let (is_before, is_after) = (call.end_ns <= occ.reply_ns, call.start_ns >= occ.reply_ns);
                 match call.phase {
                     1 if !is_before => occ.reply_ns = call.end_ns.min(occ.end_ns),

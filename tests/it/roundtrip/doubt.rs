@@ -1,5 +1,6 @@
 //! How many calls a trace leaves in doubt: those that the clock shows at the very time of a reply, those that lost spans
-//! were part of, and second phases where too few requests tell the clocks. What was extracted may be off by so many calls, and no more.
+//! were part of, second phases where too few requests tell the clocks, and the phases of calls so near a reply as what is told of the clocks
+//! leaves open. What was extracted may be off by so many calls, and no more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,7 +13,7 @@ use layerfit::{
 };
 
 use super::{
-    structure::{Difference, Kind, Node, Structure},
+    structure::{Arc, Difference, Kind, Node, Structure},
     times::{SelfTime, SelfTimes, self_times_of_executions},
 };
 
@@ -21,6 +22,8 @@ use super::{
 pub struct Doubt {
     /// By caller, kind and called entry.
     calls: BTreeMap<(Node, Kind, Node), f64>,
+    /// Calls of which only the phase is in doubt.
+    phases: BTreeMap<(Node, Kind, Node), f64>,
     /// Executions of entries, and cycles of customers.
     executions: BTreeMap<Node, f64>,
     /// Entries whose self times are in doubt.
@@ -34,6 +37,7 @@ pub struct Doubt {
 struct Request {
     kind: RequestKind,
     node: Node,
+    host: String,
     by: Option<u64>,
     sent: f64,
     replied: Option<f64>,
@@ -46,7 +50,8 @@ fn requests(legend: &Legend, events: &[RecordedEvent]) -> HashMap<u64, Request> 
             Event::Sent { kind, by, entry, .. } => {
                 let node = Node::of(legend, kind, entry);
                 let by = by.map(|by| by.request);
-                requests.insert(event.request, Request { kind, node, by, sent: event.time, replied: None });
+                let host = legend.task_of(entry).processor.clone();
+                requests.insert(event.request, Request { kind, node, host, by, sent: event.time, replied: None });
             }
             Event::Replied { .. } => requests.get_mut(&event.request).unwrap().replied = Some(event.time),
             _ => {}
@@ -104,14 +109,13 @@ impl Doubt {
     /// that no more than `n_few` requests join.
     pub fn of_few_requests(legend: &Legend, events: &[RecordedEvent], n_few: u64) -> Self {
         let requests = requests(legend, events);
-        let host = |node: &Node| legend.tasks.iter().find(|task| task.name == node.task).map(|task| task.processor.clone());
         let hosts = |request: &Request| {
             let by = request.by.filter(|_| request.kind == RequestKind::Sync)?;
-            let mut hosts = [host(&requests[&by].node), host(&request.node)];
+            let mut hosts = [requests[&by].host.clone(), request.host.clone()];
             hosts.sort();
             Some(hosts)
         };
-        let mut n_of_hosts: HashMap<[Option<String>; 2], u64> = HashMap::new();
+        let mut n_of_hosts: HashMap<[String; 2], u64> = HashMap::new();
         requests.values().filter_map(hosts).for_each(|hosts| *n_of_hosts.entry(hosts).or_default() += 1);
         let is_one_of_few = |request: &Request| hosts(request).is_some_and(|hosts| n_of_hosts[&hosts] <= n_few);
         let mut doubt = Self::default();
@@ -126,6 +130,34 @@ impl Doubt {
         doubt
     }
 
+    /// Phases of calls near the reply of an execution that a client on another host asked for: `shifts_s` tells, of client's and
+    /// server's host, by how much the reply may seem to be earlier (at most 0) and later.
+    pub fn of_clocks(legend: &Legend, events: &[RecordedEvent], shifts_s: &dyn Fn(&str, &str) -> [f64; 2]) -> Self {
+        let requests = requests(legend, events);
+        let mut doubt = Self::default();
+        for request in requests.values() {
+            let Some(by) = request.by.map(|by| &requests[&by]).filter(|by| by.kind == RequestKind::Sync) else { continue };
+            let (Some(reply), Some(client)) = (by.replied, by.by.map(|client| &requests[&client])) else { continue };
+            let [earlier, later] = shifts_s(&client.host, &by.host);
+            let end = request.replied.filter(|_| request.kind == RequestKind::Sync).unwrap_or(request.sent);
+            let is_open = if end <= reply { end >= reply + earlier } else { request.sent <= reply + later };
+            if is_open {
+                *doubt.phases.entry(request.call(&requests).unwrap()).or_default() += 1.0;
+            }
+        }
+        doubt
+    }
+
+    /// The same but for what is in doubt of phases.
+    pub fn but_phases(&self) -> Self {
+        Self { phases: BTreeMap::new(), ..self.clone() }
+    }
+
+    fn n_calls(&self, node: &Node, arc: &Arc) -> f64 {
+        let key = (node.clone(), arc.0, arc.2.clone());
+        [&self.calls, &self.phases].iter().filter_map(|calls| calls.get(&key)).sum()
+    }
+
     /// Whether self times of an entry are in doubt.
     pub fn leaves_open(&self, (node, _): &(Node, u8)) -> bool {
         self.times.contains(node)
@@ -134,6 +166,7 @@ impl Doubt {
     /// Both doubts.
     pub fn and(mut self, other: Self) -> Self {
         other.calls.into_iter().for_each(|(call, n)| *self.calls.entry(call).or_default() += n);
+        other.phases.into_iter().for_each(|(call, n)| *self.phases.entry(call).or_default() += n);
         other.executions.into_iter().for_each(|(node, n)| *self.executions.entry(node).or_default() += n);
         self.anywhere += other.anywhere;
         self.times.extend(other.times);
@@ -146,10 +179,10 @@ impl Doubt {
             Difference::Missing(node) => self.executions.get(node).copied().unwrap_or(0.0) + self.anywhere >= 1.0,
             Difference::Unexpected(_) => false,
             Difference::UnexpectedCall(node, arc, mean) => {
-                mean * found.entries[node].n <= self.calls.get(&(node.clone(), arc.0, arc.2.clone())).copied().unwrap_or(0.0) + 1e-6
+                mean * found.entries[node].n <= self.n_calls(node, arc) + 1e-6
             }
             Difference::Mean(node, arc, [want, got, tolerance]) => {
-                let calls = self.calls.get(&(node.clone(), arc.0, arc.2.clone())).copied().unwrap_or(0.0) + self.anywhere;
+                let calls = self.n_calls(node, arc) + self.anywhere;
                 let executions = self.executions.get(node).copied().unwrap_or(0.0) + self.anywhere;
                 let n = found.entries[node].n;
                 // Of want n' calls in n' executions, n' within doubt of n.
@@ -205,10 +238,15 @@ pub fn self_time_bounds(legend: &Legend, events: &[RecordedEvent], dirt: &Dirt, 
     sums.into_iter().map(|(key, sums)| (key, bounds(sums))).collect()
 }
 
-/// Self times beyond their bounds.
-pub fn beyond(bounds: &BTreeMap<(Node, u8), [f64; 2]>, found: &SelfTimes, resolution_s: f64) -> Vec<String> {
+/// Self times beyond their bounds by more than the clock and `slack` leave open.
+pub fn beyond(
+    bounds: &BTreeMap<(Node, u8), [f64; 2]>,
+    found: &SelfTimes,
+    resolution_s: f64,
+    slack: &dyn Fn(&Node) -> f64,
+) -> Vec<String> {
     let text = |(node, phase): &(Node, u8), got: &SelfTime, [least, most]: [f64; 2]| {
-        let slack = resolution_s * (2.0 + 2.0 * got.waits) + 1e-9 * most;
+        let slack = resolution_s * (2.0 + 2.0 * got.waits) + 1e-9 * most + slack(node);
         let is_within = least - slack <= got.mean_s && got.mean_s <= most + slack;
         (!is_within)
             .then(|| format!("{}/{:?} self time of phase {phase}: {} s, not {least} to {most} s", node.entry, node.accepts, got.mean_s))

@@ -157,6 +157,18 @@ pub fn compare(expected: &Structure, found: &Structure, t: f64) -> Vec<Differenc
 }
 
 impl Structure {
+    /// The same with the calls of all phases together.
+    pub fn without_phases(&self) -> Self {
+        let mut all = self.clone();
+        for calls in all.entries.values_mut() {
+            for ((kind, _, to), moments) in std::mem::take(&mut calls.arcs) {
+                let sum = calls.arcs.entry((kind, 0, to)).or_default();
+                *sum = sum.plus(moments);
+            }
+        }
+        all
+    }
+
     /// Number of means that are compared.
     pub fn n_arcs(&self) -> usize {
         self.entries.values().map(|calls| calls.arcs.len()).sum()
