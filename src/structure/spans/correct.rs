@@ -52,7 +52,7 @@ impl Tree {
         let clocks = skews.period(self.began_ns());
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
-        self.open_ns = vec![[0; 2]; self.len()];
+        (self.open_ns, self.admitted_ns) = (vec![[0; 2]; self.len()], vec![[0; 2]; self.len()]);
         // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is
         // ahead by nothing.
         let mut known: Vec<((bool, u32), i64)> = Vec::new();
@@ -69,6 +69,8 @@ impl Tree {
             let of_group =
                 |known: &[((bool, u32), i64)]| known.iter().find(|(of, _)| *of == group).map(|(_, base)| base.saturating_sub(ahead));
             let Some(parent) = self.parent_of(i) else {
+                let is_lost = self.is_orphan[i] || self.is_lost_link[i];
+                self.is_incomparable[i] = is_lost && clocks.disagree && known.first().is_some_and(|(first, _)| *first != group);
                 if !self.is_orphan[i] {
                     known.clear();
                 }
@@ -94,7 +96,8 @@ impl Tree {
             self.start_ns[i] = self.start_ns[i].saturating_add(moved);
             self.end_ns[i] = self.end_ns[i].saturating_add(moved);
             if self.role[i] == Role::Entry && host != parent_host {
-                self.open_ns[i] = self.left_open(i, parent, [parent_host, host], clocks);
+                self.open_ns[i] = clocks.left_open(parent_host, host);
+                self.admitted_ns[i] = self.admitted(i, parent, [parent_host, host], clocks);
             }
             let nudge = self.nudge(i, parent, [parent_host, host], clocks);
             if nudge != 0 {
@@ -106,11 +109,11 @@ impl Tree {
         }
     }
 
-    /// What clocks leave open of when the client of a served request had its reply: what they do in this period, and, if they are not the
+    /// What is open of when the client of a served request had its reply: what clocks leave open in this period, and, if they are not the
     /// same and the serving half is no longer than the requesting one, all that the two halves admit, as a clock may have changed by less
     /// than shows.
-    fn left_open(&self, i: usize, parent: usize, [client, server]: [u32; 2], clocks: &Period) -> [i64; 2] {
-        let [earlier, later] = clocks.left_open(client, server);
+    fn admitted(&self, i: usize, parent: usize, [client, server]: [u32; 2], clocks: &Period) -> [i64; 2] {
+        let [earlier, later] = self.open_ns[i];
         let lasts = |i: usize| self.end_ns[i].saturating_sub(self.start_ns[i]);
         let is_same = clocks.offset(client, server).is_none_or(|offset| offset.offset_ns == 0);
         if is_same || self.role[parent] != Role::Call || lasts(i) > lasts(parent) {

@@ -66,6 +66,8 @@ pub struct Occ {
     pub reply_ns: i64,
     /// By how much clocks leave open when it replied, if its client says when (earlier, later).
     pub open_ns: [i64; 2],
+    /// The same by what the two halves of its request admit.
+    pub admitted_ns: [i64; 2],
     /// End of all its work.
     pub work_end_ns: i64,
     /// Its span.
@@ -233,6 +235,7 @@ impl Builder<'_> {
             end_ns: self.tree.end_ns[i],
             reply_ns: self.tree.end_ns[i],
             open_ns: self.tree.open_ns.get(i).copied().unwrap_or_default(),
+            admitted_ns: self.tree.admitted_ns.get(i).copied().unwrap_or_default(),
             work_end_ns: self.tree.end_ns[i],
             piece: i as u32,
             origin,

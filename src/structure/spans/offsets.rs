@@ -77,15 +77,24 @@ pub struct Offset {
     pub upper_ns: i64,
     /// L and U.
     pub narrowed_ns: [i64; 2],
+    /// The smaller of the gaps that θ̂ rests on.
+    pub gap_ns: u64,
     /// Requests it rests on.
     pub n_requests: u64,
 }
 
 impl Offset {
-    /// How much is left open: of bounds that contradict one another, more than of any that do not.
-    pub fn width_ns(&self) -> u64 {
+    /// U − L, of bounds that contradict one another more than of any that do not.
+    fn width_ns(&self) -> u64 {
         let width = self.narrowed_ns[1].saturating_sub(self.narrowed_ns[0]);
         u64::try_from(width).unwrap_or_else(|_| (1 << 63) | width.unsigned_abs())
+    }
+
+    /// How much is left open, to be compared with that of others: a gap, or U − L if that is less; then U − L.
+    pub fn is_open_by(&self) -> (u64, u64) {
+        let width = self.width_ns();
+        let is_empty = width >= 1 << 63;
+        (if is_empty { width } else { width.min(self.gap_ns) }, width)
     }
 
     /// Whether the bounds that hold for every request contradict one another.
@@ -292,7 +301,9 @@ pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
         Bound::between(largest, least)
     };
     let is_same = !is_empty(&[lower, upper]) && largest.at_ns <= 0 && 0 <= least.at_ns;
+    let gap_ns = if is_of_waits { waits.gap_ns } else { largest.gap_ns.min(least.gap_ns) };
     Offset {
+        gap_ns,
         offset_ns: if is_same { 0 } else { corrected_ns },
         corrected_ns,
         lower_ns: lower.at_ns,

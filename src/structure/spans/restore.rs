@@ -9,13 +9,13 @@
 //! |---|---|---|
 //! | requests made | the serving half of a request, by an entry that makes all of these | the request that this entry serves as a rule, that nothing serves here, and that was sent last before the first child |
 //! | requests made | a root, by the one entry that makes all of these, starts traces and is called by nobody | none: the root is restored without times |
-//! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request |
+//! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request; none where one more of another entry may be lost itself |
 //!
 //! Where such spans have parents in other traces, but these are too few to be a habit, or none or several answers fit, what
-//! hangs below is left out (`unattached`): it is as good as never recorded, and counted. Without times, requests that different entries
-//! serve are several answers. Where no trace shows what such spans hang below, or it is all that was recorded of a trace and such
-//! requests often are, the parent was never recorded (a caller without instrumentation), and the client of the trace
-//! requests it (`missing_parent`).
+//! hangs below is left out (`unattached`): it is as good as never recorded, and counted. Without times, or with those of a clock that
+//! nothing compares with the root's where clocks are wrong, requests that different entries serve are several answers. Where no trace shows
+//! what such spans hang below, or it is all that was recorded of a trace and such requests often are, the parent was never
+//! recorded (a caller without instrumentation), and the client of the trace requests it (`missing_parent`).
 //!
 //! Occurrences with a lost half are *partial*: their reply is not known, so they have no self times, and their calls are of
 //! the phase that these calls are of as a rule.
@@ -152,10 +152,11 @@ impl<'r> Restorer<'r> {
         let first = group.iter().map(|i| self.tree.start_ns[*i]).min().unwrap_or(0);
         let same_group = |c: &usize| self.tree.pieces[*c].trace == self.tree.pieces[group[0]].trace;
         let serves = |c: &usize| self.tree.answered.get(&(*c as u32)).is_some_and(|entry| makers.contains(entry));
-        let fits = |c: &usize| !taken.contains(c) && same_group(c) && serves(c) && self.tree.start_ns[*c] <= first;
+        let is_timed = self.is_timed(group[0]);
+        let fits = |c: &usize| !taken.contains(c) && same_group(c) && serves(c) && (!is_timed || self.tree.start_ns[*c] <= first);
         let answered = |c: &usize| self.tree.answered.get(&(*c as u32));
         let mut fitting = self.open.iter().filter(|c| fits(c));
-        if self.tree.is_timeless && fitting.next().is_some_and(|first| fitting.any(|c| answered(c) != answered(first))) {
+        if !is_timed && fitting.next().is_some_and(|first| fitting.any(|c| answered(c) != answered(first))) {
             return Place::Nowhere;
         }
         if let Some(request) = self.open.iter().copied().filter(fits).max_by_key(|c| (self.tree.start_ns[*c], *c)) {
@@ -178,21 +179,29 @@ impl<'r> Restorer<'r> {
         let tree = self.tree;
         let is_message = tree.pieces[served].kind == SpanKind::Consumer;
         let at = tree.start_ns[served];
-        let is_caller = |i: &usize| {
-            tree.role[*i] == Role::Entry
-                && callers.contains(&self.entry(*i))
-                && tree.start_ns[*i] <= at
-                && (is_message || at <= tree.end_ns[*i])
-        };
+        let is_timed = self.is_timed(served);
+        let is_then = |i: usize| !is_timed || (tree.start_ns[i] <= at && (is_message || at <= tree.end_ns[i]));
+        let is_caller = |i: &usize| tree.role[*i] == Role::Entry && callers.contains(&self.entry(*i)) && is_then(*i);
         let mut candidates: Vec<usize> = (0..tree.len()).filter(is_caller).filter(|i| *i != served).collect();
         let differ = |candidates: &[usize]| candidates.iter().any(|i| self.entry(*i) != self.entry(candidates[0]));
-        if !is_message && differ(&candidates) {
+        if is_timed && !is_message && differ(&candidates) {
             candidates.retain(|i| !self.is_waiting(*i, at));
         }
-        if candidates.is_empty() || differ(&candidates) {
+        // A caller of another entry, whose own span is lost.
+        let is_lost_caller = |request: &usize, known: EntryName| {
+            let answer = tree.answered.get(&(*request as u32));
+            is_then(*request) && answer.is_some_and(|entry| *entry != known && callers.contains(entry))
+        };
+        let is_open = |known: EntryName| self.open.iter().any(|request| is_lost_caller(request, known));
+        if candidates.is_empty() || differ(&candidates) || is_open(self.entry(candidates[0])) {
             return Place::Nowhere;
         }
         candidates.into_iter().max_by_key(|i| (tree.start_ns[*i], *i)).map_or(Place::Nowhere, Place::Below)
+    }
+
+    /// Whether its times are by a clock that can be compared with the others.
+    fn is_timed(&self, i: usize) -> bool {
+        !self.tree.is_timeless && !self.tree.is_incomparable[i]
     }
 
     /// Whether an occurrence waits for a reply at a time.

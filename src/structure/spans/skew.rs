@@ -9,7 +9,7 @@
 //! - Of each pair and such period the estimate is that of its requests then; if these are fewer than [`TRUSTED`], of those of its own
 //!   period around.
 //! - Hosts that requests join, directly or over others, have clocks relative to each other: along the pairs with the least
-//!   U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
+//!   gaps, of equal ones with the least U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
 //!   another. Where a pair joins two sets of hosts, the bounds of the first kind of all pairs between the two bound the difference,
 //!   each unless it contradicts those of pairs before it (with more requests).
 //! - Clocks *agree* if bounds of the first kind leave room for θ = 0 in more than half of the pairs with [`TRUSTED`] requests (or
@@ -86,6 +86,8 @@ impl Default for Skews {
 /// The clocks of hosts while they stay the same.
 #[derive(Clone, Debug, Default)]
 pub struct Period {
+    /// Whether the clocks are not all the same.
+    pub disagree: bool,
     /// The set of hosts that each is compared with, and how far it is ahead of the first of these.
     of_host: HashMap<u32, Clock>,
     offsets: HashMap<Hosts, Offset>,
@@ -172,11 +174,11 @@ impl Period {
 
     fn of(offsets: HashMap<Hosts, Offset>, catalog: &Catalog) -> Self {
         let disagree = Self::disagree(&offsets);
-        let mut period = Self { of_host: HashMap::default(), offsets };
+        let mut period = Self { disagree, of_host: HashMap::default(), offsets };
         let usable = period.offsets.iter().map(|(hosts, offset)| (*hosts, *offset)).filter(|(_, offset)| offset.n_requests >= USABLE);
         let mut usable: Vec<(Hosts, Offset)> = usable.collect();
         let names = |(first, second): Hosts| (catalog.names.name(first), catalog.names.name(second));
-        let order = |offset: &Offset| (offset.n_requests < TRUSTED, offset.width_ns(), Reverse(offset.n_requests));
+        let order = |offset: &Offset| (offset.n_requests < TRUSTED, offset.is_open_by(), Reverse(offset.n_requests));
         usable.sort_by_key(|(hosts, offset)| (order(offset), names(*hosts)));
         let (mut members, mut pairs_of) = (HashMap::default(), HashMap::default());
         for (hosts, _) in &usable {

@@ -127,19 +127,21 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             let is_open = is_by_habit || call.is_at(occ.reply_ns, resolution_ns);
             let habit = if is_open { habits.phase(occ.entry, called, call.is_async) } else { None };
             let after = call.start_ns >= occ.reply_ns && (call.end_ns > call.start_ns || call.start_ns > occ.reply_ns);
-            let possible = if is_by_habit { [false; 2] } else { phases_left_open(&occ, call, said_ns, resolution_ns) };
+            let possible =
+                |open_ns: [i64; 2]| if is_by_habit { [false; 2] } else { phases_left_open(&occ, call, said_ns, open_ns, resolution_ns) };
+            let (by_clocks, by_halves) = (possible(occ.open_ns), possible(occ.admitted_ns));
             if let Some(phase) = habit {
                 call.phase = phase;
             } else if after && call.start_ns > occ.start_ns && (call.has_client || !call.is_async) {
-                (call.phase, call.is_open) = (2, possible[0]);
+                (call.phase, call.is_open) = (2, by_halves[0]);
             } else if !is_by_habit && call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
                 let usual = habits.phase(occ.entry, called, false);
-                match nearer_phase(call, said_ns, usual, possible) {
+                match nearer_phase(call, said_ns, usual, by_halves) {
                     Some(phase) => (call.phase, call.is_open) = (phase, true),
                     None => call.is_async = true,
                 }
             } else {
-                call.is_open = possible[1];
+                call.is_open = by_clocks[1];
             }
             if call.is_open {
                 let by_time = call.phase;
@@ -166,14 +168,14 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
 
 /// In which phases a call may be, where the reply that the client's clock puts at `said_ns` may be off; neither where it is the
 /// span's own end, which is by the clock of the calls, or clocks leave nothing open.
-fn phases_left_open(occ: &Occ, call: &Call, said_ns: i64, resolution_ns: i64) -> [bool; 2] {
+fn phases_left_open(occ: &Occ, call: &Call, said_ns: i64, open_ns: [i64; 2], resolution_ns: i64) -> [bool; 2] {
     let is_clients = said_ns < occ.end_ns && call.end_ns <= occ.end_ns.saturating_add(resolution_ns);
-    if !call.has_client || !is_clients || occ.open_ns == [0; 2] {
+    if !call.has_client || !is_clients || open_ns == [0; 2] {
         return [false; 2];
     }
     let (later, earlier) = (call.end_ns.saturating_sub(said_ns), said_ns.saturating_sub(call.start_ns));
-    let is_first = later <= occ.open_ns[1].saturating_add(resolution_ns);
-    let is_second = earlier <= occ.open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns;
+    let is_first = later <= open_ns[1].saturating_add(resolution_ns);
+    let is_second = earlier <= open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns;
     [is_first, is_second]
 }
 

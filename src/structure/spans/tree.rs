@@ -72,6 +72,8 @@ pub struct Tree {
     pub is_lost_link: Vec<bool>,
     /// Whether its parent is not the one that it names, which is lost.
     pub is_restored: Vec<bool>,
+    /// Whether its parent is lost, and its clock may be wrong and is not compared with the root's: its times tell nothing of the others.
+    pub is_incomparable: Vec<bool>,
     /// Whether it is to be left out with all below it, as its parent is lost.
     pub is_unattached: Vec<bool>,
     /// Of children of a root that is lost: one of them, the same for all; else [`NOBODY`].
@@ -89,8 +91,10 @@ pub struct Tree {
     pub start_ns: Vec<i64>,
     /// Corrected end.
     pub end_ns: Vec<i64>,
-    /// Of a served request: by how much clocks leave open when, by the server's, its client had the reply (earlier, later).
+    /// Of a served request: by how much the bounds of the clocks leave open when, by the server's, its client had the reply (earlier, later).
     pub open_ns: Vec<[i64; 2]>,
+    /// The same by what its two halves admit.
+    pub admitted_ns: Vec<[i64; 2]>,
     /// Links between pieces: from, to.
     pub links: Vec<(u32, u32)>,
     /// Whether some span has no times, so that those of the others are not used: all are 0.
@@ -243,7 +247,7 @@ impl Tree {
         let n = self.pieces.len();
         (self.parent, self.is_orphan) = (vec![NOBODY; n], vec![false; n]);
         (self.is_linked, self.is_batched) = (vec![false; n], vec![false; n]);
-        (self.is_restored, self.is_unattached) = (vec![false; n], vec![false; n]);
+        (self.is_restored, self.is_unattached, self.is_incomparable) = (vec![false; n], vec![false; n], vec![false; n]);
         (self.root_of, self.has_gap) = (vec![NOBODY; n], vec![false; self.traces.len()]);
         let mut first_half = 0;
         for i in 0..n {

@@ -178,9 +178,7 @@ impl Doubt {
         let is_explained = |difference: &Difference| match difference {
             Difference::Missing(node) => self.executions.get(node).copied().unwrap_or(0.0) + self.anywhere >= 1.0,
             Difference::Unexpected(_) => false,
-            Difference::UnexpectedCall(node, arc, mean) => {
-                mean * found.entries[node].n <= self.n_calls(node, arc) + 1e-6
-            }
+            Difference::UnexpectedCall(node, arc, mean) => mean * found.entries[node].n <= self.n_calls(node, arc) + 1e-6,
             Difference::Mean(node, arc, [want, got, tolerance]) => {
                 let calls = self.n_calls(node, arc) + self.anywhere;
                 let executions = self.executions.get(node).copied().unwrap_or(0.0) + self.anywhere;
@@ -239,12 +237,7 @@ pub fn self_time_bounds(legend: &Legend, events: &[RecordedEvent], dirt: &Dirt, 
 }
 
 /// Self times beyond their bounds by more than the clock and `slack` leave open.
-pub fn beyond(
-    bounds: &BTreeMap<(Node, u8), [f64; 2]>,
-    found: &SelfTimes,
-    resolution_s: f64,
-    slack: &dyn Fn(&Node) -> f64,
-) -> Vec<String> {
+pub fn beyond(bounds: &BTreeMap<(Node, u8), [f64; 2]>, found: &SelfTimes, resolution_s: f64, slack: &dyn Fn(&Node) -> f64) -> Vec<String> {
     let text = |(node, phase): &(Node, u8), got: &SelfTime, [least, most]: [f64; 2]| {
         let slack = resolution_s * (2.0 + 2.0 * got.waits) + 1e-9 * most + slack(node);
         let is_within = least - slack <= got.mean_s && got.mean_s <= most + slack;

@@ -163,10 +163,12 @@ impl Case {
         })
     }
 
-    /// By how much the reply of an entry with a second phase is open, as its client's clock is: by as much as the report says.
+    /// By how much the reply of an entry with a second phase is open, as its client's clock is: by as much as the report says. Of one
+    /// without, where it is requested too seldom to tell that it has none.
     fn clock_slack_s(&self, extraction: &Extraction, ran: &Ran, recorded: &times::SelfTimes, node: &Node) -> f64 {
         let has_second = recorded.get(&(node.clone(), 2)).is_some_and(|time| time.mean_s > 0.0);
-        if self.options.dirt.skew_s == 0.0 || !has_second {
+        let is_seldom = recorded.get(&(node.clone(), 1)).is_some_and(|time| time.n <= FEW_REQUESTS as f64);
+        if self.options.dirt.skew_s == 0.0 || !(has_second || is_seldom) {
             return 0.0;
         }
         let host = &ran.model.task(&node.task).unwrap().processor;
@@ -376,6 +378,24 @@ fn calls_near_a_reply_stay_synchronous_where_clocks_leave_them_open() {
     }
 }
 
+/// Models whose calls are all but seldom of one phase: those that are of the other are so by clocks that tell it.
+#[test]
+fn calls_that_are_seldom_of_a_phase_stay_there_where_clocks_tell() {
+    let case = Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) };
+    for seed in [773, 913] {
+        assert_eq!(case.differences(seed, MANY_MODELS), Vec::<String>::new(), "model {seed}");
+    }
+}
+
+/// Models of which few whole traces show what a lost span was.
+#[test]
+fn what_few_traces_show_is_left_out_where_spans_are_lost() {
+    let case = Case { cycles: FEWER_CYCLES, ..dirty(LOST) };
+    for seed in [56, 494, 981] {
+        assert_eq!(case.differences(seed, MANY_MODELS), Vec::<String>::new(), "model {seed}");
+    }
+}
+
 #[test]
 fn lost_spans_are_told_and_leave_the_model_as_it_is() {
     dirty(LOST).check(MODELS);
@@ -420,13 +440,13 @@ fn sampled_spans_give_a_thousand_models_back() {
 }
 
 #[test]
-#[ignore = "takes minutes; open: 6 of 1,000 models differ, in phases of calls near a reply"]
+#[ignore = "takes minutes"]
 fn skewed_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check(MANY_MODELS);
 }
 
 #[test]
-#[ignore = "takes minutes; open: 9 of 1,000 models differ, where fewer than five traces show what a lost span was"]
+#[ignore = "takes minutes"]
 fn lost_spans_give_a_thousand_models_back() {
     Case { cycles: FEWER_CYCLES, ..dirty(LOST) }.check(MANY_MODELS);
 }
@@ -435,28 +455,4 @@ fn lost_spans_give_a_thousand_models_back() {
 #[ignore = "takes minutes"]
 fn sampled_skewed_and_lost_spans_give_a_thousand_models_back() {
     Case { cycles: 10 * FEWER_CYCLES, ..dirty(ALL_DIRT) }.check(MANY_MODELS);
-}
-
-#[test]
-#[ignore = "tmp"]
-fn tmp_dump() {
-    let (dirt, cycles) = if std::env::var("DIRT").is_ok_and(|d| d == "all") { (ALL_DIRT, 10 * FEWER_CYCLES) } else { (SKEWED, FEWER_CYCLES) };
-    let case = Case { cycles, ..dirty(dirt) };
-    for seed in chosen_seeds().unwrap() {
-        let ran = Ran::new(case.features, seed, case.cycles);
-        let bytes = ran.trace(case.form, &case.options);
-        std::fs::write(format!("/tmp/dump-{seed}.json"), &bytes).unwrap();
-        std::fs::write(format!("/tmp/dump-{seed}.lqnx"), layerfit::model::lqnx::write(&ran.model)).unwrap();
-        let extraction = case.extract(&ran);
-        let q = extraction.quality.as_ref().unwrap();
-        println!("== model {seed}");
-        for d in case.differences_of(&ran, &extraction, MANY_MODELS) { println!("  {d}"); }
-        for clock in &q.clocks {
-            let [a, b] = [0, 1].map(|i| case.options.dirt.offset_s(&clock.hosts[i]));
-            println!("  clock {:?} n {} offset {:.6} bounds {:.6} {:.6} true {:.6} err {:.6}", clock.hosts, clock.requests, clock.offset_s, clock.bounds_s[0], clock.bounds_s[1], b - a, clock.offset_s - (b - a));
-        }
-        for (k, v) in &q.spans.remarks { println!("  remark {k} {}", v.count); }
-        for (k, v) in &q.spans.set_aside { println!("  aside {k} {}", v.count); }
-        for e in ran.model.tasks.iter() { println!("  task {} on {} x{:?}", e.name, e.processor, e.multiplicity); }
-    }
 }

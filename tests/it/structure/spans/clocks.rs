@@ -234,3 +234,21 @@ fn requests_over_other_hosts_bound_a_difference() {
     assert!((offset(["h1", "h3"]) + 30.0).abs() < 3.0);
     assert!(run.calls().iter().all(|call| call.contains(" sync ")));
 }
+
+/// Requests that all wait for a busy server with a second phase, and are answered soon after it turned to them: the shortest wait tells
+/// less than the replies.
+#[test]
+fn where_every_request_waits_replies_tell_the_clock() {
+    let mut b = Build::default();
+    for trace in 0..100_u128 {
+        let at = trace as f64 * 2000.0;
+        let (wait, answer) = (20.0 + (trace * 37 % 100) as f64 * 8.0, 0.1 + (trace * 61 % 100) as f64 / 50.0);
+        let start = at + 10.0 + wait + 5.0;
+        b.server((1, 0), "web", "get", (at, at + 1000.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 10.0, at + 10.0 + wait + answer)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "store", "read", (start, start + answer + 70.0)).trace(trace + 1).on("h2", "s");
+    }
+    let clocks = b.run().quality.clocks;
+    assert!((clocks[0].offset_s * 1e3 - 5.0).abs() < 3.0, "{clocks:?}");
+    assert!(clocks[0].bounds_s[0] * 1e3 <= 5.0 && 5.0 <= clocks[0].bounds_s[1] * 1e3, "{clocks:?}");
+}

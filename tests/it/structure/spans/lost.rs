@@ -173,3 +173,75 @@ fn of_several_that_may_have_asked_it_is_the_one_that_does_not_wait() {
     let count = |call: &str| calls.iter().filter(|c| *c == call).count();
     assert_eq!([count("cart.list sync store.read"), count("web.get sync store.read"), calls.len()], [7, 7, 28]);
 }
+
+/// A caller that two whole traces show is no habit, and no caller without tracing: what it asked for is left out where it is lost.
+#[test]
+fn what_few_whole_traces_show_is_left_out() {
+    let mut b = Build::default();
+    for trace in 1..=3_u128 {
+        let at = trace as f64 * 300.0;
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace);
+        if trace < 3 {
+            b.client((2, 1), "web", "read", (at + 10.0, at + 50.0)).trace(trace);
+        }
+        b.server((3, 2), "store", "read", (at + 11.0, at + 49.0)).trace(trace);
+    }
+    let run = b.run();
+    let mut calls = run.calls();
+    calls.sort();
+    assert_eq!(calls, ["Client sync web.get"; 3].into_iter().chain(["web.get sync store.read"; 2]).collect::<Vec<_>>());
+    assert_eq!([run.count("missing_parent"), run.count("unattached")], [1, 1]);
+}
+
+/// An entry that others ask for in their traces, and callers without tracing in traces of which nothing else was recorded: often, these
+/// are the client's; seldom, they are what is left where two spans are lost.
+#[test]
+fn requests_from_callers_without_tracing_are_the_clients_where_they_are_often() {
+    let from_outside = |n: u128| {
+        let mut b = Build::default();
+        for trace in 1..=60_u128 {
+            let at = trace as f64 * 300.0;
+            b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace);
+            b.client((2, 1), "web", "read", (at + 10.0, at + 50.0)).trace(trace);
+            b.server((3, 2), "store", "read", (at + 11.0, at + 49.0)).trace(trace);
+        }
+        for trace in 100..100 + n {
+            let at = trace as f64 * 300.0;
+            b.server((3, 77), "store", "read", (at, at + 40.0)).trace(trace);
+            b.client((4, 3), "store", "load", (at + 5.0, at + 20.0)).trace(trace).with(Attribute::DbSystem, "redis");
+        }
+        b.run()
+    };
+    let often = from_outside(20);
+    assert_eq!(often.calls().iter().filter(|call| *call == "Client sync store.read").count(), 20);
+    assert_eq!([often.count("missing_parent"), often.count("unattached")], [20, 0]);
+    let seldom = from_outside(2);
+    assert_eq!(seldom.calls().iter().filter(|call| *call == "Client sync store.read").count(), 0);
+    assert_eq!([seldom.count("missing_parent"), seldom.count("unattached")], [2, 4]);
+}
+
+/// Two entries send the mail. Where the sending is lost, and one of them with it, the other is not the one that sent it.
+#[test]
+fn the_only_sender_that_is_left_need_not_be_it() {
+    let mut b = Build::default();
+    for trace in 1..=7_u128 {
+        let at = trace as f64 * 400.0;
+        let is_whole = trace < 7;
+        b.server((1, 0), "web", "get", (at, at + 200.0)).trace(trace);
+        if is_whole {
+            b.span((2, 1), "web", "send", SpanKind::Producer, (at + 10.0, at + 11.0)).trace(trace);
+            b.span((3, 2), "mail", "send", SpanKind::Consumer, (at + 20.0, at + 30.0)).trace(trace);
+        }
+        b.client((4, 1), "web", "order", (at + 40.0, at + 120.0)).trace(trace);
+        if is_whole {
+            b.server((5, 4), "shop", "order", (at + 41.0, at + 119.0)).trace(trace);
+            b.span((6, 5), "shop", "send", SpanKind::Producer, (at + 50.0, at + 51.0)).trace(trace);
+        }
+        b.span((7, 6), "mail", "send", SpanKind::Consumer, (at + 60.0, at + 70.0)).trace(trace);
+    }
+    let run = b.run();
+    let calls = run.calls();
+    let count = |call: &str| calls.iter().filter(|c| *c == call).count();
+    assert_eq!([count("web.get async mail.send"), count("shop.order async mail.send"), count("web.get sync shop.order")], [6, 6, 7]);
+    assert_eq!([run.count("missing_parent"), run.count("unattached")], [1, 1]);
+}
