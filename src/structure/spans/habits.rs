@@ -61,6 +61,14 @@ impl<K: Eq + Hash + Copy> Votes<K> {
         Some(if total(answers) >= ENOUGH { answers } else { &[] })
     }
 
+    /// The only answer that there is, however few votes it has.
+    fn only(&self, key: K) -> Option<EntryName> {
+        match self.by_key.get(&key)?.as_slice() {
+            [(only, _)] => Some(*only),
+            _ => None,
+        }
+    }
+
     fn n_votes(&self, key: K) -> u64 {
         self.by_key.get(&key).map_or(0, |answers| total(answers))
     }
@@ -181,6 +189,12 @@ impl Habits {
     /// Whether an entry starts traces, and is called by no other.
     pub fn is_root(&self, entry: EntryName) -> bool {
         self.roots.n_votes(entry) >= ENOUGH && !self.callers.by_key.contains_key(&entry)
+    }
+
+    /// The only entry that makes a request, if it starts traces and is called by no other, however few traces tell.
+    pub fn only_root(&self, asked: Asked) -> Option<EntryName> {
+        let only = |entry: &EntryName| self.roots.n_votes(*entry) > 0 && !self.callers.by_key.contains_key(entry);
+        self.makers.only(asked).filter(only)
     }
 
     /// Whether requests for an entry often come from callers that are not traced.

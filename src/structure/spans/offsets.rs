@@ -21,10 +21,11 @@
 //!   under way for a time that is short and seldom long, so that s₁ − c₁ ends sharply at θ; the lengths of second phases have
 //!   their tail the other way. Of these bounds the quantile of 5 % or 95 % counts.
 //! - L is the largest lower bound, U the least upper one; their *gaps* are their distances to the bounds that 5 % more of the requests are
-//!   beyond: the smaller, the nearer to θ. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree ([`super::skew`]), it divides
-//!   U − L as the gaps are to each other, in the middle if both are 0. Where only first bounds of one direction are there (each request has a
-//!   second phase), it is the one that waits tell, as the shortest of many is short, unless their gap shows that all requests
-//!   wait: if U − L is no more than [`LONG_WAITS`] gaps, and the two shortest do not differ by less than one of [`ALIKE`] parts of it.
+//!   beyond: the smaller, the nearer to θ. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree ([`super::skew`]), it is the
+//!   middle of L and U, each moved towards the other by [`GAPS`] gaps, or, if these are more than U − L, divides it as they are to
+//!   each other. Where only first bounds of one direction are there (each request has a second phase), it is the one that
+//!   waits tell, as the shortest of many is short, unless their gap shows that all requests wait: if U − L is no more than
+//!   [`LONG_WAITS`] gaps, and the two shortest do not differ by less than one of [`ALIKE`] parts of it.
 //! - Where the bounds of the first kind contradict one another, θ̂ = 0 if servers do not begin before they are asked, else that
 //!   of L and U that says so.
 //!
@@ -59,6 +60,8 @@ const SURE: usize = 3;
 const MAX_PERIODS: usize = 16;
 /// The quantile of the bounds, and the share of them that a gap spans.
 const QUANTILE: f64 = 0.05;
+/// Gaps by which θ may be within a bound.
+const GAPS: f64 = 2.0;
 /// Gaps of waits to which the shortest wait may be wrong.
 const LONG_WAITS: f64 = 6.0;
 /// Part of a gap, one in so many, by which the two shortest waits differ less if nothing was waited for.
@@ -229,11 +232,13 @@ impl Bound {
         Self { at_ns: self.at_ns.saturating_neg(), ..self }
     }
 
-    /// Divides what is between two bounds as their gaps are to each other.
+    /// The middle of two bounds, each moved by [`GAPS`] gaps; where these are more than there is between, what divides it as the gaps are
+    /// to each other.
     fn between(lower: Self, upper: Self) -> i64 {
-        let gaps = lower.gap_ns as f64 + upper.gap_ns as f64;
-        let share = if gaps > 0.0 { lower.gap_ns as f64 / gaps } else { 0.5 };
-        lower.at_ns.saturating_add((upper.at_ns.saturating_sub(lower.at_ns) as f64 * share) as i64)
+        let width = upper.at_ns.saturating_sub(lower.at_ns) as f64;
+        let [below, above] = [lower.gap_ns, upper.gap_ns].map(|gap| GAPS * gap as f64);
+        let share = if below + above > width { below / (below + above) } else { (1.0 + (below - above) / width.max(1.0)) / 2.0 };
+        lower.at_ns.saturating_add((width * share) as i64)
     }
 }
 

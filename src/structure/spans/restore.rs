@@ -8,7 +8,7 @@
 //! | children | the lost span is | their parent becomes |
 //! |---|---|---|
 //! | requests made | the serving half of a request, by an entry that makes all of these | the request that this entry serves as a rule, that nothing serves here, and that was sent last before the first child |
-//! | requests made | a root, by the one entry that makes all of these, starts traces and is called by nobody | none: the root is restored without times |
+//! | requests made | a root, by the one entry that makes all of these, starts traces and is called by nobody (of a trace of which nothing else was recorded, however few traces show it) | none: the root is restored without times |
 //! | a served request | the requesting half of a request, by an entry that makes it as a rule | that entry's occurrence at work when the request began; of messages, the last one begun before. Where occurrences of several entries are, the one that does not wait for another request; none where one more of another entry may be lost itself |
 //!
 //! Where such spans have parents in other traces, but these are too few to be a habit, or none or several answers fit, what
@@ -148,6 +148,10 @@ impl<'r> Restorer<'r> {
         let Some(makers) = group.iter().filter_map(|i| self.habits.makers(asked(i))).reduce(both) else { return Place::Unknown };
         if self.is_alone(group[0]) && group.iter().all(|i| self.habits.is_made_outside(asked(i))) {
             return Place::Unknown;
+        }
+        let only_root = self.habits.only_root(asked(&group[0]));
+        if let (true, true, Some(root)) = (makers.is_empty(), self.is_alone(group[0]), only_root) {
+            return if group.iter().all(|i| self.habits.only_root(asked(i)) == only_root) { Place::Root(root) } else { Place::Nowhere };
         }
         let first = group.iter().map(|i| self.tree.start_ns[*i]).min().unwrap_or(0);
         let same_group = |c: &usize| self.tree.pieces[*c].trace == self.tree.pieces[group[0]].trace;
