@@ -6,6 +6,7 @@
 //! | who sends arrivals from outside | a root is requested by the one client that stands for all |
 //! | second phases of what nobody waits for | there is no reply that would end the first |
 //! | second phases, where fewer than ten requests join two hosts | a server that ends after its client may as well have a clock that is ahead |
+//! | the phase of a call so near a reply that the bounds of the clocks let it be on either side | nothing else tells when the reply was |
 //! | the phase of a message sent within a tick of the clock from a reply | both have the same time |
 
 use std::{
