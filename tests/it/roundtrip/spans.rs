@@ -185,7 +185,9 @@ impl Case {
         let spans = otlp_spans(&ran.trace(self.form, &self.options));
         let id = |span: &Value, field: &str| span[field].as_str().map(str::to_owned);
         let arrived: HashSet<Option<String>> = spans.iter().map(|span| id(span, "spanId")).collect();
-        let answered: HashSet<Option<String>> = spans.iter().map(|span| id(span, "parentSpanId")).collect();
+        let links = spans.iter().flat_map(|span| span["links"].as_array().into_iter().flatten());
+        let answered: HashSet<Option<String>> =
+            spans.iter().map(|span| id(span, "parentSpanId")).chain(links.map(|link| id(link, "spanId"))).collect();
         let is_request = |span: &&Value| [3, 4].contains(&span["kind"].as_u64().unwrap());
         let is_orphan = |span: &&Value| span["parentSpanId"].is_string() && !arrived.contains(&id(span, "parentSpanId"));
         let n_orphans = spans.iter().filter(is_orphan).count() as u64;
@@ -407,6 +409,17 @@ fn sampled_skewed_and_lost_spans_give_the_model_back() {
     Case { cycles: 10 * CYCLES, ..dirty(ALL_DIRT) }.check(MODELS / 2);
 }
 
+/// Sampled, skewed and lost spans of traces that are joined by links.
+fn dirty_and_linked(cycles: u64) -> Case {
+    let options = TraceOptions { dirt: ALL_DIRT, linked_traces: true, ..TraceOptions::default() };
+    Case { cycles, options, ..clean(TraceForm::Otlp) }
+}
+
+#[test]
+fn sampled_skewed_and_lost_spans_of_linked_traces_give_the_model_back() {
+    dirty_and_linked(10 * CYCLES).check(MODELS / 2);
+}
+
 /// Cycles in the long run; of sampled ones ten times as many.
 const FEWER_CYCLES: u64 = 100;
 
@@ -456,4 +469,10 @@ fn lost_spans_give_a_thousand_models_back() {
 #[ignore = "takes minutes"]
 fn sampled_skewed_and_lost_spans_give_a_thousand_models_back() {
     Case { cycles: 10 * FEWER_CYCLES, ..dirty(ALL_DIRT) }.check(MANY_MODELS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn sampled_skewed_and_lost_spans_of_linked_traces_give_a_thousand_models_back() {
+    dirty_and_linked(10 * FEWER_CYCLES).check(MANY_MODELS);
 }
