@@ -7,6 +7,10 @@ use std::{hint::black_box, ops::ControlFlow};
 use criterion::{Criterion, criterion_group, criterion_main};
 use layerfit::fit::{FitOptions, Problem, Trials, Weighting, fit};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[path = "../tests/it/fit/layered_model.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "shared with the tests, which use the rest")]
 mod layered_model;

@@ -14,6 +14,10 @@ use layerfit::{
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 use rand_distr::{Distribution, Exp1};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Events of one measurement and core.
 const EVENTS: u64 = 600_000;
 

@@ -26,6 +26,10 @@ mod draw;
 
 use draw::{Kind, draw};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sizes of the drawn models, in tasks beside the customers.
 const SIZES: [usize; 6] = [8, 20, 50, 100, 250, 1000];
 /// Seeds of the drawn models of each size.
