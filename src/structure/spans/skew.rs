@@ -24,6 +24,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
 };
 
 use super::{
@@ -38,6 +39,10 @@ const MAX_PAIRS: usize = 2048;
 const MAX_CHANGES: usize = 63;
 /// Requests beyond the bounds known so far from which on it is looked whether a clock changed.
 const SURPRISES: u64 = 8;
+/// Requests of a pair after which it is looked at again.
+const LOOK_AGAIN: u64 = 1024;
+/// Part of the requests of a pair, one in so many, that makes it worth while to look at it again with others.
+const GROWTH: u64 = 16;
 
 /// Numbers of two hosts, in order of their names.
 type Hosts = (u32, u32);
@@ -48,6 +53,61 @@ struct Pair {
     /// Requests beyond the bounds that were known then.
     n_surprises: u64,
     sample: Sample,
+    /// Whether it is to be looked at again.
+    is_stale: bool,
+    known: Known,
+}
+
+/// What was found of a pair when it was last looked at.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Requests by then.
+    n_requests: u64,
+    /// Times that its changes lie between.
+    gaps: Vec<(i64, i64)>,
+    /// Of each period of all pairs.
+    offsets: Vec<Offset>,
+}
+
+impl Pair {
+    /// Whether it is to be looked at again: it is stale, or its requests have grown by more than one in [`GROWTH`], or by any if all count.
+    fn is_due(&self, all: bool) -> bool {
+        let n_new = self.n_requests - self.known.n_requests;
+        self.is_stale || n_new > if all { 0 } else { self.known.n_requests / GROWTH }
+    }
+
+    /// The requests in order of time, and their periods.
+    fn divided(&mut self) -> Divided {
+        let requests = self.sample.requests();
+        let periods = periods(&requests);
+        let gaps = periods.windows(2).map(|two| (requests[two[0].end - 1].at_ns, requests[two[1].start].at_ns)).collect();
+        self.known = Known { n_requests: self.n_requests, gaps, offsets: Vec::new() };
+        self.is_stale = false;
+        Divided { requests, periods }
+    }
+}
+
+/// The requests of a pair, divided into periods.
+struct Divided {
+    requests: Vec<Said>,
+    periods: Vec<Range<usize>>,
+}
+
+impl Divided {
+    /// The offset in each of the periods of all pairs, which begin at `starts`; `n_all` requests rest on it in all.
+    fn offsets(&self, starts: &[i64], n_all: u64) -> Vec<Offset> {
+        let Self { requests, periods } = self;
+        let ends = starts.iter().skip(1).copied().chain([i64::MAX]);
+        let of_period = |(start, end): (i64, i64)| {
+            let own = periods.iter().rfind(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
+            let own = own.or(periods.first()).cloned().unwrap_or_default();
+            let within = requests.partition_point(|r| r.at_ns < start)..requests.partition_point(|r| r.at_ns < end);
+            let (of, is_all) = if within.len() as u64 >= TRUSTED { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
+            let n_requests = if is_all { n_all } else { of.len() as u64 };
+            estimate(&requests[of], n_requests)
+        };
+        starts.iter().copied().zip(ends).map(of_period).collect()
+    }
 }
 
 /// A request that two hosts saw.
@@ -271,45 +331,44 @@ impl Skews {
         pair.sample.add(said);
         if known.is_none_or(|known| said.lower_ns > known.upper_ns || said.upper_ns < known.lower_ns) {
             pair.n_surprises += 1;
-            self.is_stale |= pair.n_surprises >= SURPRISES && pair.n_surprises.is_power_of_two();
+            pair.is_stale |= pair.n_surprises >= SURPRISES && pair.n_surprises.is_power_of_two();
         }
-        // Seldom enough that the cost does not show.
-        self.is_stale |= pair.n_requests.is_power_of_two() || pair.n_requests.is_multiple_of(1024);
+        pair.is_stale |= pair.n_requests.is_power_of_two() || pair.n_requests.is_multiple_of(LOOK_AGAIN);
+        self.is_stale |= pair.is_stale;
     }
 
-    /// Brings the periods up to date, if it is time.
+    /// Brings the periods up to date, if it is time: looks at the pairs that have changed.
     pub fn update_if_stale(&mut self, catalog: &Catalog) {
         if self.is_stale {
-            self.update(catalog);
+            self.look_at(false, catalog);
         }
     }
 
-    /// Brings the periods up to date.
+    /// Brings the periods up to date with all requests.
     pub fn update(&mut self, catalog: &Catalog) {
+        self.look_at(true, catalog);
+    }
+
+    /// Looks at the pairs that are due, and at all where the periods change.
+    fn look_at(&mut self, all: bool, catalog: &Catalog) {
         self.is_stale = false;
-        let mut of_pairs = Vec::with_capacity(self.pairs.len());
-        let mut gaps: Vec<(i64, i64)> = Vec::new();
-        for (hosts, pair) in &self.pairs {
-            let requests = pair.sample.requests();
-            let periods = periods(&requests);
-            gaps.extend(periods.windows(2).map(|two| (requests[two[0].end - 1].at_ns, requests[two[1].start].at_ns)));
-            of_pairs.push((*hosts, pair.n_requests, requests, periods));
+        let due = self.pairs.iter_mut().filter(|(_, pair)| pair.is_due(all));
+        let mut looked_at: HashMap<Hosts, Divided> = due.map(|(hosts, pair)| (*hosts, pair.divided())).collect();
+        let gaps = self.pairs.values().flat_map(|pair| pair.known.gaps.iter().copied()).collect();
+        let starts: Vec<i64> = [i64::MIN].into_iter().chain(changes(gaps)).collect();
+        let are_as_before = self.periods.keys().eq(&starts);
+        for (hosts, pair) in &mut self.pairs {
+            let divided = match looked_at.remove(hosts) {
+                Some(divided) => divided,
+                None if are_as_before => continue,
+                None => pair.divided(),
+            };
+            pair.known.offsets = divided.offsets(&starts, pair.n_requests);
         }
-        let mut starts = vec![i64::MIN];
-        starts.extend(changes(gaps));
         self.periods.clear();
-        for (k, start) in starts.iter().enumerate() {
-            let end = starts.get(k + 1).copied().unwrap_or(i64::MAX);
-            let mut offsets = HashMap::default();
-            for (hosts, n_all, requests, periods) in &of_pairs {
-                let mut own = periods.iter().filter(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
-                let Some(own) = own.next_back().or(periods.first()).cloned() else { continue };
-                let within = requests.partition_point(|r| r.at_ns < *start)..requests.partition_point(|r| r.at_ns < end);
-                let (of, is_all) = if within.len() as u64 >= TRUSTED { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
-                let n_requests = if is_all { *n_all } else { of.len() as u64 };
-                offsets.insert(*hosts, estimate(&requests[of], n_requests));
-            }
-            self.periods.insert(*start, Period::of(offsets, catalog));
+        for (k, start) in starts.into_iter().enumerate() {
+            let offsets = self.pairs.iter().filter_map(|(hosts, pair)| Some((*hosts, *pair.known.offsets.get(k)?))).collect();
+            self.periods.insert(start, Period::of(offsets, catalog));
         }
     }
 
@@ -326,6 +385,7 @@ impl Skews {
             pair.n_requests += theirs.n_requests;
             pair.n_surprises += theirs.n_surprises;
             pair.sample.absorb(theirs.sample);
+            pair.is_stale = true;
         }
         self.is_stale = true;
     }
