@@ -252,3 +252,30 @@ fn where_every_request_waits_replies_tell_the_clock() {
     assert!((clocks[0].offset_s * 1e3 - 5.0).abs() < 3.0, "{clocks:?}");
     assert!(clocks[0].bounds_s[0] * 1e3 <= 5.0 && 5.0 <= clocks[0].bounds_s[1] * 1e3, "{clocks:?}");
 }
+
+/// What is told of clocks at the end rests on all requests, whether traces were completed on the way, with the clocks as they were
+/// known then, or all at once: a clock that is set meanwhile, and a host that is asked seldom.
+#[test]
+fn clocks_are_told_the_same_however_long_spans_were_held() {
+    let mut b = Build::default();
+    for trace in 0..3000_u128 {
+        let (at, delay) = (trace as f64 * 200.0, 2.0 + (trace % 11) as f64 / 10.0);
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        let mut call = |id: u64, task: &str, host: &str, sent: f64, ahead: f64| {
+            b.client((id, 1), "web", "read", (sent, sent + 2.0 * delay + 10.0)).trace(trace + 1).on("h1", "w");
+            let start = sent + delay + ahead;
+            b.server((id + 1, id), task, "read", (start, start + 10.0)).trace(trace + 1).on(host, task);
+        };
+        call(2, "store", "h2", at + 10.0, if trace < 1500 { 40.0 } else { 90.0 });
+        if trace % 50 == 0 {
+            call(4, "mail", "h3", at + 50.0, -30.0);
+        }
+    }
+    let whole = b.run();
+    let on_the_way = b.run_with(&SpanOptions { hold_spans: 0, idle_timeout_ns: 1_000_000_000, ..SpanOptions::default() });
+    assert_eq!(on_the_way.quality.clocks, whole.quality.clocks);
+    let clock = |host: &str| whole.quality.clocks.iter().find(|clock| clock.hosts == ["h1".to_owned(), host.to_owned()]).unwrap();
+    let offsets_ms: Vec<f64> = clock("h2").periods.iter().map(|period| period.offset_s * 1e3).collect();
+    assert!(matches!(offsets_ms[..], [first, second] if (first - 40.0).abs() < 2.0 && (second - 90.0).abs() < 2.0), "{offsets_ms:?}");
+    assert!((clock("h3").offset_s * 1e3 + 30.0).abs() < 2.0, "{:?}", clock("h3"));
+}
