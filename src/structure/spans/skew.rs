@@ -16,6 +16,10 @@
 //!   there are none). Then a pair that leaves room for 0 is not corrected. Where most clocks are seen to be wrong, wide bounds around 0 do
 //!   not say that these two are right.
 //!
+//! While traces are completed, pairs are looked at again at powers of two of their requests and every [`LOOK_AGAIN`], where requests are beyond
+//! the bounds known, and together with these what has grown by one in [`GROWTH`]; all that have grown at the end, so that what is told does not
+//! depend on when.
+//!
 //! What is told of a pair is the difference that is used, and the bounds of the first kind, which nothing narrows wrongly.
 //!
 //! Memory is bounded by [`MAX_PAIRS`]. Where hosts are not said, a service is taken for one host.
