@@ -11,11 +11,14 @@
 //! How many calls a cycle makes, and in which order, does not matter in product form, only their mean.
 
 use super::{
-    ResultCallKind, SolveError,
+    ResultCallKind, SolveError, copies,
     mva::{Class, MeanValues, MvaError, Network, Station, solve_exact},
     results::{CallValues, EntryValues, Results},
 };
 use crate::model::{Bindings, CallKind, Entry, Model, Number, ProcessorScheduling, Scalar, Task, TaskScheduling};
+
+/// Most processors and tasks of a replicated model, with all copies.
+const MOST_COPIES: usize = 1_000;
 
 /// What the exact solver makes of a model.
 pub(super) enum Attempt<S> {
@@ -27,6 +30,21 @@ pub(super) enum Attempt<S> {
 
 /// Solves `model` exactly if it is a product-form network.
 pub(super) fn solve<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Attempt<S>, SolveError> {
+    if !copies::is_replicated(model) {
+        return solve_single(model, values);
+    }
+    let copies = match copies::lay_out(model, values, ("exact", MOST_COPIES)) {
+        Err(SolveError::Unsupported { construct, element, .. }) => return Ok(Attempt::Refused(construct, element)),
+        laid_out => laid_out?,
+    };
+    Ok(match solve_single(&copies.all, values)? {
+        Attempt::Solved(results) => Attempt::Solved(copies.fold(results)),
+        refused @ Attempt::Refused(..) => refused,
+    })
+}
+
+/// Solves a model without replication.
+fn solve_single<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Attempt<S>, SolveError> {
     match Plan::new(model, values)? {
         Err(refusal) => Ok(Attempt::Refused(refusal.0, refusal.1)),
         Ok(plan) => match solve_exact(&plan.network) {
@@ -105,8 +123,8 @@ impl<S: Scalar> Plan<S> {
         }
         for (p, processor) in model.processors.iter().enumerate() {
             let speed = processor.speed_factor.eval(values)?;
-            if speed <= 0.0 || !processor.replication.is(1.0) {
-                return Ok(Err(Refusal("replication", format!("processor \"{}\"", processor.name))));
+            if speed <= 0.0 {
+                return Ok(Err(Refusal("a processor without speed", format!("processor \"{}\"", processor.name))));
             }
             check!(plan.add_station(model, values, p, &entries));
         }
@@ -265,6 +283,7 @@ impl<S: Scalar> Plan<S> {
             task_utilization,
             entries,
             calls,
+            copies: None,
         }
     }
 
@@ -292,6 +311,7 @@ impl<S: Scalar> Plan<S> {
             to: call.to,
             phase: 0,
             kind: ResultCallKind::Sync,
+            fan_out: 1,
             mean: call.mean,
             waiting: self.split(means, owner[call.to], call.to, &[call.class]).waiting,
             rate: means.throughputs[call.class] * call.mean,
@@ -339,9 +359,6 @@ fn plain_demand<S: Scalar>(model: &Model, task: &Task, entry: &Entry, values: &B
     }
     if !entry.forwarding.is_empty() {
         return refuse("forwarding");
-    }
-    if !task.replication.is(1.0) || !task.fan_in.is_empty() || !task.fan_out.is_empty() {
-        return refuse("replication");
     }
     if entry.phases.iter().any(|p| p.phase > 1) {
         return refuse("a second phase");

@@ -96,18 +96,18 @@ fn response_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measu
             let first: usize = model.tasks[..t].iter().map(|t| t.entries.len()).sum();
             let (mut time, mut rate) = (S::from(0.0), S::from(0.0));
             for e in first..first + model.tasks[t].entries.len() {
-                time += entry_response_time(results, e) * results.entries[e].throughput;
+                time += entry_response_time(model, results, e) * results.entries[e].throughput;
                 rate += results.entries[e].throughput;
             }
             Ok(over(time, rate))
         }
-        Element::Entry(e) => Ok(entry_response_time(results, e)),
+        Element::Entry(e) => Ok(entry_response_time(model, results, e)),
         Element::Processor(_) => Err(unknown(measure, "a processor has no response time".into())),
     }
 }
 
 /// Waiting plus phase-1 service of one request, over all who send requests.
-fn entry_response_time<S: Scalar>(results: &Results<S>, e: usize) -> S {
+fn entry_response_time<S: Scalar>(model: &Model, results: &Results<S>, e: usize) -> S {
     let entry = &results.entries[e];
     let first = entry.service_times.first().copied().unwrap_or(S::from(0.0));
     let (mut waiting, mut rate) = (S::from(0.0), S::from(0.0));
@@ -115,7 +115,7 @@ fn entry_response_time<S: Scalar>(results: &Results<S>, e: usize) -> S {
         waiting += call.waiting * call.rate;
         rate += call.rate;
     }
-    let open = entry.throughput - rate;
+    let open = entry.throughput * S::from(f64::from(results.copies_of(owners(model)[e]))) - rate;
     if let Some(time) = entry.open_wait_time
         && open > 0.0
     {
@@ -135,14 +135,20 @@ fn waiting<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, ca
         .ok_or_else(|| unknown(measure, format!("entry \"{}\" does not call \"{}\" in phase {}", call.0, call.1, call.2 + 1)))
 }
 
-/// Time that one cycle of the customers (of all classes, by their shares) spends at a task or processor.
+/// The task of every entry.
+fn owners(model: &Model) -> Vec<usize> {
+    model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |_| t)).collect()
+}
+
+/// Time that one cycle of the customers (of all classes, by their shares) spends at all copies of a task or processor.
 fn residence_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, name: &str) -> Result<S, SolveError> {
-    let references = model.tasks.iter().zip(&results.task_throughput).filter(|(t, _)| t.scheduling.is_reference());
-    let cycles = references.fold(S::from(0.0), |sum, (_, &x)| sum + x);
+    let copies = |task: usize| S::from(f64::from(results.copies_of(task)));
+    let references = (0..model.tasks.len()).filter(|&t| model.tasks[t].scheduling.is_reference());
+    let cycles = references.fold(S::from(0.0), |sum, t| sum + results.task_throughput[t] * copies(t));
     if cycles <= 0.0 {
         return Err(unknown(measure, "there are no customers whose cycle it could be a part of".into()));
     }
-    let owner: Vec<usize> = model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |_| t)).collect();
+    let owner = owners(model);
     let mut time = S::from(0.0);
     match locate(model, name, measure)? {
         Element::Task(t) => {
@@ -152,8 +158,8 @@ fn residence_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Meas
             }
         }
         Element::Processor(p) => {
-            for (entry, _) in results.entries.iter().zip(&owner).filter(|(_, t)| model.tasks[**t].processor == model.processors[p].name) {
-                time += entry.throughput * entry.host_times.iter().fold(S::from(0.0), |sum, &h| sum + h);
+            for (entry, &t) in results.entries.iter().zip(&owner).filter(|(_, t)| model.tasks[**t].processor == model.processors[p].name) {
+                time += copies(t) * entry.throughput * entry.host_times.iter().fold(S::from(0.0), |sum, &h| sum + h);
             }
         }
         Element::Entry(e) => {
@@ -169,17 +175,21 @@ impl Results<f64> {
     /// The results behind a plain solution (a simulation's, say). What a solution does not hold, time at processors, is
     /// what remains of service times when the calls are taken off.
     fn from_solution(model: &Model, solution: &Solution) -> Self {
-        use super::results::{CallValues, EntryValues};
+        use super::results::{CallValues, CopyCounts, EntryValues};
         let names: Vec<&str> = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str()).collect();
         let index = |name: &str| names.iter().position(|n| *n == name);
         let entry = |name: &str| solution.entries.get(name).cloned().unwrap_or_default();
+        let owner = owners(model);
+        let copies: Vec<u32> = model.tasks.iter().map(|t| solution.tasks.get(&t.name).and_then(|r| r.copies).unwrap_or(1)).collect();
         let calls: Vec<CallValues<f64>> = solution
             .calls
             .iter()
             .filter_map(|c| {
-                let rate = entry(&c.from).throughput * c.mean;
+                let fan_out = c.fan_out.unwrap_or(1);
+                let (from, to) = (index(&c.from)?, index(&c.to)?);
+                let rate = entry(&c.from).throughput * c.mean * f64::from(fan_out * copies[owner[from]]);
                 let phase = usize::from(c.phase).saturating_sub(1);
-                Some(CallValues { from: index(&c.from)?, to: index(&c.to)?, phase, kind: c.kind, mean: c.mean, waiting: c.waiting, rate })
+                Some(CallValues { from, to, phase, kind: c.kind, fan_out, mean: c.mean, waiting: c.waiting, rate })
             })
             .collect();
         let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
@@ -191,7 +201,7 @@ impl Results<f64> {
                 let mut host_times = it.service_times.clone();
                 for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync) {
                     if let Some(time) = host_times.get_mut(call.phase) {
-                        *time -= call.mean * (call.waiting + first(call.to));
+                        *time -= call.mean * f64::from(call.fan_out) * (call.waiting + first(call.to));
                     }
                 }
                 EntryValues {
@@ -218,6 +228,7 @@ impl Results<f64> {
             task_utilization: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.utilization)).collect(),
             entries,
             calls,
+            copies: Some(CopyCounts { tasks: copies }),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod activities;
 pub mod amva;
+mod copies;
 mod distribution;
 pub mod erlang;
 mod exact;

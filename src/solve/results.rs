@@ -21,6 +21,15 @@ pub(super) struct Results<S> {
     pub task_utilization: Vec<S>,
     pub entries: Vec<EntryValues<S>>,
     pub calls: Vec<CallValues<S>>,
+    /// Of how many copies of each element the values are means, where any has more than one.
+    pub copies: Option<CopyCounts>,
+}
+
+/// Numbers of copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CopyCounts {
+    /// By task.
+    pub tasks: Vec<u32>,
 }
 
 /// Values of an entry.
@@ -46,11 +55,18 @@ pub(super) struct CallValues<S> {
     /// 0 for phase 1 (and for forwarding).
     pub phase: usize,
     pub kind: ResultCallKind,
-    /// Mean requests per execution of the calling phase; a probability for forwarding.
+    /// Copies of the called task to which one copy of the caller sends.
+    pub fan_out: u32,
+    /// Mean requests per execution of the calling phase, to each copy; a probability for forwarding.
     pub mean: S,
     pub waiting: S,
-    /// Requests a unit of time.
+    /// Requests a unit of time, over all copies.
     pub rate: S,
+}
+
+/// A number of copies as solutions say it: only where there is more than one.
+pub(super) fn several(copies: u32) -> Option<u32> {
+    (copies > 1).then_some(copies)
 }
 
 impl<S: Scalar> Results<S> {
@@ -72,6 +88,7 @@ impl<S: Scalar> Results<S> {
             let result = TaskResult {
                 throughput: self.task_throughput[i].value(),
                 utilization: self.task_utilization[i].value(),
+                copies: several(self.copies_of(i)),
                 ..TaskResult::default()
             };
             solution.tasks.insert(task.name.clone(), result);
@@ -81,6 +98,11 @@ impl<S: Scalar> Results<S> {
         solution
     }
 
+    /// Copies of task number `task`.
+    pub fn copies_of(&self, task: usize) -> u32 {
+        self.copies.as_ref().map_or(1, |copies| copies.tasks[task])
+    }
+
     fn call(&self, call: &CallValues<S>) -> CallResult {
         CallResult {
             from: self.entries[call.from].name.clone(),
@@ -88,6 +110,7 @@ impl<S: Scalar> Results<S> {
             phase: u8::try_from(call.phase + 1).unwrap_or(u8::MAX),
             activity: None,
             kind: call.kind,
+            fan_out: several(call.fan_out),
             mean: call.mean.value(),
             waiting: call.waiting.value(),
             waiting_half_width: None,

@@ -54,6 +54,9 @@ pub struct TaskResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_half_width: Option<f64>,
+    /// Copies, where there is more than one: all results are of one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
     /// Mean busy threads, blocked ones included.
     pub utilization: f64,
     /// Half-width of the confidence interval, from a simulation.
@@ -137,7 +140,7 @@ pub struct ActivityResult {
 }
 
 /// How a call is made, in results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultCallKind {
     /// Rendezvous.
@@ -171,7 +174,10 @@ pub struct CallResult {
     pub activity: Option<String>,
     /// Kind.
     pub kind: ResultCallKind,
-    /// Mean number of requests in one execution (a probability for a forwarded one).
+    /// Copies of the called task to which one copy of the caller sends, where there is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<u32>,
+    /// Mean number of requests in one execution, to each copy (a probability for a forwarded one).
     pub mean: f64,
     /// Mean time that one request queues before its service begins.
     pub waiting: f64,

@@ -23,8 +23,8 @@ const CAUTIOUS_STEPS: usize = 3;
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
 /// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
 const PATIENCE: usize = 300;
-/// Sweeps after which a stage is solved within the capacities instead.
-const FREE_SWEEPS: usize = 600;
+/// Sweeps after which a stage is solved in another way instead, where there is one.
+const SWEEPS_OF_ONE_WAY: usize = 600;
 /// A change that is enough from then on: rounding, or a bound that is met and left again, allows no less.
 const STAGNATION: f64 = 1e-7;
 /// How much shorter.
@@ -163,13 +163,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let n_times = n_waits + self.net.stations.len();
         let n_leading = match capacity {
             Capacity::Free => n_waits,
-            Capacity::Kept => n_times,
-            Capacity::KeptThroughout => x.len(),
+            Capacity::Kept | Capacity::Held => n_times,
         };
         let mut acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
         let (mut converged, mut step) = (false, 1.0);
         let (mut image, mut next) = (x.clone(), x.clone());
-        let most = if capacity == Capacity::Free { FREE_SWEEPS } else { usize::MAX };
+        let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
         for sweep in 0..self.options.max_iterations.min(most) {
             if sweep > 0 && sweep % PATIENCE == 0 {
                 step *= STEP_REDUCTION;
@@ -298,8 +297,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
 fn cautious_step(capacity: Capacity) -> f64 {
     match capacity {
         Capacity::Free => 0.7,
-        Capacity::Kept => 0.4,
-        Capacity::KeptThroughout => 0.2,
+        Capacity::Kept | Capacity::Held => 0.4,
     }
 }
 

@@ -114,7 +114,8 @@ impl<S: Scalar> Absence<S> {
     pub fn seen(&self, shares: &[S], b: usize) -> Seen<S> {
         let one = S::from(1.0);
         let mut seen = Seen { waiting: one, first: one, late: one };
-        for (&share, g) in shares.iter().zip(&self.of[b * self.n_classes..]) {
+        let is_none = |share: S| share.value() == 0.0 && share.derivatives().iter().all(|&d| d == 0.0);
+        for (&share, g) in shares.iter().zip(&self.of[b * self.n_classes..]).filter(|(share, _)| !is_none(**share)) {
             seen.waiting += share * g.waiting;
             seen.first += share * g.first;
             seen.late += share * g.late;

@@ -35,6 +35,7 @@ mod linearizer;
 mod net;
 mod outcome;
 mod residual;
+mod rotation;
 mod station;
 
 use std::sync::Arc;
@@ -44,15 +45,22 @@ use self::{
     fixed_point::{From, Record, Stage, Structure, Sweeper},
     linearizer::{Changes, Populations, Presence},
     net::Net,
+    rotation::Rotation,
     station::Capacity,
 };
-use super::{SolveError, SolveOptions, results::Results};
+use super::{
+    SolveError, SolveOptions,
+    copies::{self, Copies},
+    results::Results,
+};
 use crate::model::{Bindings, Model, Scalar};
 
 /// Rounds of the Linearizer: one is Schweitzer's estimate, a third changes the mean error by less than 0.1 per cent.
 const ROUNDS: usize = 2;
 /// How much less exactly all stages but the last are solved.
 const INTERMEDIATE_SLACK: f64 = 100.0;
+/// Most processors and tasks of a replicated model, with all copies: beyond, a solution takes longer than a simulation.
+const MOST_COPIES: usize = 1_000;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 
@@ -105,11 +113,28 @@ pub(super) fn solve<S: Scalar>(
     options: &SolveOptions,
     start: Start<'_>,
 ) -> Result<Solved<S>, SolveError> {
-    let net = compile(model, values)?;
+    if !copies::is_replicated(model) {
+        return solve_single(model, None, values, options, start);
+    }
+    let copies = copies::lay_out(model, values, ("layered", MOST_COPIES))?;
+    let Solved { results, trace } = solve_single(&copies.all, Some(&copies), values, options, start)?;
+    Ok(Solved { results: copies.fold(results), trace })
+}
+
+/// Solves a model without replication, all of `copies` where it is one of copies.
+fn solve_single<S: Scalar>(
+    model: &Model,
+    copies: Option<&Copies>,
+    values: &Bindings<S>,
+    options: &SolveOptions,
+    start: Start<'_>,
+) -> Result<Solved<S>, SolveError> {
+    let mut net = compile(model, values)?;
+    net.rotation = copies.and_then(|copies| Rotation::new(copies, &net));
     let structure = start.solved().and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
     let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
     let sweeper = Sweeper::new(&net, options, structure);
-    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace };
+    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace, needed: None };
     let last = solver.run();
     outcome::check_open_load(&net, &last.flow)?;
     let record = solver.sweeper.record;
@@ -124,6 +149,8 @@ struct LayeredSolver<'a, S> {
     tolerance: f64,
     start: Start<'a>,
     trace: Trace,
+    /// How a stage had to be kept within the capacities to be solved, if one had to.
+    needed: Option<Capacity>,
 }
 
 impl<S: Scalar> LayeredSolver<'_, S> {
@@ -140,11 +167,20 @@ impl<S: Scalar> LayeredSolver<'_, S> {
             }
             let mut next = changes.clone();
             let present = presence(net, &at_full);
+            let mut is_set = vec![false; net.classes.len()];
             for c in 0..net.classes.len() {
+                if is_set[c] {
+                    continue;
+                }
                 let mut less = full.clone();
                 less[c] -= 1.0;
                 let stage = self.stage(&less, &changes, Some(at_less[c].as_ref().unwrap_or(&at_full)), Capacity::Free, rough);
-                next.set(net, &at_full.class_shares, c, full[c], &present, &presence(net, &stage));
+                let (mut class, mut without) = (c, presence(net, &stage));
+                while !std::mem::replace(&mut is_set[class], true) {
+                    next.set(net, &at_full.class_shares, class, full[class], &present, &without);
+                    let Some(rotation) = &net.rotation else { break };
+                    (class, without) = (rotation.classes[class], rotation.turn(&without));
+                }
                 at_less[c] = Some(stage);
             }
             changes = next;
@@ -152,7 +188,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
             at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance);
         }
         if exceeds_capacity(net, &at_full) {
-            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Kept, self.tolerance);
+            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Held, self.tolerance);
         }
         at_full
     }
@@ -163,27 +199,36 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
+        let asked = self.needed.unwrap_or(capacity);
+        // What is held comes from this solution and no other.
         let near = match self.start {
-            Start::Near(near) => near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns()),
-            Start::Cold | Start::Solved(_) => None,
+            Start::Near(near) if asked != Capacity::Held => {
+                near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns())
+            }
+            Start::Cold | Start::Near(_) | Start::Solved(_) => None,
         };
         let from = match (settled, near, like) {
-            (Some(settled), _, like) => From::Settled(&settled.unknowns, like.map(|stage| stage.unknowns.as_slice())),
+            (Some(settled), _, like) => {
+                let is_anew = settled.capacity == Capacity::Held && capacity != Capacity::Held;
+                From::Settled(&settled.unknowns, like.filter(|_| !is_anew).map(|stage| stage.unknowns.as_slice()))
+            }
             (None, Some(near), _) => From::Near(&near.unknowns),
             (None, None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None, None) => From::Nothing,
         };
-        let mut capacity = settled.map_or(capacity, |s| s.capacity);
+        let mut capacity = settled.map_or(asked, |s| s.capacity);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
             solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         }
         if settled.is_none() {
-            // Beyond capacity the approximations need not have a solution; within it they do.
-            for harder in [Capacity::Kept, Capacity::KeptThroughout] {
+            // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
+            // this one, and so are solved alike.
+            for harder in [Capacity::Kept, Capacity::Held] {
                 if !solved.converged && capacity != harder {
                     capacity = harder;
+                    self.needed = Some(harder);
                     solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
                 }
             }

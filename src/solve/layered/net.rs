@@ -1,6 +1,6 @@
 //! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
 
-use super::graph::Graph;
+use super::{graph::Graph, rotation::Rotation};
 
 /// The compiled network.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Net<S> {
     pub n_processors: usize,
     /// Whether asynchronous sends lead back to tasks further up.
     pub circular: bool,
+    /// A turn that leaves the network as it is, where copies stand in a circle.
+    pub rotation: Option<Rotation>,
 }
 
 /// A task of the network.
@@ -117,7 +119,7 @@ pub(super) struct Kin {
 }
 
 /// Where an arc's requests come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// A node whose thread waits, or runs the slice.
     Held(usize),

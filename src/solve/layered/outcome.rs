@@ -106,6 +106,7 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
         task_utilization,
         entries: (0..net.entries.len()).map(|e| entry_values(net, stage, e)).collect(),
         calls: call_values(net, stage),
+        copies: None,
     }
 }
 
@@ -142,7 +143,8 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
         let Some(via) = arc.via else {
             let kind = if arc.source.held().is_some() { ResultCallKind::Sync } else { ResultCallKind::Async };
             let (from, phase) = (net.nodes[node].entry, net.nodes[node].phase);
-            calls.push(CallValues { from, to, phase, kind, mean: arc.visits * net.nodes[node].weight, waiting: wait, rate });
+            let mean = arc.visits * net.nodes[node].weight;
+            calls.push(CallValues { from, to, phase, kind, fan_out: 1, mean, waiting: wait, rate });
             continue;
         };
         // One entry's forwarding is spread over the arcs of all who call it: the mean over their requests.
@@ -155,7 +157,8 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
                 call.rate = total;
             }
             None => {
-                calls.push(CallValues { from: via, to, phase: 0, kind: ResultCallKind::Forward, mean: S::from(0.0), waiting: wait, rate })
+                let (kind, mean) = (ResultCallKind::Forward, S::from(0.0));
+                calls.push(CallValues { from: via, to, phase: 0, kind, fan_out: 1, mean, waiting: wait, rate });
             }
         }
     }

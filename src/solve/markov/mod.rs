@@ -58,8 +58,11 @@ use self::{
     chain::{Chain, Rows},
     network::Network,
 };
-use super::{Solution, SolveError};
+use super::{Solution, SolveError, copies};
 use crate::model::{Bindings, Model};
+
+/// Most processors and tasks of a replicated model, with all copies.
+const MOST_COPIES: usize = 10_000;
 
 /// How to solve a chain.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +93,7 @@ impl Default for MarkovOptions {
 /// (its time is the mean time of a shortest way there).
 pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -> Result<Solution, SolveError> {
     let values = model.bindings(values).map_err(|e| unusable("parameters", e.to_string()))?;
-    let copies = replicate::lay_out(model, &values)?;
+    let copies = copies::lay_out(model, &values, ("markov", MOST_COPIES))?;
     let network = compile::compile(&copies.all, &values)?;
     let chain = Chain::explore(&network, options.max_states)?;
     let class = recurrent_class(&copies.all, &network, &chain)?;
@@ -101,10 +104,11 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     }
     let mut solution = if copies.has_several() {
         let single = compile::compile(&copies.single, &values)?;
-        report::solution(model, &single, &copies.per_copy(&network, &single, &means))
+        report::solution(model, &single, &replicate::per_copy(&copies, &network, &single, &means))
     } else {
         report::solution(model, &network, &means)
     };
+    copies.annotate(&mut solution);
     solution.solver = "markov".into();
     solution.converged = steady.residual <= options.tolerance;
     solution.iterations = steady.sweeps;

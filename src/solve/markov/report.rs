@@ -114,6 +114,7 @@ impl Report<'_> {
             phase: route.phase,
             activity: route.activity.map(|a| self.network.activities[a as usize].name.clone()),
             kind: route.kind,
+            fan_out: None,
             mean: route.mean,
             waiting: self.ratio(layout.waiting(r), layout.accepted(r)),
             waiting_half_width: None,

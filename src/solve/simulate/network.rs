@@ -85,7 +85,7 @@ pub(super) struct Watch {
 #[derive(Debug)]
 pub(super) struct OriginTask {
     pub(super) name: String,
-    pub(super) copies: f64,
+    pub(super) copies: u32,
     pub(super) is_reference: bool,
     /// Whether its busy threads are those of its entries.
     pub(super) sums_levels: bool,
@@ -114,6 +114,8 @@ pub(super) struct OriginCall {
     pub(super) phase: u8,
     pub(super) activity: Option<String>,
     pub(super) kind: ResultCallKind,
+    /// Copies of the called task to which one copy of the caller sends.
+    pub(super) fan_out: u32,
     pub(super) mean: f64,
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::solve::{
     ActivityResult, AskedTimes, Bin, CallResult, Distribution, EntryResult, Exceedance, ProcessorResult, ResultCallKind, Solution,
-    TaskResult,
+    TaskResult, results::several,
 };
 
 /// The results by element.
@@ -112,11 +112,13 @@ impl Report<'_> {
     fn tasks(&self) -> IndexMap<String, TaskResult> {
         let mut results = IndexMap::new();
         for (t, task) in self.network.origins.tasks.iter().enumerate() {
-            let cycles = self.rate(self.layout.cycles(t), task.copies);
-            let busy = self.rate(self.layout.task_level(t), task.copies);
+            let copies = f64::from(task.copies);
+            let cycles = self.rate(self.layout.cycles(t), copies);
+            let busy = self.rate(self.layout.task_level(t), copies);
             let mut result = TaskResult {
                 throughput: cycles.mean,
                 throughput_half_width: cycles.half_width,
+                copies: several(task.copies),
                 utilization: busy.mean,
                 utilization_half_width: busy.half_width,
                 ..TaskResult::default()
@@ -136,7 +138,7 @@ impl Report<'_> {
     }
 
     fn entry(&self, e: usize, entry: &OriginEntry) -> EntryResult {
-        let copies = self.network.origins.tasks[entry.task].copies;
+        let copies = f64::from(self.network.origins.tasks[entry.task].copies);
         let completions = self.rate(self.layout.completions(e), copies);
         let busy = self.rate(self.layout.entry_level(e), copies);
         let mut result = EntryResult {
@@ -207,7 +209,7 @@ impl Report<'_> {
         for (a, (t, name)) in self.network.origins.activities.iter().enumerate() {
             let task = &self.network.origins.tasks[*t];
             let place = self.layout.activity(a);
-            let (time, rate) = (self.mean(place), self.rate(place + 1, task.copies));
+            let (time, rate) = (self.mean(place), self.rate(place + 1, f64::from(task.copies)));
             let result = ActivityResult {
                 service_time: time.mean,
                 service_time_half_width: time.half_width,
@@ -232,6 +234,7 @@ impl Report<'_> {
                 phase: call.phase,
                 activity: call.activity.clone(),
                 kind: call.kind,
+                fan_out: several(call.fan_out),
                 mean: call.mean,
                 waiting: waiting.mean,
                 waiting_half_width: waiting.half_width,

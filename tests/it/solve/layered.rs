@@ -208,9 +208,6 @@ fn bounded_queue() -> layerfit::model::Model {
 #[test]
 fn what_is_not_taken_is_refused_by_name() {
     assert!(layered(&bounded_queue()).unwrap_err().to_string().contains("a queue of bounded length"));
-    let mut copies = model([], [customers("c", 2, 1.0, work("c", 0.0).calls("e", 1)), server("t", [serves("e", 1.0)])]);
-    copies.tasks[1].replication = 2.0.into();
-    assert!(layered(&copies).unwrap_err().to_string().contains("replication"));
 }
 
 /// What no analytic method takes is simulated, and the solution says so.

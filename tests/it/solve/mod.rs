@@ -12,6 +12,7 @@ mod markov;
 mod markov_simulate;
 mod peers;
 mod referee;
+mod replication;
 mod sensitivities;
 mod simulate;
 mod simulate_times;

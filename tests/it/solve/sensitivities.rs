@@ -1,7 +1,7 @@
 //! Sensitivities against Richardson-extrapolated differences of plain solutions.
 
 use layerfit::{
-    model::{Bindings, Measure, Model, Number, ProcessorScheduling},
+    model::{Bindings, Fan, Measure, Model, Number, ProcessorScheduling, Task},
     solve::{SolveOptions, Solver, sensitivities, solve},
 };
 
@@ -135,6 +135,30 @@ fn sensitivities_hold_at_a_saturated_processor() {
     ];
     let model = model([processor("cpu", ProcessorScheduling::Ps, 1)], tasks);
     check(&model, &[("d", 0.005)], &["throughput(U)", "response_time(U)"], Solver::Layered);
+}
+
+/// Copies of customers, of a pool and of a server, one of whose parameters all copies share; saturated, too.
+#[test]
+fn sensitivities_of_copies_are_derivatives() {
+    let fans = |task: &str, value: f64| vec![Fan { task: task.into(), value: value.into() }];
+    let copies = |task: Task, n: f64| Task { replication: n.into(), ..task };
+    let mut one = work("a1", 0.0).calls_about("b", 2.0);
+    one.host_demand = parameter("d");
+    let mut two = work("b1", 0.0);
+    two.host_demand = parameter("s");
+    let mut client = customers("U", 3, 5.0, work("u", 0.1).calls_about("a", 1.0));
+    client.think_time = parameter("z");
+    let tasks = [
+        Task { fan_out: fans("t", 1.0), ..copies(client, 12.0) },
+        Task { fan_in: fans("U", 3.0), fan_out: fans("w", 1.0), ..copies(server("t", [entry("a", [one])]).times(2.0), 4.0) },
+        Task { fan_in: fans("t", 4.0), ..server("w", [entry("b", [two])]) },
+    ];
+    let mut model = model([], tasks);
+    model.processors.iter_mut().filter(|p| p.name == "t").for_each(|p| p.replication = 4.0.into());
+    let measures = ["throughput(U)", "response_time(U)", "residence_time(t)", "utilization(processor:w)", "waiting(a->b)"];
+    for (s, n_measures) in [(0.02, 5), (0.06, 2)] {
+        check(&model, &[("d", 0.2), ("s", s), ("z", 5.0)], &measures[..n_measures], Solver::Layered);
+    }
 }
 
 /// At the tolerance that nobody sets, a derivative is that of the exact fixed point to this part of the steepest of its measure.

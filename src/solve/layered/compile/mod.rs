@@ -52,6 +52,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             classes: Vec::new(),
             n_processors: model.processors.len(),
             circular: false,
+            rotation: None,
         };
         let processor_index = model.processors.iter().enumerate().map(|(i, p)| (p.name.as_str(), i)).collect();
         Self { model, values, net, entry_index: HashMap::new(), processor_index, forwarding: Vec::new() }
@@ -96,9 +97,6 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     fn processors(&mut self) -> Result<(), SolveError> {
         for processor in &self.model.processors {
             let element = || format!("processor \"{}\"", processor.name);
-            if !processor.replication.is(1.0) && self.count(&processor.replication, element)? > 1.0 {
-                return Err(unsupported("replication", element()));
-            }
             let servers = if processor.scheduling == ProcessorScheduling::Inf {
                 f64::INFINITY
             } else {
@@ -113,9 +111,6 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     fn task(&mut self, task: &'a Task) -> Result<(), SolveError> {
         let element = || format!("task \"{}\"", task.name);
         refuse_unsupported(task)?;
-        if !task.replication.is(1.0) && self.count(&task.replication, element)? > 1.0 {
-            return Err(unsupported("replication", element()));
-        }
         let processor =
             *self.processor_index.get(task.processor.as_str()).ok_or_else(|| unusable(element(), "its processor does not exist"))?;
         let reference = task.scheduling.is_reference();
@@ -348,9 +343,6 @@ fn refuse_unsupported(task: &Task) -> Result<(), SolveError> {
         TaskScheduling::Semaphore => return Err(unsupported("a semaphore task", element())),
         TaskScheduling::RwLock => return Err(unsupported("a read-write-lock task", element())),
         _ => {}
-    }
-    if !task.fan_in.is_empty() || !task.fan_out.is_empty() {
-        return Err(unsupported("replication", element()));
     }
     Ok(())
 }

@@ -65,8 +65,9 @@ pub(super) enum Capacity {
     Free,
     /// They may not.
     Kept,
-    /// They may not, and all unknowns are accelerated alike: slower, for where the chances and ratios do not follow the waits.
-    KeptThroughout,
+    /// They may not, and `R` and `φ` are held as they are at the start: at a saturated station they and the waits need not
+    /// determine each other.
+    Held,
 }
 
 /// All that a station's waits depend on.
@@ -238,8 +239,13 @@ impl<S: Scalar> At<'_, S> {
             }
             scratch.wait.push(wait);
         }
-        self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
-        self.update_boost(scratch, &mut next[self.places.boost..self.places.end]);
+        if self.sweep.capacity == Capacity::Held {
+            let ratios = self.places.removal..self.places.end;
+            next[ratios.clone()].copy_from_slice(&self.sweep.unknowns[ratios]);
+        } else {
+            self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
+            self.update_boost(scratch, &mut next[self.places.boost..self.places.end]);
+        }
         let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {

@@ -148,13 +148,13 @@ impl<'a> Compiler<'a> {
             tasks += copies;
             entries += copies * n_entries;
             self.first_origin.push(self.network.origins.entries.len());
-            self.origin(task, f64::from(copies));
+            self.origin(task, copies);
         }
         Ok(())
     }
 
     /// Registers a task and its entries for results.
-    fn origin(&mut self, task: &model::Task, copies: f64) {
+    fn origin(&mut self, task: &model::Task, copies: u32) {
         let number = self.network.origins.tasks.len();
         let is_reference = task.scheduling.is_reference();
         self.network.origins.tasks.push(OriginTask { name: task.name.clone(), copies, is_reference, sums_levels: true, sums_cycles: true });

@@ -23,33 +23,40 @@ impl Compiler<'_> {
         for (e, entry) in task.entries.iter().enumerate() {
             let from = self.first_origin[t] + e;
             for phase in &entry.phases {
-                let ids = self.calls_of(from, phase.phase, None, &phase.activity)?;
+                let ids = self.calls_of(t, (from, phase.phase), None, &phase.activity)?;
                 origins.phases.insert((e, phase.phase), ids);
             }
             origins.forwardings.push(self.network.origins.calls.len());
             for forwarding in &entry.forwarding {
                 let mean = self.binder.amount(&forwarding.probability, &format!("entry \"{}\"", entry.name), "forwarding probability")?;
                 let (to, kind) = (self.entry_origin(&forwarding.dest, &entry.name)?, ResultCallKind::Forward);
-                self.network.origins.calls.push(OriginCall { from, to, phase: 1, activity: None, kind, mean });
+                let fan_out = self.fan_out(t, &forwarding.dest)?;
+                self.network.origins.calls.push(OriginCall { from, to, phase: 1, activity: None, kind, fan_out, mean });
             }
         }
         origins.first_activity = self.network.origins.activities.len();
         for (a, activity) in task.activities.iter().enumerate() {
             self.network.origins.activities.push((t, activity.name.clone()));
             let (entry, phase) = graph.reached[a].unwrap_or((0, 1));
-            let ids = self.calls_of(self.first_origin[t] + entry, phase, Some(activity.name.clone()), activity)?;
+            let ids = self.calls_of(t, (self.first_origin[t] + entry, phase), Some(activity.name.clone()), activity)?;
             origins.activities.push(ids);
         }
         Ok(origins)
     }
 
-    fn calls_of(&mut self, from: usize, phase: u8, name: Option<String>, activity: &model::Activity) -> Result<usize, SolveError> {
+    fn calls_of(
+        &mut self,
+        t: usize,
+        (from, phase): (usize, u8),
+        name: Option<String>,
+        activity: &model::Activity,
+    ) -> Result<usize, SolveError> {
         let first = self.network.origins.calls.len();
         for call in &activity.calls {
             let mean = self.binder.amount(&call.mean, &format!("activity \"{}\"", activity.name), "mean number of calls")?;
             let to = self.entry_origin(&call.dest, &activity.name)?;
-            let activity = name.clone();
-            self.network.origins.calls.push(OriginCall { from, to, phase, activity, kind: call.kind.into(), mean });
+            let (activity, fan_out) = (name.clone(), self.fan_out(t, &call.dest)?);
+            self.network.origins.calls.push(OriginCall { from, to, phase, activity, kind: call.kind.into(), fan_out, mean });
         }
         Ok(first)
     }
@@ -128,12 +135,16 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The entries over all copies that a call of copy `copy` of task `t` to `name` reaches.
-    fn targets(&self, t: usize, copy: u32, name: &str) -> Result<Vec<u32>, SolveError> {
+    /// Task and entry of `name`, which task `t` calls.
+    fn called(&self, t: usize, name: &str) -> Result<(usize, usize), SolveError> {
+        let missing = || unusable(task_element(&self.model.tasks[t]), format!("it calls entry \"{name}\", which does not exist"));
+        self.entries.get(name).copied().ok_or_else(missing)
+    }
+
+    /// To how many copies of the task of entry `name` a copy of task `t` sends.
+    fn fan_out(&self, t: usize, name: &str) -> Result<u32, SolveError> {
         let task = &self.model.tasks[t];
-        let Some(&(d, e)) = self.entries.get(name) else {
-            return Err(unusable(task_element(task), format!("it calls entry \"{name}\", which does not exist")));
-        };
+        let (d, _) = self.called(t, name)?;
         let called = &self.model.tasks[d];
         let fan = |list: &[model::Fan], other: &str, what: &str| -> Result<u32, SolveError> {
             let value = list.iter().find(|f| f.task == other).map(|f| &f.value);
@@ -149,6 +160,13 @@ impl Compiler<'_> {
             );
             return Err(unusable(task_element(task), reason));
         }
+        Ok(out)
+    }
+
+    /// The entries over all copies that a call of copy `copy` of task `t` to `name` reaches.
+    fn targets(&self, t: usize, copy: u32, name: &str) -> Result<Vec<u32>, SolveError> {
+        let ((d, e), out) = (self.called(t, name)?, self.fan_out(t, name)?);
+        let there = &self.placements[d];
         let to = |k: u32| there.first_entry + (copy * out + k) % there.copies * there.n_entries + index(e);
         Ok((0..out).map(to).collect())
     }

@@ -329,7 +329,7 @@ fn legend(network: &Network) -> Legend {
         *copy += 1;
         RecordedTask {
             name: origin.name.clone(),
-            copy: (origin.copies > 1.0).then_some(*copy),
+            copy: (origin.copies > 1).then_some(*copy),
             processor: origins.processors[network.processors[task.processor as usize].origin as usize].0.clone(),
             is_reference: origin.is_reference,
         }

@@ -1,0 +1,111 @@
+//! Results of the model of all copies in terms of the model with one copy of each element.
+//!
+//! ```text
+//! utilization, throughput:   the mean over the copies of the element
+//! service time:              Σ_copies X_j s_j / Σ_copies X_j
+//! wait of a call:            Σ_connections λ_a w_a / Σ_connections λ_a
+//! ```
+//!
+//! `X_j` the throughput of copy `j`, `λ_a` the rate of requests over connection `a`.
+
+use std::collections::HashMap;
+
+use super::Copies;
+use crate::{
+    model::Scalar,
+    solve::results::{CallValues, CopyCounts, EntryValues, Results},
+};
+
+impl Copies {
+    /// The results `of` the model [`Copies::all`] as those of [`Copies::single`].
+    pub(in crate::solve) fn fold<S: Scalar>(&self, of: Results<S>) -> Results<S> {
+        let entries = self.single.tasks.iter().map(|t| t.entries.len()).collect::<Vec<_>>();
+        Results {
+            processor_utilization: means(&self.processors, &of.processor_utilization),
+            task_throughput: means(&self.tasks, &of.task_throughput),
+            task_utilization: means(&self.tasks, &of.task_utilization),
+            entries: self.entries(&entries, &of.entries),
+            calls: self.calls(&entries, &of.calls),
+            copies: self.has_several().then(|| CopyCounts { tasks: self.tasks.clone() }),
+            ..of
+        }
+    }
+
+    fn entries<S: Scalar>(&self, n_entries: &[usize], of: &[EntryValues<S>]) -> Vec<EntryValues<S>> {
+        let (mut folded, mut first) = (Vec::new(), 0);
+        for (&n, &copies) in n_entries.iter().zip(&self.tasks) {
+            let after = first + n * copies as usize;
+            folded.extend((first..first + n).map(|e| mean_entry(&(e..after).step_by(n).map(|e| &of[e]).collect::<Vec<_>>())));
+            first = after;
+        }
+        folded
+    }
+
+    fn calls<S: Scalar>(&self, n_entries: &[usize], of: &[CallValues<S>]) -> Vec<CallValues<S>> {
+        // By entry of the model of all copies: its number in the model of single ones, and its task.
+        let (mut numbers, mut first) = (Vec::new(), 0);
+        for (t, (&n, &copies)) in n_entries.iter().zip(&self.tasks).enumerate() {
+            numbers.extend((0..n * copies as usize).map(|i| (first + i % n, t)));
+            first += n;
+        }
+        let (mut folded, mut places): (Vec<CallValues<S>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
+        let mut connections: Vec<f64> = Vec::new();
+        // Several activities of one copy may call one entry in one phase: those of the same rank belong together.
+        let mut ranks: HashMap<_, usize> = HashMap::new();
+        for call in of {
+            let rank = ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
+            *rank += 1;
+            let ((from, caller), (to, called)) = (numbers[call.from], numbers[call.to]);
+            let place = *places.entry((from, to, call.phase, call.kind, *rank)).or_insert(folded.len());
+            if place == folded.len() {
+                let fan_out = self.fan_out(caller, called);
+                let zero = S::from(0.0);
+                folded.push(CallValues { from, to, fan_out, mean: zero, waiting: zero, rate: zero, ..*call });
+                connections.push(0.0);
+            }
+            let sum = &mut folded[place];
+            sum.mean += call.mean;
+            sum.waiting += call.waiting * call.rate;
+            sum.rate += call.rate;
+            connections[place] += 1.0;
+        }
+        for (call, n) in folded.iter_mut().zip(connections) {
+            call.mean = call.mean / S::from(n);
+            if call.rate > 0.0 {
+                call.waiting = call.waiting / call.rate;
+            }
+        }
+        folded
+    }
+}
+
+/// The mean of each element over its copies.
+fn means<S: Scalar>(copies: &[u32], of: &[S]) -> Vec<S> {
+    let mut rest = of;
+    let mut mean = |&n: &u32| {
+        let (mine, others) = rest.split_at(n as usize);
+        rest = others;
+        mine.iter().fold(S::from(0.0), |sum, &x| sum + x) / S::from(f64::from(n))
+    };
+    copies.iter().map(&mut mean).collect()
+}
+
+/// The mean of the copies of an entry; of times over its invocations.
+fn mean_entry<S: Scalar>(copies: &[&EntryValues<S>]) -> EntryValues<S> {
+    let zero = S::from(0.0);
+    let total = copies.iter().fold(zero, |sum, e| sum + e.throughput);
+    #[expect(clippy::cast_precision_loss, reason = "a count of copies")]
+    let n = S::from(copies.len() as f64);
+    let time = |of: &dyn Fn(&EntryValues<S>) -> S| {
+        let sum = copies.iter().fold(zero, |sum, e| sum + of(e) * if total > 0.0 { e.throughput } else { S::from(1.0) });
+        if total > 0.0 { sum / total } else { sum / n }
+    };
+    let first = copies[0];
+    EntryValues {
+        name: first.name.clone(),
+        throughput: total / n,
+        service_times: (0..first.service_times.len()).map(|p| time(&|e| e.service_times[p])).collect(),
+        host_times: (0..first.host_times.len()).map(|p| time(&|e| e.host_times[p])).collect(),
+        open_wait_time: first.open_wait_time.map(|_| time(&|e| e.open_wait_time.unwrap_or(zero))),
+    }
+}
