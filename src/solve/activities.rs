@@ -23,6 +23,21 @@ pub(super) struct PhaseWork<S> {
     /// Mean number of activities with demand in one execution, each at least one slice; 1 for a phase.
     pub pieces: S,
     pub calls: Vec<(CallKind, String, S)>,
+    /// The activities that it is summed over; none for a phase.
+    pub parts: Vec<ActivityWork<S>>,
+}
+
+/// An activity of a graph as a part of a phase or strand.
+#[derive(Clone, Debug)]
+pub(super) struct ActivityWork<S> {
+    pub name: String,
+    /// Mean executions in one of the whole.
+    pub visits: S,
+    /// Demand, think time and calls of one execution.
+    pub demand: S,
+    pub uses_processor: bool,
+    pub think_time: S,
+    pub calls: Vec<(CallKind, String, S)>,
 }
 
 /// Bound on steps through a graph; only a cycle can need more.
@@ -129,26 +144,38 @@ pub(super) fn summed<S: Scalar>(
         deterministic: false,
         pieces: zero,
         calls: Vec::new(),
+        parts: Vec::new(),
     };
     let mut weighted = zero;
     for activity in &task.activities {
         let Some(&visits) = visits.get(activity.name.as_str()) else { continue };
-        let demand = visits * activity.host_demand.eval(values)?;
+        let mut part = ActivityWork {
+            name: activity.name.clone(),
+            visits,
+            demand: activity.host_demand.eval(values)?,
+            uses_processor: !activity.host_demand.is(0.0),
+            think_time: activity.think_time.eval(values)?,
+            calls: Vec::new(),
+        };
+        let demand = visits * part.demand;
         work.demand += demand;
-        if !activity.host_demand.is(0.0) {
+        if part.uses_processor {
             work.uses_processor = true;
             work.pieces += visits;
         }
         work.deterministic = activity.call_order == CallOrder::Deterministic;
         weighted += demand * activity.host_demand_cvsq.eval(values)?;
-        work.think_time += visits * activity.think_time.eval(values)?;
+        work.think_time += visits * part.think_time;
         for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
-            let mean = visits * call.mean.eval(values)?;
+            let each = call.mean.eval(values)?;
+            part.calls.push((call.kind, call.dest.clone(), each));
+            let mean = visits * each;
             match work.calls.iter_mut().find(|(kind, dest, _)| *kind == call.kind && *dest == call.dest) {
                 Some((_, _, sum)) => *sum += mean,
                 None => work.calls.push((call.kind, call.dest.clone(), mean)),
             }
         }
+        work.parts.push(part);
     }
     if work.demand > 0.0 {
         work.cvsq = weighted / work.demand;

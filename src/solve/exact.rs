@@ -283,6 +283,7 @@ impl<S: Scalar> Plan<S> {
             task_utilization,
             entries,
             calls,
+            activities: Vec::new(),
             copies: None,
         }
     }
@@ -313,6 +314,7 @@ impl<S: Scalar> Plan<S> {
             kind: ResultCallKind::Sync,
             fan_out: 1,
             mean: call.mean,
+            activities: Vec::new(),
             waiting: self.split(means, owner[call.to], call.to, &[call.class]).waiting,
             rate: means.throughputs[call.class] * call.mean,
         };

@@ -1,7 +1,12 @@
 //! Reading a measure from results: the words of [`crate::model::Measure`] as numbers.
 
-use super::{ResultCallKind, Solution, SolveError, results::Results};
-use crate::model::{Measure, Model, Scalar};
+use std::collections::HashSet;
+
+use super::{
+    ResultCallKind, Solution, SolveError,
+    results::{CallValues, CopyCounts, EntryValues, Results},
+};
+use crate::model::{Measure, Model, Post, Scalar, Task};
 
 fn unknown(measure: &Measure, reason: String) -> SolveError {
     SolveError::UnknownMeasure { measure: measure.clone(), reason }
@@ -135,6 +140,27 @@ fn waiting<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, ca
         .ok_or_else(|| unknown(measure, format!("entry \"{}\" does not call \"{}\" in phase {}", call.0, call.1, call.2 + 1)))
 }
 
+/// Forwarding beyond this length is a cycle, of which no more is counted.
+const LONGEST_FORWARDING: usize = 100;
+
+/// Time of a request to `entry` from its acceptance to the reply, forwarded legs included.
+fn until_reply(calls: &[CallValues<f64>], first: &impl Fn(usize) -> f64, entry: usize, depth: usize) -> f64 {
+    let legs = calls.iter().filter(|c| c.from == entry && c.kind == ResultCallKind::Forward && depth < LONGEST_FORWARDING);
+    first(entry) + legs.map(|c| c.mean * f64::from(c.fan_out) * (c.waiting + until_reply(calls, first, c.to, depth + 1))).sum::<f64>()
+}
+
+/// The activities of a graph that can follow `start`, itself among them.
+fn reached<'a>(task: &'a Task, start: &'a str) -> HashSet<&'a str> {
+    let (mut reached, mut open) = (HashSet::new(), vec![start]);
+    while let Some(name) = open.pop() {
+        if reached.insert(name) {
+            let follows = task.precedences.iter().filter(|p| p.pre.activities().iter().any(|n| n == name));
+            open.extend(follows.filter_map(|p| p.post.as_ref()).flat_map(Post::activities));
+        }
+    }
+    reached
+}
+
 /// The task of every entry.
 fn owners(model: &Model) -> Vec<usize> {
     model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |_| t)).collect()
@@ -175,7 +201,6 @@ impl Results<f64> {
     /// The results behind a plain solution (a simulation's, say). What a solution does not hold, time at processors, is
     /// what remains of service times when the calls are taken off.
     fn from_solution(model: &Model, solution: &Solution) -> Self {
-        use super::results::{CallValues, CopyCounts, EntryValues};
         let names: Vec<&str> = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str()).collect();
         let index = |name: &str| names.iter().position(|n| *n == name);
         let entry = |name: &str| solution.entries.get(name).cloned().unwrap_or_default();
@@ -187,9 +212,12 @@ impl Results<f64> {
             .filter_map(|c| {
                 let fan_out = c.fan_out.unwrap_or(1);
                 let (from, to) = (index(&c.from)?, index(&c.to)?);
-                let rate = entry(&c.from).throughput * c.mean * f64::from(fan_out * copies[owner[from]]);
+                let executions = |name: &String| solution.activities.get(&model.tasks[owner[from]].name)?.get(name).map(|a| a.throughput);
+                let executions = c.activity.as_ref().and_then(executions).unwrap_or_else(|| entry(&c.from).throughput);
+                let rate = executions * c.mean * f64::from(fan_out * copies[owner[from]]);
                 let phase = usize::from(c.phase).saturating_sub(1);
-                Some(CallValues { from, to, phase, kind: c.kind, fan_out, mean: c.mean, waiting: c.waiting, rate })
+                let activities = c.activity.iter().map(|name| (name.clone(), c.mean)).collect();
+                Some(CallValues { from, to, phase, kind: c.kind, fan_out, mean: c.mean, activities, waiting: c.waiting, rate })
             })
             .collect();
         let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
@@ -198,17 +226,26 @@ impl Results<f64> {
             .enumerate()
             .map(|(e, name)| {
                 let it = entry(name);
-                let mut host_times = it.service_times.clone();
-                for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync) {
-                    if let Some(time) = host_times.get_mut(call.phase) {
-                        *time -= call.mean * f64::from(call.fan_out) * (call.waiting + first(call.to));
+                let task = &model.tasks[owner[e]];
+                // Strands of a graph may run side by side: the time of each of its activities counts.
+                let graph = task.entries.iter().find(|entry| entry.name == *name).and_then(|entry| entry.start_activity.as_deref());
+                let mut time: f64 = match (graph, solution.activities.get(&task.name)) {
+                    (Some(start), Some(results)) if it.throughput > 0.0 => {
+                        let reached = reached(task, start);
+                        let executed = results.iter().filter(|(name, _)| reached.contains(name.as_str()));
+                        executed.map(|(_, a)| a.throughput * a.service_time).sum::<f64>() / it.throughput
                     }
+                    _ => it.service_times.iter().sum(),
+                };
+                let copies = f64::from(copies[owner[e]]);
+                for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync && it.throughput > 0.0) {
+                    time -= call.rate / copies / it.throughput * (call.waiting + until_reply(&calls, &first, call.to, 0));
                 }
                 EntryValues {
                     name: (*name).to_owned(),
                     throughput: it.throughput,
                     service_times: it.service_times,
-                    host_times,
+                    host_times: vec![time],
                     open_wait_time: it.open_wait_time,
                 }
             })
@@ -228,6 +265,7 @@ impl Results<f64> {
             task_utilization: model.tasks.iter().map(|t| solution.tasks.get(&t.name).map_or(0.0, |r| r.utilization)).collect(),
             entries,
             calls,
+            activities: Vec::new(),
             copies: Some(CopyCounts { tasks: copies }),
         }
     }

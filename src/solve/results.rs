@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::{CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
+use super::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
 use crate::model::{Model, Scalar};
 
 /// Results by index in the model: processors, tasks, and entries in the order of their tasks.
@@ -21,6 +21,8 @@ pub(super) struct Results<S> {
     pub task_utilization: Vec<S>,
     pub entries: Vec<EntryValues<S>>,
     pub calls: Vec<CallValues<S>>,
+    /// Of graphs.
+    pub activities: Vec<ActivityValues<S>>,
     /// Of how many copies of each element the values are means, where any has more than one.
     pub copies: Option<CopyCounts>,
 }
@@ -59,9 +61,23 @@ pub(super) struct CallValues<S> {
     pub fan_out: u32,
     /// Mean requests per execution of the calling phase, to each copy; a probability for forwarding.
     pub mean: S,
+    /// In a graph, the activities that call, each with its mean requests in one execution.
+    pub activities: Vec<(String, S)>,
     pub waiting: S,
     /// Requests a unit of time, over all copies.
     pub rate: S,
+}
+
+/// Values of an activity of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ActivityValues<S> {
+    /// Index of its task.
+    pub task: usize,
+    pub name: String,
+    /// Of one execution.
+    pub service_time: S,
+    /// Executions a unit of time.
+    pub throughput: S,
 }
 
 /// A number of copies as solutions say it: only where there is more than one.
@@ -94,7 +110,16 @@ impl<S: Scalar> Results<S> {
             solution.tasks.insert(task.name.clone(), result);
         }
         solution.entries = self.entries.iter().map(|e| (e.name.clone(), e.result())).collect::<IndexMap<_, _>>();
-        solution.calls = self.calls.iter().map(|c| self.call(c)).collect();
+        solution.calls = self.calls.iter().flat_map(|c| self.call(c)).collect();
+        for activity in &self.activities {
+            let result = ActivityResult {
+                service_time: activity.service_time.value(),
+                throughput: activity.throughput.value(),
+                ..ActivityResult::default()
+            };
+            let task = model.tasks[activity.task].name.clone();
+            solution.activities.entry(task).or_default().insert(activity.name.clone(), result);
+        }
         solution
     }
 
@@ -103,19 +128,24 @@ impl<S: Scalar> Results<S> {
         self.copies.as_ref().map_or(1, |copies| copies.tasks[task])
     }
 
-    fn call(&self, call: &CallValues<S>) -> CallResult {
-        CallResult {
+    /// One result, or in a graph one for each activity that calls.
+    fn call(&self, call: &CallValues<S>) -> Vec<CallResult> {
+        let result = |activity: Option<&str>, mean: &S| CallResult {
             from: self.entries[call.from].name.clone(),
             to: self.entries[call.to].name.clone(),
             phase: u8::try_from(call.phase + 1).unwrap_or(u8::MAX),
-            activity: None,
+            activity: activity.map(str::to_owned),
             kind: call.kind,
             fan_out: several(call.fan_out),
-            mean: call.mean.value(),
+            mean: mean.value(),
             waiting: call.waiting.value(),
             waiting_half_width: None,
             loss_probability: None,
+        };
+        if call.activities.is_empty() {
+            return vec![result(None, &call.mean)];
         }
+        call.activities.iter().map(|(name, mean)| result(Some(name), mean)).collect()
     }
 }
 

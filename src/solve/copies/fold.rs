@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::Copies;
 use crate::{
     model::Scalar,
-    solve::results::{CallValues, CopyCounts, EntryValues, Results},
+    solve::results::{ActivityValues, CallValues, CopyCounts, EntryValues, Results},
 };
 
 impl Copies {
@@ -26,6 +26,7 @@ impl Copies {
             task_utilization: means(&self.tasks, &of.task_utilization),
             entries: self.entries(&entries, &of.entries),
             calls: self.calls(&entries, &of.calls),
+            activities: self.activities(&of.activities),
             copies: self.has_several().then(|| CopyCounts { tasks: self.tasks.clone() }),
             ..of
         }
@@ -37,6 +38,26 @@ impl Copies {
             let after = first + n * copies as usize;
             folded.extend((first..first + n).map(|e| mean_entry(&(e..after).step_by(n).map(|e| &of[e]).collect::<Vec<_>>())));
             first = after;
+        }
+        folded
+    }
+
+    fn activities<S: Scalar>(&self, of: &[ActivityValues<S>]) -> Vec<ActivityValues<S>> {
+        let owners: Vec<usize> = self.tasks.iter().enumerate().flat_map(|(t, &n)| (0..n).map(move |_| t)).collect();
+        let mut folded: Vec<ActivityValues<S>> = Vec::new();
+        for activity in of {
+            let task = owners[activity.task];
+            let share = activity.throughput / S::from(f64::from(self.tasks[task]));
+            match folded.iter_mut().find(|f| f.task == task && f.name == activity.name) {
+                Some(sum) => {
+                    let total = sum.throughput + share;
+                    if total > 0.0 {
+                        sum.service_time = (sum.service_time * sum.throughput + activity.service_time * share) / total;
+                    }
+                    sum.throughput = total;
+                }
+                None => folded.push(ActivityValues { task, throughput: share, ..activity.clone() }),
+            }
         }
         folded
     }
@@ -60,7 +81,7 @@ impl Copies {
             if place == folded.len() {
                 let fan_out = self.fan_out(caller, called);
                 let zero = S::from(0.0);
-                folded.push(CallValues { from, to, fan_out, mean: zero, waiting: zero, rate: zero, ..*call });
+                folded.push(CallValues { from, to, fan_out, mean: zero, waiting: zero, rate: zero, ..call.clone() });
                 connections.push(0.0);
             }
             let sum = &mut folded[place];

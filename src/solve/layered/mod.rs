@@ -22,6 +22,7 @@
 //! 1995, Franks 1999 (layers, second phases); Schweitzer 1979. Path exclusion, gap-limited rests and thread removal are
 //! derived where they stand.
 
+mod activities;
 mod anderson;
 mod compile;
 mod completion;

@@ -1,6 +1,7 @@
 //! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
 
 use super::{graph::Graph, rotation::Rotation};
+use crate::model::CallKind;
 
 /// The compiled network.
 #[derive(Clone, Debug)]
@@ -98,6 +99,22 @@ pub(super) struct Node<S> {
     pub calls: Vec<CallGroup>,
     /// Calls that do not block.
     pub sends: Vec<usize>,
+    /// The activities that it consists of, in a graph.
+    pub parts: Vec<Part<S>>,
+}
+
+/// An activity of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Part<S> {
+    pub activity: String,
+    /// Mean executions in one of the node.
+    pub visits: S,
+    /// Of one execution, at the processor's speed.
+    pub demand: S,
+    pub uses_processor: bool,
+    pub think_time: S,
+    /// Called entries with the mean numbers of calls.
+    pub calls: Vec<(CallKind, usize, S)>,
 }
 
 /// A blocking call: the arc to the called entry and the arcs of its forwarded legs.

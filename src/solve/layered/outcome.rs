@@ -1,14 +1,14 @@
 //! From the solved fixed point to results, and the check that open arrivals can be served at all.
 
-use super::flow::Flow;
 use super::{
     super::{
         ResultCallKind, SolveError,
         results::{CallValues, EntryValues, Results},
     },
     Record, Stage,
-    net::{Net, Source, Work},
+    net::{Net, Node, Part, Source, Work},
 };
+use super::{activities::activity_values, flow::Flow};
 use crate::model::Scalar;
 
 /// Load at which an open queue counts as saturated, as a share of its servers.
@@ -106,6 +106,7 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
         task_utilization,
         entries: (0..net.entries.len()).map(|e| entry_values(net, stage, e)).collect(),
         calls: call_values(net, stage),
+        activities: activity_values(net, stage),
         copies: None,
     }
 }
@@ -135,6 +136,16 @@ fn entry_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>, e: usize) -> EntryVal
     }
 }
 
+/// The activities of a node that call entry `to`, with the mean number of calls in one execution of each.
+fn calling_activities<S: Scalar>(node: &Node<S>, to: usize, kind: ResultCallKind) -> Vec<(String, S)> {
+    let of = |part: &Part<S>| {
+        let mut calls = part.calls.iter().filter(|(k, target, _)| *target == to && ResultCallKind::from(*k) == kind).peekable();
+        calls.peek()?;
+        Some((part.activity.clone(), calls.fold(S::from(0.0), |sum, (_, _, mean)| sum + *mean)))
+    };
+    node.parts.iter().filter_map(of).collect()
+}
+
 fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> {
     let mut calls: Vec<CallValues<S>> = Vec::new();
     for (a, arc) in net.arcs.iter().enumerate() {
@@ -144,7 +155,8 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
             let kind = if arc.source.held().is_some() { ResultCallKind::Sync } else { ResultCallKind::Async };
             let (from, phase) = (net.nodes[node].entry, net.nodes[node].phase);
             let mean = arc.visits * net.nodes[node].weight;
-            calls.push(CallValues { from, to, phase, kind, fan_out: 1, mean, waiting: wait, rate });
+            let activities = calling_activities(&net.nodes[node], to, kind);
+            calls.push(CallValues { from, to, phase, kind, fan_out: 1, mean, activities, waiting: wait, rate });
             continue;
         };
         // One entry's forwarding is spread over the arcs of all who call it: the mean over their requests.
@@ -158,7 +170,8 @@ fn call_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<CallValues<S>> 
             }
             None => {
                 let (kind, mean) = (ResultCallKind::Forward, S::from(0.0));
-                calls.push(CallValues { from: via, to, phase: 0, kind, fan_out: 1, mean, waiting: wait, rate });
+                let activities = Vec::new();
+                calls.push(CallValues { from: via, to, phase: 0, kind, fan_out: 1, mean, activities, waiting: wait, rate });
             }
         }
     }

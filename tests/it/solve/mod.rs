@@ -1,6 +1,7 @@
 //! Solvers: the analytic ones against theory and one another, the simulator and the Markov chain against the language's vectors
 //! and each other, the layered approximation against the exact answer.
 
+mod activities;
 pub mod build;
 mod draw;
 mod drawn;

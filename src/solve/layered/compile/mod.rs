@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use super::{
     super::{
         SolveError,
-        activities::{self, PhaseWork},
+        activities::{self, ActivityWork, PhaseWork},
     },
-    net::{Discipline, EntryNode, Kin, Net, Node, Station, TaskNode, Work},
+    net::{Discipline, EntryNode, Kin, Net, Node, Part, Station, TaskNode, Work},
 };
-use crate::model::{Activity, Bindings, CallOrder, Model, Number, Processor, ProcessorScheduling, Scalar, Task, TaskScheduling};
+use crate::model::{Activity, Bindings, CallKind, CallOrder, Model, Number, Processor, ProcessorScheduling, Scalar, Task, TaskScheduling};
 
 const NAME: &str = "layered";
 
@@ -273,6 +273,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             deterministic: activity.call_order == CallOrder::Deterministic,
             pieces: S::from(1.0),
             calls,
+            parts: Vec::new(),
         };
         self.add_phase(entry, phase, &work)
     }
@@ -303,6 +304,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         if speed <= 0.0 {
             return Err(unusable(format!("processor \"{}\"", processor.name), "the speed factor must be > 0"));
         }
+        let parts = work.parts.iter().map(|part| self.part(part, speed)).collect::<Result<_, _>>()?;
         let index = self.net.nodes.len();
         self.net.nodes.push(Node {
             entry,
@@ -320,9 +322,25 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             host_arc: None,
             calls: Vec::new(),
             sends: Vec::new(),
+            parts,
         });
         self.add_calls(index, &work.calls)?;
         Ok(index)
+    }
+
+    fn part(&self, part: &ActivityWork<S>, speed: S) -> Result<Part<S>, SolveError> {
+        let call = |(kind, dest, mean): &(CallKind, String, S)| {
+            let target = self.destination(dest, || format!("call from activity \"{}\"", part.name))?;
+            Ok::<_, SolveError>((*kind, target, *mean))
+        };
+        Ok(Part {
+            activity: part.name.clone(),
+            visits: part.visits,
+            demand: part.demand / speed,
+            uses_processor: part.uses_processor,
+            think_time: part.think_time,
+            calls: part.calls.iter().map(call).collect::<Result<_, _>>()?,
+        })
     }
 }
 

@@ -1,0 +1,124 @@
+//! Results of the activities of graphs: each as the exact answer has it, and the calls that they make.
+
+use layerfit::{
+    model::{Bindings, Measure, Model},
+    solve::{Solution, SolveOptions, Solver, measure, solve},
+};
+
+use super::build::*;
+
+const SAME: f64 = 1e-6;
+
+#[track_caller]
+fn near(got: f64, expected: f64, relative: f64) {
+    assert!((got - expected).abs() <= relative * expected.abs().max(1e-12), "{got}, expected {expected}");
+}
+
+fn solved(model: &Model, solver: Solver) -> Solution {
+    solve(model, &Bindings::new(), &SolveOptions { solver, ..SolveOptions::default() }).unwrap()
+}
+
+/// After `in` a choice between `few` and `many`, of which `many` calls the other task twice; then `each` three times; a reply; `after`.
+fn choice_and_loop() -> Model {
+    let activities = [
+        work("in", 0.1),
+        work("few", 0.2),
+        work("many", 0.05).calls_about("f", 2.0),
+        work("then", 0.02),
+        work("each", 0.03).calls_about("f", 0.5),
+        work("out", 0.01),
+        work("after", 0.04),
+    ];
+    let precedences = [
+        chooses("in", &[(0.7, "few"), (0.3, "many")]),
+        merges(&["few", "many"], "then"),
+        repeats("then", &[(3.0, "each")], "out"),
+        then("out", "after"),
+    ];
+    let task = server("s", [starts("e", "in")]).graph(activities, precedences).replies("e", "out");
+    model([], [customers("c", 3, 2.0, work("c", 0.1).calls_about("e", 1.0)), task, server("t", [serves("f", 0.1)])])
+}
+
+/// Two branches side by side, one of which calls.
+fn fork_and_join() -> Model {
+    let activities = [work("in", 0.1), work("left", 0.2).calls_about("f", 1.5), work("right", 0.3), work("out", 0.05)];
+    let precedences = [forks("in", &["left", "right"]), joins(&["left", "right"], 0, "out")];
+    let task = server("s", [starts("e", "in")]).graph(activities, precedences).replies("e", "out");
+    model([], [customers("c", 2, 3.0, work("c", 0.1).calls_about("e", 1.0)), task, server("t", [serves("f", 0.1)])])
+}
+
+/// Within the errors of waits: of branches side by side, what they wait for their own processor because of each other.
+#[test]
+fn activities_are_as_in_the_exact_answer() {
+    for (model, error) in [(choice_and_loop(), 0.04), (fork_and_join(), 0.07)] {
+        let (got, exact) = (solved(&model, Solver::Layered), solved(&model, Solver::Markov));
+        assert!(got.converged);
+        let x = |solution: &Solution| solution.tasks["s"].throughput;
+        assert_eq!(got.activities["s"].len(), model.tasks[1].activities.len());
+        for (name, expected) in &exact.activities["s"] {
+            let activity = &got.activities["s"][name];
+            near(activity.service_time, expected.service_time, error);
+            near(activity.throughput / x(&got), expected.throughput / x(&exact), SAME);
+        }
+        let calls = |solution: &Solution| {
+            let mut calls: Vec<_> = solution.calls.iter().map(|c| (c.from.clone(), c.to.clone(), c.activity.clone(), c.phase)).collect();
+            calls.sort();
+            calls
+        };
+        assert_eq!(calls(&got), calls(&exact));
+        for (got, exact) in
+            got.calls.iter().filter_map(|c| Some((c, exact.calls.iter().find(|e| e.activity == c.activity && e.to == c.to)?)))
+        {
+            near(got.mean, exact.mean, SAME);
+        }
+    }
+}
+
+/// What an entry takes is what its activities take, where none runs beside another.
+#[test]
+fn times_of_activities_add_up() {
+    let solution = solved(&choice_and_loop(), Solver::Layered);
+    let (results, entry) = (&solution.activities["s"], &solution.entries["e"]);
+    let time = |name: &str| results[name].throughput / entry.throughput * results[name].service_time;
+    near(["in", "few", "many", "then", "each", "out"].map(time).iter().sum(), entry.service_times[0], SAME);
+    near(time("after"), entry.service_times[1], SAME);
+}
+
+/// Residence times of solutions that give activities: each counts as often as it is executed, and branches side by side both count.
+#[test]
+fn measures_count_activities_as_often_as_they_are_executed() {
+    for (solver, error) in [(Solver::Layered, SAME), (Solver::Markov, SAME), (Solver::Simulate, 0.02)] {
+        let value = |model: &Model, text: &str| measure::value(model, &solved(model, solver), &text.parse::<Measure>().unwrap()).unwrap();
+        let model = choice_and_loop();
+        let solution = solved(&model, solver);
+        let visit = |activity: &str| {
+            let call = solution.calls.iter().find(|c| c.activity.as_deref() == Some(activity)).unwrap();
+            call.waiting + solution.entries["f"].service_times[0]
+        };
+        near(value(&model, "residence_time(t)"), 0.6 * visit("many") + 1.5 * visit("each"), error);
+        let forked = fork_and_join();
+        let host: f64 = {
+            let solution = solved(&forked, solver);
+            let own = |name: &str| solution.activities["s"][name].service_time;
+            let call = solution.calls.iter().find(|c| c.to == "f").unwrap();
+            ["in", "left", "right", "out"].map(own).iter().sum::<f64>() - 1.5 * (call.waiting + solution.entries["f"].service_times[0])
+        };
+        near(value(&forked, "residence_time(processor:s)"), host, error);
+    }
+}
+
+/// A request that is forwarded is no time at its sender's processor.
+#[test]
+fn forwarded_time_is_not_the_senders() {
+    let tasks = [
+        customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0)),
+        server("s", [forwards(serves("e", 0.1), "f", 0.5)]),
+        server("t", [serves("f", 0.4)]),
+    ];
+    let model = model([], tasks);
+    for (solver, error) in [(Solver::Layered, SAME), (Solver::Markov, SAME), (Solver::Simulate, 0.01)] {
+        let value =
+            measure::value(&model, &solved(&model, solver), &"residence_time(processor:delay)".parse::<Measure>().unwrap()).unwrap();
+        near(value, 0.2, error);
+    }
+}
