@@ -163,7 +163,7 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
 }
 
 enum Planned {
-    Exact(Results<f64>),
+    Exact(Box<Results<f64>>),
     Layered,
 }
 
@@ -172,7 +172,7 @@ fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Plann
     match options.solver {
         Solver::Layered => Ok(Planned::Layered),
         Solver::Auto | Solver::Exact => match exact::solve(model, bound)? {
-            exact::Attempt::Solved(results) => Ok(Planned::Exact(results)),
+            exact::Attempt::Solved(results) => Ok(Planned::Exact(Box::new(results))),
             exact::Attempt::Refused(construct, element) if options.solver == Solver::Exact => {
                 Err(SolveError::Unsupported { solver: "exact", construct, element })
             }

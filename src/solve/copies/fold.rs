@@ -91,9 +91,9 @@ impl Copies {
             connections[place] += 1.0;
         }
         for (call, n) in folded.iter_mut().zip(connections) {
-            call.mean = call.mean / S::from(n);
+            call.mean /= S::from(n);
             if call.rate > 0.0 {
-                call.waiting = call.waiting / call.rate;
+                call.waiting /= call.rate;
             }
         }
         folded

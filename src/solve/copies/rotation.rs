@@ -69,7 +69,7 @@ impl Copies {
         self.single.processors.iter().zip(&self.processors).all(|(processor, &copies)| {
             let of_task = |t: usize| {
                 let each = self.tasks[t] / copies;
-                (shifts[t] % each == 0).then_some(shifts[t] / each)
+                shifts[t].is_multiple_of(each).then_some(shifts[t] / each)
             };
             let mut turns = (0..self.tasks.len()).filter(|&t| self.single.tasks[t].processor == processor.name).map(of_task);
             let first = turns.next().unwrap_or(Some(0));
