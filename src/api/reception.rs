@@ -127,7 +127,7 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
         return Ok(received);
     }
     let mut diagnostics = Diagnostics::default();
-    let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes };
+    let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes, ..SpanReadOptions::default() };
     let spans = &mut received.spans;
     let mut sink = |span: Span, texts: &mut SpanTexts| {
         let namespace = || texts.resource(span.resource).and_then(|r| r.namespace).map(|n| texts.texts.name(n));

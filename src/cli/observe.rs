@@ -43,6 +43,9 @@ pub(super) struct TraceArgs {
     /// Share of traces that were recorded, where the spans do not say it.
     #[arg(long, value_name = "SHARE")]
     sampling_rate: Option<f64>,
+    /// Attribute of spans that names the session of a request, beside session.id and its like; may be given several times.
+    #[arg(long, value_name = "KEY")]
+    session_key: Vec<String>,
     /// Files read at the same time; by default one on each core.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
@@ -63,6 +66,7 @@ impl TraceArgs {
         options.spans.entry_rules.clone_from(&self.entry_rule);
         options.spans.internal = self.internal;
         options.spans.sampling_rate = self.sampling_rate;
+        options.spans.session_keys.clone_from(&self.session_key);
         let (sources, bar) = sources::open(&sources::files(&self.traces)?)?;
         let observed = observe_streams(sources, self.from, &options, wanted);
         bar.finish_and_clear();

@@ -143,7 +143,8 @@ pub(super) fn spans(
     options: &ExtractOptions,
     wanted: &Wanted,
 ) -> Result<Found, ExtractError> {
-    let read = SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
+    let read =
+        SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, session_keys: options.spans.session_keys.clone() };
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Spans::new(options.spans.clone()).observing(Observations::new(wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;

@@ -108,17 +108,19 @@ pub enum SpanFormatSeen {
 }
 
 /// How spans are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SpanReadOptions {
     /// What is done with a span or document that cannot be read.
     pub bad_rows: BadRows,
     /// Most bytes that a source may have after decompression.
     pub limit_bytes: u64,
+    /// Attributes of spans that name the session of a request, beside those of the conventions.
+    pub session_keys: Vec<String>,
 }
 
 impl Default for SpanReadOptions {
     fn default() -> Self {
-        Self { bad_rows: BadRows::Count, limit_bytes: 1 << 34 }
+        Self { bad_rows: BadRows::Count, limit_bytes: 1 << 34, session_keys: Vec::new() }
     }
 }
 
@@ -180,7 +182,7 @@ pub fn read_spans(
     diagnostics: &mut Diagnostics,
     sink: SpanSink<'_>,
 ) -> Result<SpanFormatSeen, ReadError> {
-    let mut intake = Intake::new(name, options.bad_rows, texts, diagnostics, sink);
+    let mut intake = Intake::new(name, options, texts, diagnostics, sink);
     let mut stream = Forgiving { inner: input::open(reader, options.limit_bytes), cut: None };
     let seen = read_stream(&mut stream, format, options, &mut intake)?;
     if let Some(error) = stream.cut.take() {

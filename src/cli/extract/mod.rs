@@ -75,6 +75,9 @@ pub(super) struct Args {
     /// Share of traces that were recorded, where the spans do not say it.
     #[arg(long, value_name = "SHARE")]
     sampling_rate: Option<f64>,
+    /// Attribute of spans that names the session of a request, beside session.id and its like; may be given several times.
+    #[arg(long, value_name = "KEY")]
+    session_key: Vec<String>,
     /// Most interactions that are reported one by one.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     records: usize,
@@ -192,6 +195,7 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
     options.spans.entry_rules.clone_from(&args.entry_rule);
     options.spans.internal = args.internal;
     options.spans.sampling_rate = args.sampling_rate;
+    options.spans.session_keys.clone_from(&args.session_key);
     if let Some(path) = &args.resources {
         let text = input::read_text(path)?;
         options.resources = parse_resources(&path.to_string_lossy(), &text).map_err(|error| Failure::input(&error))?;

@@ -84,6 +84,8 @@ pub struct SpanOptions {
     pub completed_remembered: usize,
     /// Name of the reference task above root spans.
     pub client: String,
+    /// Attributes that name the session of a request, beside `session.id` and its like.
+    pub session_keys: Vec<String>,
 }
 
 impl Default for SpanOptions {
@@ -99,6 +101,7 @@ impl Default for SpanOptions {
             max_trace_spans: 100_000,
             completed_remembered: 100_000,
             client: "Client".to_owned(),
+            session_keys: Vec::new(),
         }
     }
 }

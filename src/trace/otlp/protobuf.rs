@@ -41,7 +41,7 @@ pub fn decode_otlp_protobuf(
     diagnostics: &mut Diagnostics,
     sink: SpanSink<'_>,
 ) -> Result<OtlpCounts, ReadError> {
-    let mut intake = Intake::new(name, options.bad_rows, texts, diagnostics, sink);
+    let mut intake = Intake::new(name, options, texts, diagnostics, sink);
     let mut wire = Wire::new(bytes);
     let read = request(&mut wire, &mut intake, u64::MAX).map_err(|problem| problem.into_stop(&intake, &wire));
     counts(read, &mut intake)
@@ -60,7 +60,7 @@ pub fn decode_otlp_json(
     diagnostics: &mut Diagnostics,
     sink: SpanSink<'_>,
 ) -> Result<OtlpCounts, ReadError> {
-    let mut intake = Intake::new(name, options.bad_rows, texts, diagnostics, sink);
+    let mut intake = Intake::new(name, options, texts, diagnostics, sink);
     let read = read_json(&mut Scanner::new(bytes), &mut intake);
     counts(read, &mut intake)
 }

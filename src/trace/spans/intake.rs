@@ -7,11 +7,11 @@ use super::{
         BadRows,
         diagnostics::Diagnostics,
         json::{self, Scalar, ScanError},
-        span::{LONGEST_TEXT_BYTES, Resource, Span, SpanId, SpanTexts, TraceId},
+        span::{Attribute, LONGEST_TEXT_BYTES, Resource, Span, SpanId, SpanTexts, TraceId},
     },
-    ReadError, SpanSink,
+    ReadError, SpanReadOptions, SpanSink,
     ids::{self, Id},
-    keys::{self, N_PARTS, Part},
+    keys::{self, Meaning, N_PARTS, Part},
     timeless::Timeless,
 };
 
@@ -68,7 +68,7 @@ impl From<ScanError> for Stop {
 /// What takes in what a reader finds.
 pub(in crate::trace) struct Intake<'a> {
     name: &'a str,
-    bad_rows: BadRows,
+    options: &'a SpanReadOptions,
     texts: &'a mut SpanTexts,
     pub(super) diagnostics: &'a mut Diagnostics,
     sink: SpanSink<'a>,
@@ -105,14 +105,14 @@ impl Signal {
 impl<'a> Intake<'a> {
     pub(in crate::trace) fn new(
         name: &'a str,
-        bad_rows: BadRows,
+        options: &'a SpanReadOptions,
         texts: &'a mut SpanTexts,
         diagnostics: &'a mut Diagnostics,
         sink: SpanSink<'a>,
     ) -> Self {
         Self {
             name,
-            bad_rows,
+            options,
             texts,
             diagnostics,
             sink,
@@ -123,6 +123,14 @@ impl<'a> Intake<'a> {
             n_other_signals: [0; 3],
             first_bad: None,
         }
+    }
+
+    /// What the attribute `key` of a span is for; `None` if it is not for us.
+    pub(in crate::trace) fn meaning(&self, key: &str) -> Option<Meaning> {
+        if self.options.session_keys.iter().any(|named| named == key) {
+            return Some(Meaning::Keep(Attribute::Session));
+        }
+        keys::meaning(key)
     }
 
     /// Counts a message of another signal.
@@ -198,7 +206,7 @@ impl<'a> Intake<'a> {
 
     /// Fails in strict mode.
     pub(super) fn strictly(&self, place: Place, message: impl FnOnce() -> String) -> Result<(), Stop> {
-        match self.bad_rows {
+        match self.options.bad_rows {
             BadRows::Reject => Err(Stop::Failed(ReadError::Row { name: self.name.to_owned(), place, message: message() })),
             BadRows::Count => Ok(()),
         }
@@ -233,7 +241,7 @@ impl<'a> Intake<'a> {
 
     /// Records that the bytes of the source end too early.
     pub(super) fn cut(&mut self, error: std::io::Error) -> Result<(), Stop> {
-        match self.bad_rows {
+        match self.options.bad_rows {
             BadRows::Reject => Err(Stop::Failed(ReadError::Read { name: self.name.to_owned(), source: error })),
             BadRows::Count => {
                 let source = self.name;

@@ -6,7 +6,7 @@ use super::{
         span::{Attribute, Span, SpanKind, SpanStatus},
     },
     intake::Intake,
-    keys::{self, Meaning},
+    keys::Meaning,
     sampling,
 };
 
@@ -46,7 +46,7 @@ pub(in crate::trace) struct Notes {
 impl Notes {
     /// Notes an attribute, unless it is not for us.
     pub(in crate::trace) fn note(&mut self, intake: &mut Intake<'_>, key: &str, value: &Scalar<'_>) {
-        let Some(meaning) = keys::meaning(key) else { return };
+        let Some(meaning) = intake.meaning(key) else { return };
         let Some(text) = value.text() else { return };
         match meaning {
             Meaning::Keep(attribute) => keep(&mut self.attributes, attribute, intake.attribute_text(&text)),

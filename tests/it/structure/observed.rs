@@ -347,6 +347,23 @@ fn users_are_named_in_order() {
     }
 }
 
+/// An attribute that no convention knows names sessions where it is said to.
+#[test]
+fn a_sessions_attribute_can_be_given() {
+    let rows = rows(13);
+    let n = |attribute: &str, given: &str| {
+        let spans = otlp(&rows, attribute);
+        let source = Source { name: "s.json", bytes: spans.as_bytes() };
+        let mut options = ExtractOptions::default();
+        options.spans.session_keys = vec!["tenant".to_owned(), given.to_owned()];
+        let observed = observe_streams(vec![source.stream()], Format::Otlp, &options, &users(UserKey::Session));
+        observed.map(|observed| observed.usage.unwrap().n_requests())
+    };
+    assert_eq!(n("app.cart", "app.cart").unwrap(), rows.len() as u64);
+    assert_eq!(n("enduser.id", "enduser.id").unwrap(), rows.len() as u64);
+    assert!(matches!(n("app.cart", "app.basket"), Err(ExtractError::NothingObserved { .. })));
+}
+
 /// A stream in several files, which are read side by side, gives the sessions and times of the whole.
 #[test]
 fn files_of_one_stream_add_up() {
