@@ -131,7 +131,8 @@ fn text(solution: &Solution) -> String {
     out.push('\n');
     let mut rows = header(&["task", "throughput", "utilization"]);
     rows.extend(solution.tasks.iter().map(|(name, t)| {
-        vec![name.clone(), number(t.throughput, t.throughput_half_width), number(t.utilization, t.utilization_half_width)]
+        let name = t.copies.map_or_else(|| name.clone(), |n| format!("{name} (each of {n})"));
+        vec![name, number(t.throughput, t.throughput_half_width), number(t.utilization, t.utilization_half_width)]
     }));
     table(&mut out, &rows);
     out.push('\n');
@@ -147,6 +148,17 @@ fn text(solution: &Solution) -> String {
         ]
     }));
     table(&mut out, &rows);
+    if !solution.activities.is_empty() {
+        out.push('\n');
+        let mut rows = header(&["activity", "throughput", "service time"]);
+        rows.extend(solution.activities.iter().flat_map(|(task, activities)| {
+            activities.iter().map(move |(name, a)| {
+                let time = number(a.service_time, a.service_time_half_width);
+                vec![format!("{task}: {name}"), number(a.throughput, a.throughput_half_width), time]
+            })
+        }));
+        table(&mut out, &rows);
+    }
     if !solution.calls.is_empty() {
         out.push('\n');
         let mut rows = header(&["call", "phase", "kind", "mean", "waiting"]);
@@ -156,7 +168,9 @@ fn text(solution: &Solution) -> String {
                 ResultCallKind::Async => "async",
                 ResultCallKind::Forward => "forward",
             };
-            let call = format!("{} -> {}", c.from, c.to);
+            let by = c.activity.as_ref().map_or_else(String::new, |a| format!(" ({a})"));
+            let copies = c.fan_out.map_or_else(String::new, |n| format!(" (each of {n})"));
+            let call = format!("{}{by} -> {}{copies}", c.from, c.to);
             vec![call, c.phase.to_string(), kind.to_owned(), number(c.mean, None), number(c.waiting, c.waiting_half_width)]
         }));
         table(&mut out, &rows);

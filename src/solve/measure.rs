@@ -1,12 +1,11 @@
 //! Reading a measure from results: the words of [`crate::model::Measure`] as numbers.
 
-use std::collections::HashSet;
-
 use super::{
-    ResultCallKind, Solution, SolveError,
+    ActivityResult, CallResult, ResultCallKind, Solution, SolveError,
+    lqnx::graph::visits,
     results::{CallValues, CopyCounts, EntryValues, Results},
 };
-use crate::model::{Measure, Model, Post, Scalar, Task};
+use crate::model::{Measure, Model, Scalar, Task};
 
 fn unknown(measure: &Measure, reason: String) -> SolveError {
     SolveError::UnknownMeasure { measure: measure.clone(), reason }
@@ -140,25 +139,56 @@ fn waiting<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, ca
         .ok_or_else(|| unknown(measure, format!("entry \"{}\" does not call \"{}\" in phase {}", call.0, call.1, call.2 + 1)))
 }
 
-/// Forwarding beyond this length is a cycle, of which no more is counted.
-const LONGEST_FORWARDING: usize = 100;
-
-/// Time of a request to `entry` from its acceptance to the reply, forwarded legs included.
-fn until_reply(calls: &[CallValues<f64>], first: &impl Fn(usize) -> f64, entry: usize, depth: usize) -> f64 {
-    let legs = calls.iter().filter(|c| c.from == entry && c.kind == ResultCallKind::Forward && depth < LONGEST_FORWARDING);
-    first(entry) + legs.map(|c| c.mean * f64::from(c.fan_out) * (c.waiting + until_reply(calls, first, c.to, depth + 1))).sum::<f64>()
+/// Time of a request to `entry` from its acceptance to the reply, forwarded legs included; of entries in `known` as found before. A leg
+/// back to where it came from counts nothing.
+fn until_reply(calls: &[CallValues<f64>], first: &impl Fn(usize) -> f64, entry: usize, known: &mut [Option<f64>]) -> f64 {
+    if let Some(time) = known[entry] {
+        return time;
+    }
+    known[entry] = Some(0.0);
+    let mut time = first(entry);
+    for leg in calls.iter().filter(|c| c.from == entry && c.kind == ResultCallKind::Forward) {
+        time += leg.mean * f64::from(leg.fan_out) * (leg.waiting + until_reply(calls, first, leg.to, known));
+    }
+    known[entry] = Some(time);
+    time
 }
 
-/// The activities of a graph that can follow `start`, itself among them.
-fn reached<'a>(task: &'a Task, start: &'a str) -> HashSet<&'a str> {
-    let (mut reached, mut open) = (HashSet::new(), vec![start]);
-    while let Some(name) = open.pop() {
-        if reached.insert(name) {
-            let follows = task.precedences.iter().filter(|p| p.pre.activities().iter().any(|n| n == name));
-            open.extend(follows.filter_map(|p| p.post.as_ref()).flat_map(Post::activities));
-        }
-    }
-    reached
+/// Executions a unit of time, of one copy, of an activity on behalf of `entry`: where several entries lead to it, by how often each does,
+/// or, where the probabilities of branches are not at hand, by how often each is invoked.
+fn executions<'a>(task: &'a Task, solution: &Solution, entry: &str, activity: &'a str) -> Option<f64> {
+    let total = solution.activities.get(&task.name)?.get(activity)?.throughput;
+    let reaching = task.entries.iter().filter_map(|e| {
+        let visits = visits(task, e);
+        let of_phases: Vec<f64> = (0..2).filter_map(|phase| visits.get(&(activity, phase)).copied()).collect();
+        let rate = solution.entries.get(&e.name).map_or(0.0, |r| r.throughput);
+        (!of_phases.is_empty()).then(|| (e.name == entry, rate * of_phases.iter().sum::<f64>(), rate))
+    });
+    let reaching: Vec<(bool, f64, f64)> = reaching.collect();
+    let share = |weight: fn(&(bool, f64, f64)) -> f64| {
+        let all: f64 = reaching.iter().map(weight).sum();
+        let mine: f64 = reaching.iter().filter(|r| r.0).map(weight).sum();
+        (all > 0.0).then(|| mine / all)
+    };
+    Some(total * share(|r| r.1).or_else(|| share(|r| r.2)).unwrap_or(0.0))
+}
+
+/// Executions a unit of time, of one copy, of what makes a call of a solution. A solver that reports the calls of an activity once, whoever
+/// leads to it, means all of them.
+fn calling<'a>(task: &'a Task, solution: &'a Solution, call: &'a CallResult) -> f64 {
+    let of_entry = solution.entries.get(&call.from).map_or(0.0, |r| r.throughput);
+    let Some(activity) = call.activity.as_deref() else { return of_entry };
+    let same = |c: &&CallResult| c.activity.as_deref() == Some(activity) && c.to == call.to && c.kind == call.kind;
+    let same = solution.calls.iter().filter(same).filter(|c| task.entries.iter().any(|e| e.name == c.from));
+    let (mine, others): (Vec<_>, Vec<_>) = same.partition(|c| c.from == call.from);
+    let rate = if others.is_empty() {
+        solution.activities.get(&task.name).and_then(|a| a.get(activity)).map(|a| a.throughput)
+    } else {
+        executions(task, solution, &call.from, activity)
+    };
+    // In two phases it is reported twice.
+    #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
+    rate.map_or(of_entry, |rate| rate / mine.len().max(1) as f64)
 }
 
 /// The task of every entry.
@@ -212,15 +242,14 @@ impl Results<f64> {
             .filter_map(|c| {
                 let fan_out = c.fan_out.unwrap_or(1);
                 let (from, to) = (index(&c.from)?, index(&c.to)?);
-                let executions = |name: &String| solution.activities.get(&model.tasks[owner[from]].name)?.get(name).map(|a| a.throughput);
-                let executions = c.activity.as_ref().and_then(executions).unwrap_or_else(|| entry(&c.from).throughput);
-                let rate = executions * c.mean * f64::from(fan_out * copies[owner[from]]);
+                let rate = calling(&model.tasks[owner[from]], solution, c) * c.mean * f64::from(fan_out) * f64::from(copies[owner[from]]);
                 let phase = usize::from(c.phase).saturating_sub(1);
                 let activities = c.activity.iter().map(|name| (name.clone(), c.mean)).collect();
                 Some(CallValues { from, to, phase, kind: c.kind, fan_out, mean: c.mean, activities, waiting: c.waiting, rate })
             })
             .collect();
         let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
+        let mut known = vec![None; names.len()];
         let entries = names
             .iter()
             .enumerate()
@@ -228,18 +257,19 @@ impl Results<f64> {
                 let it = entry(name);
                 let task = &model.tasks[owner[e]];
                 // Strands of a graph may run side by side: the time of each of its activities counts.
-                let graph = task.entries.iter().find(|entry| entry.name == *name).and_then(|entry| entry.start_activity.as_deref());
+                let graph = task.entries.iter().find(|entry| entry.name == *name && entry.start_activity.is_some());
                 let mut time: f64 = match (graph, solution.activities.get(&task.name)) {
-                    (Some(start), Some(results)) if it.throughput > 0.0 => {
-                        let reached = reached(task, start);
-                        let executed = results.iter().filter(|(name, _)| reached.contains(name.as_str()));
-                        executed.map(|(_, a)| a.throughput * a.service_time).sum::<f64>() / it.throughput
+                    (Some(entry), Some(results)) if it.throughput > 0.0 => {
+                        let time = |(name, a): (&'_ String, &ActivityResult)| {
+                            executions(task, solution, &entry.name, name).unwrap_or(0.0) * a.service_time
+                        };
+                        results.iter().map(time).sum::<f64>() / it.throughput
                     }
                     _ => it.service_times.iter().sum(),
                 };
                 let copies = f64::from(copies[owner[e]]);
                 for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync && it.throughput > 0.0) {
-                    time -= call.rate / copies / it.throughput * (call.waiting + until_reply(&calls, &first, call.to, 0));
+                    time -= call.rate / copies / it.throughput * (call.waiting + until_reply(&calls, &first, call.to, &mut known));
                 }
                 EntryValues {
                     name: (*name).to_owned(),

@@ -1,6 +1,7 @@
 //! A solution that another one, of the same model at parameters nearby, can start from.
 //!
-//! The fixed point that is found is the same within the tolerance; only the way there is shorter.
+//! The fixed point that is found is the same within the tolerance; only the way there is shorter. Near saturation, where a stage may settle
+//! from nearby that does not from no waits, it can be one that a cold start does not find.
 
 use std::sync::Arc;
 

@@ -63,11 +63,12 @@ pub fn sensitivities(
     Ok(Sensitivities { values: found, jacobian, solution, near })
 }
 
-/// Names of the parameters that are a number of servers, threads, customers or copies.
+/// Names of the parameters that are a number of servers, threads, customers, copies or connections.
 pub fn multiplicity_parameters(model: &Model) -> BTreeSet<String> {
     let processors = model.processors.iter().flat_map(|p| [&p.multiplicity, &p.replication]);
     let tasks = model.tasks.iter().flat_map(|t| [&t.multiplicity, &t.replication]);
-    processors.chain(tasks).filter_map(|n| n.parameter().map(str::to_owned)).collect()
+    let fans = model.tasks.iter().flat_map(|t| t.fan_out.iter().chain(&t.fan_in)).map(|fan| &fan.value);
+    processors.chain(tasks).chain(fans).filter_map(|n| n.parameter().map(str::to_owned)).collect()
 }
 
 /// Parameters that one pass over dual numbers takes at most.

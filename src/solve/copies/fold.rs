@@ -70,9 +70,8 @@ impl Copies {
             first += n;
         }
         let (mut folded, mut places): (Vec<CallValues<S>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
-        let mut connections: Vec<f64> = Vec::new();
         // Several activities of one copy may call one entry in one phase: those of the same rank belong together.
-        let mut ranks: HashMap<_, usize> = HashMap::new();
+        let (mut ranks, mut senders): (HashMap<_, usize>, Vec<S>) = (HashMap::new(), Vec::new());
         for call in of {
             let rank = ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
             *rank += 1;
@@ -81,17 +80,20 @@ impl Copies {
             if place == folded.len() {
                 let fan_out = self.fan_out(caller, called);
                 let zero = S::from(0.0);
-                folded.push(CallValues { from, to, fan_out, mean: zero, waiting: zero, rate: zero, ..call.clone() });
-                connections.push(0.0);
+                // The first connection stands for so many calls of each activity.
+                let times = S::from(f64::from(fan_out.div_ceil(self.tasks[called])));
+                let activities = call.activities.iter().map(|(name, mean)| (name.clone(), *mean / times)).collect();
+                let (phase, kind) = (call.phase, call.kind);
+                folded.push(CallValues { from, to, phase, kind, fan_out, mean: zero, activities, waiting: zero, rate: zero });
+                senders.push(S::from(f64::from(self.tasks[caller])));
             }
             let sum = &mut folded[place];
             sum.mean += call.mean;
             sum.waiting += call.waiting * call.rate;
             sum.rate += call.rate;
-            connections[place] += 1.0;
         }
-        for (call, n) in folded.iter_mut().zip(connections) {
-            call.mean /= S::from(n);
+        for (call, senders) in folded.iter_mut().zip(senders) {
+            call.mean /= senders * S::from(f64::from(call.fan_out));
             if call.rate > 0.0 {
                 call.waiting /= call.rate;
             }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! σ_d ≡ σ_t O_td  (mod R_d)     for every task t that calls d
-//! σ_t = h_t σ_p                 for every task t on processor p, h_t = R_t / R_p of its copies on each
+//! σ_t = h_t σ_p                 for every task t on processor p of several copies, h_t = R_t / R_p on each
 //! ```
 
 use super::Copies;
@@ -66,7 +66,8 @@ impl Copies {
 
     /// Whether the shifts take processors to processors.
     fn turns_processors(&self, shifts: &[u32]) -> bool {
-        self.single.processors.iter().zip(&self.processors).all(|(processor, &copies)| {
+        let several = self.single.processors.iter().zip(&self.processors).filter(|(_, copies)| **copies > 1);
+        several.into_iter().all(|(processor, &copies)| {
             let of_task = |t: usize| {
                 let each = self.tasks[t] / copies;
                 shifts[t].is_multiple_of(each).then_some(shifts[t] / each)

@@ -52,6 +52,8 @@ pub(super) enum From<'a, S> {
     Nothing,
     /// The solution of another stage.
     Like(&'a [S]),
+    /// The same, but for what the arrival's own thread changes: nothing.
+    Without(&'a [S]),
     /// The solution of this stage at other parameters, in plain numbers.
     Near(&'a [f64]),
     /// This stage's own solution in plain numbers; derivatives start from those of another stage.
@@ -158,7 +160,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let n_waits = self.net.arcs.len();
         let cautious = match from {
             From::Nothing => CAUTIOUS_STEPS,
-            From::Like(_) | From::Near(_) | From::Settled(..) => 0,
+            From::Like(_) | From::Without(_) | From::Near(_) | From::Settled(..) => 0,
         };
         let n_times = n_waits + self.net.stations.len();
         let n_leading = match capacity {
@@ -202,6 +204,10 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let enough = tolerance * DERIVATIVE_SLACK;
         let mut x = self.start(from);
         let mut image = x.clone();
+        // What is held is left as it starts: pairs of other stages, which move it, would not be noticed.
+        if capacity == Capacity::Held {
+            self.legacy = Legacy::default();
+        }
         let mut derivatives = Derivatives::new(&x, self.net.arcs.len() + self.net.stations.len(), std::mem::take(&mut self.legacy));
         let mut converged = false;
         for _ in 0..self.options.max_iterations {
@@ -279,17 +285,21 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     fn start(&self, from: &From<'_, S>) -> Vec<S> {
         match from {
             From::Like(x) => x.to_vec(),
+            From::Without(x) => self.without_own_threads(x.to_vec()),
             From::Near(x) | From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
             From::Settled(x, Some(like)) => x.iter().zip(*like).map(|(&v, &other)| other - other.value() + v).collect(),
-            From::Nothing => {
-                let mut x = vec![S::from(0.0); self.structure.n_unknowns];
-                for layout in &self.structure.layouts {
-                    let places = layout.places();
-                    x[places.removal..places.boost].fill(S::from(1.0));
-                }
-                x
-            }
+            From::Nothing => self.without_own_threads(vec![S::from(0.0); self.structure.n_unknowns]),
         }
+    }
+
+    /// The unknowns with `R = 1` and `φ = 0`.
+    fn without_own_threads(&self, mut x: Vec<S>) -> Vec<S> {
+        for layout in &self.structure.layouts {
+            let places = layout.places();
+            x[places.removal..places.boost].fill(S::from(1.0));
+            x[places.boost..places.end].fill(S::from(0.0));
+        }
+        x
     }
 }
 

@@ -62,6 +62,8 @@ const ROUNDS: usize = 2;
 const INTERMEDIATE_SLACK: f64 = 100.0;
 /// Most processors and tasks of a replicated model, with all copies: beyond, a solution takes longer than a simulation.
 const MOST_COPIES: usize = 1_000;
+/// Most pairs of streams that meet at the queues of all copies, over the stages of the Linearizer that are each solved.
+const MOST_MEETINGS: f64 = 4e6;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
 
@@ -77,6 +79,8 @@ pub(super) struct Trace {
 struct Settled {
     unknowns: Vec<f64>,
     capacity: Capacity,
+    /// Whether what is held is what no thread changes, and not what another stage found.
+    is_anew: bool,
 }
 
 /// The result with the trace that a run over dual numbers can start from.
@@ -118,6 +122,12 @@ pub(super) fn solve<S: Scalar>(
         return solve_single(model, None, values, options, start);
     }
     let copies = copies::lay_out(model, values, ("layered", MOST_COPIES))?;
+    let references = copies.single.tasks.iter().zip(&copies.tasks).filter(|(task, _)| task.scheduling.is_reference());
+    let stages = if copies.rotation().is_some() { 1.0 } else { references.map(|(_, &n)| f64::from(n)).sum::<f64>() };
+    if copies.meetings() * stages > MOST_MEETINGS {
+        let element = "too many streams of requests meet".into();
+        return Err(SolveError::Unsupported { solver: "layered", construct: "so many copies", element });
+    }
     let Solved { results, trace } = solve_single(&copies.all, Some(&copies), values, options, start)?;
     Ok(Solved { results: copies.fold(results), trace })
 }
@@ -140,6 +150,11 @@ fn solve_single<S: Scalar>(
     outcome::check_open_load(&net, &last.flow)?;
     let record = solver.sweeper.record;
     let mut results = outcome::results(&net, &last, &record);
+    if solver.trace.stages.iter().any(|stage| stage.is_anew) {
+        results
+            .diagnostics
+            .push("near saturation: what one thread less changes at a station was left out, as no solution with it was found".into());
+    }
     invariants::check(&net, &last, &mut results);
     Ok(Solved { results, trace: solver.trace })
 }
@@ -161,7 +176,6 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         let mut changes = Changes::none(net.arcs.len(), net.classes.len());
         let rough = self.tolerance * INTERMEDIATE_SLACK;
         let mut at_full = self.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { self.tolerance } else { rough });
-        let mut at_less: Vec<Option<Stage<S>>> = net.classes.iter().map(|_| None).collect();
         for round in 1..ROUNDS {
             if net.classes.is_empty() {
                 break;
@@ -175,14 +189,13 @@ impl<S: Scalar> LayeredSolver<'_, S> {
                 }
                 let mut less = full.clone();
                 less[c] -= 1.0;
-                let stage = self.stage(&less, &changes, Some(at_less[c].as_ref().unwrap_or(&at_full)), Capacity::Free, rough);
+                let stage = self.stage(&less, &changes, Some(&at_full), Capacity::Free, rough);
                 let (mut class, mut without) = (c, presence(net, &stage));
                 while !std::mem::replace(&mut is_set[class], true) {
                     next.set(net, &at_full.class_shares, class, full[class], &present, &without);
                     let Some(rotation) = &net.rotation else { break };
                     (class, without) = (rotation.classes[class], rotation.turn(&without));
                 }
-                at_less[c] = Some(stage);
             }
             changes = next;
             let tolerance = if round + 1 == ROUNDS { self.tolerance } else { rough };
@@ -210,14 +223,15 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         };
         let from = match (settled, near, like) {
             (Some(settled), _, like) => {
-                let is_anew = settled.capacity == Capacity::Held && capacity != Capacity::Held;
-                From::Settled(&settled.unknowns, like.filter(|_| !is_anew).map(|stage| stage.unknowns.as_slice()))
+                From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
             }
             (None, Some(near), _) => From::Near(&near.unknowns),
+            (None, None, Some(stage)) if self.needed == Some(Capacity::Held) => From::Without(&stage.unknowns),
             (None, None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None, None) => From::Nothing,
         };
         let mut capacity = settled.map_or(asked, |s| s.capacity);
+        let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
@@ -226,16 +240,22 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         if settled.is_none() {
             // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
             // this one, and so are solved alike.
-            for harder in [Capacity::Kept, Capacity::Held] {
-                if !solved.converged && capacity != harder {
-                    capacity = harder;
-                    self.needed = Some(harder);
+            let ways: &[Capacity] = match capacity {
+                Capacity::Free => &[Capacity::Kept, Capacity::Held],
+                Capacity::Held if is_anew => &[],
+                Capacity::Kept | Capacity::Held => &[Capacity::Held],
+            };
+            for &way in ways {
+                if !solved.converged {
+                    capacity = way;
+                    is_anew = way == Capacity::Held;
+                    self.needed = Some(way);
                     solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
                 }
             }
         }
         self.sweeper.record.converged &= solved.converged;
-        self.trace.stages.push(Settled { unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(), capacity });
+        self.trace.stages.push(Settled { unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(), capacity, is_anew });
         solved.stage
     }
 }

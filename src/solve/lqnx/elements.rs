@@ -126,7 +126,7 @@ impl<'a> Elements<'a> {
             self.calls.get(entry).into_iter().flatten().copied().filter(|c| c.kind == ResultCallKind::Forward).collect();
         for call in forwards {
             if depth > 0 && call.mean > 0.0 {
-                response += call.mean * (call.waiting + self.find_response(&call.to, depth - 1));
+                response += call.mean * connections(call) * (call.waiting + self.find_response(&call.to, depth - 1));
             }
         }
         self.responses.insert(entry, response);
@@ -232,7 +232,7 @@ impl<'a> Elements<'a> {
 
     /// Mean wait of the requests to an entry, over its callers.
     fn mean_wait(&self, entry: &str) -> f64 {
-        let rate = |c: &CallResult| c.mean * self.entry_result(&c.from).map_or(0.0, |e| e.throughput);
+        let rate = |c: &CallResult| c.mean * connections(c) * self.entry_result(&c.from).map_or(0.0, |e| e.throughput);
         let calls = || self.solution.calls.iter().filter(|c| c.to == entry);
         let total: f64 = calls().map(rate).sum();
         if total > 0.0 { calls().map(|c| rate(c) * c.waiting).sum::<f64>() / total } else { 0.0 }
@@ -373,11 +373,16 @@ impl<'a> Elements<'a> {
         }
         let blocked = work.calls.iter().zip(calls).filter(|(call, _)| call.kind == CallKind::Sync).map(|(call, found)| {
             let wait = found.map_or(0.0, |c| c.waiting);
-            literal(&call.mean) * (wait + self.responses.get(call.dest.as_str()).copied().unwrap_or(0.0))
+            literal(&call.mean) * found.map_or(1.0, connections) * (wait + self.responses.get(call.dest.as_str()).copied().unwrap_or(0.0))
         });
         let wait = time - literal(&work.think_time) - literal(&work.host_demand) / place.speed - blocked.sum::<f64>();
         if wait > time * ROUNDING { wait } else { 0.0 }
     }
+}
+
+/// Copies to which one copy of the caller sends.
+fn connections(call: &CallResult) -> f64 {
+    call.fan_out.map_or(1.0, f64::from)
 }
 
 /// Time at the processor without queueing in one execution of an entry's graph.

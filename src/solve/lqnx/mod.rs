@@ -22,7 +22,7 @@
 //! and the schema `lqn-core.xsd` of the LQN tools.
 
 mod elements;
-mod graph;
+pub(super) mod graph;
 mod interval;
 
 use self::{elements::Elements, interval::Intervals};

@@ -30,7 +30,7 @@ pub(super) fn per_copy(of: &Copies, all: &Network, single: &Network, means: &[f6
             }
             for (r, spec) in single.routes.iter().enumerate().filter(|r| single.entries[r.1.from as usize].task == index(t)) {
                 let called = single.entries[spec.to as usize].task as usize;
-                for _ in 0..of.fan_out(t, called) {
+                for _ in 0..of.fan_out(t, called).min(of.tasks[called]) {
                     add(from.of_route(route), to.of_route(index(r)), copies);
                     route += 1;
                 }

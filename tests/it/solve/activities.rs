@@ -107,6 +107,24 @@ fn measures_count_activities_as_often_as_they_are_executed() {
     }
 }
 
+/// Of an activity that two entries lead to, each counts its own executions.
+#[test]
+fn activities_of_two_entries_are_counted_once() {
+    let activities = [work("one", 0.1), work("two", 0.2), work("tail", 0.05).calls_about("f", 1.0)];
+    let task = server("s", [starts("e", "one"), starts("g", "two")])
+        .graph(activities, [merges(&["one", "two"], "tail")])
+        .replies("e", "tail")
+        .replies("g", "tail");
+    let client = customers("c", 1, 1.0, work("c", 0.1).calls_about("e", 0.5).calls_about("g", 1.5));
+    let model = model([], [client, task, server("t", [serves("f", 0.3)])]);
+    for (solver, error) in [(Solver::Layered, SAME), (Solver::Markov, SAME), (Solver::Simulate, 0.02)] {
+        let solution = solved(&model, solver);
+        let value = |text: &str| measure::value(&model, &solution, &text.parse::<Measure>().unwrap()).unwrap();
+        near(value("residence_time(t)"), 2.0 * 0.3, error);
+        near(value("residence_time(processor:s)"), 0.5 * 0.1 + 1.5 * 0.2 + 2.0 * 0.05, error);
+    }
+}
+
 /// A request that is forwarded is no time at its sender's processor.
 #[test]
 fn forwarded_time_is_not_the_senders() {

@@ -78,6 +78,45 @@ fn copies_are_solved_as_if_they_were_written_out() {
     }
 }
 
+/// A fan-out above the number of copies reaches some of them more than once.
+#[test]
+fn one_copy_can_be_reached_several_times() {
+    let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0));
+    let with = |out: u32, calls: f64| {
+        let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", calls));
+        model([], [Task { fan_out: fan("s", out), ..client }, Task { fan_in: fan("c", out), ..server("s", [serves("e", 0.3)]) }])
+    };
+    for solver in [Solver::Exact, Solver::Layered, Solver::Markov] {
+        let (several, one) = (solved(&with(2, 1.0), solver), solved(&with(1, 2.0), solver));
+        near(several.tasks["c"].throughput, one.tasks["c"].throughput, SAME);
+        assert_eq!((several.calls.len(), several.calls[0].fan_out), (1, Some(2)), "{solver:?}");
+        near(several.calls[0].mean, 1.0, SAME);
+        near(several.calls[0].waiting, one.calls[0].waiting, SAME);
+    }
+    let tasks =
+        [Task { fan_out: fan("s", 3), ..copies(client, 2) }, Task { fan_in: fan("c", 3), ..copies(server("s", [serves("e", 0.3)]), 2) }];
+    let solution = solved(&model([], tasks), Solver::Layered);
+    assert_eq!((solution.calls.len(), solution.calls[0].fan_out), (1, Some(3)));
+    near(solution.calls[0].mean, 1.0, SAME);
+    near(solution.tasks["s"].throughput, 3.0 * solution.tasks["c"].throughput, SAME);
+}
+
+/// An element that is named as copies would be is not taken for one.
+#[test]
+fn names_of_copies_are_nobody_elses() {
+    let tasks = |other: &str| {
+        let client = customers("c", 2, 1.0, work("c", 0.2).calls_about("e", 1.0).calls_about(other, 1.0));
+        [
+            Task { fan_out: fan("s", 2), ..client },
+            Task { fan_in: fan("c", 1), ..copies(server("s", [serves("e", 0.3)]), 2) },
+            server("t", [serves(other, 0.01)]),
+        ]
+    };
+    let (plain, named) = (solved(&model([], tasks("f")), Solver::Layered), solved(&model([], tasks("e (copy 2)")), Solver::Layered));
+    near(named.tasks["c"].throughput, plain.tasks["c"].throughput, 1e-12);
+    near(named.tasks["t"].throughput, plain.tasks["t"].throughput, 1e-12);
+}
+
 /// Little's law over all copies: a cycle of the customers is what they spend thinking and at every server.
 #[test]
 fn measures_count_every_copy() {
@@ -153,6 +192,27 @@ fn copies_that_do_not_fit_are_refused_in_words() {
     assert!(refusal(|m| m.tasks[1].replication = 3.0.into()).contains("fan-in 2"));
     assert!(refusal(|m| m.processors.iter_mut().for_each(|p| p.replication = 3.0.into())).contains("not a multiple"));
     assert!(refusal(|m| m.tasks[0].replication = 1.5.into()).contains("expected an integer"));
+    let forwarding = refusal(|m| {
+        m.tasks[1].entries[0].forwarding.push(layerfit::model::Forwarding { dest: "f".into(), probability: 0.8.into() });
+        m.tasks[1].fan_out = fan("b", 2);
+        m.tasks[2].fan_in = fan("m", 4);
+    });
+    assert!(forwarding.contains("sum to 1.6"), "{forwarding}");
+}
+
+/// The work grows with the streams that meet, which fans multiply.
+#[test]
+fn too_many_connections_are_refused_before_they_are_made() {
+    for n in [300, 100_000] {
+        let client = customers("c", 1, 1.0, work("c", 0.1).calls_about("e", 0.01));
+        let tasks = [
+            Task { fan_out: fan("s", n), ..copies(client, n.min(300)) },
+            Task { fan_in: fan("c", n), ..copies(server("s", [serves("e", 0.001)]), n.min(300)) },
+        ];
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let error = solve(&model([], tasks), &Bindings::new(), &options).unwrap_err();
+        assert!(matches!(error, SolveError::Unsupported { construct: "so many copies", .. }), "{error}");
+    }
 }
 
 /// Beyond what the analytic solvers lay out a model is simulated, and the solution says so.

@@ -156,8 +156,11 @@ fn sensitivities_of_copies_are_derivatives() {
     let mut model = model([], tasks);
     model.processors.iter_mut().filter(|p| p.name == "t").for_each(|p| p.replication = 4.0.into());
     let measures = ["throughput(U)", "response_time(U)", "residence_time(t)", "utilization(processor:w)", "waiting(a->b)"];
-    for (s, n_measures) in [(0.02, 5), (0.06, 2)] {
-        check(&model, &[("d", 0.2), ("s", s), ("z", 5.0)], &measures[..n_measures], Solver::Layered);
+    for (s, n_measures, load) in [(0.02, 5, 0.27), (0.06, 5, 0.75), (0.12, 3, 1.0)] {
+        let values = [("d", 0.2), ("s", s), ("z", 5.0)];
+        let solution = solve(&model, &values.into_iter().collect(), &tight(Solver::Layered)).unwrap();
+        assert!((solution.processors["w"].utilization - load).abs() < 0.02, "{}", solution.processors["w"].utilization);
+        check(&model, &values, &measures[..n_measures], Solver::Layered);
     }
 }
 

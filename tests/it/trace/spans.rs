@@ -17,7 +17,7 @@ pub struct Reading {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-pub const STRICT: SpanReadOptions = SpanReadOptions { bad_rows: BadRows::Reject, limit_bytes: 1 << 30 };
+pub const STRICT: SpanReadOptions = SpanReadOptions { bad_rows: BadRows::Reject, limit_bytes: 1 << 30, session_keys: Vec::new() };
 
 pub fn try_read(bytes: &[u8], format: SpanFormat, options: &SpanReadOptions) -> Result<Reading, ReadError> {
     let (mut texts, mut diagnostics, mut spans) = (SpanTexts::default(), Diagnostics::default(), Vec::new());

@@ -24,7 +24,7 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
     for format in [SpanFormat::Auto, SpanFormat::Otlp, SpanFormat::Jaeger, SpanFormat::Zipkin] {
         for bad_rows in [BadRows::Count, BadRows::Reject] {
             let (mut texts, mut diagnostics, mut n_spans) = (SpanTexts::default(), Diagnostics::default(), 0);
-            let options = SpanReadOptions { bad_rows, limit_bytes: 1 << 20 };
+            let options = SpanReadOptions { bad_rows, limit_bytes: 1 << 20, ..SpanReadOptions::default() };
             let mut sink = |span: layerfit::trace::span::Span, texts: &mut SpanTexts| {
                 assert!(texts.resource(span.resource).is_some(), "every span has a resource");
                 assert!((span.name as usize) < texts.texts.len(), "every span has a name");
@@ -83,7 +83,7 @@ proptest! {
 fn samples_are_read() {
     for sample in &SAMPLES[..4] {
         let (mut texts, mut diagnostics, mut n_spans) = (SpanTexts::default(), Diagnostics::default(), 0);
-        let options = SpanReadOptions { bad_rows: BadRows::Reject, limit_bytes: 1 << 20 };
+        let options = SpanReadOptions { bad_rows: BadRows::Reject, limit_bytes: 1 << 20, ..SpanReadOptions::default() };
         let sink = &mut |_, _: &mut SpanTexts| {
             n_spans += 1;
             ControlFlow::Continue(())
