@@ -3,7 +3,7 @@
 use super::{
     ActivityResult, CallResult, ResultCallKind, Solution, SolveError,
     lqnx::graph::visits,
-    results::{CallValues, CopyCounts, EntryValues, Results},
+    results::{CallValues, EntryValues, Results},
 };
 use crate::model::{Measure, Model, Scalar, Task};
 
@@ -244,8 +244,8 @@ impl Results<f64> {
                 let (from, to) = (index(&c.from)?, index(&c.to)?);
                 let rate = calling(&model.tasks[owner[from]], solution, c) * c.mean * f64::from(fan_out) * f64::from(copies[owner[from]]);
                 let phase = usize::from(c.phase).saturating_sub(1);
-                let activities = c.activity.iter().map(|name| (name.clone(), c.mean)).collect();
-                Some(CallValues { from, to, phase, kind: c.kind, fan_out, mean: c.mean, activities, waiting: c.waiting, rate })
+                let (kind, mean, waiting, activities) = (c.kind, c.mean, c.waiting, Vec::new());
+                Some(CallValues { from, to, phase, kind, fan_out, mean, activities, waiting, rate })
             })
             .collect();
         let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
@@ -296,7 +296,7 @@ impl Results<f64> {
             entries,
             calls,
             activities: Vec::new(),
-            copies: Some(CopyCounts { tasks: copies }),
+            copies: Some(copies),
         }
     }
 }

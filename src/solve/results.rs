@@ -23,15 +23,8 @@ pub(super) struct Results<S> {
     pub calls: Vec<CallValues<S>>,
     /// Of graphs.
     pub activities: Vec<ActivityValues<S>>,
-    /// Of how many copies of each element the values are means, where any has more than one.
-    pub copies: Option<CopyCounts>,
-}
-
-/// Numbers of copies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CopyCounts {
-    /// By task.
-    pub tasks: Vec<u32>,
+    /// Of how many copies of each task the values are means, where any has more than one.
+    pub copies: Option<Vec<u32>>,
 }
 
 /// Values of an entry.
@@ -111,21 +104,20 @@ impl<S: Scalar> Results<S> {
         }
         solution.entries = self.entries.iter().map(|e| (e.name.clone(), e.result())).collect::<IndexMap<_, _>>();
         solution.calls = self.calls.iter().flat_map(|c| self.call(c)).collect();
-        for activity in &self.activities {
-            let result = ActivityResult {
-                service_time: activity.service_time.value(),
-                throughput: activity.throughput.value(),
-                ..ActivityResult::default()
-            };
-            let task = model.tasks[activity.task].name.clone();
-            solution.activities.entry(task).or_default().insert(activity.name.clone(), result);
+        for (t, task) in model.tasks.iter().enumerate() {
+            for activity in &task.activities {
+                let Some(values) = self.activities.iter().find(|v| v.task == t && v.name == activity.name) else { continue };
+                let (service_time, throughput) = (values.service_time.value(), values.throughput.value());
+                let result = ActivityResult { service_time, throughput, ..ActivityResult::default() };
+                solution.activities.entry(task.name.clone()).or_default().insert(activity.name.clone(), result);
+            }
         }
         solution
     }
 
     /// Copies of task number `task`.
     pub fn copies_of(&self, task: usize) -> u32 {
-        self.copies.as_ref().map_or(1, |copies| copies.tasks[task])
+        self.copies.as_ref().map_or(1, |copies| copies[task])
     }
 
     /// One result, or in a graph one for each activity that calls.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::Copies;
 use crate::{
     model::Scalar,
-    solve::results::{ActivityValues, CallValues, CopyCounts, EntryValues, Results},
+    solve::results::{ActivityValues, CallValues, EntryValues, Results},
 };
 
 impl Copies {
@@ -27,7 +27,7 @@ impl Copies {
             entries: self.entries(&entries, &of.entries),
             calls: self.calls(&entries, &of.calls),
             activities: self.activities(&of.activities),
-            copies: self.has_several().then(|| CopyCounts { tasks: self.tasks.clone() }),
+            copies: self.has_several().then(|| self.tasks.clone()),
             ..of
         }
     }

@@ -77,6 +77,27 @@ pub(super) fn lay_out<S: Scalar>(model: &Model, values: &Bindings<S>, (solver, m
     Ok(laid.copies)
 }
 
+/// The entries to which a task sends or forwards requests, as often as it says so.
+fn destinations(task: &Task) -> impl Iterator<Item = &String> {
+    let phases = task.entries.iter().flat_map(|e| &e.phases).map(|p| &p.activity);
+    let calls = phases.chain(&task.activities).flat_map(|a| &a.calls).map(|c| &c.dest);
+    calls.chain(task.entries.iter().flat_map(|e| &e.forwarding).map(|f| &f.dest))
+}
+
+/// Whether copies of a caller and of the `called` task, each with its fan to the other, make the same connections.
+///
+/// # Errors
+/// [`SolveError::Unusable`] that names the `caller`.
+pub(super) fn check_connections(caller: &str, called: &str, (from, out): (u32, u32), (to, into): (u32, u32)) -> Result<(), SolveError> {
+    if u64::from(from) * u64::from(out) == u64::from(to) * u64::from(into) {
+        return Ok(());
+    }
+    let reason = format!(
+        "its {from} copies with fan-out {out} make another number of connections than the {to} copies of task \"{called}\" with fan-in {into}"
+    );
+    Err(unusable(format!("task \"{caller}\""), reason))
+}
+
 /// A word with which no name of the model ends in `(word N)`.
 fn free_word(model: &Model) -> String {
     let entries = model.tasks.iter().flat_map(|t| &t.entries).map(|e| &e.name);
@@ -127,9 +148,7 @@ impl Copies {
     pub(super) fn meetings(&self) -> f64 {
         let mut streams = vec![0.0; self.tasks.len()];
         for (t, task) in self.single.tasks.iter().enumerate() {
-            let phases = task.entries.iter().flat_map(|e| &e.phases).map(|p| &p.activity);
-            let dests = phases.chain(&task.activities).flat_map(|a| &a.calls).map(|c| &c.dest);
-            for dest in dests.chain(task.entries.iter().flat_map(|e| &e.forwarding).map(|f| &f.dest)) {
+            for dest in destinations(task) {
                 let Some(d) = self.owner(dest) else { continue };
                 let connections = f64::from(self.tasks[t]) * f64::from(self.fan_out(t, d).min(self.tasks[d]));
                 streams[d] += connections / f64::from(self.tasks[d]);
@@ -254,9 +273,7 @@ impl<S: Scalar> Layout<'_, S> {
     fn connect(&mut self) -> Result<f64, SolveError> {
         let mut connections = 0.0;
         for (t, task) in self.model.tasks.iter().enumerate() {
-            let phases = task.entries.iter().flat_map(|e| &e.phases).map(|p| &p.activity);
-            let dests = phases.chain(&task.activities).flat_map(|a| &a.calls).map(|c| &c.dest);
-            for dest in dests.chain(task.entries.iter().flat_map(|e| &e.forwarding).map(|f| &f.dest)) {
+            for dest in destinations(task) {
                 let Some(d) = self.copies.owner(dest) else { continue };
                 let out = self.fan_out(t, d)?;
                 self.copies.fans.insert((t, d), out);
@@ -275,13 +292,7 @@ impl<S: Scalar> Layout<'_, S> {
         };
         let (out, into) = (fan(&task.fan_out, &called.name, "fan-out")?, fan(&called.fan_in, &task.name, "fan-in")?);
         let (from, to) = (self.copies.tasks[t], self.copies.tasks[d]);
-        if u64::from(from) * u64::from(out) != u64::from(to) * u64::from(into) {
-            let reason = format!(
-                "its {from} copies with fan-out {out} make another number of connections than the {to} copies of task \"{}\" with fan-in {into}",
-                called.name
-            );
-            return Err(unusable(element, reason));
-        }
+        check_connections(&task.name, &called.name, (from, out), (to, into))?;
         Ok(out)
     }
 

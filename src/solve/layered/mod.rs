@@ -60,7 +60,7 @@ use crate::model::{Bindings, Model, Scalar};
 const ROUNDS: usize = 2;
 /// How much less exactly all stages but the last are solved.
 const INTERMEDIATE_SLACK: f64 = 100.0;
-/// Most processors and tasks of a replicated model, with all copies: beyond, a solution takes longer than a simulation.
+/// Most processors and tasks of a replicated model, with all copies.
 const MOST_COPIES: usize = 1_000;
 /// Most pairs of streams that meet at the queues of all copies, over the stages of the Linearizer that are each solved.
 const MOST_MEETINGS: f64 = 4e6;

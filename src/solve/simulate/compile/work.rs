@@ -7,6 +7,7 @@ use crate::{
     model::{self, CallOrder},
     solve::{
         ResultCallKind, SolveError,
+        copies::check_connections,
         simulate::{
             bind::unusable,
             graph::{Graph, Step},
@@ -153,13 +154,7 @@ impl Compiler<'_> {
         let out = fan(&task.fan_out, &called.name, "fan-out")?;
         let fan_in = fan(&called.fan_in, &task.name, "fan-in")?;
         let (copies, there) = (self.placements[t].copies, &self.placements[d]);
-        if u64::from(copies) * u64::from(out) != u64::from(there.copies) * u64::from(fan_in) {
-            let reason = format!(
-                "its {copies} copies with fan-out {out} make another number of connections than the {} copies of task \"{}\" with fan-in {fan_in}",
-                there.copies, called.name
-            );
-            return Err(unusable(task_element(task), reason));
-        }
+        check_connections(&task.name, &called.name, (copies, out), (there.copies, fan_in))?;
         Ok(out)
     }
 
