@@ -7,6 +7,12 @@
 
 use crate::model::Scalar;
 
+/// A weight beyond which all are scaled down: only their ratios count, and those of hundreds of servers overflow.
+pub(super) const LARGE: f64 = 1e200;
+
+/// Share of a sum that rounding hides.
+const NEGLIGIBLE: f64 = 1e-18;
+
 /// Probability that all `m` servers are busy at offered load `load` (in servers); 1 from saturation on.
 pub fn erlang_c<S: Scalar>(m: u32, load: S) -> S {
     let servers = f64::from(m);
@@ -44,6 +50,14 @@ pub fn coexistence<S: Scalar>(m: u32, load: S) -> S {
         weight *= load / k;
         total += weight;
         second += weight * (k * (k - 1.0));
+        if weight > LARGE {
+            for sum in [&mut weight, &mut total, &mut second] {
+                *sum /= LARGE;
+            }
+        }
+        if load < k && weight * (k * k) < second * NEGLIGIBLE {
+            return second / total / (load * load);
+        }
     }
     let tail = weight * load / servers / (S::from(1.0) - load / servers);
     total += tail;
@@ -71,5 +85,19 @@ mod tests {
         assert!((coexistence(4, 1e-6_f64) - 1.0).abs() < 1e-5);
         assert!((coexistence(4, 3.999_999_f64) - 0.75).abs() < 1e-5);
         assert_eq!(coexistence(1, 0.5_f64), 0.0);
+    }
+
+    /// With many more servers than load, busy ones are Poisson: `E[B(B-1)] = E[B]²`.
+    #[test]
+    fn coexistence_of_thousands_neither_overflows_nor_takes_long() {
+        for (m, load) in [(1_000, 750.0), (1_000_000, 20.0), (u32::MAX, 3000.0)] {
+            let found = coexistence(m, load);
+            assert!((found - 1.0).abs() < 1e-9, "{m} {load}: {found}");
+        }
+        let full = coexistence(1_000, 999.0_f64);
+        assert!((0.998..0.9995).contains(&full), "{full}");
+        let derivative = (coexistence(800, 791.0_f64) - coexistence(800, 789.0)) / 2.0;
+        let exact = coexistence(800, num_dual::Dual64::new(790.0, 1.0)).eps;
+        assert!((exact / derivative - 1.0).abs() < 1e-2, "{exact}, not {derivative}");
     }
 }

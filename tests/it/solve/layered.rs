@@ -130,6 +130,41 @@ fn many_customers_reach_the_bottleneck_law() {
     near(solution.tasks["c"].throughput, 2.0, 1e-3);
 }
 
+/// Throughput of `n` customers with think time `z` at `m` exponential servers of mean 1: the machine-repair queue.
+fn machine_repair(n: u32, z: f64, m: u32) -> f64 {
+    let mut log = vec![0.0_f64];
+    for k in 1..=n {
+        log.push(log[k as usize - 1] + (f64::from(n - k + 1) / (z * f64::from(k.min(m)))).ln());
+    }
+    let most = log.iter().copied().fold(f64::MIN, f64::max);
+    let weights: Vec<f64> = log.iter().map(|l| (l - most).exp()).collect();
+    weights.iter().zip(0..).map(|(w, k): (_, u32)| w * f64::from(k.min(m))).sum::<f64>() / weights.iter().sum::<f64>()
+}
+
+#[test]
+fn pools_of_thousands_of_threads_are_solved() {
+    for (n, z, m) in [(1500, 1.0, 1000), (2000, 1.0, 1000), (3000, 1.0, 1000), (20_000, 3.0, 5000), (20_000, 3.0, 15_000)] {
+        let pool = server("t", [serves("a", 1.0)]).times(f64::from(m));
+        let tasks = [customers("c", n, z, work("c", 0.0).calls_about("a", 1.0)), pool];
+        let solution = solved(&model([processor("t", ProcessorScheduling::Inf, 1)], tasks));
+        near(solution.tasks["c"].throughput, machine_repair(n, z, m), 2e-3);
+    }
+}
+
+/// Pools above pools; the lower one, or its processor, is what binds.
+#[test]
+fn chains_of_large_pools_reach_the_bottleneck_law() {
+    for (threads, cores, bound) in [(900, 1000, 900.0), (2000, 800, 800.0)] {
+        let tasks = [
+            customers("c", 4000, 2.0, work("c", 0.0).calls_about("a", 1.0)),
+            server("t", [entry("a", [work("a", 0.3).calls_about("b", 2.0)])]).times(2500.0),
+            server("u", [serves("b", 0.5)]).times(f64::from(threads)),
+        ];
+        let processors = [processor("t", ProcessorScheduling::Inf, 1), processor("u", ProcessorScheduling::Ps, cores)];
+        near(solved(&model(processors, tasks)).tasks["c"].throughput, bound, 2e-3);
+    }
+}
+
 #[test]
 fn as_many_threads_as_customers_make_nobody_wait_for_a_thread() {
     let tasks = [customers("c", 4, 1.0, work("c", 0.0).calls_about("a", 1.0)), server("t", [entry("a", [work("a", 0.3)])]).times(4.0)];

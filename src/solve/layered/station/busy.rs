@@ -16,7 +16,7 @@
 //! | `m` | servers |
 //! | `a` | time of a service over the time that a source is away |
 
-use super::super::super::erlang::erlang_c;
+use super::super::super::erlang::{LARGE, erlang_c};
 use crate::model::Scalar;
 
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
@@ -27,13 +27,16 @@ const MANY: f64 = 48.0;
 const STEPS: usize = 60;
 const LONGEST_STEP: f64 = 2.0;
 const NEARLY: f64 = 1e-7;
+/// First steps from where `a` was found last that are longer than this show that it is elsewhere now.
+const SHORT_STEP: f64 = 0.5;
 /// Loads this close to the servers or sources, relatively, are all of them.
 const FULL: f64 = 1e-9;
 /// States after which, relatively to all so far, no more counts.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them.
-pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S) -> S {
+/// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them. `log` is `ln a` where it was found
+/// last, if it was, and becomes where it is found now.
+pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, log: &mut Option<f64>) -> S {
     let m = f64::from(servers);
     if load <= 0.0 || sources <= m - 1.0 {
         return S::from(0.0);
@@ -45,19 +48,29 @@ pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S) -> S {
         return erlang_c(servers, load);
     }
     let u = load.value();
-    let mut log = (u / (sources - u)).ln();
-    for _ in 0..STEPS {
+    let step_from = |log: f64| {
         let at = state(servers, sources, log.exp());
         let step = ((u - at.busy) / at.slope).clamp(-LONGEST_STEP, LONGEST_STEP);
-        if !step.is_finite() {
+        (at, step)
+    };
+    let again = log.map(|log| (log, step_from(log))).filter(|(_, (_, step))| step.abs() < SHORT_STEP);
+    let (mut found, (mut at, mut step)) = again.unwrap_or_else(|| {
+        let first = (u / (sources - u)).ln();
+        (first, step_from(first))
+    });
+    for _ in 0..STEPS {
+        let is_last = step.abs() < NEARLY;
+        // What the last step leaves of `Π` is rounding, but not of its derivative.
+        if !step.is_finite() || is_last && load.derivatives().is_empty() {
             break;
         }
-        log += step;
-        if step.abs() < NEARLY {
+        found += step;
+        (at, step) = step_from(found);
+        if is_last {
             break;
         }
     }
-    let at = state(servers, sources, log.exp());
+    *log = Some(found).filter(|log| log.is_finite());
     // The last step carries the derivatives.
     let all = (load - at.busy) * (at.all_slope / at.slope) + at.all;
     if all > 1.0 { S::from(1.0) } else { all }
@@ -76,26 +89,41 @@ struct State {
 }
 
 fn state(servers: u32, sources: f64, a: f64) -> State {
-    let (mut weight, mut total) = (1.0, 1.0);
-    let (mut busy, mut number, mut product, mut all, mut all_number) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let (m, mut n) = (f64::from(servers), 0.0);
-    while sources > n {
-        n += 1.0;
-        let at_work = f64::min(n, m);
-        weight *= a * ((sources - n + 1.0) / at_work);
-        total += weight;
-        busy += weight * at_work;
-        number += weight * n;
-        product += weight * (at_work * n);
-        if n >= m {
-            all += weight;
-            all_number += weight * n;
-            if weight < NEGLIGIBLE * total {
-                break;
+    let m = f64::from(servers);
+    // Below `m`, where all that are there are at work.
+    let (mut weight, mut n) = (1.0, 1.0);
+    let (mut below, mut below_number, mut below_product) = (1.0, 0.0, 0.0);
+    while n < m && sources > n - 1.0 {
+        weight *= a * ((sources - n + 1.0) / n);
+        below += weight;
+        below_number += weight * n;
+        below_product += weight * (n * n);
+        if weight > LARGE {
+            for sum in [&mut weight, &mut below, &mut below_number, &mut below_product] {
+                *sum /= LARGE;
             }
         }
+        n += 1.0;
     }
-    let (busy, number, all) = (busy / total, number / total, all / total);
+    let (mut all, mut all_number) = (0.0, 0.0);
+    let each = a / m;
+    while sources > n - 1.0 {
+        weight *= each * (sources - n + 1.0);
+        all += weight;
+        all_number += weight * n;
+        if weight < NEGLIGIBLE * (below + all) {
+            break;
+        }
+        if weight > LARGE {
+            for sum in [&mut weight, &mut below, &mut below_number, &mut below_product, &mut all, &mut all_number] {
+                *sum /= LARGE;
+            }
+        }
+        n += 1.0;
+    }
+    let total = below + all;
+    let (busy, number, product) = ((below_number + m * all) / total, (below_number + all_number) / total, below_product + m * all_number);
+    let all = all / total;
     State { busy, slope: product / total - busy * number, all, all_slope: all_number / total - all * number }
 }
 
@@ -121,18 +149,46 @@ mod tests {
         for (m, sources) in [(2, 2), (2, 3), (3, 9), (4, 40), (8, 9), (20, 100)] {
             for a in [1e-3, 0.05, 0.3, 1.0, 5.0] {
                 let (busy, all) = machine_repair(m, sources, a);
-                let found = all_busy(m, f64::from(sources), busy);
+                let found = all_busy(m, f64::from(sources), busy, &mut None);
                 assert!((found - all).abs() < 1e-9 * (1.0 + all), "{m} {sources} {a}: {found}, not {all}");
             }
         }
     }
 
     #[test]
+    fn where_it_was_found_last_changes_nothing() {
+        for last in [-30.0, -2.0, -0.7, 0.0, 1.3, 40.0] {
+            for load in [1e-6, 0.4, 1.7, 2.9, 2.9999] {
+                let (cold, warm) = (all_busy(3, 9.0, load, &mut None), all_busy(3, 9.0, load, &mut Some(last)));
+                assert!((warm - cold).abs() < 1e-13, "{load} from {last}: {warm}, not {cold}");
+            }
+        }
+    }
+
+    /// Balance equations with weights as logarithms, which do not overflow.
+    #[test]
+    fn thousands_of_servers_do_not_overflow() {
+        for (m, sources, a) in [(1000_u32, 3000_u32, 0.45_f64), (1000, 3000, 0.6), (500, 2000, 1.0), (900, 1000, 8.0)] {
+            let mut log = vec![0.0_f64];
+            for n in 1..=sources {
+                log.push(log[n as usize - 1] + (a * f64::from(sources - n + 1) / f64::from(n.min(m))).ln());
+            }
+            let most = log.iter().copied().fold(f64::MIN, f64::max);
+            let p: Vec<f64> = log.iter().map(|l| (l - most).exp()).collect();
+            let total: f64 = p.iter().sum();
+            let busy = p.iter().zip(0..).map(|(p, n): (_, u32)| p * f64::from(n.min(m))).sum::<f64>() / total;
+            let all = p.iter().skip(m as usize).sum::<f64>() / total;
+            let found = all_busy(m, f64::from(sources), busy, &mut None);
+            assert!((found - all).abs() < 1e-6, "{m} {sources} {a}: {found}, not {all} at {busy}");
+        }
+    }
+
+    #[test]
     fn sources_fewer_than_servers_never_meet_all_busy_and_many_are_poisson() {
-        assert_eq!(all_busy(4, 3.0, 2.9), 0.0);
-        assert_eq!(all_busy(4, 1e6, 2.9), erlang_c(4, 2.9));
-        assert_eq!(all_busy(4, 10.0, 4.0), 1.0);
-        let near = all_busy(4, MANY_A_SERVER * 4.0 + MANY, 2.9);
+        assert_eq!(all_busy(4, 3.0, 2.9, &mut None), 0.0);
+        assert_eq!(all_busy(4, 1e6, 2.9, &mut None), erlang_c(4, 2.9));
+        assert_eq!(all_busy(4, 10.0, 4.0, &mut None), 1.0);
+        let near = all_busy(4, MANY_A_SERVER * 4.0 + MANY, 2.9, &mut None);
         assert!((near / erlang_c(4, 2.9) - 1.0).abs() < 0.05, "{near}");
     }
 
@@ -140,8 +196,8 @@ mod tests {
     fn the_derivative_is_that_of_differences() {
         let h = 1e-5;
         for load in [0.4, 1.7, 2.9] {
-            let exact = all_busy(3, 9.0, Dual64::new(load, 1.0)).eps;
-            let difference = (all_busy(3, 9.0, load + h) - all_busy(3, 9.0, load - h)) / (2.0 * h);
+            let exact = all_busy(3, 9.0, Dual64::new(load, 1.0), &mut None).eps;
+            let difference = (all_busy(3, 9.0, load + h, &mut None) - all_busy(3, 9.0, load - h, &mut None)) / (2.0 * h);
             assert!((exact - difference).abs() < 1e-8, "{load}: {exact}, not {difference}");
         }
     }

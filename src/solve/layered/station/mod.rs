@@ -126,6 +126,8 @@ pub(super) struct Scratch<S> {
     groups: Vec<visit::Inside<S>>,
     /// `B` of each pool, for the row at hand.
     boosts: Vec<S>,
+    /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
+    last_found: Vec<Option<f64>>,
 }
 
 impl<S> Scratch<S> {
@@ -145,6 +147,7 @@ impl<S> Scratch<S> {
             without: Vec::new(),
             groups: Vec::new(),
             boosts: Vec::new(),
+            last_found: Vec::new(),
         }
     }
 }
@@ -375,7 +378,7 @@ impl<S: Scalar> At<'_, S> {
         if self.servers <= 1.0 {
             return if busy > 1.0 { one } else { busy };
         }
-        let all_busy = self.all_busy(busy);
+        let all_busy = self.all_busy(r, busy, &mut scratch.last_found);
         let share = if busy > 0.0 { all_busy / busy / self.servers } else { S::from(0.0) };
         let n = self.visits.len();
         let terms = r * n..(r + 1) * n;
@@ -391,10 +394,14 @@ impl<S: Scalar> At<'_, S> {
 
     /// `Π`: chance that an arrival finds all servers busy, at the load it sees. A thread may come while the second phase that it
     /// left behind is still served.
-    fn all_busy(&self, busy: S) -> S {
+    fn all_busy(&self, r: usize, busy: S, last_found: &mut Vec<Option<f64>>) -> S {
+        let place = self.places.probability + r;
+        if last_found.len() <= place {
+            last_found.resize(place + 1, None);
+        }
         let sources = if self.late { self.sources * PHASES_OF_A_SOURCE } else { self.sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
-        all_busy(self.servers as u32, sources, busy)
+        all_busy(self.servers as u32, sources, busy, &mut last_found[place])
     }
 
     /// The rest of a first phase in progress.
