@@ -6,7 +6,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::least_squares::{Bounds, EvaluationError, ResidualModel, Wanted};
+use super::terms::{Bounds, EvaluationError, ResidualModel, Wanted};
 
 /// The Jacobian at `x`, `(n_obs, n_params)`, given the residuals there; adds its evaluations to `evaluations`.
 ///

@@ -29,209 +29,21 @@
 use std::ops::ControlFlow;
 
 use nalgebra::{DMatrix, DVector};
-use serde::{Deserialize, Serialize};
 
+pub use super::terms::{
+    Bounds, Evaluation, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, ResidualModel, Start, StartError, StopReason,
+    Wanted,
+};
 use super::{finite_difference, trust_region::LinearModel};
-
-/// What an evaluation should return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Residuals; a Jacobian that comes for free is welcome.
-    Residuals,
-    /// Residuals and the Jacobian, where the function has one.
-    Jacobian,
-}
-
-/// The function at one point.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evaluation {
-    /// Weighted residuals, `(n_obs)`.
-    pub residuals: DVector<f64>,
-    /// Their derivatives, `(n_obs, n_params)`; `None` lets the engine take differences.
-    pub jacobian: Option<DMatrix<f64>>,
-}
-
-/// The function has no value at a point.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct EvaluationError(pub String);
-
-/// A residual function.
-pub trait ResidualModel {
-    /// Number of residuals.
-    fn n_obs(&self) -> usize;
-
-    /// Number of parameters.
-    fn n_params(&self) -> usize;
-
-    /// The function at `x`, `(n_params)`, always inside the box.
-    ///
-    /// # Errors
-    /// [`EvaluationError`] where it has no value; the engine then tries nearer points.
-    fn evaluate(&mut self, x: &[f64], wanted: Wanted) -> Result<Evaluation, EvaluationError>;
-
-    /// Says which parameters will move from here on; derivatives by the others may be left zero.
-    fn set_free(&mut self, free: &[usize]) {
-        let _ = free;
-    }
-
-    /// Length of the weighted observations, the yardstick of a perfect fit; 0 when unknown.
-    fn magnitude(&self) -> f64 {
-        0.0
-    }
-}
-
-/// How the engine comes by Jacobians after the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Jacobians {
-    /// Evaluated at every point that is accepted.
-    #[default]
-    Evaluated,
-    /// Carried along by secants; evaluated where a step fails, and at the minimum.
-    Secant,
-    /// Carried along by secants and evaluated where a step fails only: the minimum is approximate.
-    SecantToTheEnd,
-}
-
-/// Where a search begins.
-#[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
-    /// The point, `(n_params)`.
-    pub x: &'a [f64],
-    /// A Jacobian near it, `(n_obs, n_params)`, that spares an evaluation where secants are allowed.
-    pub jacobian: Option<&'a DMatrix<f64>>,
-}
-
-/// Options of [`minimise`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LeastSquaresOptions {
-    /// Most accepted or refused steps.
-    pub max_iterations: usize,
-    /// Most evaluations of the function, those of differences included.
-    pub max_evaluations: usize,
-    /// Relative offset at which a minimum counts as found.
-    pub offset_tolerance: f64,
-    /// Relative change of every parameter by an undamped step at which a minimum counts as found.
-    pub step_tolerance: f64,
-    /// Relative offset below which a stop for want of progress counts as the precision of the function.
-    pub precision_tolerance: f64,
-    /// First radius, in multiples of the scaled start's length.
-    pub initial_radius: f64,
-    /// How Jacobians are come by.
-    pub jacobians: Jacobians,
-}
-
-impl Default for LeastSquaresOptions {
-    fn default() -> Self {
-        Self {
-            max_iterations: 2000,
-            max_evaluations: 100_000,
-            offset_tolerance: 1e-9,
-            step_tolerance: 1e-13,
-            precision_tolerance: 1e-5,
-            initial_radius: 1.0,
-            jacobians: Jacobians::Evaluated,
-        }
-    }
-}
-
-/// A box, `(n_params)` each; infinite where there is no bound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bounds {
-    /// Lower bounds.
-    pub lower: Vec<f64>,
-    /// Upper bounds.
-    pub upper: Vec<f64>,
-}
-
-impl Bounds {
-    /// No bounds on `n_params` parameters.
-    pub fn unbounded(n_params: usize) -> Self {
-        Self { lower: vec![f64::NEG_INFINITY; n_params], upper: vec![f64::INFINITY; n_params] }
-    }
-}
-
-/// Why the search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// The residuals are orthogonal to the tangent plane: a minimum.
-    RelativeOffset,
-    /// An undamped step no longer changes the parameters: a minimum.
-    StepSize,
-    /// A minimum to the precision with which the function is evaluated.
-    Precision,
-    /// The residuals are zero to rounding.
-    PerfectFit,
-    /// No shorter step lowers the sum of squares, and yet the point is not a minimum.
-    Stalled,
-    /// [`LeastSquaresOptions::max_iterations`] reached.
-    MaxIterations,
-    /// [`LeastSquaresOptions::max_evaluations`] reached.
-    MaxEvaluations,
-    /// The caller asked to stop.
-    Cancelled,
-}
-
-impl StopReason {
-    /// Whether a minimum was found.
-    pub fn converged(self) -> bool {
-        matches!(self, Self::RelativeOffset | Self::StepSize | Self::Precision | Self::PerfectFit)
-    }
-}
-
-/// Where the search stands, after every step tried.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Iterate {
-    /// Steps tried so far.
-    pub iteration: usize,
-    /// Evaluations so far.
-    pub evaluations: usize,
-    /// Best point so far, `(n_params)`.
-    pub x: Vec<f64>,
-    /// Its weighted sum of squares.
-    pub sum_of_squares: f64,
-}
-
-/// Where the search ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Minimum {
-    /// The best point, `(n_params)`.
-    pub x: Vec<f64>,
-    /// Weighted residuals there, `(n_obs)`.
-    pub residuals: DVector<f64>,
-    /// Their Jacobian, `(n_obs, n_params)`.
-    pub jacobian: DMatrix<f64>,
-    /// Weighted sum of squares.
-    pub sum_of_squares: f64,
-    /// Relative offset, ≥ 0: 0 at an exact minimum.
-    pub relative_offset: f64,
-    /// Why the search ended.
-    pub stop: StopReason,
-    /// Steps tried.
-    pub iterations: usize,
-    /// Evaluations made.
-    pub evaluations: usize,
-}
-
-/// Why there was no search.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum StartError {
-    /// The function has no value at the start.
-    #[error("the function cannot be evaluated at the start")]
-    Evaluation(#[from] EvaluationError),
-    /// A residual or derivative at the start is not a number or infinite.
-    #[error("a residual or derivative at the start is not finite")]
-    NotFinite,
-}
 
 /// Ratio of the actual to the expected fall above which a step is taken.
 const ACCEPT: f64 = 1e-4;
 
 /// Ratio below which a step from a carried Jacobian is not taken and the Jacobian evaluated.
 const POOR: f64 = 0.1;
+
+/// Ratios between which a step shows that the linear model foretells how far the sum of squares will fall.
+const FORETOLD: std::ops::Range<f64> = 0.5..2.0;
 
 /// Radius, relative to the scaled point, below which no step changes the point.
 const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
@@ -264,28 +76,29 @@ pub fn minimise_from(
     options: &LeastSquaresOptions,
     progress: &mut dyn FnMut(&Iterate) -> ControlFlow<()>,
 ) -> Result<Minimum, StartError> {
-    let mut search = Search::begin(model, start, bounds, options)?;
+    let mut descent = Descent::begin(model, start, bounds, options)?;
     let stop = loop {
-        if let Some(stop) = search.finished() {
-            if search.refreshed(stop) {
+        if let Some(stop) = descent.finished() {
+            if descent.refreshed(stop) {
                 continue;
             }
             break stop;
         }
-        if progress(&search.iterate()).is_break() {
+        if progress(&descent.iterate()).is_break() {
             break StopReason::Cancelled;
         }
-        if let Some(stop) = search.advance()? {
-            if search.refreshed(stop) {
+        if let Some(stop) = descent.advance()? {
+            if descent.refreshed(stop) {
                 continue;
             }
             break stop;
         }
     };
-    Ok(search.end(stop))
+    Ok(descent.end(stop))
 }
 
-struct Search<'a> {
+/// A search under way: the iterate, its linear model, and the radius within which that is trusted.
+struct Descent<'a> {
     model: &'a mut dyn ResidualModel,
     bounds: &'a Bounds,
     options: &'a LeastSquaresOptions,
@@ -300,9 +113,11 @@ struct Search<'a> {
     evaluations: usize,
     /// Whether the Jacobian is not that of the iterate.
     is_carried: bool,
+    /// Whether the last step was taken and lowered the sum of squares as foretold.
+    is_foretold: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Descent<'a> {
     fn begin(
         model: &'a mut dyn ResidualModel,
         start: &Start<'_>,
@@ -343,6 +158,7 @@ impl<'a> Search<'a> {
             iterations: 0,
             evaluations,
             is_carried,
+            is_foretold: false,
         };
         search.linearise();
         let length = search.scaled_length();
@@ -399,6 +215,9 @@ impl<'a> Search<'a> {
         if self.relative_offset() <= options.offset_tolerance {
             return Some(StopReason::RelativeOffset);
         }
+        if self.is_foretold && options.beyond.is_some_and(|least| self.sum_of_squares() - self.attainable > least) {
+            return Some(StopReason::Beyond);
+        }
         if self.iterations >= options.max_iterations {
             return Some(StopReason::MaxIterations);
         }
@@ -422,7 +241,7 @@ impl<'a> Search<'a> {
             return Ok(Some(self.stalled()));
         }
         let candidate = self.moved(&step.p);
-        let evaluation = if step.predicted > 0.0 && candidate != self.x { self.try_evaluate(&candidate) } else { None };
+        let evaluation = if step.predicted > 0.0 && candidate != self.x { self.try_evaluate(&candidate, step.predicted) } else { None };
         let Some((evaluation, squares)) = evaluation else {
             if self.refresh() {
                 return Ok(None);
@@ -439,6 +258,7 @@ impl<'a> Search<'a> {
             return Ok(Some(self.stalled()));
         }
         let accepted = ratio > ACCEPT && self.accept(candidate, evaluation);
+        self.is_foretold = accepted && FORETOLD.contains(&ratio);
         self.resize(if accepted { ratio } else { ratio.min(0.0) }, length, step.limited, squares);
         Ok(None)
     }
@@ -474,10 +294,12 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The function at `x` with its sum of squares; `None` where it has no finite value.
-    fn try_evaluate(&mut self, x: &[f64]) -> Option<(Evaluation, f64)> {
+    /// The function at `x` with its sum of squares, which is `expected` to fall by so much; `None` where it has no finite value.
+    fn try_evaluate(&mut self, x: &[f64], expected: f64) -> Option<(Evaluation, f64)> {
         self.evaluations += 1;
-        let wanted = if self.options.jacobians == Jacobians::Evaluated { Wanted::Jacobian } else { Wanted::Residuals };
+        // A step within rounding is rarely taken.
+        let moves_on = self.options.jacobians == Jacobians::Evaluated && expected > self.noise();
+        let wanted = if moves_on { Wanted::Jacobian } else { Wanted::Residuals };
         let evaluation = self.model.evaluate(x, wanted).ok()?;
         let squares = evaluation.residuals.norm_squared();
         squares.is_finite().then_some((evaluation, squares))
@@ -533,7 +355,7 @@ impl<'a> Search<'a> {
 
     /// Whether the Jacobian was evaluated because `stop` rests on a carried one.
     fn refreshed(&mut self, stop: StopReason) -> bool {
-        let limited = matches!(stop, StopReason::MaxIterations | StopReason::MaxEvaluations | StopReason::Cancelled);
+        let limited = matches!(stop, StopReason::Beyond | StopReason::MaxIterations | StopReason::MaxEvaluations | StopReason::Cancelled);
         let asked = self.options.jacobians == Jacobians::Secant || stop == StopReason::Stalled;
         !limited && asked && self.refresh()
     }

@@ -2,6 +2,7 @@
 //!
 //! | file | is |
 //! |---|---|
+//! | [`terms`] | what goes into a search and comes out of it |
 //! | [`least_squares`] | the search: Gauss-Newton inside a trust region |
 //! | [`trust_region`] | one step of it |
 //! | [`svd`] | singular values of small matrices |
@@ -13,5 +14,6 @@ pub mod finite_difference;
 pub mod least_squares;
 pub mod loss;
 pub mod svd;
+pub mod terms;
 pub mod trust_region;
 pub mod view;

@@ -285,6 +285,24 @@ mod tests {
         assert!(none == 0 && (rough.sum_of_squares / evaluated.sum_of_squares - 1.0).abs() < 1e-3, "{none} {rough:?}");
     }
 
+    #[test]
+    fn a_search_that_will_end_too_high_is_broken_off_and_no_other() {
+        let start = Start { x: &[1.0, 0.0], jacobian: None };
+        let (whole, _) = counted(Jacobians::Evaluated, 1e-9, &start);
+        let until = |beyond: f64| {
+            let options = LeastSquaresOptions { beyond: Some(beyond), ..LeastSquaresOptions::default() };
+            let bounds = Bounds { lower: vec![0.0, -10.0], upper: vec![1e6, 10.0] };
+            let keep = &mut |_: &Iterate| ControlFlow::Continue(());
+            minimise_in_from(&mut Counted { jacobians: 0 }, &Coordinates::natural(2), &start, &bounds, &options, keep).unwrap()
+        };
+        let broken_off = until(0.5 * whole.sum_of_squares);
+        assert!(broken_off.stop == StopReason::Beyond && broken_off.evaluations < whole.evaluations, "{broken_off:?}");
+        assert!(!broken_off.stop.converged());
+        let least = broken_off.sum_of_squares * (1.0 - broken_off.relative_offset.powi(2));
+        assert!((least / whole.sum_of_squares - 1.0).abs() < 0.5, "{least}, not {}", whole.sum_of_squares);
+        assert_eq!(until(2.0 * whole.sum_of_squares).x, whole.x);
+    }
+
     fn run(coordinates: &Coordinates, start: [f64; 2]) -> Minimum {
         let bounds = Bounds { lower: vec![0.0, -10.0], upper: vec![1e6, 10.0] };
         let keep = &mut |_: &Iterate| ControlFlow::Continue(());
