@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 
 use super::{
     Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport,
-    digits::four_digits,
+    digits::{four_digits, two_digits},
     extras::{Scales, scales},
     utilization::{measured_resource, utilizations},
 };
@@ -25,7 +25,7 @@ use crate::{
             solver::TrialPredictions,
             start::StartOrigin,
             weights::{WeightSource, Weights},
-            whole::WholeNumber,
+            whole::{ABOVE, WholeNumber},
         },
     },
     model::{Bindings, Measure},
@@ -280,13 +280,15 @@ fn plain_jacobian(weights: &Weights, minimum: &Minimum) -> DMatrix<f64> {
 }
 
 fn whole_in_words(whole: &WholeNumber, limits: Limits, also: Option<&str>) -> String {
-    let at = |offset: f64| whole.tried.iter().find(|(v, _)| *v == whole.value + offset).map(|(_, e)| four_digits(*e));
-    let side = |offset: f64| at(offset).map(|e| format!("{} with {}", e, whole.value + offset));
+    let at = |offset: f64| whole.tried.iter().find(|(v, _)| *v == whole.value + offset).map(|(_, e)| *e);
+    let least = at(0.0).unwrap_or_default();
+    let digits = |e: f64| if e > ABOVE * least { format!("about {}", two_digits(e)) } else { four_digits(e) };
+    let side = |offset: f64| at(offset).map(|e| format!("{} with {}", digits(e), whole.value + offset));
     let beside: Vec<String> = [side(-1.0), side(1.0)].into_iter().flatten().collect();
     let settled = limits.upper - whole.value < 1.0;
     let mut text = format!(
         "a whole number: the sum of squares is {} here{}{}; {}",
-        at(0.0).unwrap_or_default(),
+        four_digits(least),
         if beside.is_empty() { "" } else { ", " },
         beside.join(" and "),
         if settled { "its neighbours are excluded" } else { "its neighbours are not excluded" }
@@ -311,6 +313,7 @@ pub(super) fn stop_in_words(stop: StopReason) -> &'static str {
         StopReason::StepSize => "a minimum: steps no longer change the parameters",
         StopReason::Precision => "a minimum, to the precision of the solver",
         StopReason::PerfectFit => "the model fits the measurements exactly",
+        StopReason::Beyond => "no minimum: it would be above another sum of squares",
         StopReason::Stalled => "no minimum: no shorter step lowers the sum of squares",
         StopReason::MaxIterations => "no minimum: the limit of iterations was reached",
         StopReason::MaxEvaluations => "no minimum: the limit of evaluations was reached",

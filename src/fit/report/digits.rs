@@ -9,6 +9,15 @@ pub(crate) fn four_digits(value: f64) -> String {
     }
 }
 
+/// `value` to two significant digits.
+pub(crate) fn two_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return four_digits(value);
+    }
+    let unit = 10_f64.powi(decimal_exponent(value) - 1);
+    four_digits((value / unit).round() * unit)
+}
+
 /// `value` with six significant digits.
 pub(crate) fn six_digits(value: f64) -> String {
     significant(value, 6)
@@ -37,6 +46,12 @@ fn decimal_exponent(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_digits_stand_for_what_is_about_known() {
+        let shown: Vec<String> = [86_577.0, 0.018_27, 0.0, 171_294.7, 9.96, 1e-7].into_iter().map(two_digits).collect();
+        assert_eq!(shown, ["87000", "0.018", "0", "170000", "10", "1.000e-7"]);
+    }
 
     #[test]
     fn four_digits_of_any_size() {

@@ -204,14 +204,16 @@ pub(crate) fn minimise_weighted(
 }
 
 /// How closely a minimum is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Effort {
     /// To the precision of the options.
     Full,
     /// Closely enough to compare sums of squares.
     Coarse,
-    /// Until it is clear about where the sum of squares ends.
-    Screening,
+    /// Until it is clear about where the sum of squares ends, or that it ends above this one.
+    Screening(f64),
+    /// The same, by derivatives that were evaluated at the end.
+    Checking,
 }
 
 /// Relative offset at which a sum of squares is known to about its sixth digit.
@@ -237,7 +239,8 @@ impl Effort {
             // Over the last small steps a secant is the solver's rounding.
             Self::Full => options.clone(),
             Self::Coarse => to(COARSE_OFFSET, Jacobians::Secant),
-            Self::Screening => to(SCREENING_OFFSET, Jacobians::SecantToTheEnd),
+            Self::Screening(beyond) => LeastSquaresOptions { beyond: Some(beyond), ..to(SCREENING_OFFSET, Jacobians::SecantToTheEnd) },
+            Self::Checking => to(SCREENING_OFFSET, Jacobians::Secant),
         }
     }
 
@@ -246,7 +249,7 @@ impl Effort {
         let tolerance = match self {
             Self::Full => options.tolerance,
             Self::Coarse => options.tolerance.max(COARSE_TOLERANCE),
-            Self::Screening => options.tolerance.max(SCREENING_TOLERANCE),
+            Self::Screening(_) | Self::Checking => options.tolerance.max(SCREENING_TOLERANCE),
         };
         SolveOptions { tolerance, ..options.clone() }
     }
@@ -301,7 +304,13 @@ impl<'a> Search<'a> {
 
     fn choose_start(&mut self, weights: &Weights) -> Result<(Vec<f64>, Vec<StartOrigin>), FitError> {
         let mut residuals = self.residuals(weights);
-        match start::choose(self.problem, &mut residuals) {
+        // Points of a grid are far from each other.
+        let is_given = self.problem.estimate.iter().all(|e| e.start.is_some());
+        residuals.near = is_given.then(Vec::new);
+        let chosen = start::choose(self.problem, &mut residuals);
+        let (near, last_error) = (residuals.near.take(), residuals.last_error.take());
+        self.near = near.unwrap_or_default();
+        match chosen {
             Some((start, origins)) => {
                 let moved = self.problem.estimate.iter().zip(&start).any(|(e, s)| e.start.is_some_and(|given| given != *s));
                 if moved {
@@ -309,7 +318,7 @@ impl<'a> Search<'a> {
                 }
                 Ok((start, origins))
             }
-            None => Err(residuals.last_error.map_or(FitError::StartNotFinite, FitError::Start)),
+            None => Err(last_error.map_or(FitError::StartNotFinite, FitError::Start)),
         }
     }
 
@@ -437,7 +446,7 @@ impl<'a> Search<'a> {
         let bounds = Bounds { lower, upper };
         let mut jacobian = minimum.jacobian.clone();
         for j in (0..minimum.x.len()).filter(|&j| self.whole[j]) {
-            jacobian.set_column(j, &whole::difference(residuals, &minimum.x, j, &bounds)?);
+            jacobian.set_column(j, &whole::difference(residuals, minimum, j, &bounds)?);
         }
         Ok(jacobian)
     }

@@ -1,12 +1,8 @@
 //! The solver as fitting sees it: a function from parameters to measures with derivatives; and a whole problem as one
 //! residual function over its trials.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
-
 use nalgebra::{DMatrix, DVector};
+use rayon::prelude::*;
 
 use super::{run::FitOptions, weights::Weights};
 use crate::{
@@ -110,7 +106,7 @@ fn solve_trials_near(
         let options = SolveOptions { near: from[index].clone(), ..options.clone() };
         solve_point(&problem.model, &values, wanted, &problem.trials.measures, &options, solver, id)
     };
-    let solved = on_all_cores_where_it_pays(problem.trials.trials.len(), &one);
+    let solved = on_all_cores_where_it_pays(problem.trials.trials.len(), from.iter().any(Option::is_some), &one);
     let mut all = TrialPredictions { values: Vec::new(), jacobians: Vec::new(), solutions: Vec::new() };
     for (solved, near) in solved.into_iter().zip(near) {
         let solved = solved?;
@@ -128,40 +124,22 @@ const WORTH_THREADS: usize = 2;
 
 type Solved = Result<Sensitivities, TrialSolveError>;
 
-/// Results of `one` for 0 to `n - 1` up to the first error, in that order: after the first, on all cores where each takes a while.
-fn on_all_cores_where_it_pays(n: usize, one: &(impl Fn(usize) -> Solved + Sync)) -> Vec<Solved> {
+/// Results of `one` for 0 to `n - 1` up to the first error, in that order: on all cores where each takes a while, which the first says
+/// if nobody else.
+fn on_all_cores_where_it_pays(n: usize, iterates: bool, one: &(impl Fn(usize) -> Solved + Sync)) -> Vec<Solved> {
+    if iterates {
+        return (0..n).into_par_iter().map(one).collect();
+    }
     let mut found: Vec<Solved> = Vec::with_capacity(n);
-    if n == 0 {
-        return found;
+    if n > 0 {
+        found.push(one(0));
     }
-    found.push(one(0));
-    let long = found[0].as_ref().is_ok_and(|s| s.solution.iterations >= WORTH_THREADS);
-    let n_threads = if long { thread::available_parallelism().map_or(1, usize::from).min(n - 1) } else { 1 };
-    if n_threads <= 1 {
-        while found.len() < n && found.iter().all(Result::is_ok) {
-            found.push(one(found.len()));
-        }
-        return found;
+    if found.iter().flatten().any(|s| s.solution.iterations >= WORTH_THREADS) {
+        found.par_extend((1..n).into_par_iter().map(one));
     }
-    let next = AtomicUsize::new(1);
-    let work = || {
-        let mut part = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= n {
-                return part;
-            }
-            part.push((index, one(index)));
-        }
-    };
-    let mut rest: Vec<(usize, Solved)> = thread::scope(|scope| {
-        let others: Vec<_> = (1..n_threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        let joined = others.into_iter().map(|w| w.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)));
-        own.into_iter().chain(joined.flatten()).collect()
-    });
-    rest.sort_by_key(|(index, _)| *index);
-    found.extend(rest.into_iter().map(|(_, solved)| solved));
+    while found.len() < n && found.iter().all(Result::is_ok) {
+        found.push(one(found.len()));
+    }
     found
 }
 

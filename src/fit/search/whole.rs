@@ -6,7 +6,8 @@
 //! difference over the neighbours, `(h(k + 1) - h(k - 1)) / 2`, one-sided at a bound.
 //!
 //! Each refit starts from the best point and its Jacobian and carries that along ([`crate::fit::engine::least_squares::Jacobians`]): a whole number tried costs a few
-//! solutions and rarely a derivative. It is broken off where `E` settles at more than [`BEYOND`] times the least so far: `E` is then
+//! solutions and rarely a derivative. It is broken off where `E` settles at more than [`BEYOND`] times the least so far, or will clearly
+//! ([`FAR_BEYOND`]); where it settles nearer, by derivatives evaluated there, at more than [`ABOVE`] times: `E` is then
 //! known to a few per cent. The end is minimised to the full precision. Source: M. Woodside, SIPEW 2008,
 //! section 2 and appendix; rounding inside each step, which it suggests, sometimes stalls at the start.
 
@@ -17,13 +18,19 @@ use super::{
     run::{Effort, FitError, Search},
     weights::Weights,
 };
-use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Start, Wanted};
+use crate::fit::engine::least_squares::{Bounds, EvaluationError, Minimum, ResidualModel, Start, StopReason, Wanted};
 
 /// Relative fall of the sum of squares that counts as one.
 const FALL: f64 = 1e-6;
 
 /// How many times the least sum of squares a refit must settle at to be broken off: carried derivatives are approximate.
 const BEYOND: f64 = 4.0;
+
+/// The same where it has not settled yet, but the linear model foretells its fall.
+const FAR_BEYOND: f64 = 16.0;
+
+/// The same for one that settles by derivatives evaluated at its end, where `E` is known to about one in a hundred.
+pub(in crate::fit) const ABOVE: f64 = 1.25;
 
 /// Most whole numbers for which moves of several at a time are tried.
 const MOST_TOGETHER: usize = 3;
@@ -38,7 +45,8 @@ pub struct WholeNumber {
     pub parameter: String,
     /// Its best value.
     pub value: f64,
-    /// Values tried, ascending, with the least weighted sum of squares found at each, the others refitted.
+    /// Values tried, ascending, with the least weighted sum of squares at each, the others refitted. Of those that are more than
+    /// a quarter above the least of all it is known to a few per cent; of those far above, what the linear model foretells.
     pub tried: Vec<(f64, f64)>,
 }
 
@@ -54,6 +62,8 @@ struct WholeSearch<'s, 'a> {
     bounds: Vec<(f64, f64)>,
     tried: Vec<Tried>,
     best: Minimum,
+    /// Whether the best is known closely enough to be compared.
+    is_close: bool,
 }
 
 /// Minimises over all parameters of the search, from `start` with its whole numbers rounded.
@@ -65,8 +75,8 @@ pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]
     let positions: Vec<usize> = (0..start.len()).filter(|&j| search.whole[j]).collect();
     let mut rounded = start.to_vec();
     positions.iter().for_each(|&j| rounded[j] = rounded[j].round().clamp(bounds[j].0.ceil(), bounds[j].1.floor()));
-    let best = search.minimise_with(weights, &Start { x: &rounded, jacobian: None }, Effort::Coarse)?;
-    let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best };
+    let best = search.minimise_with(weights, &Start { x: &rounded, jacobian: None }, Effort::Checking)?;
+    let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best, is_close: false };
     tried.note(&tried.best.x.clone(), tried.best.sum_of_squares);
     for _ in 0..MOST_MOVES {
         if !(tried.move_one()? || tried.move_several()?) {
@@ -89,7 +99,7 @@ impl WholeSearch<'_, '_> {
         if outside || self.tried.iter().any(|t| t.whole == whole) {
             return Ok(false);
         }
-        let found = match self.refit(x) {
+        let (found, is_close) = match self.refit(x) {
             Ok(found) => found,
             Err(FitError::Start(_) | FitError::StartNotFinite) => {
                 self.note(x, f64::INFINITY);
@@ -97,23 +107,47 @@ impl WholeSearch<'_, '_> {
             }
             Err(other) => return Err(other),
         };
-        self.note(x, found.sum_of_squares);
-        let lower = found.sum_of_squares < self.best.sum_of_squares * (1.0 - FALL);
+        self.note(x, found.sum_of_squares * (1.0 - found.relative_offset.powi(2)));
+        if self.lowers(&found) && found.sum_of_squares * ABOVE > self.best.sum_of_squares {
+            self.come_close()?;
+        }
+        let lower = self.lowers(&found);
         if lower {
-            self.best = found;
+            (self.best, self.is_close) = (found, is_close);
         }
         Ok(lower)
     }
 
-    /// The least sum of squares with the whole numbers of `x`, closely where it may be the least of all.
-    fn refit(&mut self, x: &[f64]) -> Result<Minimum, FitError> {
+    fn lowers(&self, found: &Minimum) -> bool {
+        found.sum_of_squares < self.best.sum_of_squares * (1.0 - FALL)
+    }
+
+    /// The least sum of squares with the whole numbers of `x`, and whether it is known closely: it is where it may be the least
+    /// of all and is not clearly so.
+    fn refit(&mut self, x: &[f64]) -> Result<(Minimum, bool), FitError> {
         let near = self.best.jacobian.clone();
-        let screened = self.search.minimise_with(self.weights, &Start { x, jacobian: Some(&near) }, Effort::Screening)?;
-        if screened.stop.converged() && screened.sum_of_squares > BEYOND * self.best.sum_of_squares {
-            return Ok(screened);
+        let least = self.best.sum_of_squares;
+        let from = Start { x, jacobian: Some(&near) };
+        let mut found = self.search.minimise_with(self.weights, &from, Effort::Screening(FAR_BEYOND * least))?;
+        for (effort, above) in [(Effort::Checking, BEYOND), (Effort::Coarse, ABOVE)] {
+            let is_above = found.stop.converged() && found.sum_of_squares > above * least;
+            if found.stop == StopReason::Beyond || is_above || found.sum_of_squares * ABOVE < least {
+                return Ok((found, false));
+            }
+            let jacobian = Some(&found.jacobian).filter(|_| effort == Effort::Coarse);
+            found = self.search.minimise_with(self.weights, &Start { x: &found.x, jacobian }, effort)?;
         }
-        let from = Start { x: &screened.x, jacobian: Some(&screened.jacobian) };
-        self.search.minimise_with(self.weights, &from, Effort::Coarse)
+        Ok((found, true))
+    }
+
+    /// Minimises the best more closely.
+    fn come_close(&mut self) -> Result<(), FitError> {
+        if !self.is_close {
+            let from = Start { x: &self.best.x, jacobian: None };
+            self.best = self.search.minimise_with(self.weights, &from, Effort::Coarse)?;
+            self.is_close = true;
+        }
+        Ok(())
     }
 
     fn move_one(&mut self) -> Result<bool, FitError> {
@@ -157,6 +191,7 @@ impl WholeSearch<'_, '_> {
 
     /// Minimises at the best whole numbers to the full precision.
     fn finish(mut self) -> Result<Minimum, FitError> {
+        self.come_close()?;
         let from = Start { x: &self.best.x, jacobian: Some(&self.best.jacobian) };
         self.best = self.search.minimise_with(self.weights, &from, Effort::Full)?;
         let end: Vec<f64> = self.positions.iter().map(|&j| self.best.x[j]).collect();
@@ -179,19 +214,28 @@ impl WholeSearch<'_, '_> {
     }
 }
 
-/// Difference of the residuals over the neighbours of whole number `j`, per unit.
+/// Difference of the residuals over the neighbours of whole number `j` of a minimum, per unit.
 ///
 /// # Errors
-/// [`EvaluationError`] where neither neighbour has a solution.
-pub(super) fn difference(model: &mut dyn ResidualModel, x: &[f64], j: usize, bounds: &Bounds) -> Result<DVector<f64>, EvaluationError> {
+/// [`EvaluationError`] where a neighbour has no solution.
+pub(super) fn difference(
+    model: &mut dyn ResidualModel,
+    minimum: &Minimum,
+    j: usize,
+    bounds: &Bounds,
+) -> Result<DVector<f64>, EvaluationError> {
+    let x = &minimum.x;
     let mut at = |value: f64| {
-        let mut moved = x.to_vec();
+        if value == x[j] {
+            return Ok(minimum.residuals.clone());
+        }
+        let mut moved = x.clone();
         moved[j] = value;
         model.evaluate(&moved, Wanted::Residuals).map(|e| e.residuals)
     };
     let (below, above) = ((x[j] - 1.0).max(bounds.lower[j]), (x[j] + 1.0).min(bounds.upper[j]));
     if above <= below {
-        return Ok(at(x[j])? * 0.0);
+        return Ok(&minimum.residuals * 0.0);
     }
     Ok((at(above)? - at(below)?) / (above - below))
 }
