@@ -55,11 +55,6 @@ impl<S: Scalar> Anderson<S> {
         Self { n_leading, small, last: None, differences, best: f64::INFINITY, cautious, step, n_forgotten: 0, weights, columns }
     }
 
-    /// No acceleration at all: plain steps of this length.
-    pub fn plain(step: f64) -> Self {
-        Self::new(0, 0..0, usize::MAX, step)
-    }
-
     /// Sets `next` to the point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
     pub fn next(&mut self, x: &[S], image: &[S], residual: f64, next: &mut [S]) {
         if residual > GROWTH_LIMIT * self.best {

@@ -1,7 +1,8 @@
 //! The fixed point of one stage: the sweep repeated, accelerated, until nothing changes.
 //!
 //! The unknowns stand in one row: the waits of all arcs, then the excess wait of every station, then by station the chances to
-//! wait, `R` and `φ` ([`super::station`]). Where acceleration does not settle, plain and ever shorter steps take its place.
+//! wait, `R` and `φ` ([`super::station`]). Where acceleration does not settle, as it may not between full stations of many customers, it
+//! begins anew from where plain and ever shorter steps lead.
 
 use std::sync::Arc;
 
@@ -21,14 +22,16 @@ use crate::model::Scalar;
 const CAUTIOUS_STEPS: usize = 3;
 /// The same, after an extrapolation that led nowhere.
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
-/// Sweeps after which acceleration is given up for plain steps, and these for shorter ones.
-const PATIENCE: usize = 300;
+/// Sweeps after which acceleration begins anew, after [`CAUTIOUS_STEPS_AGAIN`] plain steps that are shorter each time.
+const PATIENCE: usize = 150;
 /// Sweeps after which a stage is solved in another way instead, where there is one.
 const SWEEPS_OF_ONE_WAY: usize = 600;
-/// A change that is enough from then on: rounding, or a bound that is met and left again, allows no less.
+/// A change that is enough after so many sweeps: rounding, or a bound that is met and left again, allows no less.
 const STAGNATION: f64 = 1e-7;
-/// How much shorter.
+const STAGNATION_AFTER: usize = 300;
+/// How much shorter, and the shortest.
 const STEP_REDUCTION: f64 = 0.25;
+const SHORTEST_STEP: f64 = 0.05;
 /// How far an extrapolated unknown may be from its image, as a factor.
 const TRUST_FACTOR: f64 = 2.0;
 /// Waits above this fraction of the longest one decide whether an extrapolation was held back.
@@ -173,8 +176,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
         for sweep in 0..self.options.max_iterations.min(most) {
             if sweep > 0 && sweep % PATIENCE == 0 {
-                step *= STEP_REDUCTION;
-                acceleration = Anderson::plain(step);
+                step = f64::max(step * STEP_REDUCTION, SHORTEST_STEP);
+                acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, step);
             }
             self.sweep(&x, populations, capacity, &mut image);
             let change = self.distance(&x, &image);
@@ -185,7 +188,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
                 acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, cautious_step(capacity));
                 continue;
             }
-            let enough = if sweep < PATIENCE { tolerance } else { tolerance.max(STAGNATION) };
+            let enough = if sweep < STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) };
             if change < enough {
                 converged = true;
                 x.copy_from_slice(&image);

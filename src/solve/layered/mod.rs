@@ -145,10 +145,11 @@ fn solve_single<S: Scalar>(
     let structure = start.solved().and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
     let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
     let sweeper = Sweeper::new(&net, options, structure);
-    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace, needed: None };
+    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace, needed: None, unsettled: None };
     let last = solver.run();
     outcome::check_open_load(&net, &last.flow)?;
-    let record = solver.sweeper.record;
+    let mut record = solver.sweeper.record;
+    record.residual = solver.unsettled.unwrap_or(record.residual);
     let mut results = outcome::results(&net, &last, &record);
     if solver.trace.stages.iter().any(|stage| stage.is_anew) {
         results
@@ -167,6 +168,8 @@ struct LayeredSolver<'a, S> {
     trace: Trace,
     /// How a stage had to be kept within the capacities to be solved, if one had to.
     needed: Option<Capacity>,
+    /// What still changed of the stage that was furthest from its solution, if one was not solved.
+    unsettled: Option<f64>,
 }
 
 impl<S: Scalar> LayeredSolver<'_, S> {
@@ -254,7 +257,10 @@ impl<S: Scalar> LayeredSolver<'_, S> {
                 }
             }
         }
-        self.sweeper.record.converged &= solved.converged;
+        if !solved.converged {
+            self.sweeper.record.converged = false;
+            self.unsettled = Some(self.unsettled.unwrap_or(0.0).max(self.sweeper.record.residual));
+        }
         self.trace.stages.push(Settled { unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(), capacity, is_anew });
         solved.stage
     }

@@ -2,7 +2,7 @@
 //! what a solver calls converged obeys the laws of its own results.
 
 use layerfit::{
-    model::{Bindings, Model, Severity, json, lqnx},
+    model::{Bindings, Model, Number, Severity, json, lqnx},
     solve::{SimulateOptions, SolveError, SolveOptions, Solver, simulate, solve},
 };
 
@@ -29,6 +29,31 @@ fn drawn_models_are_valid_and_survive_their_formats() {
         let in_order = model.clone().in_file_order();
         assert_eq!(lqnx::parse(&lqnx::write(&model)).unwrap(), in_order, "{}", model.name);
         assert_eq!(json::parse(&json::write(&model)).unwrap(), model, "{}", model.name);
+    }
+}
+
+/// Ten times the customers and threads: several stations are full at once, and their waits trade for each other.
+#[test]
+fn drawn_models_with_many_customers_settle() {
+    let tenfold = |number: &mut Number| {
+        if let Number::Value(v) = number {
+            *v = (*v * 10.0).round();
+        }
+    };
+    for (kind, seed) in [Kind::Multi, Kind::Phase2, Kind::Forward].into_iter().flat_map(|kind| (0..20).map(move |seed| (kind, seed))) {
+        let mut model = draw(kind, 8, seed);
+        for task in &mut model.tasks {
+            if task.scheduling.is_reference() || task.multiplicity.literal().is_some_and(|m| m > 1.0) {
+                tenfold(&mut task.multiplicity);
+            }
+        }
+        if seed % 2 == 0 {
+            model.processors.iter_mut().for_each(|processor| tenfold(&mut processor.multiplicity));
+        }
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let solution = solve(&model, &Bindings::new(), &options).unwrap();
+        assert!(solution.converged, "{}, seed {seed}: {:?}", model.name, solution.diagnostics);
+        assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}, seed {seed}", model.name);
     }
 }
 
