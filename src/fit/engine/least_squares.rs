@@ -16,7 +16,8 @@
 //! It ends at a minimum when `√(g / S)`, the length of the residuals' projection on the tangent plane relative to the
 //! residuals, is below `offset_tolerance` (D. Bates and D. Watts, Technometrics 23 (1981)); or when an undamped step
 //! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`; or
-//! at a perfect fit. Where the Jacobian costs much, it may be carried along a step `s` with change `y` of the residuals by
+//! at a perfect fit. Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
+//! that, `S - g`, before a step and after it ([`LeastSquaresOptions::beyond`]). Where the Jacobian costs much, it may be carried along a step `s` with change `y` of the residuals by
 //! the secant condition `J s = y` instead of being evaluated ([`Jacobians`]; C. Broyden, Math. Comput. 19 (1965)):
 //!
 //! ```text
@@ -42,8 +43,9 @@ const ACCEPT: f64 = 1e-4;
 /// Ratio below which a step from a carried Jacobian is not taken and the Jacobian evaluated.
 const POOR: f64 = 0.1;
 
-/// Ratios between which a step shows that the linear model foretells how far the sum of squares will fall.
-const FORETOLD: std::ops::Range<f64> = 0.5..2.0;
+/// Share of what the linear model leaves of the sum of squares that must remain after a step for it to be believed: where the model's
+/// curvature makes it, it falls with its square.
+const STEADY: f64 = 0.5;
 
 /// Radius, relative to the scaled point, below which no step changes the point.
 const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
@@ -113,7 +115,7 @@ struct Descent<'a> {
     evaluations: usize,
     /// Whether the Jacobian is not that of the iterate.
     is_carried: bool,
-    /// Whether the last step was taken and lowered the sum of squares as foretold.
+    /// Whether the last step was taken and left about as much as the linear model before it foretold.
     is_foretold: bool,
 }
 
@@ -200,6 +202,11 @@ impl<'a> Descent<'a> {
         self.attainable = self.linear.attainable();
     }
 
+    /// Sum of squares that the linear model leaves.
+    fn foretold(&self) -> f64 {
+        self.sum_of_squares() - self.attainable
+    }
+
     /// Relative offset of the iterate.
     fn relative_offset(&self) -> f64 {
         let squares = self.sum_of_squares();
@@ -215,7 +222,7 @@ impl<'a> Descent<'a> {
         if self.relative_offset() <= options.offset_tolerance {
             return Some(StopReason::RelativeOffset);
         }
-        if self.is_foretold && options.beyond.is_some_and(|least| self.sum_of_squares() - self.attainable > least) {
+        if self.is_foretold && options.beyond.is_some_and(|least| self.foretold() > least) {
             return Some(StopReason::Beyond);
         }
         if self.iterations >= options.max_iterations {
@@ -257,8 +264,9 @@ impl<'a> Descent<'a> {
         if ratio <= ACCEPT && self.relative_offset() <= self.options.precision_tolerance && step.predicted <= self.noise() {
             return Ok(Some(self.stalled()));
         }
+        let before = self.foretold();
         let accepted = ratio > ACCEPT && self.accept(candidate, evaluation);
-        self.is_foretold = accepted && FORETOLD.contains(&ratio);
+        self.is_foretold = accepted && self.foretold() > STEADY * before;
         self.resize(if accepted { ratio } else { ratio.min(0.0) }, length, step.limited, squares);
         Ok(None)
     }

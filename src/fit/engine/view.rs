@@ -301,6 +301,11 @@ mod tests {
         let least = broken_off.sum_of_squares * (1.0 - broken_off.relative_offset.powi(2));
         assert!((least / whole.sum_of_squares - 1.0).abs() < 0.5, "{least}, not {}", whole.sum_of_squares);
         assert_eq!(until(2.0 * whole.sum_of_squares).x, whole.x);
+        // On the way to a perfect fit only curvature leaves something.
+        let options = LeastSquaresOptions { beyond: Some(1e-20), ..LeastSquaresOptions::default() };
+        let keep = &mut |_: &Iterate| ControlFlow::Continue(());
+        let perfect = minimise_in_from(&mut Decay, &Coordinates::natural(2), &start, &Bounds::unbounded(2), &options, keep).unwrap();
+        assert!(perfect.stop.converged() && perfect.sum_of_squares < 1e-20, "{perfect:?}");
     }
 
     fn run(coordinates: &Coordinates, start: [f64; 2]) -> Minimum {
