@@ -1,6 +1,11 @@
 //! `layerfit profile`.
 
-use super::{Failure, OutputFormat, extract, observe::TraceArgs, write_stdout};
+use super::{
+    Failure, OutputFormat,
+    extraction_report::report_diagnostics,
+    traces::{TraceArgs, by_name},
+    write_stdout,
+};
 use crate::structure::{
     observations::Wanted,
     profile::{Level, Metric, OperatorOptions, ProfileOptions, Siblings, ViewOptions},
@@ -13,10 +18,10 @@ pub(super) struct Args {
     traces: TraceArgs,
     /// The finest contexts that are told apart: operation, caller (who called), stack (the whole path to the root), trace (the
     /// whole tree of calls, and the position in it).
-    #[arg(long, value_parser = extract::by_name::<Level>, default_value = "stack")]
+    #[arg(long, value_parser = by_name::<Level>, default_value = "stack")]
     by: Level,
     /// The time that is looked at: response (from entry to exit), self-time (without that of calls).
-    #[arg(long, value_parser = extract::by_name::<Metric>, default_value = "response")]
+    #[arg(long, value_parser = by_name::<Metric>, default_value = "response")]
     metric: Metric,
     /// Most levels of calls that are shown.
     #[arg(long, value_name = "N", default_value_t = 12)]
@@ -25,7 +30,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.001, value_parser = share)]
     min_share: f64,
     /// Equal calls after one another: exact (each has its own context), collapse-runs (they have one, as of a loop).
-    #[arg(long, value_parser = extract::by_name::<Siblings>, default_value = "exact")]
+    #[arg(long, value_parser = by_name::<Siblings>, default_value = "exact")]
     repeats: Siblings,
     /// Fewest observations that describe a context: one with fewer is described by a coarser context.
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -51,7 +56,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let view = profile.view(&ViewOptions { metric: args.metric, by: args.by, depth: args.depth, least_share: args.min_share, operators });
     match args.format {
         OutputFormat::Text => {
-            let diagnostics = extract::report_diagnostics(&view.report.diagnostics);
+            let diagnostics = report_diagnostics(&view.report.diagnostics);
             write_stdout(&(view.to_text() + &diagnostics));
         }
         OutputFormat::Json => {

@@ -2,7 +2,12 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{Failure, OutputFormat, extract, observe::TraceArgs, write_stdout};
+use super::{
+    Failure, OutputFormat,
+    extraction_report::report_diagnostics,
+    traces::{TraceArgs, by_name},
+    write_stdout,
+};
 use crate::structure::{
     observations::{UserKey, UserOptions, Wanted},
     usage::{ClassChoice, PlanOptions, SessionOptions, UsageModel, UsageOptions},
@@ -27,7 +32,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct UserArgs {
     /// What joins requests to sessions: session (its key), user (else the user's name), address (else that of the client).
-    #[arg(long, value_parser = extract::by_name::<UserKey>, default_value = "user")]
+    #[arg(long, value_parser = by_name::<UserKey>, default_value = "user")]
     users: UserKey,
     /// Longest pause within a session of a user or an address, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800.0, value_parser = gap)]
@@ -67,7 +72,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         fs::write(path, plan).map_err(|error| Failure::input_text(format!("{}: {error}", path.display())))?;
     }
     match args.format {
-        OutputFormat::Text => write_stdout(&(usage.to_text() + &extract::report_diagnostics(&usage.diagnostics))),
+        OutputFormat::Text => write_stdout(&(usage.to_text() + &report_diagnostics(&usage.diagnostics))),
         OutputFormat::Json => {
             let json = serde_json::to_string_pretty(&usage).map_err(|error| Failure::internal(&error))?;
             write_stdout(&(json + "\n"));

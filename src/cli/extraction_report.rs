@@ -45,7 +45,7 @@ pub(super) fn report(extraction: &Extraction) -> String {
 }
 
 /// What was odd, as a section of a report; nothing where nothing was.
-pub(in crate::cli) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
+pub(super) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     if !diagnostics.is_empty() {
         let _ = writeln!(text, "\ndiagnostics");

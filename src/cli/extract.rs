@@ -1,27 +1,25 @@
 //! `layerfit extract`.
 
-mod report;
-pub(super) mod sources;
-
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use serde::de::DeserializeOwned;
-
-use super::{Failure, OutputFormat, input, usage::UserArgs, write_stdout};
+use super::{
+    Failure, OutputFormat,
+    extraction_report::report,
+    input,
+    traces::{TraceArgs, by_name},
+    usage::UserArgs,
+    write_stdout,
+};
 use crate::{
     model::{Model, Number, format::Format as ModelFormat, json, lqnx},
     structure::{
         Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, UsageFrom, compare, extract_streams,
         resources::parse_resources,
-        spans::{EntryRule, InternalSpans},
     },
-    trace::{BadRows, Format, SourcesAre},
 };
-use report::report;
-pub(super) use report::report_diagnostics;
 
 /// Probability that `--compare` calls anything changed which has not.
 const CHANGE_LEVEL: f64 = 0.05;
@@ -29,13 +27,8 @@ const CHANGE_LEVEL: f64 = 0.05;
 /// Arguments of `layerfit extract`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Traces: files, plain or compressed; folders of files; - for standard input.
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-    /// Format of the traces: same, angio, event-trace, call-path, kieker, otlp, jaeger, zipkin, or auto, which tells the formats of
-    /// spans apart.
-    #[arg(long, default_value = "auto")]
-    from: Format,
+    #[command(flatten)]
+    traces: TraceArgs,
     /// How structure is found: same, tlc, execution-graph, call-path, spans. By default what fits the format.
     #[arg(long)]
     technique: Option<Technique>,
@@ -45,45 +38,21 @@ pub(super) struct Args {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
-    /// Fail at the first row that cannot be read, instead of skipping and counting.
-    #[arg(long)]
-    strict: bool,
-    /// The files are parts of one recording, not each a scenario of its own.
-    #[arg(long)]
-    parts: bool,
     /// How often a scenario (a file, or the log's column) is used, relative to the others.
     #[arg(long, value_name = "SCENARIO=WEIGHT")]
     profile: Vec<String>,
     /// Name of a task for a process, as from an instance to its class.
     #[arg(long, value_name = "PROCESS=TASK")]
     rename: Vec<String>,
-    /// Seconds of one tick of the log's clock, where the format does not say it.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
-    seconds_per_tick: f64,
     /// Says what changed since an extraction that was printed with --format json.
     #[arg(long, value_name = "OLD.json")]
     compare: Option<PathBuf>,
     /// Resources beside the traces, TOML: processors, threads, demands, workload.
     #[arg(long, value_name = "FILE.toml")]
     resources: Option<PathBuf>,
-    /// Spans that match are one entry, as in 'GET /item/*=item'.
-    #[arg(long, value_name = "PATTERN=NAME")]
-    entry_rule: Vec<EntryRule>,
-    /// What becomes of internal spans: fold (into their entry), keep (as entries of their own).
-    #[arg(long, value_parser = by_name::<InternalSpans>, default_value = "fold")]
-    internal: InternalSpans,
-    /// Share of traces that were recorded, where the spans do not say it.
-    #[arg(long, value_name = "SHARE")]
-    sampling_rate: Option<f64>,
-    /// Attribute of spans that names the session of a request, beside session.id and its like; may be given several times.
-    #[arg(long, value_name = "KEY")]
-    session_key: Vec<String>,
     /// Most interactions that are reported one by one.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     records: usize,
-    /// Files read at the same time; by default one on each core.
-    #[arg(long, value_name = "N")]
-    threads: Option<std::num::NonZeroUsize>,
     /// Demand of an entry where nothing else says it, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, allow_negative_numbers = true)]
     default_demand: f64,
@@ -115,11 +84,6 @@ pub(super) struct Args {
     users: UserArgs,
 }
 
-/// Reads an option's value by its name in the options' JSON form.
-pub(super) fn by_name<T: DeserializeOwned>(name: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
-}
-
 fn number(text: &str) -> Result<Number, String> {
     Number::parse(text).ok_or_else(|| "expected a number or $NAME".to_owned())
 }
@@ -129,8 +93,8 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let options = options(&args)?;
     let writer = args.out.as_deref().map(model_writer).transpose()?;
     let old = args.compare.as_deref().map(read_extraction).transpose()?;
-    let (sources, bar) = sources::open(&sources::files(&args.traces)?)?;
-    let extraction = extract_streams(sources, args.from, &options);
+    let (sources, bar) = args.traces.open()?;
+    let extraction = extract_streams(sources, args.traces.from, &options);
     bar.finish_and_clear();
     let extraction = extraction.map_err(|error| Failure::input(&error))?;
     let changes = old.map(|old| compare(&Side::from(&old), &Side::from(&extraction), CHANGE_LEVEL));
@@ -172,12 +136,9 @@ fn read_extraction(path: &Path) -> Result<Extraction, Failure> {
 fn options(args: &Args) -> Result<ExtractOptions, Failure> {
     let mut options = ExtractOptions {
         technique: args.technique,
-        bad_rows: if args.strict { BadRows::Reject } else { BadRows::Count },
-        sources_are: if args.parts { SourcesAre::Parts } else { SourcesAre::Scenarios },
         timing: args.timing,
         second_phase: args.second_phase,
         merge: args.merge,
-        seconds_per_tick: args.seconds_per_tick,
         default_demand: args.default_demand,
         demands: args.demands,
         client: args.client.clone(),
@@ -187,15 +148,8 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         users: args.users.sessions(),
         behaviour: args.users.behaviour(),
         records_kept: args.records,
-        threads: args.threads.map_or(0, std::num::NonZeroUsize::get),
-        // The user's own files, read as streams: their size is no danger.
-        limit_bytes: u64::MAX,
-        ..ExtractOptions::default()
+        ..args.traces.options()
     };
-    options.spans.entry_rules.clone_from(&args.entry_rule);
-    options.spans.internal = args.internal;
-    options.spans.sampling_rate = args.sampling_rate;
-    options.spans.session_keys.clone_from(&args.session_key);
     if let Some(path) = &args.resources {
         let text = input::read_text(path)?;
         options.resources = parse_resources(&path.to_string_lossy(), &text).map_err(|error| Failure::input(&error))?;

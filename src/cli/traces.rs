@@ -1,11 +1,11 @@
-//! Traces for what they say beside the structure: options that `layerfit profile` and `layerfit usage` share.
+//! Which traces, and how they are read: the options that `layerfit extract`, `profile` and `usage` share.
 
 use std::path::PathBuf;
 
-use super::{
-    Failure,
-    extract::{by_name, sources},
-};
+use indicatif::ProgressBar;
+use serde::de::DeserializeOwned;
+
+use super::{Failure, sources};
 use crate::{
     structure::{
         ExtractError, ExtractOptions,
@@ -13,8 +13,13 @@ use crate::{
         observe_streams,
         spans::{EntryRule, InternalSpans},
     },
-    trace::{BadRows, Format, SourcesAre, diagnostics::Diagnostic},
+    trace::{BadRows, Format, SourcesAre, StreamSource, diagnostics::Diagnostic},
 };
+
+/// Reads an option's value by its name in the options' JSON form.
+pub(super) fn by_name<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
+}
 
 /// Which traces, and how they are read.
 #[derive(Debug, clap::Args)]
@@ -22,9 +27,10 @@ pub(super) struct TraceArgs {
     /// Traces: files, plain or compressed; folders of files; - for standard input.
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Format of the traces: same, call-path, kieker, otlp, jaeger, zipkin, or auto, which tells the formats of spans apart.
+    /// Format of the traces: same, angio, event-trace, call-path, kieker, otlp, jaeger, zipkin, or auto, which tells the formats of
+    /// spans apart. Profiles and usage are not read from angio events and event traces.
     #[arg(long, default_value = "auto")]
-    from: Format,
+    pub(super) from: Format,
     /// Fail at the first row that cannot be read, instead of skipping and counting.
     #[arg(long)]
     strict: bool,
@@ -34,10 +40,10 @@ pub(super) struct TraceArgs {
     /// Seconds of one tick of the log's clock, where the format does not say it.
     #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
     seconds_per_tick: f64,
-    /// Spans that match are one operation, as in 'GET /item/*=item'.
+    /// Spans that match are one entry, as in 'GET /item/*=item'.
     #[arg(long, value_name = "PATTERN=NAME")]
     entry_rule: Vec<EntryRule>,
-    /// What becomes of internal spans: fold (into the request they are part of), keep (as operations of their own).
+    /// What becomes of internal spans: fold (into their entry), keep (as entries of their own).
     #[arg(long, value_parser = by_name::<InternalSpans>, default_value = "fold")]
     internal: InternalSpans,
     /// Share of traces that were recorded, where the spans do not say it.
@@ -52,8 +58,8 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Reads the traces for what is wanted.
-    pub(super) fn observe(&self, wanted: &Wanted) -> Result<Observed, Failure> {
+    /// The options of an extraction that these are.
+    pub(super) fn options(&self) -> ExtractOptions {
         let mut options = ExtractOptions {
             bad_rows: if self.strict { BadRows::Reject } else { BadRows::Count },
             sources_are: if self.parts { SourcesAre::Parts } else { SourcesAre::Scenarios },
@@ -67,8 +73,18 @@ impl TraceArgs {
         options.spans.internal = self.internal;
         options.spans.sampling_rate = self.sampling_rate;
         options.spans.session_keys.clone_from(&self.session_key);
-        let (sources, bar) = sources::open(&sources::files(&self.traces)?)?;
-        let observed = observe_streams(sources, self.from, &options, wanted);
+        options
+    }
+
+    /// The files, with a bar of how much has been read.
+    pub(super) fn open(&self) -> Result<(Vec<StreamSource<'static>>, ProgressBar), Failure> {
+        sources::open(&sources::files(&self.traces)?)
+    }
+
+    /// Reads the traces for what is wanted beside the structure.
+    pub(super) fn observe(&self, wanted: &Wanted) -> Result<Observed, Failure> {
+        let (sources, bar) = self.open()?;
+        let observed = observe_streams(sources, self.from, &self.options(), wanted);
         bar.finish_and_clear();
         observed.map_err(|error| match &error {
             ExtractError::NothingObserved { diagnostics, .. } => match hint(diagnostics) {

@@ -46,7 +46,7 @@ impl Read for Lazy {
 }
 
 /// The files in `paths`; of a folder, all files in it (Kieker's logs are folders), in order of their names.
-pub(in crate::cli) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let failed = |path: &Path, error: io::Error| Failure::input_text(format!("{}: {error}", path.display()));
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
@@ -71,7 +71,7 @@ pub(in crate::cli) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
 }
 
 /// Opens the files; the bar is drawn on standard error where that is a terminal.
-pub(in crate::cli) fn open(files: &[PathBuf]) -> Result<(Vec<StreamSource<'static>>, ProgressBar), Failure> {
+pub(super) fn open(files: &[PathBuf]) -> Result<(Vec<StreamSource<'static>>, ProgressBar), Failure> {
     let mut total_bytes = 0;
     for path in files.iter().filter(|path| path.as_os_str() != STDIN) {
         // Opened once now, so that a file that cannot be read is said before hours of work.
