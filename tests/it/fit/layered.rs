@@ -80,7 +80,6 @@ fn a_whole_number_is_found_from_starts_on_either_side() {
 
 /// Tests 8 and 11, whole: seven parameters from ten trials.
 #[test]
-#[ignore = "minutes in a debug build: cargo test --release --test it -- --ignored seven"]
 fn seven_parameters_are_recovered_from_starts_on_either_side_of_the_whole_numbers() {
     check_whole_numbers(&[fitted(&seven_from(2.0)).unwrap(), fitted(&seven_from(4.0)).unwrap()]);
 }

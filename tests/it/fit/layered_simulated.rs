@@ -73,7 +73,6 @@ fn five_demands_are_recovered_from_simulated_trials() {
 
 /// Tests 8 and 11: all seven, from threads on either side.
 #[test]
-#[ignore = "a minute in a debug build: cargo test --release --test it -- --ignored seven"]
 fn seven_parameters_are_recovered_from_simulated_trials() {
     for threads in [2.0, 4.0] {
         let fit = fitted(&simulated_s(&PROCESSORS, threads)).unwrap();
