@@ -146,8 +146,16 @@ impl WholeSearch<'_, '_> {
             let from = Start { x: &self.best.x, jacobian: None };
             self.best = self.search.minimise_with(self.weights, &from, Effort::Coarse)?;
             self.is_close = true;
+            self.note_best();
         }
         Ok(())
+    }
+
+    /// Notes the best anew, which is known more closely now.
+    fn note_best(&mut self) {
+        let whole: Vec<f64> = self.positions.iter().map(|&j| self.best.x[j]).collect();
+        let least = self.best.sum_of_squares;
+        self.tried.iter_mut().filter(|t| t.whole == whole).for_each(|t| t.sum_of_squares = least);
     }
 
     fn move_one(&mut self) -> Result<bool, FitError> {
@@ -194,9 +202,7 @@ impl WholeSearch<'_, '_> {
         self.come_close()?;
         let from = Start { x: &self.best.x, jacobian: Some(&self.best.jacobian) };
         self.best = self.search.minimise_with(self.weights, &from, Effort::Full)?;
-        let end: Vec<f64> = self.positions.iter().map(|&j| self.best.x[j]).collect();
-        let least = self.best.sum_of_squares;
-        self.tried.iter_mut().filter(|t| t.whole == end).for_each(|t| t.sum_of_squares = least);
+        self.note_best();
         let whole = |place: usize, j: usize| {
             let mut tried: Vec<(f64, f64)> = Vec::new();
             for t in self.tried.iter().filter(|t| t.sum_of_squares.is_finite()) {
