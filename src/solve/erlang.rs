@@ -7,11 +7,20 @@
 
 use crate::model::Scalar;
 
-/// A weight beyond which all are scaled down: only their ratios count, and those of hundreds of servers overflow.
-pub(super) const LARGE: f64 = 1e200;
+/// A weight beyond which all are scaled down.
+const LARGE: f64 = 1e200;
 
 /// Share of a sum that rounding hides.
-const NEGLIGIBLE: f64 = 1e-18;
+pub(super) const NEGLIGIBLE: f64 = 1e-18;
+
+/// Scales the `weight` of a state and the `sums` over all so far down together before they overflow, as those of hundreds of servers
+/// would: only their ratios count.
+pub(super) fn keep_finite<S: Scalar, const N: usize>(weight: &mut S, sums: [&mut S; N]) {
+    if *weight > LARGE {
+        *weight /= LARGE;
+        sums.into_iter().for_each(|sum| *sum /= LARGE);
+    }
+}
 
 /// Probability that all `m` servers are busy at offered load `load` (in servers); 1 from saturation on.
 pub fn erlang_c<S: Scalar>(m: u32, load: S) -> S {
@@ -50,11 +59,7 @@ pub fn coexistence<S: Scalar>(m: u32, load: S) -> S {
         weight *= load / k;
         total += weight;
         second += weight * (k * (k - 1.0));
-        if weight > LARGE {
-            for sum in [&mut weight, &mut total, &mut second] {
-                *sum /= LARGE;
-            }
-        }
+        keep_finite(&mut weight, [&mut total, &mut second]);
         if load < k && weight * (k * k) < second * NEGLIGIBLE {
             return second / total / (load * load);
         }

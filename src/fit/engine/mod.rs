@@ -2,7 +2,7 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | [`terms`] | what goes into a search and comes out of it |
+//! | `terms` | what goes into a search and comes out of it |
 //! | [`least_squares`] | the search: Gauss-Newton inside a trust region |
 //! | [`trust_region`] | one step of it |
 //! | [`svd`] | singular values of small matrices |
@@ -14,6 +14,6 @@ pub mod finite_difference;
 pub mod least_squares;
 pub mod loss;
 pub mod svd;
-pub mod terms;
+mod terms;
 pub mod trust_region;
 pub mod view;

@@ -124,8 +124,8 @@ const WORTH_THREADS: usize = 2;
 
 type Solved = Result<Sensitivities, TrialSolveError>;
 
-/// Results of `one` for 0 to `n - 1` up to the first error, in that order: on all cores where each takes a while, which the first says
-/// if nobody else.
+/// Results of `one` for 0 to `n - 1`, in that order: on all cores where each takes a while, which the first says if nobody else; otherwise
+/// up to the first error.
 fn on_all_cores_where_it_pays(n: usize, iterates: bool, one: &(impl Fn(usize) -> Solved + Sync)) -> Vec<Solved> {
     if iterates {
         return (0..n).into_par_iter().map(one).collect();

@@ -146,7 +146,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             flow: Flow::new(net),
             exclusion: Exclusion::new(net, &structure.pairs),
             absence: Absence::new(net),
-            scratch: Scratch::new(),
+            scratch: Scratch::new(structure.n_unknowns),
             left: vec![Left { threads: f64::INFINITY, waiting: one, first: one, late: one }; structure.n_left],
             legacy: Legacy::default(),
             record: Record { sweeps: 0, converged: true, residual: 0.0 },

@@ -16,7 +16,7 @@
 //! | `m` | servers |
 //! | `a` | time of a service over the time that a source is away |
 
-use super::super::super::erlang::{LARGE, erlang_c};
+use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;
 
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
@@ -31,8 +31,6 @@ const NEARLY: f64 = 1e-7;
 const SHORT_STEP: f64 = 0.5;
 /// Loads this close to the servers or sources, relatively, are all of them.
 const FULL: f64 = 1e-9;
-/// States after which, relatively to all so far, no more counts.
-const NEGLIGIBLE: f64 = 1e-18;
 
 /// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them. `log` is `ln a` where it was found
 /// last, if it was, and becomes where it is found now.
@@ -98,11 +96,7 @@ fn state(servers: u32, sources: f64, a: f64) -> State {
         below += weight;
         below_number += weight * n;
         below_product += weight * (n * n);
-        if weight > LARGE {
-            for sum in [&mut weight, &mut below, &mut below_number, &mut below_product] {
-                *sum /= LARGE;
-            }
-        }
+        keep_finite(&mut weight, [&mut below, &mut below_number, &mut below_product]);
         n += 1.0;
     }
     let (mut all, mut all_number) = (0.0, 0.0);
@@ -114,11 +108,7 @@ fn state(servers: u32, sources: f64, a: f64) -> State {
         if weight < NEGLIGIBLE * (below + all) {
             break;
         }
-        if weight > LARGE {
-            for sum in [&mut weight, &mut below, &mut below_number, &mut below_product, &mut all, &mut all_number] {
-                *sum /= LARGE;
-            }
-        }
+        keep_finite(&mut weight, [&mut below, &mut below_number, &mut below_product, &mut all, &mut all_number]);
         n += 1.0;
     }
     let total = below + all;

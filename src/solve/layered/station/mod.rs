@@ -131,7 +131,8 @@ pub(super) struct Scratch<S> {
 }
 
 impl<S> Scratch<S> {
-    pub fn new() -> Self {
+    /// Room for stations of a network with so many unknowns.
+    pub fn new(n_unknowns: usize) -> Self {
         Self {
             visits: Vec::new(),
             keep: Vec::new(),
@@ -147,7 +148,7 @@ impl<S> Scratch<S> {
             without: Vec::new(),
             groups: Vec::new(),
             boosts: Vec::new(),
-            last_found: Vec::new(),
+            last_found: vec![None; n_unknowns],
         }
     }
 }
@@ -394,11 +395,8 @@ impl<S: Scalar> At<'_, S> {
 
     /// `Π`: chance that an arrival finds all servers busy, at the load it sees. A thread may come while the second phase that it
     /// left behind is still served.
-    fn all_busy(&self, r: usize, busy: S, last_found: &mut Vec<Option<f64>>) -> S {
+    fn all_busy(&self, r: usize, busy: S, last_found: &mut [Option<f64>]) -> S {
         let place = self.places.probability + r;
-        if last_found.len() <= place {
-            last_found.resize(place + 1, None);
-        }
         let sources = if self.late { self.sources * PHASES_OF_A_SOURCE } else { self.sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
         all_busy(self.servers as u32, sources, busy, &mut last_found[place])
