@@ -2,8 +2,8 @@
 
 use super::{
     ActivityResult, CallResult, ResultCallKind, Solution, SolveError,
-    lqnx::graph::visits,
     results::{CallValues, EntryValues, Results},
+    visits::visits,
 };
 use crate::model::{Measure, Model, Scalar, Task};
 

@@ -18,6 +18,7 @@ mod results;
 mod sensitivities;
 pub mod simulate;
 mod solution;
+mod visits;
 
 pub use distribution::*;
 pub use markov::{MarkovOptions, solve_markov};

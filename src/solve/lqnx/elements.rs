@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{
-    graph::{Visits, visits},
-    interval::Intervals,
-};
+use super::interval::Intervals;
 use crate::{
     model::{
         Activity, CallKind, Entry, Model, Number, Observed, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task,
         TaskScheduling, lqnx::ResultElement,
     },
-    solve::{CallResult, EntryResult, ResultCallKind, Solution},
+    solve::{
+        CallResult, EntryResult, ResultCallKind, Solution,
+        visits::{Visits, visits},
+    },
 };
 
 /// Attributes of a phase, by phase.

@@ -22,7 +22,6 @@
 //! and the schema `lqn-core.xsd` of the LQN tools.
 
 mod elements;
-pub(super) mod graph;
 mod interval;
 
 use self::{elements::Elements, interval::Intervals};

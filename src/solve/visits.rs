@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use crate::model::{Entry, Post, Pre, Task};
 
 /// Mean executions by activity and phase (0 before the reply, 1 after it).
-pub(in crate::solve) type Visits<'a> = HashMap<(&'a str, usize), f64>;
+pub(super) type Visits<'a> = HashMap<(&'a str, usize), f64>;
 
 /// An activity in a phase.
 type Node<'a> = (&'a str, usize);
 
 /// The visits of `entry` to the activities of `task`; none for an entry of phases.
-pub(in crate::solve) fn visits<'a>(task: &'a Task, entry: &'a Entry) -> Visits<'a> {
+pub(super) fn visits<'a>(task: &'a Task, entry: &'a Entry) -> Visits<'a> {
     let Some(start) = entry.start_activity.as_deref() else { return Visits::new() };
     let graph = Graph { task, entry };
     let mut visits = Visits::from([((start, 0), 1.0)]);
