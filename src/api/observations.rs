@@ -59,6 +59,10 @@ pub(super) struct UsageParams {
     /// Most classes of behaviour that are looked for; by default 8.
     #[param(minimum = 1, maximum = 16)]
     classes: Option<usize>,
+    /// Attributes of spans that name the session of a request, beside `session.id` and its like and those that the trace was stored
+    /// with; several with commas between them.
+    #[param(example = "tenant.session")]
+    session_key: Option<String>,
 }
 
 /// The profile of a trace as `layerfit profile --format json` prints it, or as text: times by calling context, and what each
@@ -123,7 +127,14 @@ pub(super) async fn get_usage(
         Some(most) if (1..=MOST_CLASSES).contains(&most) => ClassChoice::Clustered { most },
         Some(most) => return Err(Error::new(Code::InvalidQuery, format!("classes={most}: expected 1 to {MOST_CLASSES}"))),
     };
-    let read = stored(&state, id).await?;
+    let mut read = stored(&state, id).await?;
+    if let Some(keys) = &params.session_key {
+        let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
+        if keys.iter().any(String::is_empty) {
+            return Err(Error::new(Code::InvalidQuery, "session_key: expected names of attributes with commas between them".to_owned()));
+        }
+        read.options.spans.session_keys.extend(keys);
+    }
     let usage = state
         .compute(move || {
             let observed = read.observe(&Wanted { profile: None, users: Some(users) })?;

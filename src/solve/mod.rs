@@ -94,8 +94,9 @@ pub enum SolveError {
         /// Where in the model.
         element: String,
     },
-    /// Open arrivals exceed what a resource can serve: there is no steady state.
-    #[error("no steady state: {resource} is offered {utilization:.3} of its {capacity} servers by open arrivals")]
+    /// Open arrivals, asynchronous sends or calls of second phases without a bound on their threads exceed what a resource can serve: there is
+    /// no steady state.
+    #[error("no steady state: {resource} is offered {utilization:.3} of its {capacity} servers by requests that nobody waits for")]
     Saturated {
         /// The resource.
         resource: String,

@@ -66,6 +66,9 @@ impl CorrectionOptions {
 /// Most rounds that can be asked for.
 const MOST_ROUNDS: usize = 100;
 
+/// How much more a corrected fit may leave than the plain one before that is remarked: the simulation's own error is in both.
+const MORE_LEFT: f64 = 1.1;
+
 const POSITIVE: &str = "a number above 0";
 
 /// How a correction ended.
@@ -141,6 +144,7 @@ pub fn fit_corrected(
         precision: None,
         correction: Correction::default(),
     };
+    let plain_left = plain.sum_of_squares;
     let mut last = plain;
     while last.converged && report.rounds.len() < correction.max_rounds.max(1) {
         report.correction = refit.factors(&last, progress)?;
@@ -157,7 +161,25 @@ pub fn fit_corrected(
     if !last.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
     }
-    finished(problem, options, &last, report, progress)
+    let mut fit = finished(problem, options, &last, report, progress)?;
+    // Variances estimated from the residuals make any sum of squares about as large as there are degrees of freedom.
+    if fit.weighting.rounds == 0 {
+        fit.notes.extend(explains_less(plain_left, fit.sum_of_squares));
+    }
+    Ok(fit)
+}
+
+/// Says that a correction left more than there was: each round follows the analytic solver's slopes, which along a direction that
+/// trials hardly determine may lead away from the best fit.
+fn explains_less(plain: f64, corrected: f64) -> Option<String> {
+    (corrected > MORE_LEFT * plain).then(|| {
+        format!(
+            "the correction for the solver's error explains the measurements no better (sum of squares {} with it, {} without): it may have gone \
+             along a direction that the trials hardly determine",
+            four_digits(corrected),
+            four_digits(plain)
+        )
+    })
 }
 
 /// The whole fit with the last factors, from the last estimates.
@@ -291,4 +313,17 @@ fn notes(report: &CorrectionReport, fit: &Fit) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_correction_that_leaves_more_is_remarked() {
+        let said = explains_less(0.0176, 0.0206).unwrap();
+        assert!(said.contains("0.0206 with it, 0.0176 without"), "{said}");
+        assert_eq!(explains_less(0.0205, 0.002), None);
+        assert_eq!(explains_less(1.0, 1.02), None);
+    }
 }

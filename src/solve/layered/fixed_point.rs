@@ -14,7 +14,7 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
-    station::{Capacity, Layout, Left, Scratch, Sweep, pool_factors, station_waits},
+    station::{Capacity, Crowds, Layout, Left, Scratch, Sweep, pool_factors, station_waits},
 };
 use crate::model::Scalar;
 
@@ -131,6 +131,7 @@ pub(super) struct Sweeper<'a, S> {
     scratch: Scratch<S>,
     /// What one thread less leaves: by station and pool.
     left: Vec<Left<S>>,
+    crowds: Crowds<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
     pub record: Record,
@@ -148,6 +149,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             absence: Absence::new(net),
             scratch: Scratch::new(structure.n_unknowns),
             left: vec![Left { threads: f64::INFINITY, waiting: one, first: one, late: one }; structure.n_left],
+            crowds: Crowds::new(net.stations.len()),
             legacy: Legacy::default(),
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
             structure,
@@ -245,7 +247,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         self.absence.update(self.net, &self.exclusion.class_shares, populations);
-        let mut left = std::mem::take(&mut self.left);
+        let (left, crowds) = (&mut self.left, &mut self.crowds);
         let sweep = Sweep {
             net: self.net,
             flow: &self.flow,
@@ -254,15 +256,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             unknowns: x,
             visited: &self.structure.visited,
             left: &[],
+            crowds: None,
             populations,
             capacity,
         };
-        pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, &mut left);
-        let sweep = Sweep { left: &left, ..sweep };
+        pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, left, crowds);
+        let sweep = Sweep { left, crowds: Some(crowds), ..sweep };
         for (s, layout) in self.structure.layouts.iter().enumerate() {
             station_waits(&sweep, s, layout, self.structure.first_left[s], &mut self.scratch, next);
         }
-        self.left = left;
     }
 
     /// Largest change of an unknown: relative for waits, absolute for ratios.

@@ -14,7 +14,7 @@ use crate::model::Scalar;
 /// Load at which an open queue counts as saturated, as a share of its servers.
 const SATURATION: f64 = 1.0 - 1e-9;
 
-/// Refuses a model whose open or asynchronous requests exceed what a task or processor can serve.
+/// Refuses a model whose open or asynchronous requests, or others that nobody waits for, exceed what a task or processor can serve.
 pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
     let outside = outside_shares(net, flow);
     for (s, station) in net.stations.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result
             continue;
         }
         let load = station.arcs.iter().fold(0.0, |sum, &a| {
-            let share = net.arcs[a].source.held().map_or(1.0, |node| outside[net.nodes[node].entry]);
+            let share = waited_for(net, a).map_or(1.0, |node| outside[net.nodes[node].entry]);
             sum + share * arc_load(net, flow, a)
         });
         if load >= station.servers * SATURATION {
@@ -34,13 +34,19 @@ pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result
     Ok(())
 }
 
+/// The node whose thread an arc holds, where threads are limited: second phases of an infinite server wait for their calls, and
+/// nobody waits for them.
+fn waited_for<S>(net: &Net<S>, arc: usize) -> Option<usize> {
+    net.arcs[arc].source.held().filter(|&node| net.nodes[node].phase == 0 || net.tasks[net.nodes[node].task].cap.is_finite())
+}
+
 /// Share of each entry's invocations for which no customer and no thread of theirs waits: a queue cannot hold these up.
 fn outside_shares<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Vec<f64> {
     let mut arriving = vec![0.0; net.entries.len()];
     let mut held: Vec<(usize, usize, usize)> = Vec::new();
     for (a, arc) in net.arcs.iter().enumerate() {
         let Some(target) = arc.target else { continue };
-        match arc.source.held() {
+        match waited_for(net, a) {
             Some(node) => held.push((net.tasks[net.nodes[node].task].position, a, target)),
             None => arriving[target] += flow.arc_rate[a].value(),
         }
@@ -52,7 +58,7 @@ fn outside_shares<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Vec<f64> {
         if rate > 0.0 { (arriving[entry] / rate).min(1.0) } else { 0.0 }
     };
     for (_, a, target) in held {
-        let from = net.arcs[a].source.held().map_or(0.0, |node| share(&arriving, net.nodes[node].entry));
+        let from = waited_for(net, a).map_or(0.0, |node| share(&arriving, net.nodes[node].entry));
         arriving[target] += from * flow.arc_rate[a].value();
     }
     (0..net.entries.len()).map(|entry| share(&arriving, entry)).collect()

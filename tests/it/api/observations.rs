@@ -44,6 +44,35 @@ async fn traces_are_profiled() {
     app.get(&format!("/v1/traces/{NO_ID}/profile")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
 }
 
+/// A root span that ends after `end` seconds, of the cart that an attribute names.
+fn cart_span(number: u64, name: &str, cart: u64, start_s: u64) -> String {
+    let (start, end) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
+    format!(
+        r#"{{"traceId":"{number:032x}","spanId":"{number:016x}","name":"{name}","kind":2,"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}",
+        "attributes":[{{"key":"shop.cart","value":{{"stringValue":"cart{cart}"}}}}]}}"#
+    )
+}
+
+#[tokio::test]
+async fn attributes_that_name_sessions_may_be_given_when_asking() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let spans: Vec<String> = (0..10)
+        .flat_map(|cart| {
+            [cart_span(2 * cart + 1, "GET /find", cart, 100 * cart + 1), cart_span(2 * cart + 2, "POST /buy", cart, 100 * cart + 5)]
+        })
+        .collect();
+    let resource = r#"{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}]}"#;
+    let document = format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"spans":[{}]}}]}}]}}"#, spans.join(","));
+    let trace =
+        app.post(&format!("/v1/systems/{system}/traces?format=otlp"), "application/json", document).await.expect(StatusCode::ACCEPTED);
+    let path = format!("/v1/traces/{}/usage", id(&trace));
+    app.get(&path).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "not_observed");
+    let usage = app.get(&format!("{path}?session_key=tenant,shop.cart")).await.expect(StatusCode::OK);
+    assert_eq!((usage["n_sessions"].as_u64(), usage["think"]["mean_s"].as_f64()), (Some(10), Some(3.0)));
+    app.get(&format!("{path}?session_key=tenant,,")).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
+}
+
 #[tokio::test]
 async fn sessions_become_a_usage_model_and_reference_tasks() {
     let app = TestApp::new().await;

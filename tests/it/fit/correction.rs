@@ -17,8 +17,8 @@ use layerfit::{
 };
 
 use super::{
-    pool::{self, TRUE, truth},
     three_queue::{fitted, problem, trials},
+    unequal::{self, TRUE, truth},
 };
 
 fn corrected(precision: f64) -> CorrectionOptions {
@@ -43,7 +43,7 @@ fn covered(fit: &Fit) -> usize {
 /// Where the layered solver is off, the plain fit is tight and wrong, the corrected one right; so are their predictions.
 #[test]
 fn a_corrected_fit_covers_what_a_plain_one_misses() {
-    let mut data = pool::problem(&[2, 4, 6], 0.01, 70);
+    let mut data = unequal::problem(&[2, 4, 8], 0.003, 70);
     data.method.error_scale = ErrorScale::Known;
     let plain = fitted(&data).unwrap();
     assert!(covered(&plain) < 2, "{:?}", plain.parameters);
@@ -66,8 +66,8 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
     let error = |fit: &Fit| (predict(fit, &at, &measures, 0.95).unwrap().rows[0].measures[0].mean / exact - 1.0).abs();
     assert!(error(&fit) < 0.01, "{}", error(&fit));
     // What was not corrected is said.
-    let other = predict(&fit, &at, &["utilization(t)".parse().unwrap()], 0.95).unwrap();
-    assert!(other.notes.iter().any(|n| n.contains("utilization(t) is not among the measures")), "{:?}", other.notes);
+    let other = predict(&fit, &at, &["utilization(s)".parse().unwrap()], 0.95).unwrap();
+    assert!(other.notes.iter().any(|n| n.contains("utilization(s) is not among the measures")), "{:?}", other.notes);
     // Stored and read again it predicts the same.
     let stored = Fit::from_json(&serde_json::to_vec(&fit).unwrap()).unwrap();
     assert_eq!(predict(&stored, &at, &measures, 0.95), predict(&fit, &at, &measures, 0.95));
@@ -79,16 +79,16 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
 /// Corrected fits have one correction between them, under which a true restriction holds.
 #[test]
 fn nested_fits_are_compared_under_one_correction() {
-    let mut larger = pool::problem(&[2, 4, 6], 0.01, 70);
+    let mut larger = unequal::problem(&[2, 4, 8], 0.003, 70);
     larger.method.error_scale = ErrorScale::Known;
     let mut smaller = larger.clone();
-    smaller.estimate.retain(|e| e.name == "appD");
-    smaller.assumed.set("dbD", 0.5);
+    smaller.estimate.retain(|e| e.name == "askD");
+    smaller.assumed.set("reportD", 1.0);
     let [plain_small, plain_large] = [&smaller, &larger].map(|p| fitted(p).unwrap());
     let plain = compare(&plain_small, &plain_large).unwrap();
     let [small, large] = [&smaller, &larger].map(|p| fitted(&asked(p, corrected(0.005))).unwrap());
     let found = compare(&small, &large).unwrap();
-    assert_eq!((found.preferred_fit, found.restriction[0].value), (1, 0.5), "{found:?}");
+    assert_eq!((found.preferred_fit, found.restriction[0].value), (1, 1.0), "{found:?}");
     assert!(found.larger.sum_of_squares < found.smaller.sum_of_squares, "{found:?}");
     assert!(found.smaller.sum_of_squares < 0.6 * plain.larger.sum_of_squares, "{found:?} {plain:?}");
     assert!(found.notes.iter().any(|n| n.contains("correction for the solver's error")), "{:?}", found.notes);
@@ -104,14 +104,14 @@ fn nested_fits_are_compared_under_one_correction() {
 
 #[test]
 fn the_same_seed_gives_the_same_correction() {
-    let data = asked(&pool::problem(&[2, 5], 0.01, 71), corrected(0.02));
+    let data = asked(&unequal::problem(&[2, 5], 0.01, 71), corrected(0.02));
     assert_eq!(fitted(&data), fitted(&data));
 }
 
 #[test]
 fn rounds_that_run_out_are_said() {
     let once = CorrectionOptions { max_rounds: 1, settled: 1e-9, ..corrected(0.02) };
-    let fit = fitted(&asked(&pool::problem(&[2, 5], 0.01, 72), once)).unwrap();
+    let fit = fitted(&asked(&unequal::problem(&[2, 5], 0.01, 72), once)).unwrap();
     assert_eq!(fit.correction.as_ref().unwrap().outcome, CorrectionOutcome::NotSettled);
     assert!(fit.notes.iter().any(|n| n.contains("did not settle in 1 rounds")), "{:?}", fit.notes);
 }
@@ -133,12 +133,12 @@ fn an_exact_solver_is_hardly_corrected() {
 
 #[test]
 fn what_cannot_be_corrected_is_refused() {
-    let bad = asked(&pool::problem(&[2, 5], 0.01, 74), CorrectionOptions { max_rounds: 0, ..corrected(0.02) });
+    let bad = asked(&unequal::problem(&[2, 5], 0.01, 74), CorrectionOptions { max_rounds: 0, ..corrected(0.02) });
     assert!(fitted(&bad).unwrap_err().to_string().contains("as it stands"));
-    let bad = asked(&pool::problem(&[2, 5], 0.01, 74), corrected(0.0));
+    let bad = asked(&unequal::problem(&[2, 5], 0.01, 74), corrected(0.0));
     assert!(matches!(fitted(&bad), Err(FitError::Problem(_))));
     let mut stopped = 0;
-    let cancelled = fit(&asked(&pool::problem(&[2, 5], 0.01, 75), corrected(0.02)), &FitOptions::default(), &mut |p| {
+    let cancelled = fit(&asked(&unequal::problem(&[2, 5], 0.01, 75), corrected(0.02)), &FitOptions::default(), &mut |p| {
         stopped += usize::from(p.iteration > 0);
         if stopped > 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -135,7 +135,7 @@ fn a_collinearity_is_named_and_what_cures_it() {
 #[test]
 fn a_fit_says_what_would_settle_its_weak_directions() {
     let mut asked = collinear(&DELAYS);
-    asked.trials = trials(Variant::L, &DELAYS, 0.0005, 10);
+    asked.trials = trials(Variant::L, &DELAYS, 0.0002, 10);
     asked.trials.trials.retain(|t| ["3", "10"].contains(&t.id.as_str()));
     let options = FitOptions { cures: Cures::Listed, ..FitOptions::default() };
     let fit = layerfit::fit::fit(&asked, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();

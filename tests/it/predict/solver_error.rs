@@ -8,8 +8,8 @@ use layerfit::{
 };
 
 use crate::fit::{
-    pool::{self, truth},
     three_queue::fitted,
+    unequal::{self, truth},
 };
 
 fn at(fit: &Fit, users: &str, precision: f64) -> Predictions {
@@ -21,7 +21,7 @@ fn at(fit: &Fit, users: &str, precision: f64) -> Predictions {
 
 /// The fit of a model on which the layered solver is some per cent off, with the demands as they are.
 fn biased() -> Fit {
-    fitted(&pool::problem(&[1, 2, 4], 0.01, 90)).unwrap()
+    fitted(&unequal::problem(&[1, 2, 4], 0.01, 90)).unwrap()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_solver_error_stands_apart_and_extends_the_bands() {
 fn the_simulated_mean_is_the_exact_one() {
     let fit = biased();
     let measures: Vec<Measure> = fit.problem.trials.measures.clone();
-    let scenarios = Scenarios::parse(&["users=4".into(), "appD=0.3".into(), "dbD=0.5".into()]).unwrap();
+    let scenarios = Scenarios::parse(&["users=4".into(), "askD=0.2".into(), "reportD=1".into()]).unwrap();
     let simulation = Some(SimulationOptions { precision: 0.003, seed: 4, ..SimulationOptions::default() });
     let options = PredictOptions { simulation, ..PredictOptions::new(0.95) };
     let found = predict_with(&fit, &scenarios, &measures, &options, &solve::sensitivities).unwrap();

@@ -30,7 +30,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("unequal demands at a queue", unequal(), Within(2.8, 7.4)),
         ("variation of demand", variation(), Within(1.7, 2.3)),
         ("interlock", interlock(), Within(2.5, 5.1)),
-        ("thread pools", pools(), Within(2.4, 5.9)),
+        ("thread pools", pools(), Within(1.5, 3.3)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(2.7, 3.7)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),

@@ -3,18 +3,24 @@
 //! Of `K` sources, each away for an exponential time, `n` are at the station with
 //!
 //! ```text
-//! p(n) = p(n-1) a (K - n + 1) / min(n, m)         B = Σ p(n) min(n, m),   Π = Σ_{n ≥ m} p(n)         Σ p(n) = 1
+//! p(n) = p(n-1) a (K - n + 1) g(n) / min(n, m)         B = Σ p(n) min(n, m),   Π = Σ_{n ≥ m} p(n)         Σ p(n) = 1
+//! g(n) = S(min(n, m)) / S(m)
 //! ```
 //!
-//! the machine-repair queue M/M/m//K. `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
+//! the machine-repair queue M/M/m//K; where the servers are threads that hold each other up, with services `S(n)` that depend on how
+//! many of them are busy ([`super::crowd`]), as those of a flow-equivalent server (K. M. Chandy, U. Herzog and L. Woo, 1975).
+//! `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
 //! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B` (and `dΠ / d ln a = E[n; n ≥ m] - E[n] Π`). So only `Π` at that load rests on
-//! exponential times; one pool of callers at one station of equal service is solved exactly, given what it sees. Many sources are Poisson: Erlang's formula.
+//! exponential times; one pool of callers at one station of equal service is solved exactly, given what it sees. Many sources are
+//! Poisson: `K - n + 1` becomes 1, and with equal services `Π` is Erlang's formula.
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `K` | sources without the arrival's own thread |
 //! | `m` | servers |
-//! | `a` | time of a service over the time that a source is away |
+//! | `a` | time of a service with all busy over the time that a source is away |
+//!
+//! Derivatives with respect to services follow from `d ln p(n) = Σ_{j ≤ n} d ln g(j) - E[..]`.
 
 use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;
@@ -32,9 +38,9 @@ const SHORT_STEP: f64 = 0.5;
 /// Loads this close to the servers or sources, relatively, are all of them.
 const FULL: f64 = 1e-9;
 
-/// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them. `log` is `ln a` where it was found
-/// last, if it was, and becomes where it is found now.
-pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, log: &mut Option<f64>) -> S {
+/// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them. `services` by the number of
+/// busy servers, none if they are equal. `log` is `ln a` where it was found last, if it was, and becomes where it is found now.
+pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, services: &[S], log: &mut Option<f64>) -> S {
     let m = f64::from(servers);
     if load <= 0.0 || sources <= m - 1.0 {
         return S::from(0.0);
@@ -42,79 +48,151 @@ pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, log: &mut
     if load >= m.min(sources) * (1.0 - FULL) {
         return S::from(1.0);
     }
-    if sources > MANY_A_SERVER * m + MANY {
+    let many = sources > MANY_A_SERVER * m + MANY;
+    if many && services.is_empty() {
         return erlang_c(servers, load);
     }
-    let u = load.value();
-    let step_from = |log: f64| {
-        let at = state(servers, sources, log.exp());
-        let step = ((u - at.busy) / at.slope).clamp(-LONGEST_STEP, LONGEST_STEP);
-        (at, step)
-    };
-    let again = log.map(|log| (log, step_from(log))).filter(|(_, (_, step))| step.abs() < SHORT_STEP);
-    let (mut found, (mut at, mut step)) = again.unwrap_or_else(|| {
-        let first = (u / (sources - u)).ln();
-        (first, step_from(first))
-    });
-    for _ in 0..STEPS {
-        let is_last = step.abs() < NEARLY;
-        // What the last step leaves of `Π` is rounding, but not of its derivative.
-        if !step.is_finite() || is_last && load.derivatives().is_empty() {
-            break;
-        }
-        found += step;
-        (at, step) = step_from(found);
-        if is_last {
-            break;
-        }
+    let station = Station { m, sources: if many { f64::INFINITY } else { sources }, services };
+    let (found, at) = station.find(load, log);
+    let (mut busy, mut all) = (S::from(at.busy), S::from(at.all));
+    if services.iter().any(|s| !s.derivatives().is_empty()) {
+        let (more_busy, more_all) = station.deviations(&at, found);
+        busy += more_busy;
+        all += more_all;
     }
-    *log = Some(found).filter(|log| log.is_finite());
     // The last step carries the derivatives.
-    let all = (load - at.busy) * (at.all_slope / at.slope) + at.all;
+    all += (load - busy) * (at.all_slope / at.busy_slope);
     if all > 1.0 { S::from(1.0) } else { all }
 }
 
-/// What the distribution says at one `a`.
-struct State {
-    /// `B`.
-    busy: f64,
-    /// `dB / d ln a`.
-    slope: f64,
-    /// `Π`.
-    all: f64,
-    /// `dΠ / d ln a`.
-    all_slope: f64,
+/// Servers and who comes to them.
+struct Station<'a, S> {
+    m: f64,
+    sources: f64,
+    services: &'a [S],
 }
 
-fn state(servers: u32, sources: f64, a: f64) -> State {
-    let m = f64::from(servers);
-    // Below `m`, where all that are there are at work.
-    let (mut weight, mut n) = (1.0, 1.0);
-    let (mut below, mut below_number, mut below_product) = (1.0, 0.0, 0.0);
-    while n < m && sources > n - 1.0 {
-        weight *= a * ((sources - n + 1.0) / n);
-        below += weight;
-        below_number += weight * n;
-        below_product += weight * (n * n);
-        keep_finite(&mut weight, [&mut below, &mut below_number, &mut below_product]);
-        n += 1.0;
-    }
-    let (mut all, mut all_number) = (0.0, 0.0);
-    let each = a / m;
-    while sources > n - 1.0 {
-        weight *= each * (sources - n + 1.0);
-        all += weight;
-        all_number += weight * n;
-        if weight < NEGLIGIBLE * (below + all) {
-            break;
+/// What the distribution says at one `a`, and its derivatives with respect to `ln a`.
+struct State {
+    busy: f64,
+    busy_slope: f64,
+    all: f64,
+    all_slope: f64,
+    /// `p(m)`.
+    just_all: f64,
+}
+
+impl<S: Scalar> Station<'_, S> {
+    /// `g` at `n` busy servers.
+    fn growth(&self, n: usize) -> f64 {
+        match (self.services.get(n - 1), self.services.last()) {
+            (Some(service), Some(slowest)) => service.value() / slowest.value(),
+            _ => 1.0,
         }
-        keep_finite(&mut weight, [&mut below, &mut below_number, &mut below_product, &mut all, &mut all_number]);
-        n += 1.0;
     }
-    let total = below + all;
-    let (busy, number, product) = ((below_number + m * all) / total, (below_number + all_number) / total, below_product + m * all_number);
-    let all = all / total;
-    State { busy, slope: product / total - busy * number, all, all_slope: all_number / total - all * number }
+
+    /// Sources that may still come, over what they are when nobody has, where they are many.
+    fn coming(&self, n: f64) -> f64 {
+        if self.sources.is_infinite() { 1.0 } else { self.sources - n + 1.0 }
+    }
+
+    /// Where the load is `load`: `ln a`, and the state there or a last step before.
+    fn find(&self, load: S, log: &mut Option<f64>) -> (f64, State) {
+        let u = load.value();
+        let step_from = |log: f64| {
+            let at = self.state(log.exp());
+            let step = ((u - at.busy) / at.busy_slope).clamp(-LONGEST_STEP, LONGEST_STEP);
+            (at, step)
+        };
+        // Poisson requests that come faster than they are served have no distribution.
+        let end = if self.sources.is_infinite() { self.m.ln() } else { f64::INFINITY };
+        let again = log.filter(|log| *log < end).map(|log| (log, step_from(log))).filter(|(_, (_, step))| step.abs() < SHORT_STEP);
+        let (mut found, (mut at, mut step)) = again.unwrap_or_else(|| {
+            let first = if self.sources.is_infinite() { u.ln() } else { (u / (self.sources - u)).ln() };
+            (first, step_from(first))
+        });
+        let carried = !load.derivatives().is_empty() || self.services.iter().any(|s| !s.derivatives().is_empty());
+        for _ in 0..STEPS {
+            let is_last = step.abs() < NEARLY;
+            // What the last step leaves of `Π` is rounding, but not of its derivative.
+            if !step.is_finite() || is_last && !carried {
+                break;
+            }
+            found = if found + step < end { found + step } else { f64::midpoint(found, end) };
+            (at, step) = step_from(found);
+            if is_last {
+                break;
+            }
+        }
+        *log = Some(found).filter(|log| log.is_finite());
+        (found, at)
+    }
+
+    fn state(&self, a: f64) -> State {
+        let m = self.m;
+        // Below `m`, where all that are there are at work: sums of 1, n and n².
+        let (mut weight, mut n, mut count) = (1.0, 1.0, 1);
+        let (mut below, mut number, mut product) = (1.0, 0.0, 0.0);
+        while n < m && self.sources > n - 1.0 {
+            weight *= a * (self.coming(n) / n) * self.growth(count);
+            below += weight;
+            number += weight * n;
+            product += weight * (n * n);
+            keep_finite(&mut weight, [&mut below, &mut number, &mut product]);
+            n += 1.0;
+            count += 1;
+        }
+        let each = a / m;
+        let (mut all, mut all_number) = (0.0, 0.0);
+        let mut just_all = weight * each * self.coming(n).max(0.0);
+        if self.sources.is_infinite() {
+            all = just_all / (1.0 - each);
+            all_number = all * (m + each / (1.0 - each));
+        } else {
+            while self.sources > n - 1.0 {
+                weight *= each * (self.sources - n + 1.0);
+                all += weight;
+                all_number += weight * n;
+                if weight < NEGLIGIBLE * (below + all) {
+                    break;
+                }
+                keep_finite(&mut weight, [&mut below, &mut number, &mut product, &mut all, &mut all_number, &mut just_all]);
+                n += 1.0;
+            }
+        }
+        let total = below + all;
+        let mean = (number + all_number) / total;
+        let busy = (number + m * all) / total;
+        State {
+            busy,
+            busy_slope: (product + m * all_number) / total - busy * mean,
+            all: all / total,
+            all_slope: all_number / total - all / total * mean,
+            just_all: just_all / total,
+        }
+    }
+
+    /// What the derivatives of the services add to `B` and `Π` at `ln a`; without value.
+    fn deviations(&self, at: &State, log: f64) -> (S, S) {
+        let zero = S::from(0.0);
+        let (Some(&slowest), a) = (self.services.last(), log.exp()) else { return (zero, zero) };
+        let relative = |s: S| s / s.value();
+        let slowest = relative(slowest);
+        let mut n = self.m;
+        let mut p = at.just_all * n / (a * self.coming(n));
+        // `ln p(n)` beside that of the states in which all are busy.
+        let (mut shift, mut mean, mut busy) = (zero, zero, zero);
+        for count in (1..self.services.len()).rev() {
+            n -= 1.0;
+            let (own, growth) = (relative(self.services[count - 1]) - slowest, self.growth(count));
+            mean += shift * p;
+            busy += shift * (p * n);
+            shift -= own;
+            p *= n / (growth * a * self.coming(n));
+        }
+        mean += shift * p;
+        (busy - mean * at.busy, -mean * at.all)
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +200,63 @@ mod tests {
     use num_dual::Dual64;
 
     use super::*;
+
+    fn chance<S: Scalar>(servers: u32, sources: f64, load: S, log: &mut Option<f64>) -> S {
+        all_busy(servers, sources, load, &[], log)
+    }
+
+    /// `B` and `Π` by the balance equations of services that depend on the number of busy servers; of so many states.
+    fn slowed(services: &[f64], coming: impl Fn(usize) -> f64, states: usize) -> (f64, f64) {
+        let m = services.len();
+        let mut p = vec![1.0];
+        for n in 1..=states {
+            let busy = n.min(m);
+            p.push(p[n - 1] * coming(n) * services[busy - 1] / f64::from(u32::try_from(busy).unwrap()));
+        }
+        let total: f64 = p.iter().sum();
+        let busy_in = |n: usize| f64::from(u32::try_from(n.min(m)).unwrap());
+        let busy = p.iter().enumerate().map(|(n, p)| p * busy_in(n)).sum::<f64>() / total;
+        (busy, p.iter().skip(m).sum::<f64>() / total)
+    }
+
+    #[test]
+    fn servers_that_hold_each_other_up_have_the_distribution_of_a_flow_equivalent_server() {
+        let services = [0.9, 1.5, 2.1];
+        for rate in [0.05, 0.2, 0.4, 1.5] {
+            let cases = [
+                (9.0, slowed(&services, |n| rate * f64::from(10 - u32::try_from(n).unwrap()), 9)),
+                (1e6, slowed(&services, |_| rate, 4000)),
+            ];
+            for (sources, (busy, all)) in cases.into_iter().filter(|(_, (busy, _))| *busy < 2.99) {
+                let found = all_busy(3, sources, busy, &services, &mut None);
+                assert!((found - all).abs() < 1e-9, "{sources} {rate}: {found}, not {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn derivatives_with_respect_to_load_and_services_are_those_of_differences() {
+        let at = |load: f64, moved: usize, by: f64, sources: f64| {
+            let mut services = [0.9, 1.5, 2.1];
+            if moved < 3 {
+                services[moved] += by;
+            }
+            all_busy(3, sources, load + if moved == 3 { by } else { 0.0 }, &services, &mut None)
+        };
+        let h = 1e-5;
+        for (sources, load) in [(9.0, 0.4), (9.0, 1.7), (9.0, 2.9), (1e6, 1.3), (1e6, 2.7)] {
+            for moved in 0..4 {
+                let services: Vec<Dual64> =
+                    [0.9, 1.5, 2.1].iter().enumerate().map(|(i, &s)| Dual64::new(s, if i == moved { 1.0 } else { 0.0 })).collect();
+                let exact = all_busy(3, sources, Dual64::new(load, if moved == 3 { 1.0 } else { 0.0 }), &services, &mut None).eps;
+                let difference = (at(load, moved, h, sources) - at(load, moved, -h, sources)) / (2.0 * h);
+                assert!(
+                    (exact - difference).abs() < 1e-7 * (1.0 + difference.abs()),
+                    "{sources} {load} {moved}: {exact}, not {difference}"
+                );
+            }
+        }
+    }
 
     /// `B` and `Π` of M/M/m//K by its balance equations.
     fn machine_repair(m: u32, sources: u32, a: f64) -> (f64, f64) {
@@ -139,7 +274,7 @@ mod tests {
         for (m, sources) in [(2, 2), (2, 3), (3, 9), (4, 40), (8, 9), (20, 100)] {
             for a in [1e-3, 0.05, 0.3, 1.0, 5.0] {
                 let (busy, all) = machine_repair(m, sources, a);
-                let found = all_busy(m, f64::from(sources), busy, &mut None);
+                let found = chance(m, f64::from(sources), busy, &mut None);
                 assert!((found - all).abs() < 1e-9 * (1.0 + all), "{m} {sources} {a}: {found}, not {all}");
             }
         }
@@ -149,7 +284,7 @@ mod tests {
     fn where_it_was_found_last_changes_nothing() {
         for last in [-30.0, -2.0, -0.7, 0.0, 1.3, 40.0] {
             for load in [1e-6, 0.4, 1.7, 2.9, 2.9999] {
-                let (cold, warm) = (all_busy(3, 9.0, load, &mut None), all_busy(3, 9.0, load, &mut Some(last)));
+                let (cold, warm) = (chance(3, 9.0, load, &mut None), chance(3, 9.0, load, &mut Some(last)));
                 assert!((warm - cold).abs() < 1e-13, "{load} from {last}: {warm}, not {cold}");
             }
         }
@@ -168,17 +303,17 @@ mod tests {
             let total: f64 = p.iter().sum();
             let busy = p.iter().zip(0..).map(|(p, n): (_, u32)| p * f64::from(n.min(m))).sum::<f64>() / total;
             let all = p.iter().skip(m as usize).sum::<f64>() / total;
-            let found = all_busy(m, f64::from(sources), busy, &mut None);
+            let found = chance(m, f64::from(sources), busy, &mut None);
             assert!((found - all).abs() < 1e-6, "{m} {sources} {a}: {found}, not {all} at {busy}");
         }
     }
 
     #[test]
     fn sources_fewer_than_servers_never_meet_all_busy_and_many_are_poisson() {
-        assert_eq!(all_busy(4, 3.0, 2.9, &mut None), 0.0);
-        assert_eq!(all_busy(4, 1e6, 2.9, &mut None), erlang_c(4, 2.9));
-        assert_eq!(all_busy(4, 10.0, 4.0, &mut None), 1.0);
-        let near = all_busy(4, MANY_A_SERVER * 4.0 + MANY, 2.9, &mut None);
+        assert_eq!(chance(4, 3.0, 2.9, &mut None), 0.0);
+        assert_eq!(chance(4, 1e6, 2.9, &mut None), erlang_c(4, 2.9));
+        assert_eq!(chance(4, 10.0, 4.0, &mut None), 1.0);
+        let near = chance(4, MANY_A_SERVER * 4.0 + MANY, 2.9, &mut None);
         assert!((near / erlang_c(4, 2.9) - 1.0).abs() < 0.05, "{near}");
     }
 
@@ -186,8 +321,8 @@ mod tests {
     fn the_derivative_is_that_of_differences() {
         let h = 1e-5;
         for load in [0.4, 1.7, 2.9] {
-            let exact = all_busy(3, 9.0, Dual64::new(load, 1.0), &mut None).eps;
-            let difference = (all_busy(3, 9.0, load + h, &mut None) - all_busy(3, 9.0, load - h, &mut None)) / (2.0 * h);
+            let exact = chance(3, 9.0, Dual64::new(load, 1.0), &mut None).eps;
+            let difference = (chance(3, 9.0, load + h, &mut None) - chance(3, 9.0, load - h, &mut None)) / (2.0 * h);
             assert!((exact - difference).abs() < 1e-8, "{load}: {exact}, not {difference}");
         }
     }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
-//! probability that all servers are busy ([`busy`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
+//! probability that all servers are busy ([`busy`]); times `S(m)/s` where the servers are threads that hold each other
+//! up ([`crowd`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
 //! Priorities, groups with shares: [`discipline`].
 //!
 //! | symbol | here | is |
@@ -25,6 +26,7 @@
 //! that bound, zero elsewhere, and no part of the queue that others see.
 
 mod busy;
+mod crowd;
 mod discipline;
 mod layout;
 mod overtaking;
@@ -39,6 +41,7 @@ use self::{
     visit::{Visit, set_gaps, visit},
 };
 pub(super) use self::{
+    crowd::Crowds,
     layout::Layout,
     pool::{Left, pool_factors},
 };
@@ -82,6 +85,8 @@ pub(super) struct Sweep<'a, S> {
     pub visited: &'a [Vec<usize>],
     /// What one thread less leaves, by station and pool.
     pub left: &'a [Left<S>],
+    /// Services of pools by their numbers of busy threads; none yet while they are found.
+    pub crowds: Option<&'a Crowds<S>>,
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
 }
@@ -190,8 +195,20 @@ pub(super) fn station_waits<S: Scalar>(
     }
     let mean_service = if rate > 0.0 { first / rate } else { S::from(0.0) };
     let left = &sweep.left[place..place + layout.pools.len()];
-    let at =
-        At { sweep, layout, places, left, servers: it.servers, discipline: it.discipline, visits: &visits, mean_service, sources, late };
+    let services = sweep.crowds.map_or(&[][..], |crowds| crowds.at(station));
+    let at = At {
+        sweep,
+        layout,
+        places,
+        left,
+        services,
+        servers: it.servers,
+        discipline: it.discipline,
+        visits: &visits,
+        mean_service,
+        sources,
+        late,
+    };
     at.run(load, scratch, next);
     scratch.visits = visits;
 }
@@ -202,6 +219,8 @@ struct At<'a, S> {
     layout: &'a Layout,
     places: Places,
     left: &'a [Left<S>],
+    /// Services while one server is busy, two, and so on, over the mean; none where they are all the same.
+    services: &'a [S],
     servers: f64,
     discipline: Discipline,
     visits: &'a [Visit<S>],
@@ -373,20 +392,23 @@ impl<S: Scalar> At<'_, S> {
         kin.map_or(&[], |k| &self.sweep.exclusion.class_shares[k * n..(k + 1) * n])
     }
 
-    /// From one server to `m`: those waiting leave `m` times faster, and what is in service matters only when all are busy.
+    /// From one server to `m`: those waiting leave `m` times faster, at the pace of servers that are all busy, and what is in service
+    /// matters only then.
     fn scale_to_servers(&self, r: usize, busy: S, scratch: &mut Scratch<S>) -> S {
         let one = S::from(1.0);
         if self.servers <= 1.0 {
             return if busy > 1.0 { one } else { busy };
         }
         let all_busy = self.all_busy(r, busy, &mut scratch.last_found);
-        let share = if busy > 0.0 { all_busy / busy / self.servers } else { S::from(0.0) };
+        // Requests leave a full pool at its slowest.
+        let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;
+        let share = if busy > 0.0 { all_busy / busy * each } else { S::from(0.0) };
         let n = self.visits.len();
         let terms = r * n..(r + 1) * n;
-        scratch.alpha[terms.clone()].iter_mut().for_each(|x| *x /= self.servers);
+        scratch.alpha[terms.clone()].iter_mut().for_each(|x| *x *= each);
         scratch.beta[terms.clone()].iter_mut().for_each(|x| *x *= share);
         if self.layout.siblings {
-            scratch.alpha_own[terms.clone()].iter_mut().for_each(|x| *x /= self.servers);
+            scratch.alpha_own[terms.clone()].iter_mut().for_each(|x| *x *= each);
             scratch.beta_own[terms].iter_mut().for_each(|x| *x *= share);
         }
         scratch.own[r] *= share;
@@ -399,7 +421,7 @@ impl<S: Scalar> At<'_, S> {
         let place = self.places.probability + r;
         let sources = if self.late { self.sources * PHASES_OF_A_SOURCE } else { self.sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
-        all_busy(self.servers as u32, sources, busy, &mut last_found[place])
+        all_busy(self.servers as u32, sources, busy, self.services, &mut last_found[place])
     }
 
     /// The rest of a first phase in progress.

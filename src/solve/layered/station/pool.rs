@@ -23,7 +23,12 @@
 //! With it the threads of one pool need neither [`super::removal`] nor boost: for one pool at product-form stations the wait is
 //! that of exact mean value analysis.
 
-use super::{super::net::Discipline, Layout, Sweep, second_phase::seen_on_arrival};
+use super::{
+    super::net::Discipline,
+    Layout, Sweep,
+    crowd::{Crowds, Stay},
+    second_phase::seen_on_arrival,
+};
 use crate::model::Scalar;
 
 /// Pools of more threads are left to `f_t`, which is exact for many.
@@ -51,12 +56,21 @@ struct Stop<S> {
     now: (S, S),
     /// What second phases add to the three factors.
     late: (S, S, S),
+    stay: Stay<S>,
 }
 
-/// Computes what is left at every station for every pool, by station and position of the pool there.
-pub(in super::super) fn pool_factors<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], first_place: &[usize], left: &mut [Left<S>]) {
+/// Computes what is left at every station for every pool, by station and position of the pool there, and how the pools' services
+/// grow with the number of their busy threads.
+pub(in super::super) fn pool_factors<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    layouts: &[Layout],
+    first_place: &[usize],
+    left: &mut [Left<S>],
+    crowds: &mut Crowds<S>,
+) {
     let none = Left { threads: f64::INFINITY, waiting: S::from(1.0), first: S::from(1.0), late: S::from(1.0) };
     left.fill(none);
+    crowds.clear();
     for (task, it) in sweep.net.tasks.iter().enumerate() {
         let threads = sweep.populations.strands(sweep.net, task);
         if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
@@ -67,6 +81,11 @@ pub(in super::super) fn pool_factors<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &
             continue;
         }
         let mut stops = stops(sweep, layouts, first_place, task, threads, executions);
+        // Fewer threads than there are can be busy, or strands of forks: not all of the pool's servers are at work at once.
+        if let Some(station) = it.station.filter(|&s| sweep.net.stations[s].servers == threads && it.width <= 1.0) {
+            let busy = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
+            crowds.add(station, threads, busy, busy / executions, stops.iter().map(|s| s.stay));
+        }
         shrink(&mut stops, threads, executions);
         for stop in &stops {
             let scale = threads / (threads - 1.0);
@@ -120,6 +139,7 @@ fn stops<S: Scalar>(
             before: (zero, zero),
             now: (zero, zero),
             late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
+            stay: Stay::new(first_time / executions, own / executions, wait / executions, it.servers),
         });
     }
     stops

@@ -1,31 +1,31 @@
-//! A pool of two threads whose requests queue at a database: small enough for its Markov chain, which gives the truth, and a model on
+//! Two classes with very different demands at one queue: small enough for its Markov chain, which gives the truth, and a model on
 //! which the layered solver is some per cent off.
 
 use layerfit::{
     fit::{Estimated, Measured, Method, Problem, Trial, Trials, Weighting},
-    model::{Activity, Bindings, Measure, Model, Number, ProcessorScheduling},
+    model::{Activity, Bindings, Measure, Model, Number},
     solve::{self, MarkovOptions, solve_markov},
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::solve::build::{Does, Is, customers, entry, model as built, processor, server, work};
+use crate::solve::build::{Does, customers, entry, model as built, server, work};
 
-/// Demands at the pool and at the database.
-pub const TRUE: [(&str, f64); 2] = [("appD", 0.3), ("dbD", 0.5)];
+/// Demands of an interactive request and of a report.
+pub const TRUE: [(&str, f64); 2] = [("askD", 0.2), ("reportD", 1.0)];
 
 /// What is measured.
-pub const MEASURES: [&str; 2] = ["throughput(c)", "response_time(e)"];
+pub const MEASURES: [&str; 2] = ["throughput(c)", "response_time(ask)"];
 
-/// `$users` customers who think for 1, the pool with demand `$appD`, the database with `$dbD`.
+/// `$users` customers who think for 3 and ask, with demand `$askD`, and two who think for 4 and want a report, with demand `$reportD`.
 pub fn model() -> Model {
     let parameter = |name: &str| Number::Parameter(name.into());
-    let mut users = customers("c", 1, 1.0, work("c", 0.1).calls_about("e", 1.0));
+    let mut users = customers("c", 1, 3.0, work("c", 0.0).calls("ask", 1));
     users.multiplicity = parameter("users");
-    let pool = server("s", [entry("e", [Activity::new("e1", parameter("appD")).calls_about("f", 1.0)])]).times(2.0);
-    let database = server("t", [entry("f", [Activity::new("f1", parameter("dbD"))])]);
-    built([processor("s", ProcessorScheduling::Fcfs, 2)], [users, pool, database])
+    let others = customers("b", 2, 4.0, work("b", 0.0).calls("report", 1));
+    let serves = |name: &str, demand: &str| entry(name, [Activity::new(format!("{name}1"), parameter(demand))]);
+    built([], [users, others, server("s", [serves("ask", "askD"), serves("report", "reportD")])])
 }
 
 /// Exact values of `measures`.
