@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::{CorrectedPoint, Correction, Factor, SimulationOptions, simulated};
+use super::{
+    CorrectedPoint, Correction, Factor, SimulationOptions, simulated,
+    slopes::{Direction, open_directions},
+};
 use crate::{
     fit::{
         design::Cures,
@@ -16,6 +19,7 @@ use crate::{
             solver::solve_trials,
         },
     },
+    model::Bindings,
     solve,
 };
 
@@ -63,6 +67,9 @@ impl CorrectionOptions {
     }
 }
 
+/// How often slopes are simulated, at most.
+const MOST_SLOPES: usize = 3;
+
 /// Most rounds that can be asked for.
 const MOST_ROUNDS: usize = 100;
 
@@ -90,6 +97,9 @@ pub struct CorrectionRound {
     pub parameters: IndexMap<String, f64>,
     /// Largest move of a parameter in half-widths of its interval.
     pub largest_move: f64,
+    /// Whether slopes of the ratios were simulated in it.
+    #[serde(default)]
+    pub slopes: bool,
 }
 
 /// An estimate without the correction.
@@ -118,6 +128,10 @@ pub struct CorrectionReport {
     pub seed: u64,
     /// Largest relative half-width of a simulated value; absent where one is not known.
     pub precision: Option<f64>,
+    /// Steps along which slopes of the ratios were simulated last, either way, by parameter: a standard error long, or as far as
+    /// bounds allow; what the trials determine least first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slopes_along: Vec<IndexMap<String, f64>>,
     /// The factors of the last round.
     pub correction: Correction,
 }
@@ -134,7 +148,8 @@ pub fn fit_corrected(
 ) -> Result<Fit, FitError> {
     problem.check()?;
     let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
-    let mut refit = Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0 };
+    let mut refit =
+        Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0, slopes: Slopes::default() };
     let plain = fit_with(&refit.quick, &lean, &solve::sensitivities, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
@@ -142,21 +157,25 @@ pub fn fit_corrected(
         plain: plain_estimates(&plain),
         seed: correction.simulation.seed,
         precision: None,
+        slopes_along: Vec::new(),
         correction: Correction::default(),
     };
     let plain_left = plain.sum_of_squares;
     let mut last = plain;
-    while last.converged && report.rounds.len() < correction.max_rounds.max(1) {
-        report.correction = refit.factors(&last, progress)?;
+    // A round without a minimum may still lead to where the next has one.
+    while (last.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
+        let with_slopes = !report.rounds.is_empty() && refit.slopes_are_wanted(&last);
+        report.correction = refit.factors(&last, with_slopes, progress)?;
         let next = refit.round(&report.correction, &last, progress)?;
         let largest_move = largest_move(&last, &next);
-        report.rounds.push(CorrectionRound { parameters: owned_estimates(&next), largest_move });
+        report.rounds.push(CorrectionRound { parameters: owned_estimates(&next), largest_move, slopes: with_slopes });
         last = next;
-        if last.converged && largest_move <= correction.settled {
+        if last.converged && largest_move <= correction.settled && !refit.slopes_are_wanted(&last) {
             report.outcome = CorrectionOutcome::Settled;
             break;
         }
     }
+    report.slopes_along = refit.slopes.along.iter().map(|(direction, _)| direction.step(&problem.estimated_names())).collect();
     report.precision = Some(refit.precision).filter(|p| p.is_finite());
     if !last.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
@@ -169,8 +188,8 @@ pub fn fit_corrected(
     Ok(fit)
 }
 
-/// Says that a correction left more than there was: each round follows the analytic solver's slopes, which along a direction that
-/// trials hardly determine may lead away from the best fit.
+/// Says that a correction left more than there was: where slopes are not significant beside the simulation's error, or were not simulated far enough, it
+/// may have been led away from the best fit.
 fn explains_less(plain: f64, corrected: f64) -> Option<String> {
     (corrected > MORE_LEFT * plain).then(|| {
         format!(
@@ -205,28 +224,84 @@ struct Refit<'a> {
     /// Length of the simulation of each operating point, once known.
     lengths: Vec<f64>,
     precision: f64,
+    slopes: Slopes,
+}
+
+/// Slopes of the factors as they were simulated last.
+#[derive(Default)]
+struct Slopes {
+    /// The estimates at which they were; none where they were not yet.
+    at: Option<Vec<f64>>,
+    times: usize,
+    /// The directions, with the factors at either end.
+    along: Vec<(Direction, [Correction; 2])>,
 }
 
 impl Refit<'_> {
-    /// Factors at the estimates of `fit`, for each operating point once; the same random numbers in every round.
-    fn factors(&mut self, fit: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Correction, FitError> {
-        let problem = &self.quick;
+    /// Factors at the estimates of `fit`, with slopes simulated anew if that is asked.
+    fn factors(
+        &mut self,
+        fit: &Fit,
+        with_slopes: bool,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Correction, FitError> {
         let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
-        let solved = solve_trials(problem, &x, &[], &self.options.solve, &solve::sensitivities).map_err(FitError::Solution)?;
+        let mut correction = self.factors_at(&x, fit.sum_of_squares, progress)?;
+        if with_slopes {
+            self.slopes = Slopes { at: Some(x.clone()), times: self.slopes.times + 1, along: Vec::new() };
+            for direction in self.open(fit) {
+                let [below, above] = direction.ends(&x);
+                let ends = [self.factors_at(&below, fit.sum_of_squares, progress), self.factors_at(&above, fit.sum_of_squares, progress)];
+                match ends {
+                    [Ok(below), Ok(above)] => self.slopes.along.push((direction, [below, above])),
+                    [Err(FitError::Cancelled), _] | [_, Err(FitError::Cancelled)] => return Err(FitError::Cancelled),
+                    // A model that has no solution a step away has no slope there.
+                    _ => {}
+                }
+            }
+        }
+        let names = self.quick.estimated_names();
+        self.slopes.along.iter().for_each(|(direction, ends)| direction.add(&names, ends, &mut correction));
+        Ok(correction)
+    }
+
+    fn open(&self, fit: &Fit) -> Vec<Direction> {
+        open_directions(fit, &self.quick.bounds())
+    }
+
+    /// Whether the estimates are open in some direction, and slopes along it are not known or from more than a standard error away.
+    fn slopes_are_wanted(&self, fit: &Fit) -> bool {
+        let far = self.slopes.at.as_ref().is_none_or(|at| {
+            let moves = fit.parameters.values().zip(at).filter_map(|(p, at)| Some((p.estimate - at).abs() / p.std_error?));
+            moves.fold(0.0, f64::max) > 1.0
+        });
+        far && self.slopes.times < MOST_SLOPES && !self.open(fit).is_empty()
+    }
+
+    /// Factors at `x`, for each operating point once; the same random numbers every time.
+    fn factors_at(
+        &mut self,
+        x: &[f64],
+        sum_of_squares: f64,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Correction, FitError> {
+        let problem = &self.quick;
+        let solved = solve_trials(problem, x, &[], &self.options.solve, &solve::sensitivities).map_err(FitError::Solution)?;
         let measures = &problem.trials.measures;
         let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
         let sizes: Vec<f64> = (0..measures.len()).map(size).collect();
         let mut points: Vec<CorrectedPoint> = Vec::new();
+        let at: Bindings = problem.estimated_names().into_iter().zip(x.iter().copied()).collect();
         for (index, trial) in problem.trials.trials.iter().enumerate() {
             if points.iter().any(|p| p.controlled == trial.controlled) {
                 continue;
             }
-            let step = Progress { round: 0, iteration: index, parameters: x.clone(), sum_of_squares: fit.sum_of_squares };
+            let step = Progress { round: 0, iteration: index, parameters: x.to_vec(), sum_of_squares };
             if progress(&step).is_break() {
                 return Err(FitError::Cancelled);
             }
             let mut values = problem.bindings_of(index);
-            fit.estimates().for_each(|(name, v)| values.set(name, v));
+            at.iter().for_each(|(name, v)| values.set(name, v));
             let place = points.len();
             let failed = |source| FitError::Simulation { trial: trial.id.clone(), source };
             let length = self.lengths.get(place).copied();
@@ -239,7 +314,7 @@ impl Refit<'_> {
             let factors = measures.iter().enumerate().map(|(k, m)| (m.clone(), factor(k))).collect();
             points.push(CorrectedPoint { controlled: trial.controlled.clone(), factors });
         }
-        Ok(Correction { points })
+        Ok(Correction { points, at })
     }
 
     fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
@@ -250,7 +325,7 @@ impl Refit<'_> {
 fn factor(analytic: f64, simulated: f64, half_width: Option<f64>, size: f64) -> Factor {
     let ratio = simulated / analytic;
     let usable = analytic.abs() > NEAR_ZERO * size && (FAR.recip()..=FAR).contains(&ratio);
-    Factor { analytic, simulated, half_width, ratio: usable.then_some(ratio) }
+    Factor { analytic, simulated, half_width, ratio: usable.then_some(ratio), slopes: IndexMap::new() }
 }
 
 /// The problem with nothing asked but estimates.

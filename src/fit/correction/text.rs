@@ -35,6 +35,10 @@ impl CorrectionReport {
             table.push(vec![name.clone(), six_digits(p.estimate), p.std_error.map_or("none".into(), four_digits), interval]);
         }
         write_table(text, &table)?;
+        for step in &self.slopes_along {
+            let moved: Vec<String> = step.iter().map(|(name, by)| format!("{name} by {}", four_digits(*by))).collect();
+            writeln!(text, "ratios simulated along what the trials hardly determine: {} and back", moved.join(", "))?;
+        }
         let mut table = vec![["measure", "simulated over analytic, by trial"].map(str::to_owned).to_vec()];
         let mut measures: Vec<&Measure> = Vec::new();
         for measure in self.correction.points.iter().flat_map(|p| p.factors.keys()) {

@@ -1,0 +1,223 @@
+//! Slopes of the ratios along what the trials hardly determine.
+//!
+//! ```text
+//! D = diag max(|x̂_j|, √C_jj),   D⁻¹ C D⁻¹ = Σ_v λ_v v vᵀ,   step_v = a D √λ_v v
+//! γ_v = [ln ρ(x̂ + step_v) - ln ρ(x̂ - step_v)] / 2a √λ_v,   g = D⁻¹ Σ_v γ_v v          over v with √λ_v > 0.02
+//! ```
+//!
+//! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D` or leave its bounds.
+//! In one standard error the simulation's own error in `γ` then moves predictions by less than that error, which has to be below
+//! the error of the measurements anyway; a difference within its half-width counts as none. Other directions are determined so well that ratios
+//! do not change on the way.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `C` | covariance of the estimates `x̂` |
+//! | `ρ` | ratio of simulation to solver, at the same random numbers; where differences count, these |
+
+use indexmap::IndexMap;
+use nalgebra::DMatrix;
+
+use super::{Correction, Factor};
+use crate::fit::report::Fit;
+
+/// Standard error along a direction, relative to the parameters, from which it is looked at.
+const WEAK: f64 = 0.02;
+/// Largest change of a parameter in a step, of its size.
+const LONGEST: f64 = 0.3;
+/// Share of the way to a bound that a step may go.
+const WITHIN_BOUNDS: f64 = 0.9;
+
+/// A direction of a standard error in which the trials leave the parameters open.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Direction {
+    /// By parameter, relative to its size: of unit length.
+    relative: Vec<f64>,
+    /// Sizes of the parameters, or their standard errors where these are larger.
+    sizes: Vec<f64>,
+    /// How far to go on either side, in units of `relative`.
+    below: f64,
+    above: f64,
+}
+
+impl Direction {
+    /// Parameters at either end, from `x`.
+    pub(super) fn ends(&self, x: &[f64]) -> [Vec<f64>; 2] {
+        [-self.below, self.above].map(|length| {
+            let moved = x.iter().zip(&self.relative).zip(&self.sizes).map(|((x, v), size)| x + length * v * size);
+            moved.collect()
+        })
+    }
+
+    /// The step upwards by parameter, those left out that it moves by less than a hundredth of the most.
+    pub(super) fn step(&self, names: &[String]) -> IndexMap<String, f64> {
+        let most = self.relative.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        let moved = names.iter().zip(&self.relative).zip(&self.sizes).filter(|((_, v), _)| v.abs() >= 0.01 * most);
+        moved.map(|((name, v), size)| (name.clone(), self.above * v * size)).collect()
+    }
+
+    /// Adds the slopes between the corrections at the ends to those of `to`.
+    pub(super) fn add(&self, names: &[String], [below, above]: &[Correction; 2], to: &mut Correction) {
+        for ((point, below), above) in to.points.iter_mut().zip(&below.points).zip(&above.points) {
+            for (measure, factor) in &mut point.factors {
+                let Some(change) = below.factors.get(measure).zip(above.factors.get(measure)).and_then(|(b, a)| factor.change(b, a)) else {
+                    continue;
+                };
+                let slope = change / (self.below + self.above);
+                for ((name, v), size) in names.iter().zip(&self.relative).zip(&self.sizes).filter(|((_, v), _)| **v != 0.0) {
+                    *factor.slopes.entry(name.clone()).or_insert(0.0) += slope * v / size;
+                }
+            }
+        }
+    }
+}
+
+impl Factor {
+    /// What the factor changes by from `below` to `above`, beyond the half-width of that.
+    fn change(&self, below: &Self, above: &Self) -> Option<f64> {
+        let both = below.half_width?.hypot(above.half_width?);
+        let (change, half_width) = if self.ratio.is_some() {
+            let ratio = |f: &Self| f.simulated / f.analytic;
+            let error = (below.half_width? / below.simulated).hypot(above.half_width? / above.simulated);
+            ((ratio(above) / ratio(below)).ln(), error)
+        } else {
+            ((above.simulated - above.analytic) - (below.simulated - below.analytic), both)
+        };
+        (change.is_finite() && change.abs() > half_width).then_some(change)
+    }
+}
+
+/// The directions in which the estimates of `fit` are open, none where it has no covariance; least determined first. Whole numbers and parameters
+/// without a standard error are in none.
+pub(super) fn open_directions(fit: &Fit, bounds: &[(f64, f64)]) -> Vec<Direction> {
+    let Some(covariance) = &fit.covariance else { return Vec::new() };
+    let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
+    let real: Vec<bool> = fit.parameters.keys().map(|name| fit.whole_numbers.iter().all(|w| w.parameter != *name)).collect();
+    open_in(covariance, &x, bounds, &real)
+}
+
+/// As [`open_directions`], from the covariance of the estimates `x`, of which those that are `real` count.
+fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], bounds: &[(f64, f64)], real: &[bool]) -> Vec<Direction> {
+    let free: Vec<usize> = (0..x.len()).filter(|&j| real[j] && covariance[j][j].is_some_and(|c| c > 0.0)).collect();
+    let deviation = |j: usize| covariance[j][j].map_or(0.0, f64::sqrt);
+    let sizes: Vec<f64> = (0..x.len()).map(|j| x[j].abs().max(deviation(j)).max(f64::MIN_POSITIVE)).collect();
+    let relative = DMatrix::from_fn(free.len(), free.len(), |i, j| {
+        let (i, j) = (free[i], free[j]);
+        covariance[i][j].unwrap_or(0.0) / (sizes[i] * sizes[j])
+    });
+    if relative.is_empty() || relative.iter().any(|c| !c.is_finite()) {
+        return Vec::new();
+    }
+    let eigen = relative.symmetric_eigen();
+    let mut found: Vec<(f64, Direction)> = Vec::new();
+    for (&variance, v) in eigen.eigenvalues.iter().zip(eigen.eigenvectors.column_iter()) {
+        let error = variance.max(0.0).sqrt();
+        if error <= WEAK {
+            continue;
+        }
+        let mut relative = vec![0.0; x.len()];
+        free.iter().zip(v.iter()).for_each(|(&j, v)| relative[j] = *v);
+        let most = v.amax();
+        let length = error.min(LONGEST / most);
+        let room = |sign: f64| {
+            let to_bound = (0..x.len()).filter(|&j| relative[j] != 0.0).map(|j| {
+                let step = sign * relative[j] * sizes[j];
+                let bound = if step > 0.0 { bounds[j].1 } else { bounds[j].0 };
+                ((bound - x[j]) / step).max(0.0)
+            });
+            to_bound.fold(f64::INFINITY, f64::min) * WITHIN_BOUNDS
+        };
+        let (below, above) = (length.min(room(-1.0)), length.min(room(1.0)));
+        if below + above > WEAK * length {
+            found.push((error, Direction { relative, sizes: sizes.clone(), below, above }));
+        }
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.into_iter().map(|(_, direction)| direction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fit::correction::CorrectedPoint,
+        model::{Bindings, Measure},
+    };
+
+    const NAMES: [&str; 3] = ["a", "b", "n"];
+
+    fn names() -> Vec<String> {
+        NAMES.map(str::to_owned).into()
+    }
+
+    /// Of a simulation that is `exp(0.4 a - 0.1 b)` times the solver, and more by `0.3 a` where the difference counts.
+    fn correction(x: &[f64], half_width: f64) -> Correction {
+        let simulated = (0.4 * x[0] - 0.1 * x[1]).exp() * 2.0;
+        let ratio =
+            Factor { analytic: 2.0, simulated, half_width: Some(half_width), ratio: Some(simulated / 2.0), slopes: IndexMap::new() };
+        let difference =
+            Factor { analytic: 0.0, simulated: 0.3 * x[0], half_width: Some(half_width), ratio: None, slopes: IndexMap::new() };
+        let measures: [Measure; 2] = ["throughput(T)", "utilization(T)"].map(|m| m.parse().unwrap());
+        let factors = measures.into_iter().zip([ratio, difference]).collect();
+        Correction { points: vec![CorrectedPoint { controlled: Bindings::new(), factors }], ..Correction::default() }
+    }
+
+    fn slopes(directions: &[Direction], x: &[f64], half_width: f64) -> Correction {
+        let mut found = correction(x, half_width);
+        for direction in directions {
+            let ends = direction.ends(x).map(|end| correction(&end, half_width));
+            direction.add(&names(), &ends, &mut found);
+        }
+        found
+    }
+
+    const X: [f64; 3] = [1.0, 0.5, 3.0];
+
+    /// Standard errors of a fifth and of a thousandth, along and across `a + 2 b`; the third parameter is whole, or has no error.
+    fn directions(bounds: &[(f64, f64)]) -> Vec<Direction> {
+        let covariance = |open: f64, known: f64| {
+            let (o, k) = (0.5 * open * open, 0.5 * known * known);
+            let of = |i: usize, j: usize| (i < 2 && j < 2).then(|| (if i == j { o + k } else { k - o }) * X[i] * X[j]);
+            (0..3).map(|i| (0..3).map(|j| of(i, j)).collect()).collect::<Vec<Vec<Option<f64>>>>()
+        };
+        open_in(&covariance(0.2, 0.001), &X, bounds, &[true, true, false])
+    }
+
+    #[test]
+    fn only_what_is_open_is_looked_at() {
+        let found = directions(&[(0.0, f64::INFINITY); 3]);
+        assert_eq!(found.len(), 1);
+        let step = found[0].step(&names());
+        assert_eq!(step.keys().collect::<Vec<_>>(), ["a", "b"]);
+        let half = 0.2 / 2.0_f64.sqrt();
+        assert!((step["a"].abs() - half).abs() < 1e-12 && (step["a"] + 2.0 * step["b"]).abs() < 1e-12, "{step:?}");
+    }
+
+    #[test]
+    fn slopes_are_those_along_the_direction() {
+        let found = slopes(&directions(&[(0.0, f64::INFINITY); 3]), &X, 1e-9);
+        for (factor, along) in found.points[0].factors.values().zip([0.4 + 0.1 * 0.5, 0.3]) {
+            let slope = factor.slopes["a"] - 0.5 * factor.slopes["b"];
+            assert!((slope - along).abs() < 1e-9, "{factor:?}");
+            assert_eq!(factor.slopes.get("n"), None);
+        }
+    }
+
+    #[test]
+    fn steps_end_before_bounds() {
+        let direction = &directions(&[(0.95, 1.02), (0.0, 9.0), (0.0, 9.0)])[0];
+        let ends = direction.ends(&X).map(|end| end[0]);
+        let mut sides = ends.map(|a| a - X[0]);
+        sides.sort_by(f64::total_cmp);
+        assert!((sides[0] + 0.045).abs() < 1e-12 && (sides[1] - 0.018).abs() < 1e-12, "{sides:?}");
+        let found = slopes(std::slice::from_ref(direction), &X, 1e-9);
+        let slopes = &found.points[0].factors[0].slopes;
+        assert!((slopes["a"] - 0.5 * slopes["b"] - 0.45).abs() < 1e-9);
+    }
+
+    #[test]
+    fn changes_within_the_error_of_the_simulation_are_none() {
+        let found = slopes(&directions(&[(0.0, f64::INFINITY); 3]), &X, 0.3);
+        assert!(found.points[0].factors.values().all(|f| f.slopes.is_empty()), "{found:?}");
+    }
+}
