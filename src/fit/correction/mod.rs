@@ -13,8 +13,9 @@
 //! difference `s - h` is added instead of the ratio. Between the operating points of the trials ratios are interpolated: linearly
 //! along one controlled value (constant beyond its ends), by inverse squared distance over several.
 //!
-//! Where the rounds settle `Jᵀ R⁻¹ (z - s) = 0` with the derivatives `J` of `h`, not of `s`. Along what the trials hardly determine
-//! the two differ by as much as they are, and the fit would go anywhere. There the ratios have slopes, from simulations at either side ([`slopes`]):
+//! Where the rounds settle `Jᵀ R⁻¹ (z - s) = 0` with the derivatives `J` of `h`, not of `s`. Along what the trials hardly
+//! determine the two differ by as much as they are, and the fit would go anywhere. There the ratios have slopes, from simulations
+//! at either side ([`slopes`]):
 //!
 //! ```text
 //! ρ_tk(x) = ρ_tk(x̂) exp(g_tkᵀ (x - x̂))         g = ∂ ln ρ / ∂x;   with the difference: s - h + gᵀ (x - x̂)

@@ -188,8 +188,8 @@ pub fn fit_corrected(
     Ok(fit)
 }
 
-/// Says that a correction left more than there was: where slopes are not significant beside the simulation's error, or were not simulated far enough, it
-/// may have been led away from the best fit.
+/// Says that a correction left more than there was: where slopes are lost in the simulation's error, it may have been led away from
+/// the best fit.
 fn explains_less(plain: f64, corrected: f64) -> Option<String> {
     (corrected > MORE_LEFT * plain).then(|| {
         format!(

@@ -5,10 +5,10 @@
 //! γ_v = [ln ρ(x̂ + step_v) - ln ρ(x̂ - step_v)] / 2a √λ_v,   g = D⁻¹ Σ_v γ_v v          over v with √λ_v > 0.02
 //! ```
 //!
-//! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D` or leave its bounds.
-//! In one standard error the simulation's own error in `γ` then moves predictions by less than that error, which has to be below
-//! the error of the measurements anyway; a difference within its half-width counts as none. Other directions are determined so well that ratios
-//! do not change on the way.
+//! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D` or leave
+//! its bounds, on either side as far as it may. In one standard error the simulation's own error in `γ` then moves predictions by
+//! less than that error, which has to be below the error of the measurements anyway; a difference within its half-width counts as
+//! none. Other directions are determined so well that ratios do not change on the way.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -87,8 +87,8 @@ impl Factor {
     }
 }
 
-/// The directions in which the estimates of `fit` are open, none where it has no covariance; least determined first. Whole numbers and parameters
-/// without a standard error are in none.
+/// The directions in which the estimates of `fit` are open, none where it has no covariance; least determined first. Whole numbers
+/// and parameters without a standard error are in none.
 pub(super) fn open_directions(fit: &Fit, bounds: &[(f64, f64)]) -> Vec<Direction> {
     let Some(covariance) = &fit.covariance else { return Vec::new() };
     let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
@@ -128,7 +128,7 @@ fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], bounds: &[(f64, f64)], re
             to_bound.fold(f64::INFINITY, f64::min) * WITHIN_BOUNDS
         };
         let (below, above) = (length.min(room(-1.0)), length.min(room(1.0)));
-        if below + above > WEAK * length {
+        if below + above > 0.0 {
             found.push((error, Direction { relative, sizes: sizes.clone(), below, above }));
         }
     }

@@ -28,7 +28,8 @@ use std::ops::Range;
 
 use crate::model::Scalar;
 
-/// Sharper corners stop fits, rounder ones make pools at one server too slow; with a higher `T` saturated servers of many pools are too fast.
+/// Sharper corners stop fits, rounder ones make pools at one server too slow; with a higher `T` saturated servers of many pools have
+/// waits that are too long.
 const CORNER: Corner = Corner { most: 1.1, sharpness: 8.0 };
 
 /// Services of the pools over their means, by the numbers of busy threads.
