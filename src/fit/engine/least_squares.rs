@@ -15,8 +15,8 @@
 //!
 //! It ends at a minimum when `√(g / S)`, the length of the residuals' projection on the tangent plane relative to the
 //! residuals, is below `offset_tolerance` (D. Bates and D. Watts, Technometrics 23 (1981)); or when an undamped step
-//! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`; or
-//! at a perfect fit. Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
+//! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`, or
+//! where `g` is less than `S` can be known to; or at a perfect fit. Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
 //! that, `S - g`, before a step and after it ([`LeastSquaresOptions::beyond`]). Where the Jacobian costs much, it may be carried along a step `s` with change `y` of the residuals by
 //! the secant condition `J s = y` instead of being evaluated ([`Jacobians`]; C. Broyden, Math. Comput. 19 (1965)):
 //!
@@ -52,6 +52,9 @@ const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
 
 /// Relative length of the residuals that is rounding.
 const ROUNDING: f64 = 1e-15;
+
+/// Error of functions that are found by iteration, relative to the observations: a fall of the sum of squares within it is not seen.
+const EVALUATION_ERROR: f64 = 1e-9;
 
 /// Minimises `|r(x)|²` from `start` (moved into `bounds`), reporting every step to `progress`, which may cancel.
 ///
@@ -277,11 +280,17 @@ impl<'a> Descent<'a> {
     }
 
     fn stalled(&self) -> StopReason {
-        let negligible = self.sum_of_squares().sqrt() <= 1e-10 * self.model.magnitude();
-        match self.relative_offset() <= self.options.precision_tolerance {
-            true => StopReason::Precision,
-            false if negligible => StopReason::PerfectFit,
-            false => StopReason::Stalled,
+        let (length, magnitude) = (self.sum_of_squares().sqrt(), self.model.magnitude());
+        // What the residuals' own error moves the sum of squares by.
+        let unseen = 2.0 * length * EVALUATION_ERROR * magnitude;
+        if self.relative_offset() <= self.options.precision_tolerance {
+            StopReason::Precision
+        } else if length <= 1e-10 * magnitude {
+            StopReason::PerfectFit
+        } else if self.attainable <= unseen {
+            StopReason::Precision
+        } else {
+            StopReason::Stalled
         }
     }
 

@@ -8,7 +8,7 @@ use layerfit::fit::{
     inference::identify,
     least_squares::{Bounds, Evaluation, EvaluationError, LeastSquaresOptions, Minimum, ResidualModel, StopReason, Wanted, minimise},
 };
-use nalgebra::DVector;
+use nalgebra::{DMatrix, DVector};
 
 /// Digits that must agree with the certified values, which have eleven.
 const SIX_DIGITS: f64 = 1e-6;
@@ -166,4 +166,55 @@ fn limits_and_cancelling_end_with_the_best_point() {
     assert!(limited.sum_of_squares < first.sum_of_squares);
     let evaluations = ended(&LeastSquaresOptions { max_evaluations: 6, ..base }, true);
     assert_eq!(evaluations.stop, StopReason::MaxEvaluations);
+}
+
+/// Residuals by their value and slope in one parameter.
+struct One<F>(F, f64);
+
+impl<F: Fn(f64) -> Vec<(f64, f64)>> ResidualModel for One<F> {
+    fn n_obs(&self) -> usize {
+        (self.0)(1.0).len()
+    }
+    fn n_params(&self) -> usize {
+        1
+    }
+    fn evaluate(&mut self, x: &[f64], _: Wanted) -> Result<Evaluation, EvaluationError> {
+        let (values, slopes): (Vec<f64>, Vec<f64>) = (self.0)(x[0]).into_iter().unzip();
+        let jacobian = Some(DMatrix::from_column_slice(slopes.len(), 1, &slopes));
+        Ok(Evaluation { residuals: DVector::from_vec(values), jacobian })
+    }
+    fn magnitude(&self) -> f64 {
+        self.1
+    }
+}
+
+fn stop_of(f: impl Fn(f64) -> Vec<(f64, f64)>, magnitude: f64, start: f64) -> Minimum {
+    let options = LeastSquaresOptions::default();
+    minimise(&mut One(f, magnitude), &[start], &Bounds::unbounded(1), &options, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Values that are known to 3e-10 only, as of an iterated solution, and fitted to a thousandth.
+#[test]
+fn a_minimum_is_one_to_the_error_of_the_function() {
+    for seed in 0..20_u64 {
+        let decay = |b: f64| {
+            let mut noise = b.to_bits() ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut one = |t: f64| {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let error = ((noise >> 33) as f64 / f64::from(1_u32 << 31) - 0.5) * 6e-10;
+                let value = (-b * t).exp();
+                (value * (1.0 + error) - (-0.7 * t).exp() - 1e-3 * (5.0 * t).sin(), -t * value)
+            };
+            (1..=10).map(|t| one(f64::from(t) * 0.3)).collect()
+        };
+        let found = stop_of(decay, 1.4, 0.2);
+        assert!(found.stop.converged() && (found.x[0] - 0.7).abs() < 0.01, "{found:?}");
+    }
+}
+
+/// At a corner no step lowers the sum of squares, which is not a minimum of a smooth function.
+#[test]
+fn a_corner_is_no_minimum() {
+    let found = stop_of(|x| vec![(1.0 + (x - 1.0).abs(), (x - 1.0).signum()), (0.5, 0.0)], 1.0, 1.7);
+    assert!(!found.stop.converged(), "{found:?}");
 }

@@ -127,7 +127,7 @@ fn delays_alone_give_all_demands_once_the_solver_is_corrected() {
 }
 
 /// Test 10: where the application calls the directory, their demands trade for each other and only their sum is found, to a
-/// per cent: the published .001 is beyond the solver.
+/// per cent; the published .001 takes a fit that is corrected for the solver's error.
 #[test]
 fn collinear_demands_trade_in_simulated_trials() {
     let mut asked = problem(Variant::L, trials(include_bytes!("layered_l.csv"), &[]), 3.0);
