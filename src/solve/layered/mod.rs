@@ -15,7 +15,8 @@
 //! of their derivatives, whose fixed point is found by minimal residuals ([`derivatives`]). The values are not differentiated
 //! through their transient.
 //!
-//! Assumptions and what is left: second phases at processors are up to a few per cent optimistic. Not taken here: locks, joins of branches from different requests, bounded queues; they are refused by name.
+//! Assumptions and what is left: second phases at processors are up to a few per cent optimistic. Not taken here: locks, joins of
+//! branches from different requests, bounded queues; they are refused by name.
 //!
 //! Sources: Reiser & Lavenberg 1980 (arrival theorem); Chandy & Neuse 1982 (Linearizer); Rolia & Sevcik 1995, Woodside et al.
 //! 1995, Franks 1999 (layers, second phases); Schweitzer 1979. Path exclusion, gap-limited rests and thread removal are

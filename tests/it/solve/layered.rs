@@ -123,8 +123,8 @@ fn customers_reach_the_bottleneck_law() {
     }
 }
 
-/// Two threads that hold each other up at one server: the product form is exact, and the layered solution within 2 % of it from
-/// few customers to many. The mean service alone would be 6 % off in the middle.
+/// Three threads on one processor, before a server: they hold each other up at both, and the layered solution is within 2 % of the
+/// exact one.
 #[test]
 fn threads_wait_for_a_pool_at_the_pace_of_all_of_them() {
     for n in [4, 6, 8] {
