@@ -75,13 +75,14 @@ impl Direction {
 impl Factor {
     /// What the factor changes by from `below` to `above`, beyond the half-width of that.
     fn change(&self, below: &Self, above: &Self) -> Option<f64> {
-        let both = below.half_width?.hypot(above.half_width?);
+        let (below_error, above_error) = (below.half_width?, above.half_width?);
         let (change, half_width) = if self.ratio.is_some() {
             let ratio = |f: &Self| f.simulated / f.analytic;
-            let error = (below.half_width? / below.simulated).hypot(above.half_width? / above.simulated);
+            let error = (below_error / below.simulated).hypot(above_error / above.simulated);
             ((ratio(above) / ratio(below)).ln(), error)
         } else {
-            ((above.simulated - above.analytic) - (below.simulated - below.analytic), both)
+            let difference = |f: &Self| f.simulated - f.analytic;
+            (difference(above) - difference(below), below_error.hypot(above_error))
         };
         (change.is_finite() && change.abs() > half_width).then_some(change)
     }
