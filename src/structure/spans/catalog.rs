@@ -109,7 +109,7 @@ pub struct Catalog {
     pub entries: IndexSet<(u32, u32)>,
     /// Entries of each task (number of its name).
     n_entries: HashMap<u32, usize>,
-    /// Entries that were over the bound, by task.
+    /// Requests of entries that were over the bound, by task.
     pub over_bound: HashMap<u32, u64>,
     /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
     cache: HashMap<Box<[u32]>, u32>,
@@ -140,9 +140,15 @@ impl Catalog {
             *n_entries += 1;
             return self.entries.insert_full((task, name)).0 as u32;
         }
-        *self.over_bound.entry(task).or_insert(0) += 1;
         let other = self.names.intern(OTHER);
         self.entries.insert_full((task, other)).0 as u32
+    }
+
+    /// Counts a request of the task's entry `name` if that was over the bound, so that `entry` is another.
+    pub fn count_if_over(&mut self, entry: u32, task: u32, name: u32) {
+        if self.entries.get_index(entry as usize).is_some_and(|(_, given)| *given != name) {
+            *self.over_bound.entry(task).or_insert(0) += 1;
+        }
     }
 
     /// Name of the task and of the entry.
@@ -196,11 +202,16 @@ impl Catalog {
         };
         let labels = other.labels.iter().map(|label| self.labels.insert_full(renumbered(label)).0 as u32).collect();
         let entries = other.entries.iter().map(&both).collect::<Vec<_>>();
-        let entries = entries.into_iter().map(|(task, name)| self.entry(task, name, entries_per_task)).collect();
+        let mut numbers = Vec::with_capacity(entries.len());
+        for (task, name) in entries {
+            let number = self.entry(task, name, entries_per_task);
+            self.count_if_over(number, task, name);
+            numbers.push(number);
+        }
         for (task, n) in &other.over_bound {
             *self.over_bound.entry(names[*task as usize]).or_insert(0) += n;
         }
-        Renumbered { names, instances, labels, entries }
+        Renumbered { names, instances, labels, entries: numbers }
     }
 
     fn new_label(&mut self, span: &Span, texts: &SpanTexts, options: &SpanOptions) -> Label {

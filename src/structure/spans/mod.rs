@@ -97,6 +97,12 @@ pub struct Outcome {
     pub hints: Hints,
 }
 
+/// Occurrences and calls of a tree before phases are told, and what making them gave rise to.
+struct Unphased {
+    forest: Forest,
+    notes: Notes,
+}
+
 /// Extraction from spans: unfinished traces, and sums over the finished ones.
 #[derive(Clone, Debug)]
 pub struct Spans {
@@ -263,7 +269,7 @@ impl Spans {
             self.learn(tree);
         }
         for (tree, continued, early) in trees {
-            self.add(tree, continued, early);
+            self.add(tree, None, continued, early);
             self.batch.hand_over(false, sink);
         }
         self.waiting.drain(..).filter(|batch| !batch.traces.is_empty()).for_each(&mut *sink);
@@ -360,8 +366,8 @@ impl Spans {
         self.learn_clocks(&tree);
         self.skews.update_if_stale(&self.catalog);
         tree.correct(&self.skews, &self.catalog, &mut self.notes);
-        self.learn(&tree);
-        self.add(tree, continued, early);
+        let as_read = self.learn(&tree);
+        self.add(tree, Some(as_read), continued, early);
         self.waiting.drain(..).filter(|batch| !batch.traces.is_empty()).for_each(&mut *sink);
         self.batch.hand_over(false, sink);
     }
@@ -376,34 +382,43 @@ impl Spans {
         }
     }
 
-    /// Learns from a tree with corrected clocks what is used on other traces, too.
-    fn learn(&mut self, tree: &Tree) {
-        let forest = self.forest(tree, &Habits::default(), &mut Notes::default());
+    /// Learns from a tree with corrected clocks what is used on other traces, too; its occurrences and calls, without phases.
+    fn learn(&mut self, tree: &Tree) -> Unphased {
+        let as_read = self.unphased(tree);
+        let mut forest = as_read.forest.clone();
+        timing::divide_phases(&mut forest, &Habits::default(), self.resolution_ns);
         if !tree.is_timeless {
             timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
         }
         self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
+        as_read
     }
 
-    fn forest(&mut self, tree: &Tree, habits: &Habits, notes: &mut Notes) -> Forest {
-        let mut forest = Forest::of(tree, &mut self.catalog, &self.options, notes);
-        replies::join_replies(&mut forest, tree, notes);
+    fn unphased(&mut self, tree: &Tree) -> Unphased {
+        let mut notes = Notes::default();
+        let mut forest = Forest::of(tree, &mut self.catalog, &self.options, &mut notes);
+        replies::join_replies(&mut forest, tree, &mut notes);
         timing::name_entries(&mut forest, &mut self.catalog, self.options.entries_per_task);
-        timing::divide_phases(&mut forest, habits, self.resolution_ns);
-        forest
+        Unphased { forest, notes }
     }
 
-    /// Adds the recordings of a tree to the batch.
-    fn add(&mut self, mut tree: Tree, continued: bool, early: bool) {
+    /// Adds the recordings of a tree to the batch; `as_read` is what [`Self::learn`] made of it, where that was kept.
+    fn add(&mut self, mut tree: Tree, as_read: Option<Unphased>, continued: bool, early: bool) {
         let mut notes = std::mem::take(&mut self.notes);
         if early {
             self.account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
         }
         let habits = std::mem::take(&mut self.habits);
-        restore::restore(&mut tree, &habits, &self.catalog, &mut notes);
+        let is_as_read = !restore::restore(&mut tree, &habits, &self.catalog, &mut notes);
         tree.count_unused(&mut notes);
-        let mut forest = self.forest(&tree, &habits, &mut notes);
+        let found = as_read.filter(|_| is_as_read).unwrap_or_else(|| self.unphased(&tree));
+        notes.merge(found.notes);
+        let mut forest = found.forest;
+        for occ in forest.occs.iter().filter(|occ| !occ.is_gone) {
+            self.catalog.count_if_over(occ.entry, occ.task, occ.name);
+        }
+        timing::divide_phases(&mut forest, &habits, self.resolution_ns);
         self.habits = habits;
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];

@@ -57,13 +57,13 @@ struct Restorer<'r> {
     is_alone: Vec<bool>,
 }
 
-/// Puts what lost spans left behind where it belongs.
-pub fn restore(tree: &mut Tree, habits: &Habits, catalog: &Catalog, notes: &mut Notes) {
+/// Puts what lost spans left behind where it belongs; whether that made anything of the tree other than it was.
+pub fn restore(tree: &mut Tree, habits: &Habits, catalog: &Catalog, notes: &mut Notes) -> bool {
     let is_lost = |i: &usize| (tree.is_orphan[*i] || tree.is_lost_link[*i]) && tree.role[*i] != Role::Dropped;
     let mut orphans: Vec<usize> = (0..tree.len()).filter(is_lost).collect();
     answer_requests(tree, habits, catalog);
     if orphans.is_empty() {
-        return;
+        return !tree.answered.is_empty();
     }
     // What follows a lost message by a link has no parent's id.
     let key = |i: &usize| {
@@ -88,6 +88,7 @@ pub fn restore(tree: &mut Tree, habits: &Habits, catalog: &Catalog, notes: &mut 
         tree.put(&group, place, notes);
     }
     tree.settle(catalog);
+    true
 }
 
 /// Says of requests that nothing serves here which entry does as a rule.
