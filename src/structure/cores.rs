@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, PoisonError,
+        Condvar, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -17,7 +17,27 @@ struct Done<T, E> {
     waiting: BTreeMap<usize, T>,
     /// The failure of the earliest item that failed.
     failed: Option<(usize, E)>,
+    /// Whether a thread panicked, so that its item will never be merged.
+    has_panicked: bool,
 }
+
+/// Tells those who wait when its thread panics.
+struct Told<'d, T, E> {
+    done: &'d Mutex<Done<T, E>>,
+    moved_on: &'d Condvar,
+}
+
+impl<T, E> Drop for Told<'_, T, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.done.lock().unwrap_or_else(PoisonError::into_inner).has_panicked = true;
+            self.moved_on.notify_all();
+        }
+    }
+}
+
+/// Items for each thread that may be begun beyond the last one merged: what waits for an earlier item is held in memory.
+const AHEAD: usize = 2;
 
 /// Runs `work` on every item on up to `n_threads` threads and merges the results in the order of the items, whichever was
 /// ready first: the result is the same for any number of threads. `None` without items.
@@ -33,13 +53,21 @@ pub(super) fn on_all_cores<I: Send, T: Send, E: Send>(
     let n_threads = n_threads.clamp(1, items.len().max(1));
     let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Done { merged: None, n_merged: 0, waiting: BTreeMap::new(), failed: None });
+    let done = Mutex::new(Done { merged: None, n_merged: 0, waiting: BTreeMap::new(), failed: None, has_panicked: false });
+    let moved_on = Condvar::new();
     let run = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
+            let is_far = |done: &mut Done<T, E>| !done.ends_before(index) && index >= done.n_merged + AHEAD * n_threads;
+            let waited = moved_on.wait_while(done.lock().unwrap_or_else(PoisonError::into_inner), is_far);
+            if waited.unwrap_or_else(PoisonError::into_inner).ends_before(index) {
+                return;
+            }
             let Some(slot) = items.get(index) else { return };
             let Some(item) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+            let told = Told { done: &done, moved_on: &moved_on };
             let result = work(index, item);
+            drop(told);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             match result {
                 Ok(result) => done.add(index, result, &merge),
@@ -50,6 +78,7 @@ pub(super) fn on_all_cores<I: Send, T: Send, E: Send>(
                     }
                 }
             }
+            moved_on.notify_all();
         }
     };
     std::thread::scope(|scope| {
@@ -66,6 +95,11 @@ pub(super) fn on_all_cores<I: Send, T: Send, E: Send>(
 }
 
 impl<T, E> Done<T, E> {
+    /// Whether item `index` is not wanted any more.
+    fn ends_before(&self, index: usize) -> bool {
+        self.has_panicked || self.failed.as_ref().is_some_and(|(earliest, _)| *earliest < index)
+    }
+
     fn add(&mut self, index: usize, result: T, merge: &impl Fn(&mut T, T)) {
         self.waiting.insert(index, result);
         while let Some(result) = self.waiting.remove(&self.n_merged) {
@@ -94,6 +128,32 @@ mod tests {
             assert_eq!(merged, Ok(Some(items)));
         }
         assert_eq!(on_all_cores(Vec::<u8>::new(), 3, |_, _| Ok::<u8, ()>(0), |_, _| ()), Ok(None));
+    }
+
+    #[test]
+    fn little_is_done_before_what_it_is_merged_after() {
+        let n_begun = AtomicUsize::new(0);
+        let ahead = AtomicUsize::new(0);
+        let work = |index: usize, (): ()| {
+            n_begun.fetch_add(1, Ordering::SeqCst);
+            if index == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                ahead.store(n_begun.load(Ordering::SeqCst), Ordering::SeqCst);
+            }
+            Ok::<_, ()>(1)
+        };
+        assert_eq!(on_all_cores(vec![(); 100], 3, work, |all, more| *all += more), Ok(Some(100)));
+        assert!(ahead.load(Ordering::SeqCst) <= AHEAD * 3, "{ahead:?} begun");
+    }
+
+    #[test]
+    fn a_panic_does_not_leave_others_waiting() {
+        let work = |index: usize, (): ()| {
+            assert!(index != 0, "the first item");
+            Ok::<_, ()>(())
+        };
+        let run = || on_all_cores(vec![(); 100], 2, work, |(), ()| ());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     }
 
     #[test]

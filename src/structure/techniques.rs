@@ -159,6 +159,8 @@ pub(super) fn spans(
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Spans>| {
         state.technique.merge(later.technique);
         state.add(later.summary, later.diagnostics);
+        let State { technique, summary, .. } = state;
+        technique.complete_merged(&mut |batch| drop(summary.absorb(&batch)));
     })?;
     let State { mut technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
     technique.flush(&mut |batch| drop(summary.absorb(&batch)));

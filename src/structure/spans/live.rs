@@ -134,6 +134,8 @@ pub struct Live {
     n_held: usize,
     now_ns: Option<i64>,
     leaped: bool,
+    /// Whether traces were completed while others were still to come.
+    has_completed: bool,
     completed: HashSet<TraceId>,
     completed_order: VecDeque<TraceId>,
 }
@@ -142,6 +144,11 @@ impl Live {
     /// Number of spans held.
     pub fn n_held(&self) -> usize {
         self.n_held
+    }
+
+    /// Whether traces were completed while others were still to come, here or where some of this came from.
+    pub fn has_completed(&self) -> bool {
+        self.has_completed
     }
 
     /// Whether the trace was completed before.
@@ -279,6 +286,7 @@ impl Live {
 
     fn take_front(&mut self, bounds: &Bounds) -> Option<Group> {
         let (number, _) = self.queue.pop_front()?;
+        self.has_completed = true;
         self.take(number, bounds)
     }
 
@@ -312,7 +320,7 @@ impl Live {
         groups
     }
 
-    /// Takes over what `other` holds; `labels` are the numbers here of its labels.
+    /// Takes over what `other` holds; `labels` are the numbers here of its labels. The oldest are completed first thereafter.
     pub fn absorb(&mut self, other: Self, labels: &[u32], bounds: &Bounds) {
         if let Some(now) = other.now_ns {
             self.now_ns = Some(self.now_ns.map_or(now, |here| here.max(now)));
@@ -334,5 +342,9 @@ impl Live {
             self.n_held += group.pieces.len();
             self.append(number, group);
         }
+        self.has_completed |= other.has_completed;
+        let mut queue: Vec<(u64, i64)> = self.groups.iter().map(|(number, group)| (*number, group.last_seen_ns)).collect();
+        queue.sort_unstable_by_key(|(number, last_seen_ns)| (*last_seen_ns, *number));
+        self.queue = queue.into();
     }
 }

@@ -234,7 +234,8 @@ impl Spans {
         self.live.n_held()
     }
 
-    /// Takes over what `other`, with the same options, read: its unfinished traces are joined to those here.
+    /// Takes over what `other`, with the same options, read: its unfinished traces are joined to those here. Nothing is completed, so
+    /// that more may be held than the bounds allow until [`Self::complete_merged`].
     pub fn merge(&mut self, other: Self) {
         let numbers = self.catalog.absorb(&other.catalog, self.options.entries_per_task);
         self.live.absorb(other.live, &numbers.labels, &self.bounds);
@@ -251,6 +252,18 @@ impl Spans {
         self.waiting.push(batch.take());
         self.n_read += other.n_read;
         self.resolution_ns = self.resolution_ns.min(other.resolution_ns);
+    }
+
+    /// Completes what is over the bounds after a merge. While no part had to complete anything, traces may be divided among the
+    /// parts, and up to [`SpanOptions::max_open_spans`] are held; after that a trace ends as it does in one stream.
+    pub fn complete_merged(&mut self, sink: &mut dyn FnMut(Interactions)) {
+        let bounds = match self.live.has_completed() {
+            true => self.bounds,
+            false => Bounds { hold_spans: self.bounds.max_open_spans, ..self.bounds },
+        };
+        while let Some(group) = self.live.pop(&bounds) {
+            self.complete(group, sink);
+        }
     }
 
     /// Completes all traces that are held.

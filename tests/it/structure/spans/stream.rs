@@ -119,6 +119,58 @@ fn merged(b: &Build, is_first: impl Fn(usize) -> bool) -> Run {
     Run { interactions, quality: outcome.quality, hints: outcome.hints }
 }
 
+/// Parts that each hold as much as one stream may are no more than that together, and lose nothing.
+#[test]
+fn what_is_merged_is_bounded_as_one_stream_is() {
+    let mut b = Build::default();
+    for n in 0..2000_u64 {
+        let (start, trace) = (n as f64 * 1000.0, u128::from(n) + 1);
+        b.server((3 * n + 1, 0), "web", "get", (start, start + 5.0)).trace(trace);
+        b.client((3 * n + 2, 3 * n + 1), "web", "row", (start + 1.0, start + 4.0)).trace(trace);
+        b.server((3 * n + 3, 3 * n + 2), "db", "row", (start + 1.5, start + 3.5)).trace(trace);
+    }
+    let options = SpanOptions { hold_spans: 500, ..SpanOptions::default() };
+    let mut parts: Vec<Spans> = (0..5).map(|_| Spans::new(options.clone())).collect();
+    for span in &b.spans {
+        // A trace is whole in its part.
+        parts[(span.trace.0 % 5) as usize].feed(span, &b.texts, &mut |_| {});
+    }
+    assert!(parts.iter().map(Spans::n_held).sum::<usize>() > 2000);
+    let merged = parts.into_iter().reduce(|mut all, part| {
+        all.merge(part);
+        all.complete_merged(&mut |_| {});
+        assert!(all.n_held() <= 500, "{}", all.n_held());
+        all
+    });
+    let quality = merged.unwrap().finish(&mut |_| {}).quality;
+    assert_eq!((quality.traces.early, quality.traces.late, quality.traces.complete), (0, 0, 2000));
+    assert_eq!(quality.spans.used, b.spans.len() as u64);
+}
+
+/// While no part has completed anything, traces may be divided among them, and are whole up to the bound of memory.
+#[test]
+fn traces_divided_among_small_parts_are_whole() {
+    let b = system();
+    let whole = |max_open_spans: usize| {
+        let options = SpanOptions { hold_spans: b.spans.len() / 2 + 1, max_open_spans, ..SpanOptions::default() };
+        let mut parts: Vec<Spans> = (0..3).map(|_| Spans::new(options.clone())).collect();
+        for (index, span) in b.spans.iter().enumerate() {
+            parts[index % 3].feed(span, &b.texts, &mut |_| panic!("held"));
+        }
+        let mut interactions = Interactions::default();
+        let merged = parts.into_iter().reduce(|mut all, part| {
+            all.merge(part);
+            all.complete_merged(&mut |batch| interactions.merge(batch));
+            assert!(all.n_held() <= max_open_spans);
+            all
+        });
+        let outcome = merged.unwrap().finish(&mut |batch| interactions.merge(batch));
+        Run { interactions, quality: outcome.quality, hints: outcome.hints }
+    };
+    assert_eq!(sorted(whole(b.spans.len())), sorted(b.run()));
+    assert!(whole(b.spans.len() * 3 / 4).quality.traces.early > 0);
+}
+
 /// A few hundred spans of several traces, skewed and overlapping.
 fn system() -> Build {
     let mut b = shop();
