@@ -65,9 +65,8 @@ pub(super) fn on_all_cores<I: Send, T: Send, E: Send>(
             }
             let Some(slot) = items.get(index) else { return };
             let Some(item) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-            let told = Told { done: &done, moved_on: &moved_on };
+            let _told = Told { done: &done, moved_on: &moved_on };
             let result = work(index, item);
-            drop(told);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             match result {
                 Ok(result) => done.add(index, result, &merge),
@@ -137,13 +136,16 @@ mod tests {
         let work = |index: usize, (): ()| {
             n_begun.fetch_add(1, Ordering::SeqCst);
             if index == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(50));
+                while n_begun.load(Ordering::SeqCst) < AHEAD * 3 {
+                    std::thread::yield_now();
+                }
+                (0..10_000).for_each(|_| std::thread::yield_now());
                 ahead.store(n_begun.load(Ordering::SeqCst), Ordering::SeqCst);
             }
             Ok::<_, ()>(1)
         };
         assert_eq!(on_all_cores(vec![(); 100], 3, work, |all, more| *all += more), Ok(Some(100)));
-        assert!(ahead.load(Ordering::SeqCst) <= AHEAD * 3, "{ahead:?} begun");
+        assert_eq!(ahead.into_inner(), AHEAD * 3);
     }
 
     #[test]
@@ -153,6 +155,8 @@ mod tests {
             Ok::<_, ()>(())
         };
         let run = || on_all_cores(vec![(); 100], 2, work, |(), ()| ());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+        let run = || on_all_cores(vec![(); 100], 2, |_, ()| Ok::<_, ()>(()), |(), ()| panic!("in merging"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     }
 
