@@ -66,12 +66,28 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
             entry_names[*entry] = names.entry(&server.name, operation, position);
         }
     }
-    let mut assembly = Assembly { parts, entry_names, arrivals: Vec::new(), out: Assembled::default() };
+    let mut assembly = Assembly {
+        parts,
+        entry_names,
+        arrivals: IndexMap::new(),
+        called: HashSet::new(),
+        arrival_names: HashMap::new(),
+        out: Assembled::default(),
+    };
     assembly.out.model.name = model_name(name);
     for customers in parts.customers {
         let task = names.task(&assembly.customer_name(customers));
         let entry = names.entry(&task, None, 0);
         assembly.add_customers(customers, task, entry);
+    }
+    assembly.called = assembly.called_entries();
+    for server in &servers {
+        for (position, entry) in server.entries.iter().enumerate() {
+            if assembly.arrivals.contains_key(entry) && assembly.called.contains(entry) {
+                let operation = parts.merged.entries[*entry].operation.map(|o| parts.summary.operations.name(o));
+                assembly.arrival_names.insert(*entry, names.entry(&server.name, operation, position));
+            }
+        }
     }
     let hints = task_hints(&parts);
     let mut processors: HashMap<u32, String> = HashMap::new();
@@ -144,8 +160,12 @@ struct Assembly<'p> {
     parts: Parts<'p>,
     /// Names of [`Merged::entries`]; empty for those of originators.
     entry_names: Vec<String>,
-    /// Entries that requests arrive at from outside, with their rates.
-    arrivals: Vec<(usize, f64)>,
+    /// Entries that requests arrive at from outside, where nobody waits for a reply, with their rates.
+    arrivals: IndexMap<usize, f64>,
+    /// Entries that other entries or reference tasks call.
+    called: HashSet<usize>,
+    /// Names of the entries for what arrives from outside, of those that are called, too: one entry takes one kind of request.
+    arrival_names: HashMap<usize, String>,
     out: Assembled,
 }
 
@@ -164,12 +184,22 @@ impl Assembly<'_> {
         format!("{name}(client){mark}")
     }
 
+    /// Cycles a second of what arrives from outside, whatever the number of customers. A number can be asked for instead, but not of
+    /// what arrives beside sessions.
+    fn rate_from_outside(&self, customers: &Customers) -> Option<f64> {
+        let arrives = self.parts.options.customers.is_none() || customers.class.is_some();
+        if let (Some(Workload::Open { rate }), true) = (customers.workload, arrives) { Some(rate) } else { None }
+    }
+
     fn add_customers(&mut self, customers: &Customers, name: String, entry_name: String) {
-        let options = self.parts.options;
-        if let (Some(Workload::Open { rate }), None) = (customers.workload, &options.customers) {
-            self.arrivals.extend(customers.arcs.iter().map(|arc| (arc.target, rate * arc.mean)));
-            let message = "requests arrive from outside, at the rate seen: there is no reference task";
-            self.out.diagnostics.add("open_workload", message, || format!("{name}: {rate:.6} a second"));
+        if let Some(rate) = self.rate_from_outside(customers) {
+            for arc in &customers.arcs {
+                *self.arrivals.entry(arc.target).or_insert(0.0) += rate * arc.mean;
+            }
+            if customers.class.is_none() {
+                let message = "requests arrive from outside, at the rate seen: there is no reference task";
+                self.out.diagnostics.add("open_workload", message, || format!("{name}: {rate:.6} a second"));
+            }
             return;
         }
         let processor = processor_name(&name);
@@ -232,17 +262,22 @@ impl Assembly<'_> {
         let mut entries = Vec::new();
         for index in &server.entries {
             let merged = &self.parts.merged.entries[*index];
-            let entry_name = self.entry_names[*index].clone();
             let said = merged.operation.and_then(|o| hints.demands.get(self.parts.summary.operations.name(o))).copied();
-            let body = EntryBody {
-                name: entry_name.clone(),
-                accepts: if self.only_arrives(*index) { Accepts::Async } else { merged.accepts },
-                arcs: &merged.arcs,
-                forks: &merged.forks,
-                demands: self.demands(merged.self_times.map(|time| time.map(|t| t.mean_ticks)), said),
-            };
-            self.add_entry(&mut task, &body);
-            entries.push(self.entry_report(entry_name, merged));
+            let called = self.entry_names[*index].clone();
+            let only_arrives = self.arrivals.contains_key(index) && !self.called.contains(index);
+            let accepts = if only_arrives { Accepts::Async } else { merged.accepts };
+            let arriving = self.arrival_names.get(index).map(|name| (name.clone(), Accepts::Async));
+            for (entry_name, accepts) in std::iter::once((called, accepts)).chain(arriving) {
+                let body = EntryBody {
+                    name: entry_name.clone(),
+                    accepts,
+                    arcs: &merged.arcs,
+                    forks: &merged.forks,
+                    demands: self.demands(merged.self_times.map(|time| time.map(|t| t.mean_ticks)), said),
+                };
+                self.add_entry(&mut task, &body);
+                entries.push(self.entry_report(entry_name, merged));
+            }
         }
         if server.first_part {
             self.add_processor(&processor, ProcessorScheduling::Fcfs);
@@ -255,20 +290,18 @@ impl Assembly<'_> {
         self.out.tasks.push(TaskReport { name, reference: false, processor, threads, entries });
     }
 
-    /// Whether requests of an entry come from outside only: nobody waits for a reply.
-    fn only_arrives(&self, entry: usize) -> bool {
+    fn called_entries(&self) -> HashSet<usize> {
         let entries = self.parts.merged.entries.iter().filter(|source| source.accepts != Accepts::Nothing);
-        let is_called = || entries.flat_map(|source| &source.arcs).any(|arc| arc.target == entry);
-        self.arrivals.iter().any(|(arrives, _)| *arrives == entry) && !is_called()
+        let customers = self.parts.customers.iter().filter(|customers| self.rate_from_outside(customers).is_none());
+        entries.flat_map(|source| &source.arcs).chain(customers.flat_map(|customers| &customers.arcs)).map(|arc| arc.target).collect()
     }
 
     fn add_arrivals(&mut self) {
         for (entry, rate) in std::mem::take(&mut self.arrivals) {
-            let name = &self.entry_names[entry];
+            let name = self.arrival_names.get(&entry).unwrap_or(&self.entry_names[entry]);
             let known = self.out.model.tasks.iter_mut().flat_map(|task| &mut task.entries).find(|entry| entry.name == *name);
             if let Some(entry) = known {
-                let already = entry.open_arrival_rate.as_ref().and_then(Number::literal).unwrap_or(0.0);
-                entry.open_arrival_rate = Some(Number::Value(already + rate));
+                entry.open_arrival_rate = Some(Number::Value(rate));
             }
         }
     }
@@ -335,6 +368,9 @@ impl Assembly<'_> {
         let mut kinds: IndexMap<(u32, Option<u32>), IndexSet<Accepts>> = IndexMap::new();
         for entry in self.parts.merged.entries.iter().filter(|entry| entry.accepts != Accepts::Nothing) {
             kinds.entry((entry.task, entry.operation)).or_default().insert(entry.accepts);
+        }
+        for entry in self.arrival_names.keys().map(|entry| &self.parts.merged.entries[*entry]) {
+            kinds.entry((entry.task, entry.operation)).or_default().extend([entry.accepts, Accepts::Async]);
         }
         let Parts { summary, .. } = self.parts;
         for ((task, operation), _) in kinds.iter().filter(|(_, kinds)| kinds.len() > 1) {

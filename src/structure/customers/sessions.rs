@@ -16,7 +16,8 @@
 //! | Z, R | mean think time between requests; mean response time of the class's requests | s |
 //! | n a_c | mean active sessions of the class ([`crate::structure::usage`]) | |
 //!
-//! What requests outside sessions ask for is not in the model: how much that is, is said.
+//! Requests in no session arrive from outside, whatever the number of users: those that the recordings have of an entry beyond
+//! what sessions ask of its services, over the time that sessions were seen for.
 
 use std::collections::HashMap;
 
@@ -36,6 +37,8 @@ use crate::{model::Number, trace::diagnostics::Diagnostics};
 
 /// Sessions below which their means are said to be unsure.
 const FEW_SESSIONS: u64 = 30;
+/// Fewer requests than this are rounding.
+const HALF_A_REQUEST: f64 = 0.5;
 
 /// Requests of a service in the recordings: their arcs.
 type ArcsOf<'c> = HashMap<String, Vec<&'c MergedArc>>;
@@ -60,17 +63,10 @@ pub fn of_sessions(
     };
     note_quality(usage, diagnostics);
     let mut arcs: ArcsOf<'_> = HashMap::new();
-    let (mut inside, mut outside) = (0.0, 0.0);
     for arc in users.iter().flat_map(|customers| &customers.arcs) {
-        *(if visits(arc) { &mut inside } else { &mut outside }) += arc.mean;
         for name in services.get(&arc.target).into_iter().flatten() {
             arcs.entry(name.clone()).or_default().push(arc);
         }
-    }
-    if outside > 0.0 {
-        let message = "entries are asked for from outside, but in no session: these requests are not in the model";
-        let share = 100.0 * outside / (inside + outside);
-        diagnostics.add("entries_outside_sessions", message, || format!("{share:.2} % of the requests"));
     }
     let asked = options.customers.as_ref().and_then(Number::literal);
     let lqn = LqnOptions { workload: UsageWorkload::Closed { customers: asked }, ..LqnOptions::default() };
@@ -92,8 +88,65 @@ pub fn of_sessions(
         }
     };
     let mut all: Vec<Customers> = usage.classes.iter().zip(population).enumerate().map(class).collect();
+    all.extend(background(usage, &users, &services, summary, diagnostics));
     all.append(&mut others);
     all
+}
+
+/// Requests in no session: of each entry those recorded beyond what its services are asked for in sessions. `None` where there are none.
+fn background(
+    usage: &UsageModel,
+    users: &[Customers],
+    services: &HashMap<usize, Vec<String>>,
+    summary: &Summary,
+    diagnostics: &mut Diagnostics,
+) -> Option<Customers> {
+    let first = users.first()?;
+    let mut recorded: IndexMap<usize, f64> = IndexMap::new();
+    for customers in users {
+        let n_cycles = if customers.task.is_some() { customers.n_occurrences } else { summary.n_traces.iter().sum() };
+        for arc in &customers.arcs {
+            *recorded.entry(arc.target).or_insert(0.0) += arc.mean * n_cycles as f64;
+        }
+    }
+    let mut of_service: HashMap<&str, f64> = HashMap::new();
+    for (target, n) in &recorded {
+        for name in services.get(target).into_iter().flatten() {
+            *of_service.entry(name).or_insert(0.0) += n;
+        }
+    }
+    let in_sessions = |service: usize| usage.classes.iter().map(|class| class.n_sessions * class.visits[service]).sum::<f64>();
+    let asked: HashMap<&str, f64> = usage.services.iter().enumerate().map(|(i, name)| (name.as_str(), in_sessions(i))).collect();
+    let outside = |target: usize, n: f64| {
+        let inside = |name: &String| asked.get(name.as_str()).map_or(0.0, |asked| asked * n / of_service[name.as_str()]);
+        n - services.get(&target).into_iter().flatten().map(inside).sum::<f64>()
+    };
+    let left = recorded.iter().map(|(target, n)| (*target, outside(*target, *n))).filter(|(_, n)| *n > HALF_A_REQUEST);
+    let left: Vec<(usize, f64)> = left.collect();
+    let n_left: f64 = left.iter().map(|(_, n)| n).sum();
+    if n_left == 0.0 {
+        return None;
+    }
+    let share = 100.0 * n_left / recorded.values().sum::<f64>();
+    if usage.span_s <= 0.0 {
+        let message = "requests are in no session, and how many come a second is not known: they are not in the model";
+        diagnostics.add("requests_outside_sessions", message, || format!("{share:.2} % of the requests"));
+        return None;
+    }
+    let rate = n_left / usage.span_s;
+    let message = "requests are in no session: they arrive from outside, at the rate seen, whatever the number of users";
+    diagnostics.add("requests_outside_sessions", message, || format!("{share:.2} % of the requests, {rate:.6} a second"));
+    let arc = |(target, n): (usize, f64)| MergedArc { kind: ArcKind::Sync, phase: 1, target, mean: n / n_left, counts: Vec::new() };
+    Some(Customers {
+        task: first.task,
+        class: Some("no session".to_owned()),
+        n_occurrences: rounded(n_left),
+        first: first.first,
+        n_units: 1,
+        arcs: left.into_iter().map(arc).collect(),
+        self_time_ticks: None,
+        workload: Some(Workload::Open { rate }),
+    })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]

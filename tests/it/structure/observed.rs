@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use layerfit::{
-    model::{Number, Task},
+    model::{Number, Severity, Task},
     structure::{
         ExtractError, ExtractOptions, UsageFrom, extract_streams,
         observations::{Observed, UserKey, UserOptions, Wanted},
@@ -300,10 +300,44 @@ fn few_and_no_sessions_are_said() {
     let none = extract(&kieker(&rows).replace(";S1;", ";<no-session-id>;"));
     assert_eq!((super::count(&none, "no_sessions"), super::count(&none, "requests_without_user")), (1, 40));
     assert_eq!(none.usage, None);
-    // A part of the requests without a session: counted, and not in the model's mix.
-    let half =
-        extract(&kieker(&rows).replace("home();S1;1", "away();<no-session-id>;1").replace("query();S1;1", "query();<no-session-id>;1"));
-    assert_eq!((super::count(&half, "requests_without_user"), super::count(&half, "entries_outside_sessions")), (11, 1));
+}
+
+/// A part of the requests is in no session: they arrive beside the users, however many these are, at their own entry or at that of others.
+#[test]
+fn requests_in_no_session_arrive_from_outside() {
+    let second = 1_000_000_000;
+    let rows: Vec<Row> = (0..40).map(|k| (1, "home".to_owned(), k * 100 * second, (k * 100 + 1) * second)).collect();
+    let log = kieker(&rows);
+    for (service, customers) in [("away", None), ("home", None), ("home", Some(Number::Value(40.0)))] {
+        let log =
+            log.replace("home();S1;1", &format!("{service}();<no-session-id>;1")).replace("query();S1;1", "query();<no-session-id>;1");
+        let sources = [Source { name: "l/kieker.map", bytes: MAP.as_bytes() }, Source { name: "l/k.dat", bytes: log.as_bytes() }];
+        let options = ExtractOptions { usage: UsageFrom::Sessions, customers: customers.clone(), ..ExtractOptions::default() };
+        let found = extract_streams(sources.iter().map(Source::stream).collect(), Format::Kieker, &options).unwrap();
+        // Threads without limit that requests arrive at are remarked on.
+        let defects = found.model.validate();
+        assert!(defects.iter().all(|defect| defect.kind.severity() == Severity::Warning), "{defects:?}");
+        let count = |code: &str| super::count(&found, code);
+        assert_eq!((count("requests_without_user"), count("requests_outside_sessions"), count("open_workload")), (11, 1, 0));
+        let client = found.model.tasks.iter().find(|task| task.scheduling.is_reference()).unwrap();
+        assert_eq!(client.multiplicity.literal(), Some(customers.map_or(1.0, |n| n.literal().unwrap())));
+        let asked: Vec<(&str, f64)> =
+            client.entries[0].phases[0].activity.calls.iter().map(|call| (call.dest.as_str(), call.mean.literal().unwrap())).collect();
+        assert_eq!(asked, [("web::shop.Front.home()", 1.0)]);
+        let arrivals: Vec<(&str, f64)> = found
+            .model
+            .tasks
+            .iter()
+            .flat_map(|task| &task.entries)
+            .filter_map(|entry| Some((entry.name.as_str(), entry.open_arrival_rate.as_ref()?.literal()?)))
+            .collect();
+        // From the first request of a session to the last answer.
+        let rate = 11.0 / 3901.0;
+        assert_eq!(arrivals.len(), 1, "{arrivals:?}");
+        let twin = if service == "home" { "#2" } else { "" };
+        assert_eq!(arrivals[0].0, format!("web::shop.Front.{service}(){twin}"));
+        assert!((arrivals[0].1 - rate).abs() < 1e-12, "{arrivals:?}, expected {rate}");
+    }
 }
 
 /// One customer that is active for a hundredth of the time makes as many requests as were seen.

@@ -1,7 +1,7 @@
 //! The road that every technique's interactions go: forks, workloads, what is said beside.
 
 use layerfit::{
-    model::{Post, ProcessorScheduling, TaskScheduling},
+    model::{Bindings, Entry, Number, Post, ProcessorScheduling, TaskScheduling},
     solve::{SolveOptions, solve},
     structure::{
         ExtractOptions, Extraction, MergeKey,
@@ -53,7 +53,7 @@ fn requests_made_at_once_are_a_fork_that_can_be_solved() {
     assert!(has_fork(&extraction));
     let defects: Vec<String> = extraction.model.validate().iter().map(ToString::to_string).collect();
     assert!(defects.is_empty(), "{defects:?}");
-    let solution = solve(&extraction.model, &layerfit::model::Bindings::default(), &SolveOptions::default()).unwrap();
+    let solution = solve(&extraction.model, &Bindings::default(), &SolveOptions::default()).unwrap();
     assert!(solution.converged);
 }
 
@@ -66,9 +66,50 @@ fn arrivals_from_outside_may_fork() {
     let extraction = fork_below_a_client(hints);
     assert!(has_fork(&extraction) && extraction.model.task("Client").is_none());
     let entry = &extraction.model.task("web").unwrap().entries[0];
-    assert_eq!(entry.open_arrival_rate.as_ref().and_then(layerfit::model::Number::literal), Some(3.0));
+    assert_eq!(entry.open_arrival_rate.as_ref().and_then(Number::literal), Some(3.0));
     let defects: Vec<String> = extraction.model.validate().iter().map(ToString::to_string).collect();
     assert!(defects.is_empty(), "{defects:?}");
+}
+
+/// An entry takes one kind of request: what others call and what arrives from outside has one for each, which work alike.
+#[test]
+fn entries_may_be_called_and_asked_from_outside() {
+    let mut all = Interactions::default();
+    all.scenarios.intern("s");
+    let names = ["Client", "web", "api"];
+    for (trace, asked) in [&[0, 1, 2][..], &[0, 2], &[0, 2]].into_iter().enumerate() {
+        all.traces.push(Recording::new(trace.to_string(), 0));
+        for (place, process) in asked.iter().enumerate() {
+            let unit = all.units.intern(names[*process], "");
+            let operation = Some(all.operations.intern("op"));
+            let (number, trace, originator) = (place as u32 + 1, trace as u32, place == 0);
+            all.occurrences.push(Occurrence { unit, number, trace, operation, originator, self_time_ticks: [None; 2] });
+            let to = all.occurrences.len() - 1;
+            if place > 0 {
+                let times = vec![Time::default()].into();
+                let (kind, from) = (InteractionKind::Sync, to - 1);
+                all.interactions.push(Interaction { kind, phase: 1, from, via: Vec::new(), to, branch: None, times });
+            }
+        }
+    }
+    let demands = || [("op".to_owned(), [Some(0.125), None])].into_iter().collect();
+    for server in ["web", "api"] {
+        all.hints.processes.insert(server.into(), ProcessHints { demands: demands(), threads: Some(4), ..ProcessHints::default() });
+    }
+    let workload = Some(Workload::Open { rate: 3.0 });
+    all.hints.processes.insert("Client".into(), ProcessHints { workload, ..ProcessHints::default() });
+    let extraction = to_model("m", all, &ExtractOptions::default()).unwrap();
+    let defects: Vec<String> = extraction.model.validate().iter().map(ToString::to_string).collect();
+    assert!(defects.is_empty(), "{defects:?}");
+    assert_eq!(super::count(&extraction, "entry_mixed_accept"), 1);
+    let api = extraction.model.task("api").unwrap();
+    let rate = |entry: &Entry| entry.open_arrival_rate.as_ref().and_then(Number::literal);
+    let entries: Vec<_> = api.entries.iter().map(|entry| (entry.name.as_str(), rate(entry))).collect();
+    assert_eq!(entries, [("api.op", None), ("api.op#2", Some(2.0))]);
+    assert_eq!(rate(&extraction.model.task("web").unwrap().entries[0]), Some(1.0));
+    let solution = solve(&extraction.model, &Bindings::default(), &SolveOptions::default()).unwrap();
+    let throughput = solution.tasks["api"].throughput;
+    assert!((throughput - 3.0).abs() < 1e-6, "{throughput}");
 }
 
 #[test]
