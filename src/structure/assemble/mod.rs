@@ -7,6 +7,7 @@
 //! A task of which some occurrences start on their own and others are requested is both: the former become the reference
 //! task `NAME(client)`. A task in a circle of blocking calls is taken apart ([`super::layers`]).
 
+mod cores;
 mod entry;
 mod names;
 
@@ -19,7 +20,7 @@ use super::{
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
-    interactions::{ProcessHints, Workload},
+    interactions::{ProcessHints, ProcessorHints, Workload},
     layers,
     summary::Summary,
 };
@@ -97,7 +98,8 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         let processor = processors.entry(server.task).or_insert_with(named).clone();
         assembly.add_server(server, processor, hints);
     }
-    assembly.add_arrivals();
+    let arrivals = assembly.add_arrivals();
+    assembly.assume_cores(&arrivals, &hints);
     assembly.note_mixed_acceptance();
     assembly.out
 }
@@ -296,14 +298,16 @@ impl Assembly<'_> {
         entries.flat_map(|source| &source.arcs).chain(customers.flat_map(|customers| &customers.arcs)).map(|arc| arc.target).collect()
     }
 
-    fn add_arrivals(&mut self) {
-        for (entry, rate) in std::mem::take(&mut self.arrivals) {
-            let name = self.arrival_names.get(&entry).unwrap_or(&self.entry_names[entry]);
+    /// Puts the arrivals into the model; their rates by merged entry.
+    fn add_arrivals(&mut self) -> IndexMap<usize, f64> {
+        for (entry, rate) in &self.arrivals {
+            let name = self.arrival_names.get(entry).unwrap_or(&self.entry_names[*entry]);
             let known = self.out.model.tasks.iter_mut().flat_map(|task| &mut task.entries).find(|entry| entry.name == *name);
             if let Some(entry) = known {
-                entry.open_arrival_rate = Some(Number::Value(rate));
+                entry.open_arrival_rate = Some(Number::Value(*rate));
             }
         }
+        std::mem::take(&mut self.arrivals)
     }
 
     fn entry_report(&self, name: String, merged: &MergedEntry) -> EntryReport {
@@ -346,13 +350,18 @@ impl Assembly<'_> {
         if self.out.model.processors.iter().any(|processor| processor.name == name) {
             return;
         }
-        let hints = self.parts.summary.hints.processors.iter().find(|(known, _)| model_name(known) == name).map(|(_, hints)| *hints);
+        let hints = self.processor_hints(name);
         let mut processor = Processor::new(name);
         processor.scheduling = hints.and_then(|hints| hints.scheduling).unwrap_or(scheduling);
         if let Some(cores) = hints.and_then(|hints| hints.cores) {
             processor.multiplicity = Number::Value(cores as f64);
         }
         self.out.model.processors.push(processor);
+    }
+
+    /// What is known of the processor of this name in the model.
+    fn processor_hints(&self, name: &str) -> Option<ProcessorHints> {
+        self.parts.summary.hints.processors.iter().find(|(known, _)| model_name(known) == name).map(|(_, hints)| *hints)
     }
 
     /// Demands of phases 1 and 2 in seconds: what is said of the entry, else as the options want it.

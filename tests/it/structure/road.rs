@@ -4,7 +4,7 @@ use layerfit::{
     model::{Bindings, Entry, Number, Post, ProcessorScheduling, TaskScheduling},
     solve::{SolveOptions, solve},
     structure::{
-        ExtractOptions, Extraction, MergeKey,
+        Demands, ExtractOptions, Extraction, MergeKey,
         entries::ArcKind,
         extract,
         interactions::{
@@ -110,6 +110,48 @@ fn entries_may_be_called_and_asked_from_outside() {
     let solution = solve(&extraction.model, &Bindings::default(), &SolveOptions::default()).unwrap();
     let throughput = solution.tasks["api"].throughput;
     assert!((throughput - 3.0).abs() < 1e-6, "{throughput}");
+}
+
+/// Self times that keep more than a core busy at the rate seen: there are more cores, unless somebody says how many.
+#[test]
+fn processors_keep_up_with_what_arrived() {
+    let extraction = |cores: Option<u64>| {
+        let mut all = Interactions::default();
+        all.scenarios.intern("s");
+        for trace in 0..2 {
+            all.traces.push(Recording::new(trace.to_string(), 0));
+            for (place, process) in ["Client", "web", "db"].into_iter().enumerate() {
+                let unit = all.units.intern(process, "");
+                let self_time_ticks = [Some([0.0, 6e8, 1e8][place]), None];
+                all.occurrences.push(Occurrence { unit, number: 1, trace, operation: None, originator: place == 0, self_time_ticks });
+                let to = all.occurrences.len() - 1;
+                if place > 0 {
+                    let times = vec![Time::default()].into();
+                    let (kind, from) = (InteractionKind::Sync, to - 1);
+                    all.interactions.push(Interaction { kind, phase: 1, from, via: Vec::new(), to, branch: None, times });
+                }
+            }
+        }
+        let workload = Some(Workload::Open { rate: 3.0 });
+        all.hints.processes.insert("Client".into(), ProcessHints { workload, ..ProcessHints::default() });
+        for server in ["web", "db"] {
+            all.hints.processes.insert(server.into(), ProcessHints { threads: Some(8), ..ProcessHints::default() });
+        }
+        if cores.is_some() {
+            all.hints.processors.insert("web_cpu".into(), ProcessorHints { cores, scheduling: None });
+        }
+        let options = ExtractOptions { demands: Demands::SelfTimes, seconds_per_tick: 1e-9, ..ExtractOptions::default() };
+        to_model("m", all, &options).unwrap()
+    };
+    let found = extraction(None);
+    let cores = |extraction: &Extraction, name: &str| extraction.model.processor(name).unwrap().multiplicity.literal();
+    // 3 × 0.6 s are 1.8 cores, four fifths of 2.25.
+    assert_eq!((cores(&found, "web_cpu"), cores(&found, "db_cpu")), (Some(3.0), Some(1.0)));
+    assert_eq!(super::count(&found, "cores_assumed"), 1);
+    let solution = solve(&found.model, &Bindings::default(), &SolveOptions::default()).unwrap();
+    assert!(solution.converged && (solution.processors["web_cpu"].utilization - 1.8).abs() < 1e-6);
+    let told = extraction(Some(1));
+    assert_eq!((cores(&told, "web_cpu"), super::count(&told, "cores_assumed")), (Some(1.0), 0));
 }
 
 #[test]
