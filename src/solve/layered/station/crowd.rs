@@ -30,7 +30,7 @@ use crate::model::Scalar;
 
 /// Sharper corners stop fits, rounder ones make pools at one server too slow; with a higher `T` saturated servers of many pools have
 /// waits that are too long.
-const CORNER: Corner = Corner { most: 1.1, sharpness: 8.0 };
+const CORNER: Corner = Corner { most: 1.1, doublings: 3 };
 
 /// Services of the pools over their means, by the numbers of busy threads.
 #[derive(Clone, Debug)]
@@ -44,11 +44,11 @@ pub(in super::super) struct Crowds<S> {
     corner: Corner,
 }
 
-/// How far own waits are believed: `T` and `p`.
+/// How far own waits are believed: `T`, and `p` as a power of two, so that squares and square roots do.
 #[derive(Clone, Copy, Debug)]
 struct Corner {
     most: f64,
-    sharpness: f64,
+    doublings: u32,
 }
 
 /// What one execution of a pool does at a station.
@@ -90,7 +90,7 @@ impl<S: Scalar> Stay<S> {
         let away = -there + 1.0;
         if idle > 0.0 && away > 0.0 {
             let odds = there / away;
-            let (mut chance, mut j) = (away.powf(others), 0.0);
+            let (mut chance, mut j) = (whole_power(away, others), 0.0);
             while j < idle {
                 beyond += chance * (idle - j);
                 chance *= odds * ((others - j) / (j + 1.0));
@@ -179,6 +179,12 @@ impl<S: Scalar> Crowds<S> {
     }
 }
 
+/// `x` to the power of a whole number.
+fn whole_power<S: Scalar>(x: S, n: f64) -> S {
+    #[expect(clippy::cast_possible_truncation, reason = "at most the threads of a pool")]
+    x.powi(n as i32)
+}
+
 /// Chances that `0` to `many` of so many, each with chance `share`, are there.
 fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
     let rest = -share + 1.0;
@@ -186,7 +192,7 @@ fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
     let (often, seldom) = if reverse { (share, rest) } else { (rest, share) };
     let odds = seldom / often;
     // From the likelier end, so that no chance which counts is lost below the smallest number.
-    let mut chance = often.powf(many);
+    let mut chance = whole_power(often, many);
     chances.clear();
     let mut n = 0.0;
     while n <= many {
@@ -202,7 +208,9 @@ fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
 impl Corner {
     /// `κ`.
     fn believed<S: Scalar>(self, own: S, wait: S) -> S {
-        let round = |ratio: S| (ratio.powf(self.sharpness) + 1.0).powf(-self.sharpness.recip());
+        let power = |x: S| (0..self.doublings).fold(x, |x, _| x * x);
+        let root = |x: S| (0..self.doublings).fold(x, |x, _| x.sqrt());
+        let round = |ratio: S| root(power(ratio) + 1.0).recip();
         let most = own * self.most;
         if wait <= 0.0 {
             S::from(0.0)
@@ -219,7 +227,7 @@ mod tests {
     use super::*;
 
     /// Hardly rounded.
-    const SHARP: Corner = Corner { most: 1.0, sharpness: 1e5 };
+    const SHARP: Corner = Corner { most: 1.0, doublings: 17 };
     const SAME: f64 = 1e-4;
 
     fn times(threads: f64, busy: f64, service: f64, stays: &[Stay<f64>]) -> Vec<f64> {
