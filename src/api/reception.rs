@@ -126,6 +126,10 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
         // An export of nothing is an empty protobuf message.
         return Ok(received);
     }
+    if encoding == Encoding::Json {
+        // Of a body that ends early nothing is taken, so that the sender may send it again.
+        body::parse_json::<serde::de::IgnoredAny>(content)?;
+    }
     let mut diagnostics = Diagnostics::default();
     let options = SpanReadOptions { bad_rows: BadRows::Count, limit_bytes, ..SpanReadOptions::default() };
     let spans = &mut received.spans;
@@ -170,11 +174,11 @@ fn reception_error(error: ReceptionError) -> Error {
     }
 }
 
-/// The response of the OTLP specification: empty, or with what was not taken.
+/// The response of the OTLP specification: empty, or with what was not taken, or taken with remarks (then nothing is rejected).
 fn answer(encoding: Encoding, n_rejected: u64, reasons: &str) -> Response {
     match encoding {
         Encoding::Json => {
-            let body = if n_rejected == 0 {
+            let body = if n_rejected == 0 && reasons.is_empty() {
                 json!({})
             } else {
                 // 64-bit integers are text in the JSON of protobuf.

@@ -270,7 +270,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     /// Largest change of an unknown: relative for waits, absolute for ratios.
     fn distance(&self, x: &[S], image: &[S]) -> f64 {
         let n_waits = self.net.arcs.len();
-        let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
+        // Beside services, waits may be none but for rounding.
+        let longest = image[..n_waits].iter().fold(self.longest_service(), |m, w| m.max(w.value()));
         let relative = |w: f64| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE);
         if image.iter().any(|v| v.value().is_nan()) {
             return f64::NAN;
@@ -285,6 +286,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
         let ratios = x[n_times..].iter().zip(&image[n_times..]);
         ratios.fold(most, |most, (old, new)| most.max((new.value() - old.value()).abs()))
+    }
+
+    fn longest_service(&self) -> f64 {
+        let targets = self.net.arcs.iter().filter_map(|arc| arc.target);
+        targets.map(|entry| self.flow.held(entry).value()).filter(|held| held.is_finite()).fold(0.0, f64::max)
     }
 
     fn start(&self, from: &From<'_, S>) -> Vec<S> {

@@ -83,18 +83,34 @@ pub fn scenario_shares(summary: &Summary, options: &ExtractOptions) -> Result<Ve
     };
     let total: f64 = weights.iter().sum();
     let shares = summary.n_traces.iter().zip(&summary.traces_weight).zip(weights);
-    Ok(shares.map(|((n, weight), of_profile)| ScenarioShare { n_traces: *n, weight: *weight, probability: of_profile / total }).collect())
+    Ok(shares
+        .map(|((n, weight), of_profile)| ScenarioShare {
+            n_traces: *n,
+            weight: *weight,
+            probability: if total > 0.0 { of_profile / total } else { 0.0 },
+        })
+        .collect())
 }
 
 /// The factor of each scenario in means, shape `(n_scenarios,)`: 1 without a profile, else pₛ / rₛ.
 pub fn factors(shares: &[ScenarioShare], options: &ExtractOptions) -> Vec<f64> {
-    shares.iter().map(|share| if options.usage_profile.is_empty() { 1.0 } else { share.probability / share.weight }).collect()
+    let each = if options.usage_profile.is_empty() { vec![1.0; shares.len()] } else { per_recording(shares) };
+    debug_assert!(each.iter().all(|factor| factor.is_finite()));
+    each
+}
+
+/// What a recording of each scenario counts in the mean of a run, pₛ / rₛ. Of one that was only seen in late parts of recordings, which
+/// stand for none themselves, as much as of any other.
+fn per_recording(shares: &[ScenarioShare]) -> Vec<f64> {
+    let all: f64 = shares.iter().map(|share| share.weight).sum();
+    let any = if all > 0.0 { all.recip() } else { 0.0 };
+    shares.iter().map(|share| if share.weight > 0.0 { share.probability / share.weight } else { any }).collect()
 }
 
 /// The reference tasks, by their first originator.
 pub fn customers(summary: &Summary, merged: &Merged, shares: &[ScenarioShare], options: &ExtractOptions) -> Vec<Customers> {
     let combined = shares.len() > 1 || !options.usage_profile.is_empty();
-    let factors: Vec<f64> = shares.iter().map(|share| if combined { share.probability / share.weight } else { 1.0 }).collect();
+    let factors = if combined { per_recording(shares) } else { vec![1.0; shares.len()] };
     let mut classes: IndexMap<Option<u32>, Vec<Start>> = IndexMap::new();
     for start in summary.starts(&factors, merged) {
         classes.entry((!combined).then_some(start.task)).or_default().push(start);

@@ -270,6 +270,12 @@ const NOISE: &[&str] = &[
     "jaeger.api_v2.CollectorService",
 ];
 
+/// Whether a text has this path or what begins so, and no path below it.
+fn ends_with_part(text: &str, part: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || "/-_".contains(c);
+    text.match_indices(part).any(|(at, _)| !part.starts_with('/') || !text[at + part.len()..].starts_with(goes_on))
+}
+
 const HTTP_METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "HTTP", "_OTHER"];
 
 impl<'s> Said<'s> {
@@ -285,7 +291,7 @@ impl<'s> Said<'s> {
     fn is_noise(&self) -> bool {
         let is_request = matches!(self.span.kind, SpanKind::Client | SpanKind::Server | SpanKind::Unspecified);
         let texts = [Some(self.name()), self.get(Attribute::Url), self.get(Attribute::HttpRoute), self.get(Attribute::RpcService)];
-        is_request && texts.into_iter().flatten().any(|text| NOISE.iter().any(|noise| text.contains(noise)))
+        is_request && texts.into_iter().flatten().any(|text| NOISE.iter().any(|noise| ends_with_part(text, noise)))
     }
 
     fn by_rule(&self, options: &SpanOptions, attributes: &[Attribute]) -> Option<String> {

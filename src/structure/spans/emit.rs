@@ -142,14 +142,15 @@ impl Batch {
         self.place(tree, forest, &members, trace, sums);
         if is_rooted {
             self.explain(forest, &members, first, sums);
+        }
+        // A recording without its root is asked for by the same client.
+        if !continued && !tree.is_timeless {
             let occ = &forest.occs[first.occ as usize];
             let process = if starts_itself { occ.task } else { sums.catalog.name(&sums.options.client) };
             let user = tree.pieces[first.piece as usize].user;
             // Many users may have one address.
             let user = if observe::user_key(user) == Some(UserKey::Address) { 0 } else { user };
-            if occ.is_measured {
-                sums.load.root(process, user, occ.start_ns, occ.end_ns, weight);
-            }
+            sums.load.root(process, user, occ.start_ns, occ.is_measured.then_some(occ.end_ns), weight);
         }
         if sums.observations.wants_executions() {
             let is_whole = is_rooted && !continued && !roots.iter().any(|root| root.is_orphan);

@@ -111,7 +111,7 @@ impl Roots {
     }
 
     fn workload(&self) -> Option<Workload> {
-        let n = self.response_s.count;
+        let n = self.weight.count;
         let span = seconds(self.last_start_ns.saturating_sub(self.first_ns?));
         if n < 2 || span <= 0.0 {
             return None;
@@ -169,12 +169,14 @@ impl Load {
         self.instances.entry(instance).or_default();
     }
 
-    /// A root of `process` that stands for `weight`.
-    pub fn root(&mut self, process: u32, session: u32, start_ns: i64, end_ns: i64, weight: f64) {
+    /// A root of `process` that stands for `weight`; one of which the end is not known came, and that is all.
+    pub fn root(&mut self, process: u32, session: u32, start_ns: i64, end_ns: Option<i64>, weight: f64) {
         let roots = self.roots.entry(process).or_default();
-        roots.response_s.add(seconds(end_ns.saturating_sub(start_ns)));
+        if let Some(end_ns) = end_ns {
+            roots.response_s.add(seconds(end_ns.saturating_sub(start_ns)));
+        }
         roots.weight.add(weight);
-        self.add(Who::Root(process, session), start_ns, end_ns);
+        self.add(Who::Root(process, session), start_ns, end_ns.unwrap_or(start_ns));
     }
 
     fn add(&mut self, who: Who, start_ns: i64, end_ns: i64) {
@@ -222,9 +224,11 @@ impl Load {
         }
     }
 
-    /// Works all off.
-    pub fn finish(&mut self) {
-        self.work_off(self.events.len());
+    /// The same with all worked off.
+    pub fn finished(&self) -> Self {
+        let mut finished = self.clone();
+        finished.work_off(finished.events.len());
+        finished
     }
 
     /// Most occurrences open at once, by instance.

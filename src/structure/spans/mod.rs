@@ -292,13 +292,12 @@ impl Spans {
     /// Completes all, and says what the interactions handed over rest on.
     pub fn finish(mut self, sink: &mut dyn FnMut(Interactions)) -> Outcome {
         self.flush(sink);
-        self.load.finish();
         Outcome { quality: self.quality(), hints: self.hints() }
     }
 
     /// What the traces completed so far rest on.
     pub fn quality(&self) -> Quality {
-        let mut quality = self.account.quality(&self.catalog, &self.load, &self.skews, &self.evidence, &self.notes);
+        let mut quality = self.account.quality(&self.catalog, &self.load.finished(), &self.skews, &self.evidence, &self.notes);
         quality.spans.read = self.n_read;
         quality.spans.used = self.n_read - self.notes.n_set_aside() - self.live.n_held() as u64;
         let mut over_bound: Vec<(&str, u64)> =
@@ -323,9 +322,10 @@ impl Spans {
     /// | queue, third party | without limit | of its own, without limit |
     /// | kept internal spans | without limit | that of their service |
     pub fn hints(&self) -> Hints {
+        let load = self.load.finished();
         let mut hints = Hints::default();
         let mut threads = std::collections::HashMap::new();
-        for (instance, most) in self.load.most() {
+        for (instance, most) in load.most() {
             let Some((task, _)) = self.catalog.instances.get_index(instance as usize) else { continue };
             *threads.entry(*task).or_insert(0) += most;
         }
@@ -364,7 +364,7 @@ impl Spans {
         for (name, processor) in internal {
             hints.processes[&name].processor = processor;
         }
-        let mut workloads: Vec<_> = self.load.workloads().collect();
+        let mut workloads: Vec<_> = load.workloads().collect();
         workloads.sort_by_key(|(process, _)| self.catalog.names.name(*process));
         for (process, workload) in workloads {
             let name = self.catalog.names.name(process).to_owned();

@@ -39,7 +39,7 @@ pub use protobuf::{OtlpCounts, decode_otlp_json, decode_otlp_protobuf};
 /// The answer to an export, an `ExportTraceServiceResponse` in protobuf: empty, or with the number of spans that were not
 /// taken and why.
 pub fn encode_response(n_rejected: u64, reasons: &str) -> Vec<u8> {
-    let partial_success = (n_rejected > 0).then(|| messages::PartialSuccess {
+    let partial_success = (n_rejected > 0 || !reasons.is_empty()).then(|| messages::PartialSuccess {
         rejected_spans: i64::try_from(n_rejected).unwrap_or(i64::MAX),
         error_message: reasons.to_owned(),
     });

@@ -102,6 +102,9 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             } else {
                 self.count(&processor.multiplicity, element)?
             };
+            if processor.groups.iter().any(|group| group.cap) {
+                return Err(unsupported("a group that may have no more than its share", element()));
+            }
             let discipline = if servers.is_infinite() { Discipline::Delay } else { discipline(processor) };
             self.net.stations.push(Station { name: processor.name.clone(), servers, discipline, arcs: Vec::new() });
         }
