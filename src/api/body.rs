@@ -87,7 +87,13 @@ pub(super) async fn read_json<T: DeserializeOwned>(headers: &HeaderMap, body: Bo
             return Err(Error::new(Code::UnsupportedMediaType, format!("the body is {other}; expected application/json")));
         }
     }
-    parse_json(&read(headers, body, Bound::same(limits.control_bytes), limits).await?)
+    let bytes = read(headers, body, Bound::same(limits.control_bytes), limits).await?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        // A list in place of an object would be taken for its fields in their order.
+        parse_json::<serde::de::IgnoredAny>(&bytes)?;
+        return Err(Error::new(Code::InvalidBody, "the body is a list; expected an object"));
+    }
+    parse_json(&bytes)
 }
 
 /// Reads JSON of type `T`.

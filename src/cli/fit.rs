@@ -104,8 +104,8 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let fit = outcome.map_err(|e| failure(&e))?;
     if !fit.converged {
-        eprintln!("warning: no minimum was found; the estimates have no intervals");
-        eprintln!("hint: give other starts with --estimate NAME=START, or bounds with --bounds NAME=MIN..MAX");
+        note!("warning: no minimum was found; the estimates have no intervals");
+        note!("hint: give other starts with --estimate NAME=START, or bounds with --bounds NAME=MIN..MAX");
     }
     let json = || serde_json::to_string_pretty(&fit).map(|text| text + "\n").map_err(|e| Failure::internal(&e));
     if let Some(path) = &args.out {

@@ -34,7 +34,7 @@ pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
     let model = format::parse(&read_text(path)?, format).map_err(|e| Failure::input_text(format!("{shown}: {e}")))?;
     let (errors, warnings): (Vec<_>, Vec<_>) = model.validate().into_iter().partition(|d| d.kind.severity() == Severity::Error);
     for warning in &warnings {
-        eprintln!("warning: {shown}: {warning}");
+        note!("warning: {shown}: {warning}");
     }
     if errors.is_empty() {
         return Ok(model);

@@ -2,7 +2,16 @@
 //!
 //! Data goes to standard output, everything else (progress, warnings, hints) to standard error. Exit status 0 is done,
 //! 1 the input is at fault, 2 our fault.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+
+/// A line on standard error; not a panic where that cannot be written.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::cli::write_stderr(&format!("{}\n", format_args!($($text)*))) };
+}
+
+/// A line on standard output, as [`write_stdout`].
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::cli::write_stdout(&format!("{}\n", format_args!($($text)*))) };
+}
 
 mod compare;
 mod demo;
@@ -30,7 +39,13 @@ mod traces;
 mod track;
 mod usage;
 
-use std::{error::Error, fmt, process::ExitCode};
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+    sync::{Mutex, PoisonError},
+};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -156,17 +171,34 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args),
         Command::Openapi(args) => openapi::run(args),
     };
+    let unwritten = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     match result {
+        Ok(()) if unwritten.is_some() => {
+            note!("error: standard output could not be written: {}", unwritten.map_or_else(String::new, |error| error.to_string()));
+            ExitCode::from(1)
+        }
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            note!("{failure}");
             ExitCode::from(if matches!(failure, Failure::Input { .. }) { 1 } else { 2 })
         }
     }
 }
 
-/// Writes to standard output; a reader that has gone away (`| head`) is not an error.
+/// Why standard output could not be written, if it could not.
+static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Writes to standard output; a reader that has gone away (`| head`) is not an error, a full disk is one of the command.
 fn write_stdout(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let mut out = io::stdout().lock();
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Writes to standard error, as far as it can be written.
+fn write_stderr(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -65,7 +65,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let options = PredictOptions { simulation, ..PredictOptions::new(args.confidence) };
     let predictions = predict_with(&fit, &scenarios, &measures, &options, &solve::sensitivities).map_err(|e| failure(&e))?;
     if predictions.rows.iter().any(|row| row.extrapolated) {
-        eprintln!("warning: some operating points lie outside what was measured; see their notes");
+        note!("warning: some operating points lie outside what was measured; see their notes");
     }
     match args.format {
         Format::Text => write_stdout(&predictions.to_text()),

@@ -125,9 +125,9 @@ fn write_trace(model: &Model, fixed: &Bindings, path: &Path, args: &Args) -> Res
         .map_err(|e| failure(&e, 1, 1))?;
     written.and_then(|()| writer.finish()).map_err(unwritable)?;
     if !recorded.is_complete {
-        eprintln!("warning: the trace stops short: not all of its {} cycles have ended", recorded.cycles);
+        note!("warning: the trace stops short: not all of its {} cycles have ended", recorded.cycles);
     }
-    eprintln!("{}: {} events of {} cycles in {} time units", path.display(), recorded.n_events, recorded.cycles, recorded.time);
+    note!("{}: {} events of {} cycles in {} time units", path.display(), recorded.n_events, recorded.cycles, recorded.time);
     Ok(())
 }
 
@@ -182,7 +182,7 @@ fn simulate_trials(
     for (number, (trial, measured)) in trials.iter().zip(in_parallel(trials.len(), args.threads, one)).enumerate() {
         let measured = measured.map_err(|e| failure(&e, number + 1, trials.len()))?;
         if !measured.solution.converged {
-            measured.solution.diagnostics.iter().for_each(|note| eprintln!("warning: trial {}: {note}", number + 1));
+            measured.solution.diagnostics.iter().for_each(|note| note!("warning: trial {}: {note}", number + 1));
         }
         table.write_record(row(number + 1, trial, &measured)).map_err(|e| failed(&e))?;
     }

@@ -79,7 +79,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let solution = solve(&model, &values, &options).map_err(at_fault)?;
     let elapsed_s = Some(start.elapsed().as_secs_f64());
     for diagnostic in &solution.diagnostics {
-        eprintln!("note: {diagnostic}");
+        note!("note: {diagnostic}");
     }
     write_stdout(&match args.format {
         SolutionFormat::Text => text(&solution),

@@ -16,7 +16,7 @@ const TRACE: &str = include_str!("../../../examples/bookstore/browse-products.lo
 
 /// Posts the trace, shows the structure found in it, and solves the model.
 pub(super) async fn show(client: &Client) -> Result<(), Failure> {
-    println!(
+    tell!(
         "\nBookstore: the trace of one BrowseProducts (Israr et al. 2005), {} events",
         TRACE.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#')).count()
     );
@@ -28,16 +28,16 @@ pub(super) async fn show(client: &Client) -> Result<(), Failure> {
     let structure = text(&structures["items"][0], "id")?;
     let found = client.get(&format!("/v1/structures/{structure}")).await?;
     let count = |kind: &str| found["interactions"][kind].as_u64().unwrap_or(0);
-    println!("  interactions: {} synchronous, {} asynchronous, {} forwarded", count("sync"), count("async"), count("forward"));
+    tell!("  interactions: {} synchronous, {} asynchronous, {} forwarded", count("sync"), count("async"), count("forward"));
     for record in found["records"].as_array().into_iter().flatten() {
-        println!("    {} {} -> {}", text(record, "kind")?, text(record, "from")?, text(record, "to")?);
+        tell!("    {} {} -> {}", text(record, "kind")?, text(record, "from")?, text(record, "to")?);
     }
     let xml = client.get_as(&format!("/v1/structures/{structure}"), "application/xml").await?;
     let model = lqnx::parse(&String::from_utf8_lossy(&xml)).map_err(|e| Failure::internal(&e))?;
     let solution = solve(&model, &Bindings::new(), &SolveOptions::default()).map_err(|e| Failure::internal(&e))?;
-    println!("  solved ({} solver), every entry given 1 ms:", solution.solver);
+    tell!("  solved ({} solver), every entry given 1 ms:", solution.solver);
     for (name, task) in &solution.tasks {
-        println!("    {name:<10} throughput {:>8.2}/s   utilization {:.3}", task.throughput, task.utilization);
+        tell!("    {name:<10} throughput {:>8.2}/s   utilization {:.3}", task.throughput, task.utilization);
     }
     Ok(())
 }

@@ -24,14 +24,14 @@ impl Client {
 
     /// POSTs a body and returns the created resource.
     pub async fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Result<Value, Failure> {
-        println!("  POST {path}");
+        tell!("  POST {path}");
         let call = Call { method: "POST", path, content_type, accept: "application/json", body };
         json(path, &self.send(call).await?)
     }
 
     /// GETs a resource as JSON.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
-        println!("  GET  {path}");
+        tell!("  GET  {path}");
         self.get_quietly(path).await
     }
 

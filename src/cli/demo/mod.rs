@@ -42,7 +42,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn walk(database: &std::path::Path, out: &std::path::Path) -> Result<(), Failure> {
-    println!("Starting a service in this process on {}", database.display());
+    tell!("Starting a service in this process on {}", database.display());
     let store = Store::open(&format!("sqlite://{}", database.display())).await.map_err(|e| Failure::internal(&e))?;
     let jobs = Jobs::start(store.clone(), jobs::Options::default()).await.map_err(|e| Failure::internal(&e))?;
     let client = Client::new(InProcess::new(AppState::new(store, jobs.clone(), Limits::default())));

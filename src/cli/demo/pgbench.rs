@@ -31,7 +31,7 @@ const THINK_TOLERANCE: f64 = 0.5;
 pub(super) async fn show(client: &Client, out: &Path) -> Result<(), Failure> {
     let all = Trials::from_csv(TRIALS.as_bytes()).map_err(|e| Failure::internal(&e))?;
     let (lower, upper, limit) = split(&all);
-    println!("\nPostgreSQL under pgbench: {} trials; fitted to those of up to {limit} clients, the rest is held out", all.trials.len());
+    tell!("\nPostgreSQL under pgbench: {} trials; fitted to those of up to {limit} clients, the rest is held out", all.trials.len());
     let system = client.post("/v1/systems", "application/json", json!({"name": "pgbench"}).to_string().as_bytes()).await?;
     let system = text(&system, "id")?.to_owned();
     let model = client.post(&format!("/v1/systems/{system}/models"), "application/xml", MODEL.as_bytes()).await?;
@@ -48,15 +48,15 @@ pub(super) async fn show(client: &Client, out: &Path) -> Result<(), Failure> {
     let id = text(&accepted, "id")?.to_owned();
     let found = client.get(&format!("/v1/fits/{id}")).await?;
     let fit = Fit::from_json(found["report"].to_string().as_bytes()).map_err(|e| Failure::internal(&e))?;
-    println!("\n{}", fit.to_text());
+    tell!("\n{}", fit.to_text());
     let compared = compare(client, &id, &upper).await?;
-    println!("{}", compared.table);
+    tell!("{}", compared.table);
     for (measure, errors) in &compared.errors {
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
         let worst = errors.iter().copied().fold(0.0, f64::max);
-        println!("held-out prediction error of {measure}: mean {:.1} %, worst {:.1} %", 100.0 * mean, 100.0 * worst);
+        tell!("held-out prediction error of {measure}: mean {:.1} %, worst {:.1} %", 100.0 * mean, 100.0 * worst);
     }
-    println!("held-out measurements inside the 95 % band of a new measurement: {} of {}", compared.inside, compared.n);
+    tell!("held-out measurements inside the 95 % band of a new measurement: {} of {}", compared.inside, compared.n);
     draw(client, &id, &fit, &all, &upper, out).await
 }
 
@@ -88,7 +88,7 @@ async fn compare(client: &Client, fit: &str, upper: &Trials) -> Result<Compared,
         "{:>8} {:>9}  {:<24} {:>10} {:>10} {:>8}  95 % band of a new measurement",
         "clients", "think", "measure", "measured", "predicted", "error"
     );
-    println!("Predicting the {} held-out trials: GET /v1/fits/{fit}/predictions?at={LOAD}=..&at={THINK}=..", upper.trials.len());
+    tell!("Predicting the {} held-out trials: GET /v1/fits/{fit}/predictions?at={LOAD}=..&at={THINK}=..", upper.trials.len());
     for trial in &upper.trials {
         let (load, think) = (trial.controlled.get(LOAD).unwrap_or(0.0), trial.controlled.get(THINK).unwrap_or(0.0));
         let predictions = predict(client, fit, &format!("at={LOAD}={load}&at={THINK}={think}")).await?;
@@ -144,7 +144,7 @@ async fn draw(client: &Client, id: &str, fit: &Fit, all: &Trials, upper: &Trials
         let svg = plot(fit, &curve, &options).map_err(|e| Failure::internal(&e))?;
         let path = out.join(file);
         fs::write(&path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
-        println!("plot written: {}", path.display());
+        tell!("plot written: {}", path.display());
     }
     Ok(())
 }

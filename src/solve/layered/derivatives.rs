@@ -96,6 +96,8 @@ struct Direction {
     /// Largest derivative of a time and of a ratio, as far as known; and whether it is that of the solution.
     scale: [f64; 2],
     scaled: bool,
+    /// Derivative of a time, weighed, that counts as none.
+    least: f64,
     done: bool,
 }
 
@@ -119,8 +121,9 @@ pub(super) struct Derivatives {
 
 impl Derivatives {
     /// Starts at the derivatives of `x`, of which the first `n_times` are times; the image of `x` is awaited.
-    pub fn new<S: Scalar>(x: &[S], n_times: usize, legacy: Legacy) -> Self {
-        let longest = x[..n_times].iter().fold(0.0_f64, |m, w| m.max(w.value().abs()));
+    /// Times below `negligible` count as none.
+    pub fn new<S: Scalar>(x: &[S], n_times: usize, negligible: f64, legacy: Legacy) -> Self {
+        let longest = x[..n_times].iter().fold(negligible, |m, w| m.max(w.value().abs()));
         let of_time = legacy.of_time.unwrap_or(if longest > 0.0 { longest.recip() } else { 1.0 });
         let n_lanes = x.first().map_or(0, |v| v.derivatives().len());
         let mut kept = legacy.families.into_iter();
@@ -130,6 +133,13 @@ impl Derivatives {
             family
         });
         Self { n_times, of_time, families: families.collect() }
+    }
+
+    /// Derivatives of times below `least`, by direction, count as none.
+    pub fn expect_no_less(&mut self, least: &[f64]) {
+        for direction in self.families.iter_mut().flat_map(|family| &mut family.directions) {
+            direction.least = least.get(direction.lane).copied().unwrap_or(0.0) * self.of_time;
+        }
     }
 
     /// Takes in the image of the point last asked for; returns the largest residual that is left.
@@ -321,7 +331,7 @@ fn set<S: Scalar>(x: &mut [S], unknowns: &[Unknown], lane: usize, values: impl I
 impl Direction {
     fn new(lane: usize) -> Self {
         let (first, first_residual, residual, along) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { lane, first, first_residual, residual, asked: None, along, scale: [0.0; 2], scaled: false, done: false }
+        Self { lane, first, first_residual, residual, asked: None, along, scale: [0.0; 2], scaled: false, least: 0.0, done: false }
     }
 
     /// `v_0 + Z R⁻¹ c`.
@@ -342,6 +352,7 @@ impl Direction {
         let [of_times, of_ratios] = largest(&self.residual, unknowns);
         let over = |left: f64, scale: f64| if left > 0.0 { left / scale.max(f64::MIN_POSITIVE) } else { 0.0 };
         let [time, ratio] = self.scale;
+        let time = time.max(self.least);
         over(of_times, time).max(over(of_ratios, ratio.max(NEGLIGIBLE_RATIO * time)))
     }
 }
@@ -385,7 +396,7 @@ mod tests {
     /// Iterates `v = J v + b` over `N` directions, of which the last has no `b`; returns the sweeps and the solution.
     fn solved<const N: usize>(n: usize, entry: impl Fn(usize, usize) -> f64, legacy: Legacy) -> (usize, Vec<Tangent<N>>, Legacy) {
         let mut x = vec![Tangent::<N>::from(1.0); n];
-        let mut derivatives = Derivatives::new(&x, n / 2, legacy);
+        let mut derivatives = Derivatives::new(&x, n / 2, 0.0, legacy);
         for sweep in 1..1000 {
             let image: Vec<Tangent<N>> = (0..n)
                 .map(|i| {

@@ -213,10 +213,16 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if capacity == Capacity::Held {
             self.legacy = Legacy::default();
         }
-        let mut derivatives = Derivatives::new(&x, self.net.arcs.len() + self.net.stations.len(), std::mem::take(&mut self.legacy));
+        let n_times = self.net.arcs.len() + self.net.stations.len();
+        self.flow_at(&x, populations);
+        let negligible = NEGLIGIBLE_WAIT * self.longest_service();
+        let mut derivatives = Derivatives::new(&x, n_times, negligible, std::mem::take(&mut self.legacy));
         let mut converged = false;
-        for _ in 0..self.options.max_iterations {
+        for sweep in 0..self.options.max_iterations {
             self.sweep(&x, populations, capacity, &mut image);
+            if sweep == 0 {
+                derivatives.expect_no_less(&self.steepest_services());
+            }
             let left = derivatives.take(&image, enough);
             self.record.sweeps += 1;
             self.record.residual = left;
@@ -291,6 +297,18 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     fn longest_service(&self) -> f64 {
         let targets = self.net.arcs.iter().filter_map(|arc| arc.target);
         targets.map(|entry| self.flow.held(entry).value()).filter(|held| held.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// What counts as none of a derivative of a time, by direction: a share of the steepest one of a service.
+    fn steepest_services(&self) -> Vec<f64> {
+        let mut steepest = vec![0.0_f64; S::from(0.0).derivatives().len()];
+        for entry in self.net.arcs.iter().filter_map(|arc| arc.target) {
+            let held = self.flow.held(entry);
+            for (most, slope) in steepest.iter_mut().zip(held.derivatives()) {
+                *most = most.max(slope.abs() * NEGLIGIBLE_WAIT);
+            }
+        }
+        steepest
     }
 
     fn start(&self, from: &From<'_, S>) -> Vec<S> {

@@ -148,6 +148,7 @@ fn solve_single<S: Scalar>(
     let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace, needed: None, unsettled: None };
     let last = solver.run();
     outcome::check_open_load(&net, &last.flow)?;
+    outcome::check_cycles(&net, &last.flow)?;
     let mut record = solver.sweeper.record;
     record.residual = solver.unsettled.unwrap_or(record.residual);
     let mut results = outcome::results(&net, &last, &record);

@@ -34,6 +34,18 @@ pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result
     Ok(())
 }
 
+/// Refuses customers whose cycle takes no time in any first phase or wait: what bounds their rate is not in the equations.
+pub(super) fn check_cycles<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
+    let stands = |(class, _): &(usize, &usize)| flow.class_rate[*class].value() == 0.0;
+    match net.classes.iter().enumerate().find(stands) {
+        None => Ok(()),
+        Some((_, &task)) => {
+            let element = format!("task \"{}\"", net.tasks[task].name);
+            Err(SolveError::Unsupported { solver: "layered", construct: "customers whose cycle takes no time", element })
+        }
+    }
+}
+
 /// The node whose thread an arc holds, where threads are limited: second phases of an infinite server wait for their calls, and
 /// nobody waits for them.
 fn waited_for<S>(net: &Net<S>, arc: usize) -> Option<usize> {
