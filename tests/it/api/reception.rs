@@ -116,6 +116,19 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
     assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1");
     assert!(answer["partialSuccess"]["errorMessage"].as_str().unwrap().contains("span"), "{answer}");
 
+    // Of a body that ends early nothing is taken, whatever stood before its end.
+    let whole = spans(Some("cut")).to_string();
+    let cut = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json");
+    let cut = cut.body(Body::from(whole[..whole.len() - 100].to_owned())).unwrap();
+    app.send(cut).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    assert_eq!(app.get("/v1/systems?name=cut").await.expect(StatusCode::OK)["items"], json!([]));
+    // What is taken with a loss is remarked on, though no span is rejected.
+    let mut body = spans(Some("remarked"));
+    body["resourceSpans"][0]["resource"] = json!("x");
+    let answer = export(&app, None, &body).await.expect(StatusCode::OK);
+    assert_eq!(answer["partialSuccess"]["rejectedSpans"], "0");
+    assert!(answer["partialSuccess"]["errorMessage"].as_str().unwrap().contains("resource"), "{answer}");
+
     let malformed = export(&app, None, &json!({"resourceSpans": 3})).await;
     malformed.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
     for body in ["{\"resourceSpans\": [", "[]", "no json"] {

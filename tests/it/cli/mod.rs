@@ -5,3 +5,18 @@ mod extract;
 mod families;
 mod observe;
 mod simulate;
+
+/// What cannot be written is no success: neither to standard output nor, silently, to standard error.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    use std::{fs::OpenOptions, process::Command};
+
+    let full = || OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let layerfit = || Command::new(env!("CARGO_BIN_EXE_layerfit"));
+    let output = layerfit().arg("openapi").stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"), "{output:?}");
+    let output = layerfit().args(["solve", "no-such-model.lqnx"]).stderr(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+}

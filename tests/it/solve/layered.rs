@@ -1,8 +1,8 @@
 //! The layered solver: limits where theory knows the answer, laws that any solution obeys, and what it refuses.
 
 use layerfit::{
-    model::{Bindings, Model, ProcessorScheduling, TaskScheduling},
-    solve::{Solution, SolveError, SolveOptions, Solver, solve},
+    model::{Bindings, Model, Number, ProcessorScheduling, Task, TaskScheduling},
+    solve::{Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
 };
 
 use super::build::*;
@@ -287,4 +287,32 @@ fn auto_simulates_what_the_analytic_solvers_refuse() {
     let solution = solve(&bounded_queue(), &Bindings::new(), &SolveOptions::default()).unwrap();
     assert_eq!(solution.solver, "simulate");
     assert!(solution.diagnostics.iter().any(|d| d.contains("a queue of bounded length")), "{:?}", solution.diagnostics);
+}
+
+/// A customer who asks for what is done after the reply, and does nothing else, waits for nothing that the equations know of.
+#[test]
+fn customers_whose_cycle_takes_no_time_are_simulated() {
+    let cycle = work("c", 0.0).calls("e", 1);
+    let late = entry("e", [work("e1", 0.0), work("e2", 0.5)]);
+    let model = model([], [customers("c", 1, 0.0, cycle), server("s", [late])]);
+    assert!(matches!(layered(&model), Err(SolveError::Unsupported { .. })), "{:?}", layered(&model).map(|s| s.tasks));
+    let found = solve(&model, &Bindings::new(), &SolveOptions::default()).unwrap();
+    near(found.tasks["c"].throughput, 2.0, 0.01);
+}
+
+/// Alone, nobody waits: what rounding leaves of waits and of their derivatives is none.
+#[test]
+fn one_customer_settles_at_once() {
+    let cycle = work("c", 0.3).calls("e", 2);
+    let task = Task { multiplicity: 3.0.into(), ..server("s", [entry("e", [work("e1", 0.2).calls("d", 1)])]) };
+    let mut model = model([], [customers("c", 1, 1.0, cycle), task, server("t", [serves("d", 0.1)])]);
+    model.tasks[2].entries[0].phases[0].activity.host_demand = Number::Parameter("d".into());
+    let values: Bindings = [("d", 0.1)].into_iter().collect();
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    let solution = solve(&model, &values, &options).unwrap();
+    assert!(solution.converged && solution.iterations < 100, "{} sweeps, {:?}", solution.iterations, solution.diagnostics);
+    near(solution.tasks["c"].throughput, 1.0 / 1.9, EXACT);
+    let slopes = sensitivities(&model, &values, &["d".into()], &["throughput(c)".parse().unwrap()], &options).unwrap();
+    assert!(slopes.solution.diagnostics.is_empty(), "{:?}", slopes.solution.diagnostics);
+    near(slopes.jacobian[(0, 0)], -2.0 / 1.9_f64.powi(2), EXACT);
 }

@@ -1,7 +1,10 @@
 //! The simulator against test vectors of the language: figures of long runs of the LQN tools' simulator (5.32, 30 batches of
 //! 20000 time units), with their 95 % half-widths, or the exact value where theory has it (then the error is 0).
 
-use layerfit::model::{Entry, Fan, Group, Model, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling};
+use layerfit::{
+    model::{Bindings, Entry, Fan, Group, Model, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling},
+    solve::{SolveError, SolveOptions, Solver},
+};
 
 use super::{
     build::*,
@@ -292,6 +295,16 @@ fn v13_fair_shares() {
     throughput(&solution, "B", 0.25, 0.0);
     service(&run(&fair([0.75, 0.25], false, 2.0), 10_000.0), "A", 1, 1.003, 0.005);
     service(&run(&fair([0.75, 0.25], true, 2.0), 10_000.0), "A", 1, 1.329, 0.007);
+}
+
+/// No equation holds a group to its share, so that such models are simulated.
+#[test]
+fn groups_with_a_cap_are_simulated() {
+    let model = fair([0.5, 0.25], true, 0.0);
+    let solve = |solver| layerfit::solve::solve(&model, &Bindings::default(), &SolveOptions { solver, ..SolveOptions::default() });
+    assert!(matches!(solve(Solver::Layered), Err(SolveError::Unsupported { .. })));
+    let found = solve(Solver::Auto).unwrap();
+    assert!((found.tasks["A"].throughput - 0.5).abs() < 0.01, "{}", found.tasks["A"].throughput);
 }
 
 #[test]

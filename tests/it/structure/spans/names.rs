@@ -109,6 +109,11 @@ fn the_tracings_own_traffic_is_left_out() {
     run.check(&["Client sync web.get"]);
     assert_eq!((run.count("tracing_itself"), run.quality.spans.used), (3, 1));
     assert_eq!(run.self_ms("web.get"), [Some(100.0), None]);
+    // Somebody else's paths that begin alike are not.
+    let mut b = Build::default();
+    b.server((1, 0), "audit", "POST /v1/logs/write", (0.0, 100.0));
+    let run = b.run();
+    assert_eq!((run.count("tracing_itself"), run.quality.spans.used), (0, 1));
 }
 
 #[test]

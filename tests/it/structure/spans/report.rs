@@ -104,6 +104,24 @@ fn sampled_traces_stand_for_many() {
     assert!(SpanOptions { sampling_rate: Some(0.0), ..SpanOptions::default() }.check().is_err());
 }
 
+/// Requests whose caller was not recorded, and those that did not end, arrive as all others do.
+#[test]
+fn roots_without_caller_or_end_count_as_arrivals() {
+    for odd in ["caller", "end"] {
+        let mut b = Build::default();
+        for trace in 0..20_u128 {
+            let at = 1000.0 * trace as f64;
+            let parent = if odd == "caller" && trace % 2 == 0 { 77 } else { 0 };
+            let made = b.server((1, parent), "web", "get", (at, at + 10.0)).trace(trace + 1);
+            if odd == "end" && trace % 2 == 0 {
+                made.unfinished();
+            }
+        }
+        let Some(Workload::Open { rate }) = b.run().hints.processes["Client"].workload else { panic!() };
+        assert!((rate - 1.0).abs() < 1e-9, "{odd}: {rate}");
+    }
+}
+
 /// Three users who think 20 ms after each reply of 30 ms.
 fn users(session: bool) -> Build {
     let mut b = Build::default();

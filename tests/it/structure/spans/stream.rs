@@ -1,5 +1,6 @@
 //! Streams: time-outs, bounds, late spans, interleaving, parts that are merged.
 
+use layerfit::structure::interactions::Workload;
 use proptest::prelude::*;
 
 use super::*;
@@ -50,6 +51,30 @@ fn late_spans_go_on_with_their_trace() {
     assert_eq!((run.count("late_span"), run.quality.traces.late), (1, 1));
     let continued: Vec<&str> = run.interactions.traces.iter().filter(|t| t.continued).map(|t| t.name.as_str()).collect();
     assert_eq!(continued, ["0000000000000001"]);
+    // What came late is in the model, as often as it was seen.
+    let extraction = run.model();
+    let calls = extraction.model.tasks.iter().flat_map(|task| &task.entries).flat_map(|entry| &entry.phases);
+    let means: Vec<(&str, f64)> =
+        calls.flat_map(|phase| &phase.activity.calls).map(|call| (call.dest.as_str(), call.mean.literal().unwrap())).collect();
+    assert!(means.iter().all(|(_, mean)| mean.is_finite() && *mean > 0.0), "{means:?}");
+    let late: f64 = means.iter().filter(|(dest, _)| dest.starts_with("late.")).map(|(_, mean)| mean).sum();
+    assert!((late - 1.0 / 300.0).abs() < 1e-9, "{means:?}");
+}
+
+/// A stream tells at any time what it would tell at its end: threads, instances and the rate of arrivals.
+#[test]
+fn a_stream_that_goes_on_has_a_workload() {
+    let b = shops(300);
+    let mut spans = Spans::new(SpanOptions { hold_spans: 0, idle_timeout_ns: 1000 * MS, ..SpanOptions::default() });
+    feed_all(&mut spans, &b, 0..b.spans.len());
+    let (hints, quality) = (spans.hints(), spans.quality());
+    let outcome = spans.finish(&mut |_| {});
+    let rate = |hints: &Hints| match hints.processes["Client"].workload {
+        Some(Workload::Open { rate }) => rate,
+        other => panic!("{other:?}"),
+    };
+    assert!((rate(&hints) - 1.0).abs() < 0.02 && (rate(&outcome.hints) - 1.0).abs() < 0.02, "{hints:?}");
+    assert_eq!((hints.processes["web"].threads, quality.tasks["web"].concurrency), (Some(1), 1));
 }
 
 #[test]
