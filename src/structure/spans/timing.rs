@@ -5,8 +5,8 @@
 //!
 //! Of an occurrence with span [s, e], requested by a call [c₀, c₁]:
 //!
-//! - its reply is at r = c₁ if the requesting half was seen, did not give up (time-out, cancellation), and c₁ < e by more
-//!   than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
+//! - its reply is at r = c₁ if the requesting half was seen, did not give up (time-out, cancellation, or an error
+//!   where the server's span ended well), and c₁ < e by more than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
 //!   that outlast the span, and calls that start at r or later. A call that starts and ends at r, as far as the clock shows, is
 //!   of the phase that such calls are of as a rule.
 //! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
@@ -194,11 +194,13 @@ fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {
     let mut reply = occ.reply_ns.min(occ.end_ns);
     let request = (occ.requested_by != NOBODY).then(|| forest.calls[occ.requested_by as usize]);
     if let Some(call) = request.filter(|call| call.has_client && !call.is_async) {
-        let gave_up = matches!(call.status, SpanStatus::Timeout | SpanStatus::Cancelled);
+        let outlasts = occ.end_ns > call.end_ns.saturating_add(resolution_ns);
+        // Who fails while the server goes on, and well, did not hear from it.
+        let failed_alone = outlasts && call.status == SpanStatus::Error && occ.status == SpanStatus::Ok;
+        let gave_up = failed_alone || matches!(call.status, SpanStatus::Timeout | SpanStatus::Cancelled);
         if gave_up && forest.occs[o].status == SpanStatus::Ok {
             forest.occs[o].status = call.status;
         }
-        let outlasts = occ.end_ns > call.end_ns.saturating_add(resolution_ns);
         if outlasts && !gave_up && call.end_ns >= occ.start_ns {
             reply = reply.min(call.end_ns);
         }

@@ -36,14 +36,26 @@ fn a_remote_child_that_outlives_its_parent_is_asynchronous() {
 
 #[test]
 fn a_request_that_its_client_gave_up_has_no_second_phase() {
+    for status in [SpanStatus::Timeout, SpanStatus::Cancelled, SpanStatus::Error] {
+        let mut b = Build::default();
+        b.server((1, 0), "web", "get", (0.0, 100.0));
+        b.client((2, 1), "web", "read", (10.0, 40.0)).status(status);
+        b.server((3, 2), "store", "read", (12.0, 90.0));
+        let run = b.run();
+        run.check(&["Client sync web.get", "web.get sync store.read"]);
+        assert_eq!(run.self_ms("store.read"), [None, None]);
+        assert_eq!(run.quality.tasks["store"].entries["read"].timeouts, u64::from(status == SpanStatus::Timeout));
+    }
+}
+
+/// A client that failed on what the server answered in time has waited for all of it.
+#[test]
+fn a_request_that_failed_after_its_reply_has_its_self_time() {
     let mut b = Build::default();
     b.server((1, 0), "web", "get", (0.0, 100.0));
-    b.client((2, 1), "web", "read", (10.0, 40.0)).status(SpanStatus::Timeout);
-    b.server((3, 2), "store", "read", (12.0, 90.0));
-    let run = b.run();
-    run.check(&["Client sync web.get", "web.get sync store.read"]);
-    assert_eq!(run.self_ms("store.read"), [None, None]);
-    assert_eq!(run.quality.tasks["store"].entries["read"].timeouts, 1);
+    b.client((2, 1), "web", "read", (10.0, 40.0)).status(SpanStatus::Error);
+    b.server((3, 2), "store", "read", (12.0, 39.0));
+    assert_eq!(b.run().self_ms("store.read"), [Some(27.0), None]);
 }
 
 #[test]
