@@ -6,7 +6,7 @@
 //! |---|---|
 //! | number of calls | z = (ȳ₁ − ȳ₀) / √(s₀²/n₀ + s₁²/n₁) with mean ȳ, variance s² and n occurrences of the caller on each side; changed if p = erfc(|z|/√2), the two-sided probability of the standard normal, is below α/m |
 //! | variance not known | that of a Poisson number: s² = ȳ |
-//! | no variance on either side | means that differ at all have changed once both sides have 2 occurrences or more |
+//! | few occurrences | p is at least 2/C(n₀ + n₁, n₀), the share of the ways of dealing the occurrences to the two sides that keeps them as far apart: all that so few can tell, also where neither side varies (then one occurrence tells nothing) |
 //! | appeared, vanished call | expected number on the side without it is ȳ·n, so that chance alone leaves it out with probability exp(−ȳ n): beyond chance if below α/m |
 //! | appeared, vanished entry | as a call, with ȳ·n = the share of its task's occurrences × those of the task on the other side; all of a task that is not there at all are as the task |
 //! | m | number of calls and entries compared (Bonferroni): the probability of any false alarm is at most α |
@@ -18,7 +18,7 @@
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use statrs::function::erf::erfc;
+use statrs::function::{erf::erfc, factorial::ln_binomial};
 
 use super::{CallReport, EntryReport, Extraction, TaskReport, entries::ArcKind};
 
@@ -251,8 +251,10 @@ fn changed(key: &Key<'_>, calls: [&SideCall; 2], occurrences: [u64; 2], threshol
         let z = difference / deviation;
         (z, erfc(z.abs() / std::f64::consts::SQRT_2))
     } else {
-        (f64::INFINITY.copysign(difference), if occurrences.iter().all(|n| *n >= 2) { 0.0 } else { 1.0 })
+        (f64::INFINITY.copysign(difference), if occurrences.contains(&1) { 1.0 } else { 0.0 })
     };
+    let n_ways = ln_binomial(occurrences[0].saturating_add(occurrences[1]), occurrences[0]).exp();
+    let p_value = f64::max(p_value, (2.0 / n_ways).min(1.0));
     let beyond_chance = p_value < threshold;
     Some(CallChange { name: call_name(key), means: [calls[0].mean, calls[1].mean], occurrences, z, p_value, beyond_chance })
 }

@@ -50,6 +50,9 @@ fn constant_numbers_that_differ_have_changed() {
     let of = |mean: f64, n: u64| side(&[("web.get", "db.read", mean, Some(0.0), n)]);
     assert!(only(&compare(&of(1.0, 50), &of(2.0, 50), LEVEL)).2);
     assert!(!only(&compare(&of(1.0, 50), &of(2.0, 1), LEVEL)).2, "one occurrence is no evidence");
+    // Of the 20 ways of dealing six occurrences to two sides of three, two keep them apart.
+    let (_, p, beyond) = only(&compare(&of(1.0, 3), &of(2.0, 3), LEVEL));
+    assert!((p - 0.1).abs() < 1e-9 && !beyond, "{p}");
 }
 
 #[test]
