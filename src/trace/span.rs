@@ -68,9 +68,10 @@ pub enum SpanStatus {
 pub enum Attribute {
     /// `peer.service`, `service.peer.name`: the name of the service called.
     PeerService,
-    /// `server.address`, `net.peer.name`, `net.peer.ip`, `peer.hostname`, `peer.address`, `http.host`, Zipkin's `sa`/`remoteEndpoint`.
+    /// `server.address`, `net.peer.name`, `net.peer.ip`, `peer.hostname`, `peer.address`, `http.host`, Zipkin's `sa`/`remoteEndpoint`;
+    /// of spans that ask and have none of these nor a URL, `net.sock.peer.name`, `network.peer.address`, `net.sock.peer.addr`.
     ServerAddress,
-    /// `server.port`, `net.peer.port`, `peer.port`.
+    /// `server.port`, `net.peer.port`, `peer.port`; with the address of a socket `network.peer.port`, `net.sock.peer.port`.
     ServerPort,
     /// `db.system`, `db.system.name`, `db.type`, `sql` components.
     DbSystem,

@@ -9,6 +9,8 @@ pub(in crate::trace) enum Meaning {
     Keep(Attribute),
     /// Its text is kept, except of a span that serves: there the peer is who asks, not who is asked.
     Peer(Attribute),
+    /// The peer by its socket: used of spans that ask where nothing else names who is asked.
+    Socket(Socket),
     /// A path, or a URL of which the path is kept.
     Url,
     /// The library that made the span: a data base's names its system.
@@ -37,12 +39,20 @@ pub(in crate::trace) enum Meaning {
     OriginalFormat,
 }
 
+/// What a socket's other end is known by, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::trace) enum Socket {
+    Name,
+    Address,
+    Port,
+}
+
 /// Keys, shorter ones first, those of one length in order.
 const MEANINGS: &[(&str, Meaning)] = {
     use Attribute as A;
     use Meaning::{
         Component, Error, ErrorType, GrpcStatus, HttpStatus, Keep, Kind, OriginalFormat, Peer, SampleRate, SamplerParameter, SamplerType,
-        StatusCode, StatusMessage, Url,
+        Socket as S, StatusCode, StatusMessage, Url,
     };
     &[
         ("error", Error),
@@ -114,12 +124,17 @@ const MEANINGS: &[(&str, Meaning)] = {
         ("db.operation.name", Keep(A::DbOperation)),
         ("enduser.pseudo.id", Keep(A::User)),
         ("faas.invoked_name", Keep(A::FaasName)),
+        ("network.peer.port", S(Socket::Port)),
         ("service.peer.name", Peer(A::PeerService)),
         ("db.collection.name", Keep(A::DbCollection)),
+        ("net.sock.peer.addr", S(Socket::Address)),
+        ("net.sock.peer.name", S(Socket::Name)),
+        ("net.sock.peer.port", S(Socket::Port)),
         ("http.request.method", Keep(A::HttpMethod)),
         ("messaging.operation", Keep(A::MessagingOperation)),
         ("highlight.session_id", Keep(A::Session)),
         ("internal.span.format", OriginalFormat),
+        ("network.peer.address", S(Socket::Address)),
         ("rpc.grpc.status_code", GrpcStatus),
         ("sampling.probability", SampleRate),
         ("db.mongodb.collection", Keep(A::DbCollection)),

@@ -6,7 +6,7 @@ use super::{
         span::{Attribute, Span, SpanKind, SpanStatus},
     },
     intake::Intake,
-    keys::Meaning,
+    keys::{Meaning, Socket},
     sampling,
 };
 
@@ -29,6 +29,8 @@ pub(in crate::trace) struct Notes {
     peers: Vec<(Attribute, u32)>,
     /// Of a URL: used where nothing else says who was asked.
     authority: Option<(u32, Option<u32>)>,
+    /// Name, address and port of the other end of a socket: used where not even a URL does.
+    socket: [Option<u32>; 3],
     component: Option<u32>,
     pub(in crate::trace) kind: SpanKind,
     pub(in crate::trace) said: Said,
@@ -51,6 +53,7 @@ impl Notes {
         match meaning {
             Meaning::Keep(attribute) => keep(&mut self.attributes, attribute, intake.attribute_text(&text)),
             Meaning::Peer(attribute) => keep(&mut self.peers, attribute, intake.attribute_text(&text)),
+            Meaning::Socket(part) => self.note_socket(intake, part, &text),
             Meaning::Url => self.note_url(intake, &text),
             Meaning::Component => self.component = intake.attribute_text(&text),
             Meaning::Kind => self.kind = kind_of_name(&text).unwrap_or(self.kind),
@@ -99,6 +102,13 @@ impl Notes {
         }
     }
 
+    fn note_socket(&mut self, intake: &mut Intake<'_>, part: Socket, text: &str) {
+        let slot = &mut self.socket[part as usize];
+        if slot.is_none() {
+            *slot = intake.attribute_text(text);
+        }
+    }
+
     fn note_url(&mut self, intake: &mut Intake<'_>, url: &str) {
         let (authority, rest) = match url.split_once("://") {
             Some((_, rest)) => {
@@ -137,6 +147,12 @@ impl Notes {
                 attributes.push((Attribute::ServerAddress, address));
                 keep(&mut attributes, Attribute::ServerPort, port);
             }
+        }
+        let [name, address, port] = self.socket;
+        let is_named = attributes.iter().any(|(a, _)| *a == Attribute::ServerAddress);
+        if matches!(span.kind, SpanKind::Client | SpanKind::Producer) && !is_named && name.or(address).is_some() {
+            keep(&mut attributes, Attribute::ServerAddress, name.or(address));
+            keep(&mut attributes, Attribute::ServerPort, port);
         }
         if let Some(component) = self.component.filter(|c| is_data_base(intake.text_of(*c))) {
             keep(&mut attributes, Attribute::DbSystem, Some(component));

@@ -8,6 +8,7 @@ mod jaeger;
 mod kieker;
 mod otlp;
 mod same;
+mod span_attributes;
 mod span_input;
 mod spans;
 mod spans_hostile;
