@@ -85,7 +85,8 @@ pub enum Attribute {
     DbStatement,
     /// `messaging.system`.
     MessagingSystem,
-    /// `messaging.destination.name`, `messaging.destination`, `kafka.topic`.
+    /// `messaging.destination.template`, `messaging.destination.name`, `messaging.destination`, `kafka.topic`; `(temporary)` or
+    /// `(anonymous)` of a destination that is said to be so.
     MessagingDestination,
     /// `messaging.operation.type`, `messaging.operation`.
     MessagingOperation,

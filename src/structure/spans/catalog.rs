@@ -13,11 +13,11 @@
 //! `rpc.service` · server address with its port · `SERVICE.peer`. Its entry: user's rule · `OPERATION collection` · verb and
 //! table of the statement · `METHOD route` · `rpc.method` · span name with ids cut out · `METHOD path`.
 //!
-//! Bounds: [`MAX_NAMES`] texts, entries of a task as the options say. What is over them is `(other)`.
+//! Bounds: [`MAX_NAMES`] texts, entries of a task and tasks known from their clients only as the options say. What is over them is `(other)`.
 
 use super::{SpanOptions, generalize};
 use crate::trace::{
-    hashed::{HashMap, IndexSet},
+    hashed::{HashMap, HashSet, IndexSet},
     names::Names,
     span::{Attribute, Resource, Span, SpanKind, SpanTexts},
 };
@@ -42,6 +42,17 @@ pub enum PeerKind {
     Queue,
     /// Anything else: a third party.
     ThirdParty,
+}
+
+impl PeerKind {
+    /// The task of what is over the bound.
+    fn others(self) -> &'static str {
+        match self {
+            Self::Store => "(other databases)",
+            Self::Queue => "(other queues)",
+            Self::ThirdParty => "(other third parties)",
+        }
+    }
 }
 
 /// What a client span says of the one it calls.
@@ -109,6 +120,10 @@ pub struct Catalog {
     pub entries: IndexSet<(u32, u32)>,
     /// Entries of each task (number of its name).
     n_entries: HashMap<u32, usize>,
+    /// Services.
+    services: HashSet<u32>,
+    /// Tasks known from their clients only.
+    peers: HashSet<u32>,
     /// Requests of entries that were over the bound, by task.
     pub over_bound: HashMap<u32, u64>,
     /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
@@ -149,6 +164,18 @@ impl Catalog {
         if self.entries.get_index(entry as usize).is_some_and(|(_, given)| *given != name) {
             *self.over_bound.entry(task).or_insert(0) += 1;
         }
+    }
+
+    /// The task that stands for `peer`, which is known from its clients only: itself, or where there are `limit` of these, the rest of its kind.
+    pub fn peer_task(&mut self, peer: Peer, limit: usize) -> u32 {
+        let is_known = self.services.contains(&peer.task) || self.peers.contains(&peer.task);
+        if !is_known && self.peers.len() >= limit {
+            return self.names.intern(peer.kind.others());
+        }
+        if !is_known {
+            self.peers.insert(peer.task);
+        }
+        peer.task
     }
 
     /// Name of the task and of the entry.
@@ -202,6 +229,8 @@ impl Catalog {
         };
         let labels = other.labels.iter().map(|label| self.labels.insert_full(renumbered(label)).0 as u32).collect();
         let entries = other.entries.iter().map(&both).collect::<Vec<_>>();
+        self.services.extend(other.services.iter().map(|task| names[*task as usize]));
+        self.peers.extend(other.peers.iter().map(|task| names[*task as usize]));
         let mut numbers = Vec::with_capacity(entries.len());
         for (task, name) in entries {
             let number = self.entry(task, name, entries_per_task);
@@ -223,6 +252,7 @@ impl Catalog {
         let instance = text(resource.instance).or_else(|| text(resource.container)).or_else(|| text(resource.host)).unwrap_or("");
         let host = text(resource.host).or_else(|| text(resource.container)).unwrap_or("");
         let (task, instance, host) = (self.name(service), self.name(instance), self.name(host));
+        self.services.insert(task);
         let clock = if host == NONE { self.name(&format!("{service} (host not said)")) } else { host };
         let name = self.name(&said.served(options));
         let peer = said.peer(service, options);
@@ -351,8 +381,11 @@ impl<'s> Said<'s> {
 
     fn peer_task(&self, kind: PeerKind) -> Option<String> {
         let address = || {
-            let address = self.get(Attribute::ServerAddress)?;
-            Some(self.get(Attribute::ServerPort).map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
+            let address = generalize::host(self.get(Attribute::ServerAddress)?);
+            Some(match self.get(Attribute::ServerPort) {
+                Some(port) => format!("{address}:{}", generalize::port(port)),
+                None => address,
+            })
         };
         if let Some(peer) = self.get(Attribute::PeerService) {
             return Some(peer.to_owned());
@@ -364,7 +397,7 @@ impl<'s> Said<'s> {
                 Some(part.map_or_else(|| system.to_owned(), |part| format!("{system}/{part}")))
             }
             PeerKind::Queue => {
-                let destination = self.get(Attribute::MessagingDestination).map(generalize::name);
+                let destination = self.get(Attribute::MessagingDestination).map(generalize::destination);
                 match (self.get(Attribute::MessagingSystem), destination) {
                     (Some(system), Some(destination)) => Some(format!("{system}/{destination}")),
                     (None, Some(destination)) => Some(destination),

@@ -401,7 +401,11 @@ impl Builder<'_> {
             } else {
                 notes.count("message_without_consumer", || tree.name(i));
             }
-            let (task, name) = tree.answered.get(&(i as u32)).copied().unwrap_or((label.peer.task, label.peer.name));
+            let as_a_rule = tree.answered.get(&(i as u32)).copied();
+            let (task, name) = as_a_rule.unwrap_or_else(|| (self.catalog.peer_task(label.peer, self.options.peer_tasks), label.peer.name));
+            if as_a_rule.is_none() && task != label.peer.task {
+                notes.count("other_peers", || self.catalog.names.name(label.peer.task).to_owned());
+            }
             let occ = self.add_occ(i, task, name, Origin::Client(label.peer.kind));
             let call = self.add_call(self.occ_of[i], occ, i, true);
             self.call_of[i] = call;

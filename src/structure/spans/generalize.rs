@@ -9,6 +9,10 @@
 //! | segment that is a UUID, or hexadecimal of 8 or more with a digit, or `0x…` | `{id}` |
 //! | segment of 20 or more with letters and at least 4 digits (tokens) | `{id}` |
 //! | 4 or more digits within a segment | `{id}` for the digits |
+//! | host | its labels (between dots), as segments; an IP address stays |
+//! | port from 32768 on | `{port}` |
+//! | segment that a broker calls a temporary queue by (`amq.gen-…`, `spring.gen-…`, `_INBOX.…`) | what it begins with, and `{id}` |
+//! | destination of messages | the same of what clients do (`ID:…`, `TempQueue…`, `temp-queue://…`, `temp-topic://…`), else a name |
 //! | statement | its verb and the first table: `SELECT orders`; other languages: the verb (`GET`) |
 
 /// Longest name, bytes.
@@ -19,6 +23,12 @@ const SHORTEST_HEX: usize = 8;
 const SHORTEST_TOKEN: usize = 20;
 /// Fewest digits that are an id within a segment.
 const FEWEST_DIGITS: usize = 4;
+/// What brokers begin names of temporary queues with.
+const TEMPORARY: &[&str] = &["amq.gen-", "spring.gen-", "_INBOX."];
+/// What clients do.
+const TEMPORARY_OF_CLIENTS: &[&str] = &["ID:", "TempQueue", "temp-queue://", "temp-topic://"];
+/// From here on ports are given away to who asks for any.
+const FIRST_SHORT_LIVED_PORT: u16 = 32768;
 /// Longest verb of a statement.
 const LONGEST_VERB: usize = 24;
 
@@ -54,7 +64,16 @@ fn is_separator(c: char) -> bool {
     matches!(c, '/' | ' ' | ',' | '=' | '&' | ':' | ';' | '\t' | '\n' | '\r' | '(' | ')' | '[' | ']')
 }
 
+fn begins_with<'p>(text: &str, prefixes: &[&'p str]) -> Option<&'p str> {
+    prefixes.iter().find(|prefix| text.len() > prefix.len() && text.starts_with(**prefix)).copied()
+}
+
 fn push_segment(out: &mut String, segment: &str) {
+    if let Some(prefix) = begins_with(segment, TEMPORARY) {
+        out.push_str(prefix);
+        out.push_str("{id}");
+        return;
+    }
     if is_id(segment) {
         out.push_str("{id}");
         return;
@@ -90,6 +109,32 @@ fn is_uuid(bytes: &[u8]) -> bool {
     bytes.len() == 36
         && [8, 4, 4, 4, 12].into_iter().all(|n| lengths.next() == Some(n))
         && bytes.iter().all(|b| *b == b'-' || b.is_ascii_hexdigit())
+}
+
+/// A host with ids cut out.
+pub fn host(address: &str) -> String {
+    let is_address = address.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    if is_address || address.contains('/') {
+        return address.to_owned();
+    }
+    let labels: Vec<String> = address.split('.').map(name).collect();
+    labels.join(".")
+}
+
+/// A port; `{port}` of one that systems give away to who asks for any.
+pub fn port(port: &str) -> &str {
+    match port.parse::<u16>() {
+        Ok(FIRST_SHORT_LIVED_PORT..) => "{port}",
+        _ => port,
+    }
+}
+
+/// The name of a queue or topic with ids cut out.
+pub fn destination(text: &str) -> String {
+    match begins_with(text, TEMPORARY_OF_CLIENTS) {
+        Some(prefix) => format!("{prefix}{{id}}"),
+        None => name(text),
+    }
 }
 
 /// Verb and first table of a statement; `None` where it does not begin with a word.
@@ -132,6 +177,31 @@ mod tests {
             ("", "/"),
         ] {
             assert_eq!(path(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_has_one_name() {
+        for (address, expected) in [
+            ("3f2504e04f89.svc.local", "{id}.svc.local"),
+            ("cache-1.example.com", "cache-1.example.com"),
+            ("db.c9akciq32rgx.us-east-1.rds.amazonaws.com", "db.c9akciq32rgx.us-east-1.rds.amazonaws.com"),
+            ("10.20.30.40", "10.20.30.40"),
+            ("[2001:db8::12345678]", "[2001:db8::12345678]"),
+            ("/var/run/12345.sock", "/var/run/12345.sock"),
+        ] {
+            assert_eq!(host(address), expected, "{address}");
+        }
+        assert_eq!(["80", "32767", "32768", "65535", "65536", "x"].map(port), ["80", "32767", "{port}", "{port}", "65536", "x"]);
+        for (queue, expected) in [
+            ("amq.gen-JzTY20BRgKO-HjmUJj0wLg", "amq.gen-{id}"),
+            ("_INBOX.Xk2.Fw", "_INBOX.{id}"),
+            ("ID:host-1-33-4:1:1", "ID:{id}"),
+            ("orders", "orders"),
+            ("replies/12", "replies/{id}"),
+            ("ID:", "ID:"),
+        ] {
+            assert_eq!(destination(queue), expected, "{queue}");
         }
     }
 

@@ -67,6 +67,9 @@ pub struct SpanOptions {
     pub internal: InternalSpans,
     /// Most entries of one task, ≥ 1; further ones are its entry `(other)`.
     pub entries_per_task: usize,
+    /// Most tasks that are known from their clients only, ≥ 1; further ones are `(other databases)`, `(other queues)` and
+    /// `(other third parties)`.
+    pub peer_tasks: usize,
     /// Rules for entry names; the first that matches names the entry.
     pub entry_rules: Vec<EntryRule>,
     /// Share of traces that were recorded, in (0, 1], where the spans do not say it themselves.
@@ -93,6 +96,7 @@ impl Default for SpanOptions {
         Self {
             internal: InternalSpans::Fold,
             entries_per_task: 100,
+            peer_tasks: 200,
             entry_rules: Vec::new(),
             sampling_rate: None,
             idle_timeout_ns: 60_000_000_000,
@@ -115,6 +119,9 @@ impl SpanOptions {
         let error = |option: &str, found: String, expected| Err(OptionError { option: option.to_owned(), found, expected });
         if self.entries_per_task == 0 {
             return error("entries_per_task", "0".to_owned(), "1 or more");
+        }
+        if self.peer_tasks == 0 {
+            return error("peer_tasks", "0".to_owned(), "1 or more");
         }
         if self.max_open_spans == 0 || self.max_trace_spans == 0 {
             return error("max_open_spans or max_trace_spans", "0".to_owned(), "1 or more");

@@ -43,6 +43,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("late_span", "spans came after their trace had been completed"),
     ("completed_early", "traces were completed before their time as a bound was reached"),
     ("links_cut", "spans have more links than are used"),
+    ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
     ("other_entries", "entries beyond the bound of their task are its entry (other)"),
 ];
 

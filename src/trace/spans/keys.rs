@@ -13,6 +13,10 @@ pub(in crate::trace) enum Meaning {
     Socket(Socket),
     /// A path, or a URL of which the path is kept.
     Url,
+    /// What the names of a message's destinations are made from.
+    DestinationTemplate,
+    /// Whether a message's destination is one of many that come and go: what they are called together.
+    ShortLived(&'static str),
     /// The library that made the span: a data base's names its system.
     Component,
     /// The role of the span.
@@ -51,8 +55,8 @@ pub(in crate::trace) enum Socket {
 const MEANINGS: &[(&str, Meaning)] = {
     use Attribute as A;
     use Meaning::{
-        Component, Error, ErrorType, GrpcStatus, HttpStatus, Keep, Kind, OriginalFormat, Peer, SampleRate, SamplerParameter, SamplerType,
-        Socket as S, StatusCode, StatusMessage, Url,
+        Component, DestinationTemplate, Error, ErrorType, GrpcStatus, HttpStatus, Keep, Kind, OriginalFormat, Peer, SampleRate,
+        SamplerParameter, SamplerType, ShortLived, Socket as S, StatusCode, StatusMessage, Url,
     };
     &[
         ("error", Error),
@@ -145,6 +149,10 @@ const MEANINGS: &[(&str, Meaning)] = {
         ("http.response.status_code", HttpStatus),
         ("messaging.conversation_id", Keep(A::MessagingConversation)),
         ("messaging.destination.name", Keep(A::MessagingDestination)),
+        ("messaging.temp_destination", ShortLived("(temporary)")),
+        ("messaging.destination.template", DestinationTemplate),
+        ("messaging.destination.anonymous", ShortLived("(anonymous)")),
+        ("messaging.destination.temporary", ShortLived("(temporary)")),
         ("messaging.message.conversation_id", Keep(A::MessagingConversation)),
     ]
 };

@@ -31,6 +31,9 @@ pub(in crate::trace) struct Notes {
     authority: Option<(u32, Option<u32>)>,
     /// Name, address and port of the other end of a socket: used where not even a URL does.
     socket: [Option<u32>; 3],
+    /// What stands for a message's destination that is one of many: the template of their names, or what they are called together.
+    template: Option<u32>,
+    short_lived: Option<&'static str>,
     component: Option<u32>,
     pub(in crate::trace) kind: SpanKind,
     pub(in crate::trace) said: Said,
@@ -55,6 +58,9 @@ impl Notes {
             Meaning::Peer(attribute) => keep(&mut self.peers, attribute, intake.attribute_text(&text)),
             Meaning::Socket(part) => self.note_socket(intake, part, &text),
             Meaning::Url => self.note_url(intake, &text),
+            Meaning::DestinationTemplate => self.template = self.template.or_else(|| intake.attribute_text(&text)),
+            Meaning::ShortLived(together) if text == "true" => self.short_lived = self.short_lived.or(Some(together)),
+            Meaning::ShortLived(_) => {}
             Meaning::Component => self.component = intake.attribute_text(&text),
             Meaning::Kind => self.kind = kind_of_name(&text).unwrap_or(self.kind),
             Meaning::Error => self.note_error(&text),
@@ -131,13 +137,14 @@ impl Notes {
     }
 
     /// Gives `span` what was noted: attributes, kind, status, sampling.
-    pub(in crate::trace) fn complete(self, intake: &Intake<'_>, span: &mut Span) {
+    pub(in crate::trace) fn complete(mut self, intake: &mut Intake<'_>, span: &mut Span) {
         if span.kind == SpanKind::Unspecified {
             span.kind = self.kind;
         }
         span.status = self.status();
         let by_sampler = self.sampler_parameter.filter(|p| self.sampled_with_probability && (0.0..=1.0).contains(p));
         span.adjusted_count = span.adjusted_count.or(self.adjusted_count).or_else(|| by_sampler.and_then(sampling::adjusted_count_of_rate));
+        self.generalise_destination(intake, span);
         let mut attributes = self.attributes;
         if span.kind != SpanKind::Server {
             for (attribute, text) in self.peers {
@@ -158,6 +165,22 @@ impl Notes {
             keep(&mut attributes, Attribute::DbSystem, Some(component));
         }
         span.attributes = attributes;
+    }
+
+    /// Gives a destination that is one of many the name of all, in the span's name too.
+    fn generalise_destination(&mut self, intake: &mut Intake<'_>, span: &mut Span) {
+        let together = self.template.or_else(|| self.short_lived.and_then(|together| intake.attribute_text(together)));
+        let Some(together) = together else { return };
+        let Some((_, known)) = self.attributes.iter_mut().find(|(attribute, _)| *attribute == Attribute::MessagingDestination) else {
+            self.attributes.push((Attribute::MessagingDestination, together));
+            return;
+        };
+        let one = std::mem::replace(known, together);
+        let name = intake.text_of(span.name);
+        if name.contains(intake.text_of(one)) {
+            let name = name.replace(intake.text_of(one), intake.text_of(together));
+            span.name = intake.name_text(&name);
+        }
     }
 
     fn status(&self) -> SpanStatus {

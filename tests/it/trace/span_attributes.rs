@@ -4,14 +4,18 @@ use layerfit::trace::span::Attribute;
 
 use super::spans::{Reading, read};
 
-/// A span of OpenTelemetry with a kind and attributes of texts.
+/// A span of OpenTelemetry with its name, kind and attributes as they are written.
+fn written(name: &str, kind: &str, attributes: &str) -> Reading {
+    read(&format!(
+        r#"{{"resourceSpans":[{{"resource":{{}},"scopeSpans":[{{"spans":[{{"traceId":"1","spanId":"2","name":"{name}","kind":"SPAN_KIND_{kind}","startTimeUnixNano":"5","endTimeUnixNano":"6","attributes":[{attributes}]}}]}}]}}]}}"#
+    ))
+}
+
+/// One with a kind and attributes of texts.
 fn span(kind: &str, attributes: &[(&str, &str)]) -> Reading {
     let attribute = |(key, value): &(&str, &str)| format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#);
     let attributes: Vec<String> = attributes.iter().map(attribute).collect();
-    read(&format!(
-        r#"{{"resourceSpans":[{{"resource":{{}},"scopeSpans":[{{"spans":[{{"traceId":"1","spanId":"2","name":"x","kind":"SPAN_KIND_{kind}","startTimeUnixNano":"5","endTimeUnixNano":"6","attributes":[{}]}}]}}]}}]}}"#,
-        attributes.join(",")
-    ))
+    written("x", kind, &attributes.join(","))
 }
 
 fn peer(kind: &str, attributes: &[(&str, &str)]) -> (Option<String>, Option<String>) {
@@ -47,4 +51,28 @@ fn a_socket_says_nothing_beside_a_name() {
     ] {
         assert_eq!(peer("CLIENT", &[socket[0], socket[1], (key, value)]), expected, "{key}: a proxy's port may be another");
     }
+}
+
+#[test]
+fn a_destination_that_comes_and_goes_has_the_name_of_all() {
+    let name = ("messaging.destination.name", "reply.8f3c");
+    for (key, value, expected) in [
+        ("messaging.destination.template", "reply.{client}", "reply.{client}"),
+        ("messaging.destination.temporary", "true", "(temporary)"),
+        ("messaging.temp_destination", "true", "(temporary)"),
+        ("messaging.destination.anonymous", "true", "(anonymous)"),
+        ("messaging.destination.temporary", "false", "reply.8f3c"),
+    ] {
+        let reading = span("PRODUCER", &[name, (key, value)]);
+        assert_eq!(reading.attribute(0, Attribute::MessagingDestination), Some(expected), "{key}");
+        assert_eq!(reading.name(0), "x");
+    }
+    let flag = written("reply.8f3c publish", "PRODUCER", r#"{"key":"messaging.destination.anonymous","value":{"boolValue":true}}"#);
+    assert_eq!(flag.attribute(0, Attribute::MessagingDestination), Some("(anonymous)"));
+    let named = written(
+        "reply.8f3c publish",
+        "PRODUCER",
+        r#"{"key":"messaging.destination.anonymous","value":{"boolValue":true}},{"key":"messaging.destination.name","value":{"stringValue":"reply.8f3c"}}"#,
+    );
+    assert_eq!(named.name(0), "(anonymous) publish");
 }

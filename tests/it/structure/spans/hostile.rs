@@ -91,6 +91,7 @@ fn options() -> impl Strategy<Value = SpanOptions> {
         SpanOptions {
             internal,
             entries_per_task: entries,
+            peer_tasks: entries,
             hold_spans: hold,
             max_open_spans: open,
             max_trace_spans: large,

@@ -74,6 +74,41 @@ fn entries_of_a_task_are_bounded() {
 }
 
 #[test]
+fn queues_hosts_and_ports_that_come_and_go_are_one_task() {
+    use Attribute as A;
+    for queue in ["amq.gen-JzTY20BRgKO-HjmUJj0wLg", "amq.gen-XaTcCRhfgKO-ABmUJjawLg"] {
+        let name = format!("{queue} publish");
+        let expected = "rabbitmq/amq.gen-{id}.amq.gen-{id} publish";
+        assert_eq!(peer(&name, &[(A::MessagingSystem, "rabbitmq"), (A::MessagingDestination, queue)]), expected);
+    }
+    for (host, port) in [("3f2504e04f89", "49153"), ("0305e82c3301", "40000")] {
+        assert_eq!(peer("q", &[(A::DbSystem, "mysql"), (A::ServerAddress, host), (A::ServerPort, port)]), "mysql/{id}:{port}.q");
+    }
+}
+
+#[test]
+fn tasks_known_from_their_clients_are_bounded() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    for n in 0..30_u32 {
+        let address = format!("10.0.0.{n}");
+        b.client((2 + u64::from(n), 1), "web", "GET", (f64::from(n), f64::from(n) + 0.5)).with(Attribute::ServerAddress, &address);
+    }
+    b.client((40, 1), "web", "q", (50.0, 60.0)).with(Attribute::DbSystem, "mysql");
+    // One that has spans of its own is none of them, though this request of it shows no serving half.
+    b.client((41, 1), "web", "ask", (61.0, 62.0)).with(Attribute::PeerService, "bank");
+    b.request((42, 1), "web", "bank", "ask", (63.0, 64.0), 0.1);
+    let run = b.run_with(&SpanOptions { peer_tasks: 10, ..SpanOptions::default() });
+    let tasks: Vec<&str> = run.quality.tasks.keys().map(String::as_str).collect();
+    assert_eq!(tasks.len(), 14, "{tasks:?}");
+    assert_eq!(run.quality.tasks["(other third parties)"].entries["GET"].occurrences, 20);
+    assert_eq!(run.quality.tasks["(other databases)"].entries["q"].occurrences, 1);
+    assert_eq!(run.quality.tasks["bank"].entries["ask"].occurrences, 2);
+    assert_eq!(run.count("other_peers"), 21);
+    assert!(run.hints.processes["(other third parties)"].infinite && !run.hints.processes["(other databases)"].infinite);
+}
+
+#[test]
 fn the_users_rules_name_entries_first() {
     let rule: EntryRule = "/shop/*/item/*=item".parse().unwrap();
     let options = SpanOptions { entry_rules: vec![rule], ..SpanOptions::default() };
