@@ -154,6 +154,8 @@ pub struct Forest {
     starts: Vec<u32>,
     /// Internal work that outlasts its occurrence's span: occurrence, start, end.
     pub late_work: Vec<(u32, i64, i64)>,
+    /// What consumers do within the span of another occurrence of their service: occurrence, start, end.
+    pub elsewhere: Vec<(u32, i64, i64)>,
     /// Roots, by start.
     pub roots: Vec<Root>,
 }
@@ -181,13 +183,14 @@ impl Forest {
         builder.out.calls.reserve(n);
         for i in tree.order.iter().map(|i| *i as usize) {
             match tree.role[i] {
-                Role::Dropped | Role::Unattached => {}
+                Role::Dropped | Role::Fetch | Role::Unattached => {}
                 Role::Entry => builder.serve(i, notes),
                 Role::Call => builder.request(i, notes),
                 Role::Fold => builder.fold(i),
             }
         }
         builder.add_peers(notes);
+        builder.set_consumers_apart();
         let mut out = builder.out;
         out.sort_calls();
         out
@@ -384,6 +387,17 @@ impl Builder<'_> {
         self.occ_of[i] = around;
         if self.tree.end_ns[i] > self.out.occs[around as usize].end_ns {
             self.out.late_work.push((around, self.tree.start_ns[i], self.tree.end_ns[i]));
+        }
+    }
+
+    /// The time of consumers that another occurrence's span contains is theirs.
+    fn set_consumers_apart(&mut self) {
+        let tree = self.tree;
+        for i in (0..tree.len()).filter(|i| tree.lies_in[*i] != NOBODY && tree.role[*i] == Role::Entry) {
+            let around = self.occ_of[tree.lies_in[i] as usize];
+            if around != NOBODY && around != self.occ_of[i] {
+                self.out.elsewhere.push((around, tree.start_ns[i], tree.end_ns[i]));
+            }
         }
     }
 

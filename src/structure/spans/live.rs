@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::messages::MessageOperation;
 use crate::trace::{
     hashed::{HashMap, HashSet},
     span::{SpanId, SpanKind, SpanStatus, TraceId},
@@ -44,6 +45,8 @@ pub struct Piece {
     pub weight: f32,
     /// Its kind.
     pub kind: SpanKind,
+    /// What it does with a message.
+    pub operation: MessageOperation,
     /// How it ended.
     pub status: SpanStatus,
     /// Whether there is a parent.

@@ -15,6 +15,7 @@
 //! | `catalog`, `generalize` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
+//! | `messages` | consumers and their producers, links |
 //! | `offsets`, `skew`, `correct` | differences between clocks in each period, times by one clock |
 //! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
@@ -45,6 +46,7 @@ mod generalize;
 mod habits;
 mod live;
 mod load;
+mod messages;
 mod observe;
 mod offsets;
 mod options;
@@ -76,6 +78,7 @@ use forest::{Forest, Origin};
 use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
 use load::Load;
+use messages::MessageOperation;
 use quality::Notes;
 use skew::Skews;
 use timing::Evidence;
@@ -200,6 +203,7 @@ impl Spans {
             conversation: known(Attribute::MessagingConversation).map_or(0, digest),
             weight: span.adjusted_count.filter(|w| w.is_finite() && *w >= 1.0).unwrap_or(0.0) as f32,
             kind: span.kind,
+            operation: known(Attribute::MessagingOperation).map_or(MessageOperation::Other, MessageOperation::of),
             status: span.status,
             has_parent: span.parent.is_some(),
             shared: span.shared,

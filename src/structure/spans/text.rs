@@ -13,6 +13,7 @@ const VERY_FEW: u64 = 5;
 pub const MESSAGES: &[(&str, &str)] = &[
     ("duplicate", "spans came twice, or their id was used twice: the first by start was used"),
     ("tracing_itself", "spans of the tracing's own traffic were left out"),
+    ("message_fetched", "spans that fetch messages which spans below them handle: these count"),
     ("missing_parent", "spans whose parent is not there: unless restored or left out, the client of their trace requests them"),
     ("parent_restored", "spans whose parent is lost: put where other traces show that such spans belong; no self times"),
     ("root_restored", "spans whose parent is lost, the root of their trace: it is the one entry that makes such requests"),

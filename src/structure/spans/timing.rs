@@ -23,6 +23,7 @@
 //!   overlap in more than half do even where they did not this once.
 //! - Self time of phase 1 is r − s less the union of the waits of phase 1, so that parallel children count once; of phase 2
 //!   the time after r covered by its own or internal spans less the union of waits.
+//! - What a consumer does that lies in the span of another occurrence, but is requested by its producer, is no time of that one.
 //! - Failed, unfinished and ill-timed occurrences have no self time.
 
 use crate::trace::hashed::HashMap;
@@ -346,6 +347,10 @@ pub fn measure(forest: &mut Forest) {
     for (occ, start, end) in &forest.late_work {
         late.entry(*occ).or_default().push((*start, *end));
     }
+    let mut elsewhere: HashMap<u32, Vec<(i64, i64)>> = HashMap::default();
+    for (occ, start, end) in &forest.elsewhere {
+        elsewhere.entry(*occ).or_default().push((*start, *end));
+    }
     let (mut waits, mut both) = (Vec::new(), Vec::new());
     for o in 0..forest.occs.len() {
         let occ = forest.occs[o];
@@ -360,10 +365,13 @@ pub fn measure(forest: &mut Forest) {
         let first_end = occ.reply_ns.max(occ.start_ns);
         waits.clear();
         waits.extend(calls.iter().filter(|c| !c.is_async && c.phase == 1).map(|c| clipped(c, occ.start_ns, first_end)));
+        let apart = || elsewhere.get(&(o as u32)).into_iter().flatten();
+        waits.extend(apart().map(|(start, end)| (*start.max(&occ.start_ns), *end.min(&first_end))));
         let first = first_end.saturating_sub(occ.start_ns).saturating_sub(union_ns(&mut waits)) as f64;
         waits.clear();
         let second = |c: &&Call| !c.is_async && c.phase == 2;
         waits.extend(calls.iter().filter(second).map(|c| (c.start_ns, c.end_ns)));
+        waits.extend(apart().filter(|(_, end)| *end > first_end).map(|(start, end)| (*start.max(&first_end), *end)));
         both.clear();
         both.extend_from_slice(&waits);
         if occ.end_ns > first_end {

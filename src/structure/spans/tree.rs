@@ -7,7 +7,7 @@
 //! | duplicates | of spans with the same trace, id and side (requesting; or serving, in the same instance) one stays: rather a finished one, then one with a kind, then the first by start, then the longest |
 //! | shared ids | a serving span with the id of a requesting one is its server half |
 //! | parent with two halves | the serving one; the requesting one for spans of its service only |
-//! | links | a consumer follows the first producer that it links to, any span without a parent the first span that it links to |
+//! | messages and links | see [`super::messages`] |
 //! | circles | cut above their earliest span |
 //! | no kind | in another service than its parent, or a root: serving. Otherwise requesting if its only child is in another service, or it is a leaf whose attributes name another party; else internal |
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
@@ -42,6 +42,8 @@ pub enum Role {
     Fold,
     /// Not used: the tracing's own traffic.
     Dropped,
+    /// Not used: a message being fetched that a span of its own handles.
+    Fetch,
     /// Not used: what it hangs below is lost, and nothing tells what that was.
     Unattached,
 }
@@ -49,7 +51,7 @@ pub enum Role {
 impl Role {
     /// Whether it is used.
     pub fn is_used(self) -> bool {
-        !matches!(self, Self::Dropped | Self::Unattached)
+        !matches!(self, Self::Dropped | Self::Fetch | Self::Unattached)
     }
 }
 
@@ -66,6 +68,10 @@ pub struct Tree {
     pub is_orphan: Vec<bool>,
     /// Whether the requester is known from a link only.
     pub is_linked: Vec<bool>,
+    /// Of a consumer whose requester is known from a link: the span that it lies in, or [`NOBODY`].
+    pub lies_in: Vec<u32>,
+    /// Whether it fetches messages that others handle, and is part of nothing.
+    pub is_fetch: Vec<bool>,
     /// Of a producer: whether it was handled together with others.
     pub is_batched: Vec<bool>,
     /// Whether it has no parent, and what it links to is not there.
@@ -101,7 +107,7 @@ pub struct Tree {
     pub is_timeless: bool,
 }
 
-fn is_serving(piece: &Piece) -> bool {
+pub(super) fn is_serving(piece: &Piece) -> bool {
     piece.shared || matches!(piece.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
@@ -117,6 +123,7 @@ impl Tree {
         tree.is_lost_link = vec![false; tree.len()];
         tree.resolve_links(&group);
         tree.find_parents(catalog, notes);
+        tree.take_messages(catalog);
         tree.follow_links(notes);
         tree.cut_circles(notes);
         tree.put_in_order();
@@ -155,6 +162,7 @@ impl Tree {
         for i in 0..self.len() {
             match self.role[i] {
                 Role::Dropped => notes.set_aside("tracing_itself", || self.name(i)),
+                Role::Fetch => notes.set_aside("message_fetched", || self.name(i)),
                 Role::Unattached => notes.set_aside("unattached", || self.name(i)),
                 _ => {}
             }
@@ -247,6 +255,7 @@ impl Tree {
         let n = self.pieces.len();
         (self.parent, self.is_orphan) = (vec![NOBODY; n], vec![false; n]);
         (self.is_linked, self.is_batched) = (vec![false; n], vec![false; n]);
+        (self.lies_in, self.is_fetch) = (vec![NOBODY; n], vec![false; n]);
         (self.is_restored, self.is_unattached, self.is_incomparable) = (vec![false; n], vec![false; n], vec![false; n]);
         (self.root_of, self.has_gap) = (vec![NOBODY; n], vec![false; self.traces.len()]);
         let mut first_half = 0;
@@ -284,36 +293,6 @@ impl Tree {
         let serving = || found.clone().filter(|half| is_serving(&self.pieces[*half]));
         let half = serving().find(same_instance).or_else(|| serving().find(same_task)).or_else(|| found.clone().find(same_task));
         half.or_else(|| serving().next()).map_or(NOBODY, |half| half as u32)
-    }
-
-    /// Consumers follow their producers, spans without parents what they link to.
-    fn follow_links(&mut self, notes: &mut Notes) {
-        let links = std::mem::take(&mut self.links);
-        for of_one in links.chunk_by(|a, b| a.0 == b.0) {
-            let from = of_one[0].0 as usize;
-            let requested = self.parent_of(from).is_some_and(|p| matches!(self.pieces[p].kind, SpanKind::Producer | SpanKind::Client));
-            let is_consumer = self.pieces[from].kind == SpanKind::Consumer;
-            if requested || !(is_consumer || self.parent[from] == NOBODY) {
-                continue;
-            }
-            let is_producer = |to: &u32| self.pieces[*to as usize].kind == SpanKind::Producer;
-            let targets = of_one.iter().map(|(_, to)| *to).filter(|to| *to as usize != from);
-            let key = |to: &u32| (!is_producer(to), self.start_ns[*to as usize], *to);
-            let mut targets: Vec<u32> = targets.filter(|to| !is_consumer || is_producer(to) || self.parent[from] == NOBODY).collect();
-            targets.sort_unstable_by_key(key);
-            let Some(first) = targets.first() else { continue };
-            self.parent[from] = *first;
-            self.is_orphan[from] = false;
-            self.is_linked[from] = true;
-            for other in &targets[1..] {
-                self.is_batched[*other as usize] = true;
-                notes.count("batched_message", || self.name(*other as usize));
-            }
-        }
-        self.links = links;
-        for i in 0..self.len() {
-            self.is_lost_link[i] &= self.parent[i] == NOBODY && !self.is_orphan[i] && self.pieces[i].kind == SpanKind::Consumer;
-        }
     }
 
     /// Cuts each circle of parents above its earliest span.
@@ -422,6 +401,8 @@ impl Tree {
             role[i] =
                 if here.is_noise || matches!(around, Some((Role::Dropped, _))) {
                     Role::Dropped
+                } else if self.is_fetch[i] || matches!(around, Some((Role::Fetch, _))) {
+                    Role::Fetch
                 } else if self.is_unattached[i] || matches!(around, Some((Role::Unattached, _))) {
                     Role::Unattached
                 } else {

@@ -114,3 +114,89 @@ fn a_reply_may_be_of_another_trace() {
     reply.links.push(Link { trace: TraceId(1), span: SpanId(4) });
     b.run().check(&["Client sync api.post", "api.post sync worker.handle"]);
 }
+
+/// A post that sends a message in trace 1, as span 2.
+fn post() -> Build {
+    let mut b = Build::default();
+    b.server((1, 0), "api", "post", (0.0, 35.0));
+    b.span((2, 1), "api", "send", PRODUCER, (30.0, 31.0));
+    b
+}
+
+const CLIENT: SpanKind = SpanKind::Client;
+const OPERATION: Attribute = Attribute::MessagingOperation;
+
+#[test]
+fn what_fetches_a_message_and_works_on_it_is_a_consumer_whatever_its_kind() {
+    for kind in [CLIENT, CONSUMER] {
+        let mut b = post();
+        b.span((3, 0), "worker", "orders receive", kind, (400.0, 460.0)).trace(2).link(1, 2).with(OPERATION, "receive");
+        b.span((4, 3), "worker", "work", SpanKind::Internal, (410.0, 450.0)).trace(2);
+        b.client((5, 4), "worker", "q", (420.0, 430.0)).trace(2).with(Attribute::DbSystem, "mysql");
+        b.run().check(&["Client sync api.post", "api.post async worker.orders receive", "worker.orders receive sync mysql.q"]);
+    }
+    let mut b = post();
+    b.client((3, 2), "worker", "orders process", (400.0, 460.0)).with(OPERATION, "process");
+    b.run().check(&["Client sync api.post", "api.post async worker.orders process"]);
+}
+
+#[test]
+fn what_fetched_a_message_that_another_span_handles_is_no_work() {
+    for kind in [CLIENT, CONSUMER] {
+        for is_linked_itself in [false, true] {
+            let mut b = post();
+            b.span((3, 0), "worker", "orders receive", kind, (100.0, 400.0)).trace(2).link(1, 2).with(OPERATION, "receive");
+            let handler = b.span((4, 3), "worker", "orders process", CONSUMER, (401.0, 421.0)).trace(2).with(OPERATION, "process");
+            if is_linked_itself {
+                handler.link(1, 2);
+            }
+            let run = b.run();
+            run.check(&["Client sync api.post", "api.post async worker.orders process"]);
+            assert_eq!(run.self_ms("worker.orders process"), [Some(20.0), None]);
+            assert_eq!(run.count("message_fetched"), 1);
+        }
+    }
+}
+
+#[test]
+fn messages_that_were_fetched_together_are_handled_one_by_one() {
+    let mut b = post();
+    b.span((5, 1), "api", "send", PRODUCER, (32.0, 33.0));
+    b.client((3, 0), "worker", "orders receive", (100.0, 400.0)).trace(2).link(1, 2).link(1, 5).with(OPERATION, "receive");
+    for (id, start) in [(6, 401.0), (7, 421.0)] {
+        b.span((id, 3), "worker", "orders process", CONSUMER, (start, start + 10.0)).trace(2).with(OPERATION, "process");
+    }
+    let run = b.run();
+    run.check(&["Client sync api.post", "api.post async worker.orders process", "api.post async worker.orders process"]);
+    assert_eq!(run.count("batched_message"), 0);
+}
+
+#[test]
+fn looking_for_messages_is_a_request_to_the_queue() {
+    let mut b = Build::default();
+    b.server((1, 0), "worker", "tick", (0.0, 100.0));
+    b.client((2, 1), "worker", "orders receive", (10.0, 60.0))
+        .with(OPERATION, "receive")
+        .with(Attribute::MessagingSystem, "kafka")
+        .with(Attribute::MessagingDestination, "orders");
+    let run = b.run();
+    run.check(&["Client sync worker.tick", "worker.tick sync kafka/orders.orders receive"]);
+    assert_eq!(run.self_ms("worker.tick"), [Some(50.0), None]);
+    // What it fetched is handled in the same request.
+    b.span((3, 2), "worker", "orders process", CONSUMER, (61.0, 81.0)).with(OPERATION, "process");
+    let run = b.run();
+    run.check(&["Client sync worker.tick", "worker.tick sync kafka/orders.orders receive"]);
+    assert_eq!(run.self_ms("worker.tick"), [Some(50.0), None]);
+}
+
+/// The loop around a consumer does not do again what the consumer does.
+#[test]
+fn a_linked_consumer_inside_a_local_span_is_counted_once() {
+    let mut b = post();
+    b.span((3, 0), "worker", "loop", SpanKind::Internal, (300.0, 500.0)).trace(2);
+    b.span((4, 3), "worker", "handle", CONSUMER, (400.0, 460.0)).trace(2).link(1, 2);
+    let run = b.run();
+    run.check(&["Client sync api.post", "Client sync worker.loop", "api.post async worker.handle"]);
+    assert_eq!(run.self_ms("worker.handle"), [Some(60.0), None]);
+    assert_eq!(run.self_ms("worker.loop"), [Some(140.0), None]);
+}
