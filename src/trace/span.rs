@@ -100,7 +100,7 @@ pub enum Attribute {
     RpcMethod,
     /// `http.request.method`, `http.method`.
     HttpMethod,
-    /// `http.route`.
+    /// `http.route`, else `url.template`.
     HttpRoute,
     /// `url.path`, `http.target`, `url.full`, `http.url`, `http.path`.
     Url,

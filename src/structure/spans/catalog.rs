@@ -5,7 +5,7 @@
 //! Task of a span: its service; `unknown_service` where the input does not say.
 //!
 //! Entry of a served request, the first that there is:
-//! user's rule · `METHOD route` · `rpc.service/rpc.method` · span name with ids cut out (not if it is only a method) ·
+//! user's rule · `METHOD route` · `rpc.service/rpc.method` · span name with ids cut out (not if it is only a method, `GET` or `HTTP GET`) ·
 //! `METHOD path` with ids cut out.
 //!
 //! Task of a request seen only from its client, the first that there is:
@@ -308,6 +308,13 @@ fn ends_with_part(text: &str, part: &str) -> bool {
 
 const HTTP_METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "HTTP", "_OTHER"];
 
+/// The method of a name that says nothing else: `GET`, `HTTP GET`, `HTTP`.
+fn only_method(name: &str) -> Option<&str> {
+    let (first, rest) = name.split_once(' ').unwrap_or(("", name));
+    let is_method = HTTP_METHODS.iter().any(|method| rest.eq_ignore_ascii_case(method));
+    (is_method && (first.is_empty() || first.eq_ignore_ascii_case("HTTP"))).then_some(rest)
+}
+
 impl<'s> Said<'s> {
     fn get(&self, attribute: Attribute) -> Option<&'s str> {
         self.span.attribute(attribute).map(|number| self.texts.texts.name(number).trim()).filter(|text| !text.is_empty())
@@ -334,13 +341,14 @@ impl<'s> Said<'s> {
     }
 
     fn with_method(&self, rest: &str) -> String {
-        self.get(Attribute::HttpMethod).map_or_else(|| rest.to_owned(), |method| format!("{} {rest}", method.to_ascii_uppercase()))
+        let by_name = || only_method(self.name()).filter(|method| !method.eq_ignore_ascii_case("HTTP"));
+        let method = self.get(Attribute::HttpMethod).or_else(by_name);
+        method.map_or_else(|| rest.to_owned(), |method| format!("{} {rest}", method.to_ascii_uppercase()))
     }
 
     fn generalised_name(&self) -> Option<String> {
         let name = self.name();
-        let is_method = HTTP_METHODS.iter().any(|method| name.eq_ignore_ascii_case(method));
-        let says_little = name.is_empty() || (is_method && self.get(Attribute::Url).is_some());
+        let says_little = name.is_empty() || (only_method(name).is_some() && self.get(Attribute::Url).is_some());
         (!says_little).then(|| named(name))
     }
 
@@ -380,13 +388,7 @@ impl<'s> Said<'s> {
     }
 
     fn peer_task(&self, kind: PeerKind) -> Option<String> {
-        let address = || {
-            let address = generalize::host(self.get(Attribute::ServerAddress)?);
-            Some(match self.get(Attribute::ServerPort) {
-                Some(port) => format!("{address}:{}", generalize::port(port)),
-                None => address,
-            })
-        };
+        let address = || Some(generalize::endpoint(self.get(Attribute::ServerAddress)?, self.get(Attribute::ServerPort)));
         if let Some(peer) = self.get(Attribute::PeerService) {
             return Some(peer.to_owned());
         }
@@ -414,6 +416,7 @@ impl<'s> Said<'s> {
         let rule = self.by_rule(options, &[Attribute::DbStatement, Attribute::HttpRoute, Attribute::Url]);
         let stored = || {
             let operation = match (self.get(Attribute::DbOperation), self.get(Attribute::DbCollection)) {
+                (Some(operation), Some(collection)) if operation.ends_with(collection) => Some(generalize::name(operation)),
                 (Some(operation), Some(collection)) => Some(format!("{operation} {}", generalize::name(collection))),
                 (operation, _) => operation.map(str::to_owned),
             };
@@ -441,6 +444,6 @@ fn named(name: &str) -> String {
             let start = name.rfind(' ').map_or(0, |at| at + 1);
             format!("{}{}", &name[..start], generalize::path(&name[start..]))
         }
-        None => generalize::name(name),
+        None => generalize::statement_as_name(name).unwrap_or_else(|| generalize::name(name)),
     }
 }

@@ -9,11 +9,15 @@
 //! | segment that is a UUID, or hexadecimal of 8 or more with a digit, or `0x…` | `{id}` |
 //! | segment of 20 or more with letters and at least 4 digits (tokens) | `{id}` |
 //! | 4 or more digits within a segment | `{id}` for the digits |
+//! | query (`?a=b`) in a word | cut |
+//! | span name that is a statement of SQL | as a statement |
 //! | host | its labels (between dots), as segments; an IP address stays |
-//! | port from 32768 on | `{port}` |
+//! | its port from 32768 on | `{port}` |
 //! | segment that a broker calls a temporary queue by (`amq.gen-…`, `spring.gen-…`, `_INBOX.…`) | what it begins with, and `{id}` |
 //! | destination of messages | the same of what clients do (`ID:…`, `TempQueue…`, `temp-queue://…`, `temp-topic://…`), else a name |
 //! | statement | its verb and the first table: `SELECT orders`; other languages: the verb (`GET`) |
+
+use std::borrow::Cow;
 
 /// Longest name, bytes.
 const LONGEST_NAME_BYTES: usize = 120;
@@ -45,7 +49,8 @@ pub fn path(url: &str) -> String {
 /// A name with ids cut out.
 pub fn name(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text.trim();
+    let whole = without_queries(text.trim());
+    let mut rest = whole.as_ref();
     while !rest.is_empty() {
         let end = rest.find(is_separator).unwrap_or(rest.len());
         push_segment(&mut out, &rest[..end]);
@@ -58,6 +63,22 @@ pub fn name(text: &str) -> String {
     out.truncate(out.floor_char_boundary(LONGEST_NAME_BYTES));
     out.truncate(out.trim_end().len());
     out
+}
+
+/// A text without what stands in its words from a `?` that begins a query on.
+fn without_queries(text: &str) -> Cow<'_, str> {
+    let query = |word: &str| {
+        let begins = |(at, _): &(usize, &str)| {
+            let query = &word[at + 1..];
+            query.contains('=') && query.starts_with(|c: char| c.is_alphanumeric() || "_%&$[".contains(c))
+        };
+        word.match_indices('?').find(begins).map(|(at, _)| at)
+    };
+    if !text.contains('?') {
+        return Cow::Borrowed(text);
+    }
+    let words: Vec<&str> = text.split(' ').map(|word| query(word).map_or(word, |at| &word[..at])).collect();
+    Cow::Owned(words.join(" "))
 }
 
 fn is_separator(c: char) -> bool {
@@ -111,22 +132,30 @@ fn is_uuid(bytes: &[u8]) -> bool {
         && bytes.iter().all(|b| *b == b'-' || b.is_ascii_hexdigit())
 }
 
-/// A host with ids cut out.
-pub fn host(address: &str) -> String {
-    let is_address = address.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    if is_address || address.contains('/') {
-        return address.to_owned();
+/// A host with ids cut out, and its port, which `address` may hold already; `{port}` for one that systems give to who asks for any.
+pub fn endpoint(address: &str, port: Option<&str>) -> String {
+    let with_port = address.rsplit_once(':').filter(|(host, port)| {
+        let is_port = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        is_port && (!host.contains(':') || host.ends_with(']'))
+    });
+    let (host, port) = with_port.map_or((address, port), |(host, port)| (host, Some(port)));
+    let host = without_ids(host);
+    match port {
+        None => host,
+        Some(port) => match port.parse::<u16>() {
+            Ok(FIRST_SHORT_LIVED_PORT..) => format!("{host}:{{port}}"),
+            _ => format!("{host}:{port}"),
+        },
     }
-    let labels: Vec<String> = address.split('.').map(name).collect();
-    labels.join(".")
 }
 
-/// A port; `{port}` of one that systems give away to who asks for any.
-pub fn port(port: &str) -> &str {
-    match port.parse::<u16>() {
-        Ok(FIRST_SHORT_LIVED_PORT..) => "{port}",
-        _ => port,
+fn without_ids(host: &str) -> String {
+    let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    if is_address || host.contains('/') {
+        return host.to_owned();
     }
+    let labels: Vec<String> = host.split('.').map(name).collect();
+    labels.join(".")
 }
 
 /// The name of a queue or topic with ids cut out.
@@ -152,9 +181,31 @@ pub fn statement(text: &str) -> Option<String> {
     if !before_table.is_empty() {
         words.find(|word| before_table.iter().any(|known| word.eq_ignore_ascii_case(known)));
     }
-    let table = words.find(|word| !["ONLY", "IF", "NOT", "EXISTS"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+    let is_any = |word: &str, of: &[&str]| of.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let mut table = words.find(|word| !is_any(word, &["ONLY", "IF", "NOT", "EXISTS"]));
+    // Of a statement within one: what that reads.
+    while table.is_some_and(|word| is_any(word, &["SELECT", "VALUES", "WITH"])) {
+        words.find(|word| is_any(word, &["FROM"]));
+        table = words.next();
+    }
     let table = table.map(|t| name(t.trim_matches(|c: char| matches!(c, '"' | '`' | '\'')))).filter(|t| !t.is_empty());
     Some(table.map_or_else(|| verb.clone(), |table| format!("{verb} {table}")))
+}
+
+/// Verb and table of a span name that is a statement of SQL; `None` of any other.
+pub fn statement_as_name(text: &str) -> Option<String> {
+    let (verb, rest) = text.split_once(char::is_whitespace)?;
+    let second: &[&str] = match verb.to_ascii_uppercase().as_str() {
+        "SELECT" | "DELETE" => &["FROM"],
+        "WITH" => &["SELECT"],
+        "INSERT" | "REPLACE" | "MERGE" => &["INTO"],
+        "UPDATE" => &["SET"],
+        _ => return None,
+    };
+    let mut words = rest.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
+    let has_second = words.any(|word| second.iter().any(|known| word.eq_ignore_ascii_case(known)));
+    let is_written_so = !verb.bytes().any(|b| b.is_ascii_lowercase()) || rest.contains(['*', '=', '(', ';', '\'']);
+    (has_second && is_written_so && !rest.starts_with('/')).then(|| statement(text))?
 }
 
 #[cfg(test)]
@@ -181,18 +232,47 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_has_one_name() {
-        for (address, expected) in [
-            ("3f2504e04f89.svc.local", "{id}.svc.local"),
-            ("cache-1.example.com", "cache-1.example.com"),
-            ("db.c9akciq32rgx.us-east-1.rds.amazonaws.com", "db.c9akciq32rgx.us-east-1.rds.amazonaws.com"),
-            ("10.20.30.40", "10.20.30.40"),
-            ("[2001:db8::12345678]", "[2001:db8::12345678]"),
-            ("/var/run/12345.sock", "/var/run/12345.sock"),
+    fn names_have_neither_queries_nor_literals() {
+        for (text, expected) in [
+            ("GET /search?q=rust&page=2", "GET /search"),
+            ("/a?x=1 then /b?y=2", "/a then /b"),
+            ("GET /users/:id?", "GET /users/:id?"),
+            ("GET /{id?}/{page=1}", "GET /{id?}/{page=1}"),
+            ("really?", "really?"),
         ] {
-            assert_eq!(host(address), expected, "{address}");
+            assert_eq!(name(text), expected, "{text}");
         }
-        assert_eq!(["80", "32767", "32768", "65535", "65536", "x"].map(port), ["80", "32767", "{port}", "{port}", "65536", "x"]);
+        for (text, expected) in [
+            ("SELECT * FROM t WHERE id = 42", Some("SELECT t")),
+            ("update stock set n = 3 where id = 'x'", Some("UPDATE stock")),
+            ("WITH a AS (SELECT 1 FROM b) SELECT * FROM a", Some("WITH b")),
+            ("SELECT shop.orders", None),
+            ("delete user from cache", None),
+            ("DELETE /users from here", None),
+            ("SELECT", None),
+        ] {
+            assert_eq!(statement_as_name(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_has_one_name() {
+        for (address, port, expected) in [
+            ("3f2504e04f89.svc.local", None, "{id}.svc.local"),
+            ("cache-1.example.com", Some("6379"), "cache-1.example.com:6379"),
+            ("db.c9akciq32rgx.us-east-1.rds.amazonaws.com", None, "db.c9akciq32rgx.us-east-1.rds.amazonaws.com"),
+            ("10.20.30.40", Some("32767"), "10.20.30.40:32767"),
+            ("10.20.30.40", Some("32768"), "10.20.30.40:{port}"),
+            ("127.0.0.1:36663", Some("36663"), "127.0.0.1:{port}"),
+            ("shop:8080", Some("8080"), "shop:8080"),
+            ("[2001:db8::1234]", Some("65535"), "[2001:db8::1234]:{port}"),
+            ("[2001:db8::1234]:80", None, "[2001:db8::1234]:80"),
+            ("2001:db8::1234", None, "2001:db8::1234"),
+            ("shop", Some("65536"), "shop:65536"),
+            ("/var/run/12345.sock", None, "/var/run/12345.sock"),
+        ] {
+            assert_eq!(endpoint(address, port), expected, "{address}");
+        }
         for (queue, expected) in [
             ("amq.gen-JzTY20BRgKO-HjmUJj0wLg", "amq.gen-{id}"),
             ("_INBOX.Xk2.Fw", "_INBOX.{id}"),
@@ -215,6 +295,8 @@ mod tests {
             ("GET user:1234", Some("GET")),
             ("COMMIT", Some("COMMIT")),
             ("SELECT 1", Some("SELECT")),
+            ("SELECT n FROM (SELECT COUNT(*) n FROM orders) t", Some("SELECT orders")),
+            ("SELECT * FROM (SELECT 1)", Some("SELECT")),
             ("{ \"find\": 1 }", None),
             ("", None),
         ] {

@@ -13,6 +13,8 @@ pub(in crate::trace) enum Meaning {
     Socket(Socket),
     /// A path, or a URL of which the path is kept.
     Url,
+    /// The template that a client made its URL from: used as the route where there is none.
+    UrlTemplate,
     /// What the names of a message's destinations are made from.
     DestinationTemplate,
     /// Whether a message's destination is one of many that come and go: what they are called together.
@@ -56,7 +58,7 @@ const MEANINGS: &[(&str, Meaning)] = {
     use Attribute as A;
     use Meaning::{
         Component, DestinationTemplate, Error, ErrorType, GrpcStatus, HttpStatus, Keep, Kind, OriginalFormat, Peer, SampleRate,
-        SamplerParameter, SamplerType, ShortLived, Socket as S, StatusCode, StatusMessage, Url,
+        SamplerParameter, SamplerType, ShortLived, Socket as S, StatusCode, StatusMessage, Url, UrlTemplate,
     };
     &[
         ("error", Error),
@@ -105,6 +107,7 @@ const MEANINGS: &[(&str, Meaning)] = {
         ("peer.address", Peer(A::ServerAddress)),
         ("peer.service", Peer(A::PeerService)),
         ("sampler.type", SamplerType),
+        ("url.template", UrlTemplate),
         ("db.query.text", Keep(A::DbStatement)),
         ("error.message", StatusMessage),
         ("net.peer.name", Peer(A::ServerAddress)),

@@ -34,6 +34,7 @@ pub(in crate::trace) struct Notes {
     /// What stands for a message's destination that is one of many: the template of their names, or what they are called together.
     template: Option<u32>,
     short_lived: Option<&'static str>,
+    url_template: Option<u32>,
     component: Option<u32>,
     pub(in crate::trace) kind: SpanKind,
     pub(in crate::trace) said: Said,
@@ -58,6 +59,7 @@ impl Notes {
             Meaning::Peer(attribute) => keep(&mut self.peers, attribute, intake.attribute_text(&text)),
             Meaning::Socket(part) => self.note_socket(intake, part, &text),
             Meaning::Url => self.note_url(intake, &text),
+            Meaning::UrlTemplate => self.url_template = self.url_template.or_else(|| intake.attribute_text(&text)),
             Meaning::DestinationTemplate => self.template = self.template.or_else(|| intake.attribute_text(&text)),
             Meaning::ShortLived(together) if text == "true" => self.short_lived = self.short_lived.or(Some(together)),
             Meaning::ShortLived(_) => {}
@@ -146,6 +148,7 @@ impl Notes {
         span.adjusted_count = span.adjusted_count.or(self.adjusted_count).or_else(|| by_sampler.and_then(sampling::adjusted_count_of_rate));
         self.generalise_destination(intake, span);
         let mut attributes = self.attributes;
+        keep(&mut attributes, Attribute::HttpRoute, self.url_template);
         if span.kind != SpanKind::Server {
             for (attribute, text) in self.peers {
                 keep(&mut attributes, attribute, Some(text));

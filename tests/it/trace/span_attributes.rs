@@ -76,3 +76,10 @@ fn a_destination_that_comes_and_goes_has_the_name_of_all() {
     );
     assert_eq!(named.name(0), "(anonymous) publish");
 }
+
+#[test]
+fn the_template_of_a_url_is_its_route() {
+    let template = ("url.template", "/users/{id}");
+    assert_eq!(span("CLIENT", &[template]).attribute(0, Attribute::HttpRoute), Some("/users/{id}"));
+    assert_eq!(span("CLIENT", &[template, ("http.route", "/u")]).attribute(0, Attribute::HttpRoute), Some("/u"));
+}

@@ -36,6 +36,14 @@ fn databases_queues_and_third_parties_are_named_by_what_their_clients_say() {
         peer("GET", &[(A::ServerAddress, "api.example"), (A::HttpMethod, "get"), (A::Url, "https://api.example/v1/pay/99")]),
         "api.example.GET /v1/pay/{id}"
     );
+    assert_eq!(peer("HTTP POST", &[(A::ServerAddress, "h"), (A::HttpMethod, "POST"), (A::Url, "/pay/9")]), "h.POST /pay/{id}");
+    for n in ["42", "'x'"] {
+        assert_eq!(peer(&format!("SELECT * FROM t WHERE id = {n}"), &[(A::PeerService, "shop")]), "shop.SELECT t");
+    }
+    let nested = (A::DbStatement, "SELECT n FROM (SELECT COUNT(*) n FROM orders) t");
+    assert_eq!(peer("q", &[(A::DbSystem, "mysql"), nested]), "mysql.SELECT orders");
+    let doubled = [(A::DbSystem, "mysql"), (A::DbOperation, "SELECT orders"), (A::DbCollection, "orders")];
+    assert_eq!(peer("q", &doubled), "mysql.SELECT orders");
     assert_eq!(peer("pay", &[(A::PeerService, "bank"), (A::ServerAddress, "10.0.0.1")]), "bank.pay");
     assert_eq!(peer("mystery", &[]), "web.peer.mystery");
 }
@@ -47,6 +55,9 @@ fn served_requests_are_named_by_route_rpc_or_name_without_ids() {
     assert_eq!(served("x", &[(A::RpcService, "shop.Cart"), (A::RpcMethod, "Get")]), "shop.Cart/Get");
     assert_eq!(served("GET /users/42/orders", &[]), "GET /users/{id}/orders");
     assert_eq!(served("GET", &[(A::HttpMethod, "GET"), (A::Url, "http://h/users/42?full=1")]), "GET /users/{id}");
+    assert_eq!(served("HTTP GET", &[(A::Url, "/users/42")]), "GET /users/{id}");
+    assert_eq!(served("HTTP GET", &[]), "HTTP GET", "nothing says more");
+    assert_eq!(served("GET /search?q=a", &[]), "GET /search");
     assert_eq!(served("http://h:80/item/3f2504e0-4f89-11d3-9a0c-0305e82c3301", &[]), "/item/{id}");
     assert_eq!(served("", &[]), "(unnamed)");
 }
