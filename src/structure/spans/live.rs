@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::messages::MessageOperation;
+use super::{messages::MessageOperation, quality::Notes};
 use crate::trace::{
     hashed::{HashMap, HashSet},
     span::{SpanId, SpanKind, SpanStatus, TraceId},
@@ -159,8 +159,8 @@ impl Live {
         self.completed.contains(&trace)
     }
 
-    /// Takes a span with the traces and spans it links to.
-    pub fn add(&mut self, trace: TraceId, mut piece: Piece, links: &[(TraceId, SpanId)], bounds: &Bounds) -> Added {
+    /// Takes a span with the traces and spans it links to; `notes` takes the links that lead out of what is completed together.
+    pub fn add(&mut self, trace: TraceId, mut piece: Piece, links: &[(TraceId, SpanId)], bounds: &Bounds, notes: &mut Notes) -> Added {
         if !piece.is_timeless {
             self.advance(piece.start_ns);
         }
@@ -178,7 +178,11 @@ impl Live {
         group.last_seen_ns = group.last_seen_ns.max(start).min(now);
         piece.trace = group.trace_number(trace);
         for (target, id) in links {
-            let Some(to) = group.traces.iter().position(|t| t == target) else { continue };
+            let Some(to) = group.traces.iter().position(|t| t == target) else {
+                let code = if self.completed.contains(target) { "late_link" } else { "link_not_joined" };
+                notes.count(code, || format!("{trace}/{} to {target}/{id}", piece.id));
+                continue;
+            };
             group.links.push(PieceLink { trace: piece.trace, id: piece.id, to_trace: to as u32, to: *id });
         }
         group.pieces.push(piece);
@@ -324,7 +328,7 @@ impl Live {
     }
 
     /// Takes over what `other` holds; `labels` are the numbers here of its labels. The oldest are completed first thereafter.
-    pub fn absorb(&mut self, other: Self, labels: &[u32], bounds: &Bounds) {
+    pub fn absorb(&mut self, other: Self, labels: &[u32], bounds: &Bounds, notes: &mut Notes) {
         if let Some(now) = other.now_ns {
             self.now_ns = Some(self.now_ns.map_or(now, |here| here.max(now)));
         }
@@ -341,6 +345,9 @@ impl Live {
             let mut number = self.group_number(first);
             for trace in group.traces.iter().skip(1) {
                 number = self.join(number, *trace, bounds);
+                if self.group_of.get(trace) != Some(&number) {
+                    notes.count("link_not_joined", || format!("{first} to {trace}"));
+                }
             }
             self.n_held += group.pieces.len();
             self.append(number, group);

@@ -214,7 +214,7 @@ impl Spans {
         if span.links.len() > MAX_LINKS {
             self.notes.count("links_cut", name);
         }
-        let added = self.live.add(span.trace, piece, &links, &self.bounds);
+        let added = self.live.add(span.trace, piece, &links, &self.bounds, &mut self.notes);
         if added.late {
             self.notes.count("late_span", name);
         }
@@ -242,7 +242,7 @@ impl Spans {
     /// that more may be held than the bounds allow until [`Self::complete_merged`].
     pub fn merge(&mut self, other: Self) {
         let numbers = self.catalog.absorb(&other.catalog, self.options.entries_per_task);
-        self.live.absorb(other.live, &numbers.labels, &self.bounds);
+        self.live.absorb(other.live, &numbers.labels, &self.bounds, &mut self.notes);
         self.skews.absorb(other.skews, &numbers.names);
         self.evidence.absorb(other.evidence, &numbers);
         self.habits.absorb(other.habits, &numbers);

@@ -43,6 +43,8 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("late_span", "spans came after their trace had been completed"),
     ("completed_early", "traces were completed before their time as a bound was reached"),
+    ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
+    ("late_link", "links to traces that were completed before: who requested these messages is not known"),
     ("links_cut", "spans have more links than are used"),
     ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
     ("other_entries", "entries beyond the bound of their task are its entry (other)"),

@@ -246,3 +246,29 @@ fn sorted(run: Run) -> (Vec<String>, Vec<String>) {
     lines.extend(serde_json::to_string_pretty(&quality).unwrap().lines().map(str::to_owned));
     (lines, hints)
 }
+
+/// One message that very many traces link to: those beyond the bound are not known to follow from it, which is said.
+#[test]
+fn links_beyond_what_is_joined_are_counted() {
+    let mut b = Build::default();
+    b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0));
+    for trace in 2..=1100 {
+        b.span((1, 0), "worker", "handle", SpanKind::Consumer, (2.0, 3.0)).trace(trace).link(1, 1);
+    }
+    let run = b.run();
+    assert_eq!(run.count("link_not_joined"), 100);
+    let reason = &run.quality.spans.remarks["link_not_joined"];
+    assert!(reason.examples[0].ends_with("to 0000000000000001/0000000000000001"), "{:?}", reason.examples);
+    assert_eq!(run.calls().iter().filter(|call| *call == "Client async worker.handle").count(), 100);
+}
+
+#[test]
+fn links_to_completed_traces_are_counted() {
+    let mut b = Build::default();
+    b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0));
+    b.server((2, 0), "api", "get", (100_000.0, 100_001.0)).trace(2);
+    b.server((3, 0), "api", "get", (100_002.0, 100_003.0)).trace(3);
+    b.span((4, 0), "worker", "handle", SpanKind::Consumer, (100_004.0, 100_005.0)).trace(4).link(1, 1);
+    let run = b.run_with(&SpanOptions { hold_spans: 0, ..SpanOptions::default() });
+    assert_eq!((run.count("late_link"), run.count("link_not_joined")), (1, 0));
+}
