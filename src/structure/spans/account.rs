@@ -59,6 +59,8 @@ pub struct Account {
     pub explained: Explained,
     /// Sampling.
     pub sampling: Sampling,
+    /// Traces that do not say how they were sampled: the first.
+    pub unsaid: Vec<String>,
     /// Tasks by number of their name.
     pub tasks: HashMap<u32, TaskSums>,
     entries: Vec<EntryQuality>,
@@ -149,6 +151,8 @@ impl Account {
         self.traces.add(&other.traces);
         self.explained.add(&other.explained);
         self.sampling.add(&other.sampling);
+        self.unsaid.extend(other.unsaid);
+        self.unsaid.truncate(EXAMPLES_KEPT);
         for (task, theirs) in other.tasks {
             let task = self.tasks.entry(numbers.names[task as usize]).or_default();
             task.hosts.extend(theirs.hosts.into_iter().map(|host| numbers.names[host as usize]));

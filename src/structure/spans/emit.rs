@@ -14,6 +14,7 @@ use super::{
     forest::{Call, Forest, Occ, Origin, Root},
     load::Load,
     observe,
+    quality::EXAMPLES_KEPT,
     tree::{NOBODY, Tree},
 };
 use crate::{
@@ -96,12 +97,13 @@ impl Batch {
         }
         let users = if sums.observations.wants_requests() { observe::users_of_traces(tree) } else { Vec::new() };
         let mut n_of_trace: HashMap<u32, u32> = HashMap::default();
+        let of_others = weights_of_gaps(tree);
         for roots in recordings {
             let trace = tree.traces[roots[0].trace as usize];
             let number = n_of_trace.entry(roots[0].trace).or_insert(0);
             *number += 1;
             let name = if *number == 1 { trace.to_string() } else { format!("{trace}.{number}") };
-            let weight = weight_of(tree, roots[0], sums);
+            let weight = weight_of(tree, roots[0], &of_others, sums);
             self.add_recording(tree, forest, &roots, (name, weight, continued), sums);
             if let Some(user) = users.get(roots[0].trace as usize).filter(|_| !roots[0].is_orphan && !continued) {
                 observe::requests(tree, forest, roots[0], *user, weight, sums);
@@ -349,12 +351,29 @@ pub fn entry_name<'c>(occ: &Occ, catalog: &'c Catalog) -> &'c str {
     if occ.entry == NOBODY { catalog.names.name(occ.name) } else { catalog.entry_names(occ.entry).1 }
 }
 
-fn weight_of(tree: &Tree, root: Root, sums: &mut Sums<'_>) -> f64 {
-    let said = f64::from(tree.pieces[root.piece as usize].weight);
+/// Of traces that lack spans, the least that a span which says so stands for; else 0; shape `(n_traces,)`.
+fn weights_of_gaps(tree: &Tree) -> Vec<f32> {
+    let mut weights = vec![0.0; tree.traces.len()];
+    if tree.has_gap.contains(&true) {
+        for piece in tree.pieces.iter().filter(|piece| piece.weight > 0.0 && tree.has_gap[piece.trace as usize]) {
+            let least = &mut weights[piece.trace as usize];
+            *least = if *least > 0.0 { piece.weight.min(*least) } else { piece.weight };
+        }
+    }
+    weights
+}
+
+/// What a recording stands for: what its root says; where spans are lost, the root may be one of them, and the others tell.
+fn weight_of(tree: &Tree, root: Root, of_others: &[f32], sums: &mut Sums<'_>) -> f64 {
+    let piece = &tree.pieces[root.piece as usize];
+    let said = f64::from(if piece.weight > 0.0 { piece.weight } else { of_others[piece.trace as usize] });
     if said > 0.0 {
         sums.account.sampling.said += 1;
         said
     } else {
+        if sums.account.unsaid.len() < EXAMPLES_KEPT {
+            sums.account.unsaid.push(tree.traces[root.trace as usize].to_string());
+        }
         sums.options.sampling_rate.map_or(1.0, |rate| 1.0 / rate)
     }
 }

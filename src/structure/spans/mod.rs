@@ -79,7 +79,7 @@ use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
 use load::Load;
 use messages::MessageOperation;
-use quality::Notes;
+use quality::{Notes, Reason, Sampling};
 use skew::Skews;
 use timing::Evidence;
 use tree::{NOBODY, Role, Tree};
@@ -307,6 +307,11 @@ impl Spans {
         let mut over_bound: Vec<(&str, u64)> =
             self.catalog.over_bound.iter().map(|(task, n)| (self.catalog.names.name(*task), *n)).collect();
         over_bound.sort_unstable();
+        let Sampling { said, recordings, .. } = quality.sampling;
+        if said > 0 && said < recordings && self.options.sampling_rate.is_none() {
+            let reason = Reason { count: recordings - said, examples: self.account.unsaid.clone() };
+            quality.spans.remarks.insert("sampling_not_said".to_owned(), reason);
+        }
         for (task, n) in over_bound {
             let reason = quality.spans.remarks.entry("other_entries".to_owned()).or_default();
             reason.count += n;

@@ -45,6 +45,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("completed_early", "traces were completed before their time as a bound was reached"),
     ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
     ("late_link", "links to traces that were completed before: who requested these messages is not known"),
+    ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),
     ("links_cut", "spans have more links than are used"),
     ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
     ("other_entries", "entries beyond the bound of their task are its entry (other)"),

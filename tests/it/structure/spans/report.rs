@@ -104,6 +104,28 @@ fn sampled_traces_stand_for_many() {
     assert!(SpanOptions { sampling_rate: Some(0.0), ..SpanOptions::default() }.check().is_err());
 }
 
+/// Jaeger's clients write it into root spans only, others into all.
+#[test]
+fn what_a_lost_root_said_of_the_sampling_its_other_spans_tell() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 10.0)).weight(8.0);
+    b.client((2, 1), "web", "q", (1.0, 2.0));
+    // Lost root: others tell the least.
+    b.server((3, 9), "web", "get", (100.0, 110.0)).trace(2);
+    b.client((4, 3), "web", "q", (101.0, 102.0)).trace(2).weight(16.0);
+    b.client((5, 3), "web", "q", (103.0, 104.0)).trace(2).weight(8.0);
+    // Nothing lost: the root was not sampled.
+    b.server((6, 0), "web", "get", (200.0, 210.0)).trace(3);
+    b.client((7, 6), "web", "q", (201.0, 202.0)).trace(3).weight(8.0);
+    let run = b.run();
+    let weights: Vec<f64> = run.interactions.traces.iter().map(|t| t.weight).collect();
+    assert_eq!(weights, [8.0, 8.0, 1.0]);
+    assert_eq!(run.count("sampling_not_said"), 1);
+    assert_eq!(run.quality.spans.remarks["sampling_not_said"].examples, ["0000000000000003"]);
+    let told = b.run_with(&SpanOptions { sampling_rate: Some(0.5), ..SpanOptions::default() });
+    assert_eq!((told.interactions.traces[2].weight, told.count("sampling_not_said")), (2.0, 0));
+}
+
 /// Requests whose caller was not recorded, and those that did not end, arrive as all others do.
 #[test]
 fn roots_without_caller_or_end_count_as_arrivals() {
