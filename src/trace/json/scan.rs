@@ -72,6 +72,8 @@ pub struct Scanner<'r> {
     mark: Option<usize>,
     mark_place: Place,
     captured: (usize, usize),
+    /// The last byte that left the buffer and is not white.
+    dropped: u8,
     /// Up to where lines are counted.
     counted: usize,
     line: u64,
@@ -98,6 +100,7 @@ impl<'r> Scanner<'r> {
             mark: None,
             mark_place: Place { line: 1, column: 1 },
             captured: (0, 0),
+            dropped: b',',
             counted: 0,
             line: 1,
             column_offset: 0,
@@ -319,18 +322,24 @@ impl<'r> Scanner<'r> {
         }
     }
 
-    /// Goes past the end of a line, unless the next line shows that the document was cut.
+    /// Goes past the end of a line, unless the next line shows that the document was cut: each has its own, or none of its values can begin there.
     fn line_end(&mut self) -> Result<(), ScanError> {
-        if self.lines && self.depth > 0 {
+        if self.depth > 0 {
             if self.at + 1 == self.filled {
                 self.fill()?;
             }
-            if self.buffer[..self.filled].get(self.at + 1) == Some(&b'{') {
+            let is_object = self.buffer[..self.filled].get(self.at + 1) == Some(&b'{');
+            if is_object && (self.lines || !matches!(self.last_of_value(), b',' | b':' | b'[')) {
                 return Err(self.syntax("the end of the object that this line holds"));
             }
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// The last byte before the walk that is not white.
+    fn last_of_value(&self) -> u8 {
+        self.buffer[..self.at].iter().rev().find(|byte| !byte.is_ascii_whitespace()).copied().unwrap_or(self.dropped)
     }
 
     fn skip_to_close(&mut self) -> Result<(), ScanError> {
@@ -469,6 +478,8 @@ impl<'r> Scanner<'r> {
         self.place();
         let passed = self.mark.unwrap_or(self.at);
         if passed > 0 {
+            let last = self.buffer[..passed].iter().rev().find(|byte| !byte.is_ascii_whitespace());
+            self.dropped = last.copied().unwrap_or(self.dropped);
             self.buffer.copy_within(passed..self.filled, 0);
             self.filled -= passed;
             self.at -= passed;

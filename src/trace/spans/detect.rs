@@ -1,7 +1,7 @@
 //! What the first bytes of a source show.
 //!
 //! JSON is told by the first of its keys that only one format has, wherever it stands, so that wrappers and broken lines before
-//! it do not matter; protobuf by the nesting of its first message; the rest is described for the error message.
+//! it, JSON or not, do not matter; protobuf by the nesting of its first message; the rest is described for the error message.
 
 use std::fmt;
 
@@ -50,6 +50,12 @@ impl fmt::Display for Found {
     }
 }
 
+impl Found {
+    fn is_known(&self) -> bool {
+        !matches!(self, Self::OtherJson(_) | Self::Other(_))
+    }
+}
+
 /// Keys named in the description of unknown JSON.
 const KEYS_NAMED: usize = 8;
 
@@ -65,8 +71,17 @@ pub(super) fn detect(first: &[u8]) -> Found {
     match framing(first) {
         Some(framing) => Found::Protobuf(framing),
         None if matches!(text[0], b'{' | b'[') => detect_json(text),
-        None => Found::Other(describe(text)),
+        None => match after_bad_lines(text) {
+            Some(known) if known.is_known() => known,
+            _ => Found::Other(describe(text)),
+        },
     }
+}
+
+/// What begins at the first line that may be a document.
+fn after_bad_lines(text: &[u8]) -> Option<Found> {
+    let starts = memchr::memchr_iter(b'\n', text).map(|at| &text[at + 1..]);
+    starts.filter(|line| matches!(line.first(), Some(b'{' | b'['))).find(|line| starts_as_json(line)).map(detect_json)
 }
 
 fn starts_as_json(text: &[u8]) -> bool {

@@ -121,3 +121,43 @@ fn one_long_document_is_a_stream_and_the_sink_may_end_it() {
     assert_eq!(read(endless(u64::MAX), 1_000), 1_000, "a document without end is read as far as is asked");
     assert_eq!(texts.texts.len(), 1);
 }
+
+/// One document a line, as exporters write them.
+fn lines_of(format: SpanFormat) -> Vec<String> {
+    let line = |n: u64| match format {
+        SpanFormat::Otlp => format!(
+            r#"{{"resourceSpans":[{{"resource":{{}},"scopeSpans":[{{"spans":[{{"traceId":"{n:x}","spanId":"1","name":"x","startTimeUnixNano":"5"}}]}}]}}]}}"#
+        ),
+        SpanFormat::Jaeger => {
+            format!(r#"{{"traceID":"{n:x}","spanID":"1","operationName":"x","startTime":5,"duration":1,"process":{{"serviceName":"s"}}}}"#)
+        }
+        _ => format!(r#"{{"traceId":"{n:x}","id":"1","name":"x","timestamp":5,"localEndpoint":{{"serviceName":"s"}}}}"#),
+    };
+    (1..=20).map(line).collect()
+}
+
+#[test]
+fn one_bad_line_is_counted_wherever_it_stands() {
+    for format in [SpanFormat::Otlp, SpanFormat::Jaeger, SpanFormat::Zipkin] {
+        let good = lines_of(format);
+        let at = |text: &str| good[0].find(text).unwrap();
+        let cuts = [at("\"1\"") + 3, at("ime"), at("5") + 1].map(|length| good[0][..length].to_owned());
+        let others = ["exporter started", "42", "\0"].map(str::to_owned);
+        let bad = [cuts, others].concat();
+        for bad in &bad {
+            for place in [0, 10] {
+                let mut lines = good.clone();
+                lines.insert(place, bad.clone());
+                let text = format!("{}\n", lines.join("\n"));
+                for asked in [format, SpanFormat::Auto] {
+                    let reading = try_read(text.as_bytes(), asked, &SpanReadOptions::default()).unwrap_or_else(|e| panic!("{bad}: {e}"));
+                    assert_eq!(reading.spans.len(), 20, "{format:?} {place} {bad}: {:?}", reading.odd());
+                    assert_eq!(reading.odd().iter().filter(|(code, _)| *code == "malformed").map(|(_, n)| n).sum::<u64>(), 1);
+                    assert!(reading.example("malformed").starts_with(&format!("traces, line {}", place + 1)));
+                    let refusal = try_read(text.as_bytes(), asked, &STRICT).map(|_| ()).unwrap_err().to_string();
+                    assert!(refusal.starts_with(&format!("traces, line {}", place + 1)), "{refusal}");
+                }
+            }
+        }
+    }
+}

@@ -107,6 +107,17 @@ fn a_line_that_is_cut_does_not_swallow_the_next() {
     );
 }
 
+/// As no value can begin at the second line, though nothing says yet that each document has a line.
+#[test]
+fn a_first_line_that_is_cut_does_not_swallow_the_next() {
+    for cut in ["{\"a\": [{\"b\"", "{\"a\": 1", "{\"a\": {}", "{\"a\""] {
+        let place = format!("! line 1, column {}: the end of the object that this line holds", cut.len() + 1);
+        check(&format!("{cut}\n{{\"x\": 2}}\n"), &[place.as_str(), "line 2, column 7: 2"]);
+    }
+    check("[\n{\"x\": 1},\n{\"x\": 2}\n]", &["line 2, column 7: 1", "line 3, column 7: 2"]);
+    check("{\"a\":\n{\"x\": 1}}", &["line 2, column 7: 1"]);
+}
+
 #[test]
 fn pretty_printed_documents_after_one_on_a_line_are_whole() {
     check(

@@ -18,6 +18,8 @@ fn json_by_the_first_key_that_one_format_has() {
     check(r#"[{"name":"x","localEndpoint":{}}]"#, Found::Zipkin);
     check(r#"{"a":"\"resourceSpans\":","id":1}"#, Found::OtherJson(vec!["a".to_owned(), "id".to_owned()]));
     check("[]", Found::OtherJson(Vec::new()));
+    check("nonsense\n42\n{\"resourceSpans\":[]}", Found::OtlpJson);
+    check("nonsense\n{\"a\":1}", Found::Other("text of no known format (first line: nonsense)".to_owned()));
     check("{nonsense\n{\"resourceSpans\":[]}", Found::OtlpJson);
 }
 
