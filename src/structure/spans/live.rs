@@ -4,6 +4,9 @@
 //! (the latest start seen, but for single leaps of more than an hour) has passed its last span by the time-out, or when a
 //! bound is reached (then early, which is counted). Spans without times count as of the stream's time. The order of
 //! completion is that of the groups' last spans.
+//!
+//! A trace whose id has 128 bits, and one whose id is the lower 64 of these, are the same while either is held: exporters that keep
+//! the lower half only are mixed with others (as with Zipkin's `STRICT_TRACE_ID=false`).
 
 use std::collections::VecDeque;
 
@@ -131,6 +134,8 @@ pub struct Bounds {
 pub struct Live {
     groups: HashMap<u64, Group>,
     group_of: HashMap<TraceId, u64>,
+    /// By the lower half of their ids: traces held with ids of more, and whether spans had the lower half only.
+    whole_ids: HashMap<u64, (TraceId, bool)>,
     /// Groups with the last span that they had when they were put here.
     queue: VecDeque<(u64, i64)>,
     next_group: u64,
@@ -164,9 +169,11 @@ impl Live {
         if !piece.is_timeless {
             self.advance(piece.start_ns);
         }
+        let trace = self.whole_id(trace, notes);
+        let links: Vec<(TraceId, SpanId)> = links.iter().map(|(target, id)| (self.whole_id(*target, notes), *id)).collect();
         let late = !self.group_of.contains_key(&trace) && self.is_completed(trace);
         let mut number = self.group_number(trace);
-        for (target, _) in links {
+        for (target, _) in &links {
             if *target != trace && !self.completed.contains(target) {
                 number = self.join(number, *target, bounds);
             }
@@ -177,7 +184,7 @@ impl Live {
         group.continued |= late;
         group.last_seen_ns = group.last_seen_ns.max(start).min(now);
         piece.trace = group.trace_number(trace);
-        for (target, id) in links {
+        for (target, id) in &links {
             let Some(to) = group.traces.iter().position(|t| t == target) else {
                 let code = if self.completed.contains(target) { "late_link" } else { "link_not_joined" };
                 notes.count(code, || format!("{trace}/{} to {target}/{id}", piece.id));
@@ -190,6 +197,30 @@ impl Live {
         Added { late, size: group.pieces.len() }
     }
 
+    /// The id that a trace is held by: the whole one where a part of it is known by its lower half.
+    fn whole_id(&mut self, trace: TraceId, notes: &mut Notes) -> TraceId {
+        if self.group_of.contains_key(&trace) {
+            return trace;
+        }
+        let lower = trace.0 as u64;
+        let short = TraceId(u128::from(lower));
+        if trace == short {
+            let Some((whole, is_mixed)) = self.whole_ids.get_mut(&lower) else { return trace };
+            if !std::mem::replace(is_mixed, true) {
+                notes.count("short_trace_id", || whole.to_string());
+            }
+            return *whole;
+        }
+        if let Some(number) = self.group_of.remove(&short) {
+            notes.count("short_trace_id", || trace.to_string());
+            self.group_of.insert(trace, number);
+            self.whole_ids.insert(lower, (trace, true));
+            let held = self.groups.get_mut(&number).into_iter().flat_map(|group| &mut group.traces);
+            held.filter(|held| **held == short).for_each(|held| *held = trace);
+        }
+        trace
+    }
+
     /// The stream's time: a span alone cannot put it forward by more than an hour, two in turn can.
     fn advance(&mut self, start_ns: i64) {
         let now = self.now_ns.get_or_insert(start_ns);
@@ -200,6 +231,14 @@ impl Live {
         self.leaped = leap;
     }
 
+    /// Notes that a trace is of group `number`.
+    fn hold(&mut self, trace: TraceId, number: u64) {
+        self.group_of.insert(trace, number);
+        if trace.0 >> 64 > 0 {
+            self.whole_ids.entry(trace.0 as u64).or_insert((trace, false));
+        }
+    }
+
     fn group_number(&mut self, trace: TraceId) -> u64 {
         if let Some(number) = self.group_of.get(&trace) {
             return *number;
@@ -208,7 +247,7 @@ impl Live {
         self.next_group += 1;
         let now = self.now_ns.unwrap_or(0);
         self.groups.insert(number, Group { traces: vec![trace], last_seen_ns: i64::MIN, ..Group::default() });
-        self.group_of.insert(trace, number);
+        self.hold(trace, number);
         self.queue.push_back((number, now));
         number
     }
@@ -218,7 +257,7 @@ impl Live {
         let Some(other) = self.group_of.get(&target).copied() else {
             if let Some(group) = self.groups.get_mut(&number).filter(|g| g.traces.len() < MAX_JOINED_TRACES) {
                 group.traces.push(target);
-                self.group_of.insert(target, number);
+                self.hold(target, number);
             }
             return number;
         };
@@ -239,15 +278,15 @@ impl Live {
     fn append(&mut self, keep: u64, gone: Group) {
         let Some(group) = self.groups.get_mut(&keep) else { return };
         let numbers: Vec<u32> = gone.traces.iter().map(|trace| group.trace_number(*trace)).collect();
-        for trace in &gone.traces {
-            self.group_of.insert(*trace, keep);
-        }
         group.pieces.extend(gone.pieces.into_iter().map(|p| Piece { trace: numbers[p.trace as usize], ..p }));
         let renumber = |l: PieceLink| PieceLink { trace: numbers[l.trace as usize], to_trace: numbers[l.to_trace as usize], ..l };
         group.links.extend(gone.links.into_iter().map(renumber));
         group.last_seen_ns = group.last_seen_ns.max(gone.last_seen_ns);
         group.continued |= gone.continued;
         group.early |= gone.early;
+        for trace in &gone.traces {
+            self.hold(*trace, keep);
+        }
     }
 
     /// The next group that is complete, if any.
@@ -304,6 +343,10 @@ impl Live {
         group.pieces.iter().for_each(|piece| has_spans[piece.trace as usize] = true);
         for (trace, has_spans) in group.traces.iter().zip(has_spans) {
             self.group_of.remove(trace);
+            let lower = trace.0 as u64;
+            if self.whole_ids.get(&lower).is_some_and(|(whole, _)| whole == trace) {
+                self.whole_ids.remove(&lower);
+            }
             if bounds.completed_remembered > 0 && has_spans && self.completed.insert(*trace) {
                 self.completed_order.push_back(*trace);
             }
@@ -341,6 +384,9 @@ impl Live {
         groups.sort_by_key(|(number, _)| *number);
         for (_, mut group) in groups {
             group.pieces.iter_mut().for_each(|piece| piece.label = labels[piece.label as usize]);
+            for trace in &mut group.traces {
+                *trace = self.whole_id(*trace, notes);
+            }
             let Some(first) = group.traces.first().copied() else { continue };
             let mut number = self.group_number(first);
             for trace in group.traces.iter().skip(1) {

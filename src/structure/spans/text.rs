@@ -43,6 +43,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("late_span", "spans came after their trace had been completed"),
     ("completed_early", "traces were completed before their time as a bound was reached"),
+    ("short_trace_id", "traces whose ids some spans give whole and others by their lower 64 bits: joined"),
     ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
     ("late_link", "links to traces that were completed before: who requested these messages is not known"),
     ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),

@@ -272,3 +272,57 @@ fn links_to_completed_traces_are_counted() {
     let run = b.run_with(&SpanOptions { hold_spans: 0, ..SpanOptions::default() });
     assert_eq!((run.count("late_link"), run.count("link_not_joined")), (1, 0));
 }
+
+/// A trace whose id `web` gives whole and `cart`, or the exporter of `mail`, by its lower half.
+fn mixed_ids() -> Build {
+    let mut b = shop();
+    let whole = (7_u128 << 64) | 1;
+    b.spans.iter_mut().filter(|span| [1, 2, 5, 7].contains(&span.id.0)).for_each(|span| span.trace = TraceId(whole));
+    b
+}
+
+#[test]
+fn the_lower_half_of_an_id_is_the_same_trace() {
+    let expected = shop().run();
+    let mut b = mixed_ids();
+    for _ in 0..b.spans.len() {
+        b.spans.rotate_left(1);
+        let run = b.run();
+        assert_eq!(run.calls(), expected.calls());
+        assert_eq!((run.count("short_trace_id"), run.count("missing_parent"), run.quality.traces.complete), (1, 0, 1));
+        assert_eq!(run.interactions.traces[0].name, "00000000000000070000000000000001");
+    }
+}
+
+#[test]
+fn the_lower_half_of_an_id_is_the_same_trace_in_another_file_and_in_links() {
+    let b = mixed_ids();
+    let [mut whole, mut short] = [true, false].map(|of_whole| {
+        let mut spans = Spans::new(SpanOptions::default());
+        b.spans.iter().filter(|span| (span.trace.0 >> 64 > 0) == of_whole).for_each(|span| spans.feed(span, &b.texts, &mut |_| {}));
+        spans
+    });
+    let mut n_traces = 0;
+    short.merge(whole.clone());
+    assert_eq!(short.finish(&mut |batch| n_traces += batch.traces.len()).quality.traces.complete, 1);
+    whole.merge(Spans::new(SpanOptions::default()));
+    assert_eq!(n_traces, 1);
+    let mut b = Build::default();
+    b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0)).trace((7_u128 << 64) | 1);
+    b.span((3, 0), "worker", "handle", SpanKind::Consumer, (2.0, 3.0)).trace(2).link(1, 1);
+    for _ in 0..2 {
+        b.run().check(&["api async worker.handle"]);
+        b.spans.reverse();
+    }
+}
+
+/// Two whole ids are two traces, whatever their lower halves.
+#[test]
+fn whole_ids_that_differ_are_different_traces() {
+    let mut b = Build::default();
+    for upper in 1..=3_u128 {
+        b.server((1, 0), "web", "get", (0.0, 1.0)).trace((upper << 64) | 1);
+    }
+    let run = b.run();
+    assert_eq!((run.interactions.traces.len(), run.count("duplicate"), run.count("short_trace_id")), (3, 0, 0));
+}
