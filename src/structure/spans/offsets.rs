@@ -18,8 +18,9 @@
 //! - A bound of the second kind beyond the opposite one of the first kind is that of a second phase. Bounds of the second kind are used of those entries (of
 //!   [`TRUSTED`] requests or more; the others together) that have no second phases as a rule: not more than 5 % of their
 //!   bounds are of second phases, and what they say has its tail towards early. For a reply is
-//!   under way for a time that is short and seldom long, so that s₁ − c₁ ends sharply at θ; the lengths of second phases have
-//!   their tail the other way. Of these bounds the quantile of 5 % or 95 % counts.
+//!   under way for a time that is short and seldom long, or as often short as long, so that s₁ − c₁ ends sharply at θ; the lengths of second phases have
+//!   their tail the other way: the latest 5 % are more than [`LOPSIDED`] times as far from the middle as the earliest, and by more than one of
+//!   [`ALIKE`] parts of what bounds of the first kind leave open. Of these bounds the quantile of 5 % or 95 % counts.
 //! - L is the largest lower bound, U the least upper one; their *gaps* are their distances to the bounds that 5 % more of the requests are
 //!   beyond: the smaller, the nearer to θ. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree ([`super::skew`]), it is the
 //!   middle of L and U, each moved towards the other by [`GAPS`] gaps, or, if these are more than U − L, divides it as they are to
@@ -64,6 +65,8 @@ const QUANTILE: f64 = 0.05;
 const GAPS: f64 = 2.0;
 /// Gaps of waits to which the shortest wait may be wrong.
 const LONG_WAITS: f64 = 6.0;
+/// How many times as far the latest ends are from the middle as the earliest where they have the tail of second phases.
+const LOPSIDED: i64 = 2;
 /// Part of a gap, one in so many, by which the two shortest waits differ less if nothing was waited for.
 const ALIKE: u64 = 50;
 
@@ -272,7 +275,8 @@ fn without_second_phases(mut bounds: Vec<i64>, most_ns: i64) -> Option<Bound> {
     let n_beyond = bounds.iter().filter(|bound| **bound > most_ns).count();
     let [early, middle] = [(QUANTILE, false), (0.5, true)].map(|(share, top)| at_share(&mut bounds, share, top));
     let (early, middle, late) = (early?, middle?, Bound::of(&mut bounds, QUANTILE, true)?);
-    let is_sharp = late.at_ns.saturating_sub(middle) <= middle.saturating_sub(early);
+    let [above, below] = [late.at_ns.saturating_sub(middle), middle.saturating_sub(early)];
+    let is_sharp = above <= below.saturating_mul(LOPSIDED) || above <= most_ns.saturating_sub(middle) / ALIKE as i64;
     let bound = Bound { at_ns: late.at_ns.min(most_ns), ..late };
     (n_beyond as f64 <= QUANTILE * bounds.len() as f64 && is_sharp).then_some(bound)
 }

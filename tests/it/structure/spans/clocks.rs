@@ -279,3 +279,36 @@ fn clocks_are_told_the_same_however_long_spans_were_held() {
     assert!(matches!(offsets_ms[..], [first, second] if (first - 40.0).abs() < 2.0 && (second - 90.0).abs() < 2.0), "{offsets_ms:?}");
     assert!((clock("h3").offset_s * 1e3 + 30.0).abs() < 2.0, "{:?}", clock("h3"));
 }
+
+/// 100 requests that are under way for 0.5 to 1.5 ms each way, by a clock that is ahead by 2 ms, with a second phase of `second` ms at the mean.
+fn requests_with_symmetric_delays(seed: u64, second: f64) -> Build {
+    let mut state = seed * 7919 + 12_345;
+    let mut share = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut b = Build::default();
+    for trace in 0..100_u128 {
+        let at = trace as f64 * 400.0;
+        let (sent, answered) = (0.5 + share(), 0.5 + share());
+        let served = 5.0 - 15.0 * (1.0 - share()).ln();
+        let second = -second * (1.0 - share()).ln();
+        b.server((1, 0), "web", "get", (at, at + 300.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 10.0, at + 10.0 + sent + served + answered)).trace(trace + 1).on("h1", "w");
+        let start = at + 10.0 + sent + 2.0;
+        b.server((3, 2), "store", "read", (start, start + served + second)).trace(trace + 1).on("h2", "s");
+    }
+    b
+}
+
+/// Bounds that hold for every request leave room for clocks that are the same, by which all requests would be served beyond their replies.
+#[test]
+fn delays_without_a_tail_are_no_second_phases() {
+    for seed in 0..20 {
+        let run = requests_with_symmetric_delays(seed, 0.0).run();
+        assert_eq!(run.quality.tasks["store"].entries["read"].self_s[1].count, 0, "{seed}");
+        assert!((run.quality.clocks[0].offset_s * 1e3 - 2.0).abs() < 1.0, "{seed}: {:?}", run.quality.clocks);
+        let run = requests_with_symmetric_delays(seed, 5.0).run();
+        assert!(run.quality.tasks["store"].entries["read"].self_s[1].count > 60, "{seed}: second phases have a tail");
+    }
+}
