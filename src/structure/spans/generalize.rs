@@ -150,7 +150,7 @@ pub fn endpoint(address: &str, port: Option<&str>) -> String {
 }
 
 fn without_ids(host: &str) -> String {
-    let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    let is_address = host.trim_matches(['[', ']']).parse::<core::net::IpAddr>().is_ok();
     if is_address || host.contains('/') {
         return host.to_owned();
     }

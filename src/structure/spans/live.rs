@@ -19,6 +19,9 @@ use crate::trace::{
 /// Leap of the stream's time that one span alone cannot make.
 const LEAP_NS: i64 = 3_600_000_000_000;
 
+/// Lower halves of ids below this were counted, not drawn at random: whole ids that share one are different traces.
+const LEAST_DRAWN: u64 = 1 << 32;
+
 /// Most traces that links join.
 const MAX_JOINED_TRACES: usize = 1000;
 
@@ -199,10 +202,10 @@ impl Live {
 
     /// The id that a trace is held by: the whole one where a part of it is known by its lower half.
     fn whole_id(&mut self, trace: TraceId, notes: &mut Notes) -> TraceId {
-        if self.group_of.contains_key(&trace) {
+        let lower = trace.0 as u64;
+        if lower < LEAST_DRAWN || self.group_of.contains_key(&trace) {
             return trace;
         }
-        let lower = trace.0 as u64;
         let short = TraceId(u128::from(lower));
         if trace == short {
             let Some((whole, is_mixed)) = self.whole_ids.get_mut(&lower) else { return trace };
@@ -234,7 +237,7 @@ impl Live {
     /// Notes that a trace is of group `number`.
     fn hold(&mut self, trace: TraceId, number: u64) {
         self.group_of.insert(trace, number);
-        if trace.0 >> 64 > 0 {
+        if trace.0 >> 64 > 0 && trace.0 as u64 >= LEAST_DRAWN {
             self.whole_ids.entry(trace.0 as u64).or_insert((trace, false));
         }
     }

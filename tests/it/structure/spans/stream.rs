@@ -273,11 +273,15 @@ fn links_to_completed_traces_are_counted() {
     assert_eq!((run.count("late_link"), run.count("link_not_joined")), (1, 0));
 }
 
+const LOWER: u128 = 0x9e37_79b9_7f4a_7c15;
+const WHOLE: u128 = (7 << 64) | LOWER;
+
 /// A trace whose id `web` gives whole and `cart`, or the exporter of `mail`, by its lower half.
 fn mixed_ids() -> Build {
     let mut b = shop();
-    let whole = (7_u128 << 64) | 1;
-    b.spans.iter_mut().filter(|span| [1, 2, 5, 7].contains(&span.id.0)).for_each(|span| span.trace = TraceId(whole));
+    for span in &mut b.spans {
+        span.trace = TraceId(if [1, 2, 5, 7].contains(&span.id.0) { WHOLE } else { LOWER });
+    }
     b
 }
 
@@ -290,7 +294,7 @@ fn the_lower_half_of_an_id_is_the_same_trace() {
         let run = b.run();
         assert_eq!(run.calls(), expected.calls());
         assert_eq!((run.count("short_trace_id"), run.count("missing_parent"), run.quality.traces.complete), (1, 0, 1));
-        assert_eq!(run.interactions.traces[0].name, "00000000000000070000000000000001");
+        assert_eq!(run.interactions.traces[0].name, "00000000000000079e3779b97f4a7c15");
     }
 }
 
@@ -308,8 +312,8 @@ fn the_lower_half_of_an_id_is_the_same_trace_in_another_file_and_in_links() {
     whole.merge(Spans::new(SpanOptions::default()));
     assert_eq!(n_traces, 1);
     let mut b = Build::default();
-    b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0)).trace((7_u128 << 64) | 1);
-    b.span((3, 0), "worker", "handle", SpanKind::Consumer, (2.0, 3.0)).trace(2).link(1, 1);
+    b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0)).trace(WHOLE);
+    b.span((3, 0), "worker", "handle", SpanKind::Consumer, (2.0, 3.0)).trace(2).link(LOWER, 1);
     for _ in 0..2 {
         b.run().check(&["api async worker.handle"]);
         b.spans.reverse();
@@ -321,8 +325,10 @@ fn the_lower_half_of_an_id_is_the_same_trace_in_another_file_and_in_links() {
 fn whole_ids_that_differ_are_different_traces() {
     let mut b = Build::default();
     for upper in 1..=3_u128 {
-        b.server((1, 0), "web", "get", (0.0, 1.0)).trace((upper << 64) | 1);
+        b.server((1, 0), "web", "get", (0.0, 1.0)).trace((upper << 64) | LOWER);
+        // Numbers that were counted: the first of them with an upper half of zeros.
+        b.server((1, 0), "web", "get", (0.0, 1.0)).trace(((upper - 1) << 64) | 1);
     }
     let run = b.run();
-    assert_eq!((run.interactions.traces.len(), run.count("duplicate"), run.count("short_trace_id")), (3, 0, 0));
+    assert_eq!((run.interactions.traces.len(), run.count("duplicate"), run.count("short_trace_id")), (6, 0, 0));
 }
