@@ -301,16 +301,17 @@ fn the_lower_half_of_an_id_is_the_same_trace() {
 #[test]
 fn the_lower_half_of_an_id_is_the_same_trace_in_another_file_and_in_links() {
     let b = mixed_ids();
-    let [mut whole, mut short] = [true, false].map(|of_whole| {
-        let mut spans = Spans::new(SpanOptions::default());
-        b.spans.iter().filter(|span| (span.trace.0 >> 64 > 0) == of_whole).for_each(|span| spans.feed(span, &b.texts, &mut |_| {}));
-        spans
-    });
-    let mut n_traces = 0;
-    short.merge(whole.clone());
-    assert_eq!(short.finish(&mut |batch| n_traces += batch.traces.len()).quality.traces.complete, 1);
-    whole.merge(Spans::new(SpanOptions::default()));
-    assert_eq!(n_traces, 1);
+    for whole_first in [true, false] {
+        let [mut first, second] = [whole_first, !whole_first].map(|is_whole| {
+            let mut spans = Spans::new(SpanOptions::default());
+            b.spans.iter().filter(|span| (span.trace.0 >> 64 > 0) == is_whole).for_each(|span| spans.feed(span, &b.texts, &mut |_| {}));
+            spans
+        });
+        first.merge(second);
+        let mut n_traces = 0;
+        let quality = first.finish(&mut |batch| n_traces += batch.traces.len()).quality;
+        assert_eq!((quality.traces.complete, n_traces), (1, 1));
+    }
     let mut b = Build::default();
     b.span((1, 0), "api", "send", SpanKind::Producer, (0.0, 1.0)).trace(WHOLE);
     b.span((3, 0), "worker", "handle", SpanKind::Consumer, (2.0, 3.0)).trace(2).link(LOWER, 1);
