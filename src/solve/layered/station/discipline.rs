@@ -41,6 +41,9 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn serve(&self, scratch: &mut Scratch<S>, probability: &mut [S]) {
         let n = self.visits.len();
         let urgent = matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1;
+        if urgent {
+            self.hold_to_servers(scratch);
+        }
         let stretch = if urgent { self.stretches(scratch) } else { Vec::new() };
         for r in 0..self.layout.rows.len() {
             let busy = scratch.load[r * n..(r + 1) * n].iter().fold(S::from(0.0), |sum, &l| sum + l);
@@ -53,6 +56,34 @@ impl<S: Scalar> At<'_, S> {
             }
             let extra = self.first_slice(r);
             scratch.own[r] += extra;
+        }
+    }
+
+    /// No more is found in service than there are servers: the less urgent have what the others leave.
+    fn hold_to_servers(&self, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let one = S::from(1.0);
+        for r in 0..self.layout.rows.len() {
+            let mine = self.layout.rows[r].priority;
+            let is_urgent = |x: usize| self.layout.rows[self.layout.row_of[x]].priority >= mine;
+            let (mut urgent, mut other) = (S::from(0.0), S::from(0.0));
+            for x in 0..n {
+                if is_urgent(x) { urgent += scratch.load[r * n + x] } else { other += scratch.load[r * n + x] }
+            }
+            if urgent + other <= self.servers {
+                continue;
+            }
+            let of_urgent = if urgent > self.servers { urgent.recip() * self.servers } else { one };
+            let of_other = if urgent < self.servers { (-urgent + self.servers) / other } else { S::from(0.0) };
+            for x in 0..n {
+                let share = if is_urgent(x) { of_urgent } else { of_other };
+                scratch.load[r * n + x] *= share;
+                scratch.beta[r * n + x] *= share;
+                if self.layout.siblings {
+                    scratch.beta_own[r * n + x] *= share;
+                }
+            }
+            scratch.own[r] *= of_urgent;
         }
     }
 
