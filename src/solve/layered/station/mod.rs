@@ -10,7 +10,7 @@
 //! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
 //! probability that all servers are busy ([`busy`]); times `S(m)/s` where the servers are threads that hold each other
 //! up ([`crowd`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
-//! Priorities, groups with shares: [`discipline`].
+//! Priorities, groups with shares: [`discipline`]; what threads find of requests from outside: [`outside`].
 //!
 //! | symbol | here | is |
 //! |---|---|---|
@@ -29,6 +29,7 @@ mod busy;
 mod crowd;
 mod discipline;
 mod layout;
+mod outside;
 mod overtaking;
 mod pool;
 mod removal;
@@ -349,6 +350,9 @@ impl<S: Scalar> At<'_, S> {
                 load[x] += late + overtaken;
             }
         }
+        if self.discipline == Discipline::Fcfs {
+            self.limit_outside(r, scratch);
+        }
         if self.layout.siblings {
             self.add_siblings(r, sharing, scratch);
         }
@@ -426,7 +430,10 @@ impl<S: Scalar> At<'_, S> {
 
     /// The rest of a first phase in progress.
     fn rest(&self, me: &Visit<S>, it: &Visit<S>) -> S {
-        let Some(long) = me.gap.long else { return it.full_first_rest };
+        let long = match me.gap.long {
+            Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
+            _ => return it.full_first_rest,
+        };
         let after = |z: S| rest_after_gap(z, it.first_rest, self.mean_service);
         let rest = after(long);
         if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }

@@ -29,6 +29,8 @@ pub(super) struct Visit<S> {
     pub full_first_rest: S,
     pub full_late_rest: S,
     pub gap: Gap<S>,
+    /// Whether no customer has a part in it, and no number of threads bounds it.
+    pub from_outside: bool,
 }
 
 /// How long an arriving thread was away: a mixture of short gaps inside an execution and long ones between executions.
@@ -47,6 +49,7 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
     let (zero, one) = (S::from(0.0), S::from(1.0));
     let gap = Gap { short_share: zero, short: zero, long: None };
     let rate = sweep.flow.arc_rate[a];
+    let from_outside = is_from_outside(sweep, arc.source);
     let Some(entry) = arc.target else {
         let Source::Held(node) = arc.source else { unreachable!("only a thread runs on a processor") };
         let it = &net.nodes[node];
@@ -62,6 +65,7 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
             full_first_rest: rest,
             full_late_rest: zero,
             gap,
+            from_outside,
         };
     };
     let rest = |mean: S, variance: S, weight: f64| {
@@ -80,7 +84,17 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
         full_first_rest: rest(first, v1, 1.0),
         full_late_rest: rest(late, v2 + v3, 1.0),
         gap,
+        from_outside,
     }
+}
+
+fn is_from_outside<S: Scalar>(sweep: &Sweep<'_, S>, source: Source) -> bool {
+    let Some(node) = source.node() else { return true };
+    let it = &sweep.net.nodes[node];
+    let n = sweep.net.classes.len();
+    let shares = &sweep.exclusion.class_shares[it.kin * n..(it.kin + 1) * n];
+    let is_bounded = source.held().is_some() && sweep.net.tasks[it.task].threads.is_finite();
+    !is_bounded && shares.iter().all(|share| share.value() == 0.0)
 }
 
 /// What an execution of a node does at the station.

@@ -1,0 +1,54 @@
+//! What a thread that comes back finds of requests from outside, in order of arrival.
+//!
+//! When a thread leaves a first-come first-served queue, all that was there before it is gone: what it finds at its next visit
+//! has come since it came itself. A thread that is seldom away so finds less than the mean of what waits, and the less the longer
+//! those services are. With `U` the work from outside that it leaves behind, `V` what it would find at any time, and the time `τ` in which
+//! work grows from none to `V` at the rate at which it comes,
+//!
+//! ```text
+//! found(z) = (V z' + U τ) / (z' + τ)        U = ρ (W + s + l),   τ = V/ρ,   z' = z²/(z + l)
+//!          = V (z' + W + s + l) / (z' + V/ρ)
+//! ```
+//!
+//! `τ` follows from `dV/dz = ρ` at an empty queue, and exponential relaxation met by an exponential gap. It is 1 for services that are exponential
+//! and alike, where the arrival theorem holds: there `V = ρ (W + s)`.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `ρ` | load from outside |
+//! | `V` | those waiting and the rest in service, as found at any time |
+//! | `W`, `s`, `l` | the thread's own wait, its service until the reply and after it |
+//! | `z` | how long it was away ([`super::visit`]); `z'` without the service after the reply |
+
+use super::{At, Scratch};
+use crate::model::Scalar;
+
+impl<S: Scalar> At<'_, S> {
+    /// Scales what a row's arrivals find of requests from outside to what has come since they came last.
+    pub(super) fn limit_outside(&self, r: usize, scratch: &mut Scratch<S>) {
+        let me = &self.visits[self.layout.rows[r].arc];
+        let Some(long) = me.gap.long else { return };
+        let n = self.visits.len();
+        let places = || (0..n).filter(|x| self.visits[*x].from_outside).map(|x| (x, r * n + x));
+        let (mut work, mut load) = (S::from(0.0), S::from(0.0));
+        for (x, at) in places() {
+            let it = &self.visits[x];
+            work += scratch.alpha[at] * it.wait + scratch.beta[at];
+            load += it.rate * (it.first + it.late);
+        }
+        if work <= 0.0 || load <= 0.0 {
+            return;
+        }
+        let (stay, relaxes) = (me.wait + me.first + me.late, work / load);
+        let found = |gap: S| {
+            let idle = gap * gap / (gap + me.late);
+            (idle + stay) / (idle + relaxes)
+        };
+        let share = found(long);
+        let share = if me.gap.short_share > 0.0 { share + me.gap.short_share * (found(me.gap.short) - share) } else { share };
+        for (_, at) in places() {
+            scratch.alpha[at] *= share;
+            scratch.beta[at] *= share;
+        }
+    }
+}
