@@ -3,10 +3,15 @@
 //! ```text
 //! G_ab = Σ_c ρ_a(c) g_b(c) + 1                        g_b(c) = F_bc - ρ_b(c)/N_c
 //! F_bc = Q_b(N - 1_c) / Q_b(N) - (1 - ρ_b(c)/N_c)
+//! P_ab = Σ_c ρ_a(c) S_b(N - 1_c) / S_b(N)
 //! ```
 //!
 //! separately for `Q` the requests waiting, in first-phase service and in second-phase service. The network is solved at `N`
-//! with `F = 0` (Schweitzer), then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`.
+//! with `F = 0` and `P = 1` (Schweitzer), then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`.
+//!
+//! `P` is of layers: a thread's service has waits inside it. While an arrival waits for those that it finds, it makes them wait
+//! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services
+//! hold no waits it is 1.
 
 use super::net::Net;
 use crate::model::Scalar;
@@ -18,6 +23,8 @@ pub(super) struct Changes<S> {
     pub waiting: Vec<S>,
     pub first: Vec<S>,
     pub late: Vec<S>,
+    /// `S_b(N - 1_c) / S_b(N) - 1`, of services in all.
+    pub pace: Vec<S>,
 }
 
 /// Mean presence at the arcs of a solved network.
@@ -26,6 +33,8 @@ pub(super) struct Presence<S> {
     pub waiting: Vec<S>,
     pub first: Vec<S>,
     pub late: Vec<S>,
+    /// How long a request is served in all.
+    pub held: Vec<S>,
 }
 
 /// The customers of a solution, and what an arrival sees of them.
@@ -37,12 +46,13 @@ pub(super) struct Populations<'a, S> {
     pub caps: &'a [f64],
 }
 
-/// The factors on what waits, is in first-phase and in second-phase service.
+/// The factors on what waits, is in first-phase and in second-phase service, and `P` on how long each is served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen<S> {
     pub waiting: S,
     pub first: S,
     pub late: S,
+    pub pace: S,
 }
 
 /// `g`, by arc and class: what one customer of the class less changes in each presence.
@@ -55,7 +65,7 @@ pub(super) struct Absence<S> {
 impl<S: Scalar> Changes<S> {
     pub fn none(n_arcs: usize, n_classes: usize) -> Self {
         let table = vec![S::from(0.0); n_arcs * n_classes];
-        Self { n_classes, waiting: table.clone(), first: table.clone(), late: table }
+        Self { n_classes, waiting: table.clone(), first: table.clone(), pace: table.clone(), late: table }
     }
 
     /// Sets the changes of class `c` from the network at full population and at one customer of `c` less.
@@ -67,6 +77,7 @@ impl<S: Scalar> Changes<S> {
             self.waiting[i] = change(full.waiting[a], less.waiting[a], expected);
             self.first[i] = change(full.first[a], less.first[a], expected);
             self.late[i] = change(full.late[a], less.late[a], S::from(1.0));
+            self.pace[i] = change(full.held[a], less.held[a], S::from(1.0));
         }
     }
 }
@@ -89,7 +100,7 @@ impl<S: Scalar> Populations<'_, S> {
 
 impl<S: Scalar> Absence<S> {
     pub fn new(net: &Net<S>) -> Self {
-        let none = Seen { waiting: S::from(0.0), first: S::from(0.0), late: S::from(0.0) };
+        let none = Seen { waiting: S::from(0.0), first: S::from(0.0), late: S::from(0.0), pace: S::from(0.0) };
         Self { n_classes: net.classes.len(), of: vec![none; net.arcs.len() * net.classes.len()] }
     }
 
@@ -100,12 +111,13 @@ impl<S: Scalar> Absence<S> {
                 let customers = populations.customers[c];
                 let zero = S::from(0.0);
                 if customers <= 0.0 {
-                    self.of[i] = Seen { waiting: zero, first: zero, late: zero };
+                    self.of[i] = Seen { waiting: zero, first: zero, late: zero, pace: zero };
                     continue;
                 }
                 let own = class_share(net, class_shares, a, c) / customers;
                 let changes = populations.changes;
-                self.of[i] = Seen { waiting: changes.waiting[i] - own, first: changes.first[i] - own, late: changes.late[i] };
+                self.of[i] =
+                    Seen { waiting: changes.waiting[i] - own, first: changes.first[i] - own, late: changes.late[i], pace: changes.pace[i] };
             }
         }
     }
@@ -113,14 +125,15 @@ impl<S: Scalar> Absence<S> {
     /// `G` of an arrival with class `shares` on the presence of arc `b`.
     pub fn seen(&self, shares: &[S], b: usize) -> Seen<S> {
         let one = S::from(1.0);
-        let mut seen = Seen { waiting: one, first: one, late: one };
+        let mut seen = Seen { waiting: one, first: one, late: one, pace: one };
         let is_none = |share: S| share.value() == 0.0 && share.derivatives().iter().all(|&d| d == 0.0);
         for (&share, g) in shares.iter().zip(&self.of[b * self.n_classes..]).filter(|(share, _)| !is_none(**share)) {
             seen.waiting += share * g.waiting;
             seen.first += share * g.first;
             seen.late += share * g.late;
+            seen.pace += share * g.pace;
         }
         let positive = |x: S| if x > 0.0 { x } else { S::from(0.0) };
-        Seen { waiting: positive(seen.waiting), first: positive(seen.first), late: positive(seen.late) }
+        Seen { waiting: positive(seen.waiting), first: positive(seen.first), late: positive(seen.late), pace: positive(seen.pace) }
     }
 }

@@ -277,7 +277,7 @@ fn exceeds_capacity<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> bool {
 
 /// Mean requests waiting and in service at the arcs.
 fn presence<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Presence<S> {
-    let mut present = Presence { waiting: Vec::new(), first: Vec::new(), late: Vec::new() };
+    let mut present = Presence { waiting: Vec::new(), first: Vec::new(), late: Vec::new(), held: Vec::new() };
     for (a, arc) in net.arcs.iter().enumerate() {
         let rate = stage.flow.arc_rate[a];
         present.waiting.push(rate * stage.unknowns[a]);
@@ -285,11 +285,13 @@ fn presence<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Presence<S> {
             let demand = arc.source.node().map_or(S::from(0.0), |n| net.nodes[n].demand / net.nodes[n].slices);
             present.first.push(rate * demand);
             present.late.push(S::from(0.0));
+            present.held.push(S::from(1.0));
             continue;
         };
         let [first, second, third] = stage.flow.phases[entry];
         present.first.push(rate * first);
         present.late.push(rate * (second + third));
+        present.held.push(first + second + third);
     }
     present
 }

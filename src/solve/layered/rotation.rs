@@ -67,7 +67,7 @@ impl Rotation {
             self.arcs.iter().zip(from).for_each(|(&image, &x)| to[image] = x);
             to
         };
-        Presence { waiting: turn(&of.waiting), first: turn(&of.first), late: turn(&of.late) }
+        Presence { waiting: turn(&of.waiting), first: turn(&of.first), late: turn(&of.late), held: turn(&of.held) }
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! W_a = Σ_b R_ib (E_ab + O_ab) q_b h_b + Σ_b [E_ab u_b1 ρ_ab + O_ab u_b1 r_b + E_ab u_b2 r_b2]        E_ab = K_ab G_ab B_ib
+//! with h_b and ρ_ab times P_ab
 //! q_b = ℓ_b W_b,  u_b = ℓ_b s_b,  h_b = s_b1 + s_b2,  r_b = s_b1 (1 + c_b²)/2 + s_b2,  r_b2 = s_b2 (1 + c_b2²)/2
 //! ```
 //!
@@ -15,7 +16,7 @@
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands |
-//! | `G` | [`super::linearizer`] | population correction |
+//! | `G`, `P` | [`super::linearizer`] | population correction; services while the arrival waits, and so is not where they wait |
 //! | `R` | [`removal`] | those waiting, without whom the arrival's own thread made wait |
 //! | `B` | [`removal`] | `1/(1 - φ)`: how much faster the other pool circulates without that thread |
 //! | `ρ` | [`super::residual`] | rest of a service after a gap, relative to the mean exponential service |
@@ -339,8 +340,10 @@ impl<S: Scalar> At<'_, S> {
                 load[x] = busy;
                 continue;
             }
-            alpha[x] = waiting * (it.first + it.late);
-            beta[x] = first * (self.rest(me, it) + it.late);
+            // Services of threads that hold each other up are told by how many of them are busy.
+            let pace = if self.services.is_empty() { seen.pace } else { S::from(1.0) };
+            alpha[x] = waiting * (it.first + it.late) * pace;
+            beta[x] = first * (self.rest(me, it) + it.late) * pace;
             load[x] = first;
             if it.late > 0.0 {
                 let (late, overtaken) = self.late_load(row, x, seen.late);
