@@ -34,7 +34,7 @@ pub(super) fn lower_end(bucket: usize) -> f64 {
 
 #[inline]
 fn bucket_of(time: f64) -> usize {
-    (time.max(0.0).to_bits() >> SHIFT) as usize
+    if time > 0.0 { (time.to_bits() >> SHIFT) as usize } else { 0 }
 }
 
 impl Buckets {
