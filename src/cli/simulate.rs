@@ -184,6 +184,9 @@ fn simulate_trials(
         if !measured.solution.converged {
             measured.solution.diagnostics.iter().for_each(|note| note!("warning: trial {}: {note}", number + 1));
         }
+        for (measure, _) in measures.iter().zip(&measured.values).filter(|(_, value)| value.is_none()) {
+            note!("warning: trial {}: {measure} was never observed, its cell is empty: simulate for longer", number + 1);
+        }
         table.write_record(row(number + 1, trial, &measured)).map_err(|e| failed(&e))?;
     }
     let bytes = table.into_inner().map_err(|e| failed(&e))?;
@@ -194,7 +197,7 @@ fn row(number: usize, trial: &[f64], measured: &Measured) -> Vec<String> {
     let mut row = vec![number.to_string()];
     row.extend(trial.iter().map(f64::to_string));
     for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
-        row.push(value.to_string());
+        row.push(value.map_or_else(String::new, |v| v.to_string()));
         // A measure that never varied has no standard error that a fit could weigh it by.
         row.push(std_error.filter(|e| *e > 0.0).map_or_else(String::new, |e| e.to_string()));
     }

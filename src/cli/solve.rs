@@ -101,6 +101,11 @@ pub(super) fn number(value: f64, half_width: Option<f64>) -> String {
     }
 }
 
+/// As [`number`]; of what a simulation never observed, that.
+fn observed(value: Option<f64>, half_width: Option<f64>) -> String {
+    value.map_or_else(|| "not observed".to_owned(), |value| number(value, half_width))
+}
+
 /// Lines of equal columns, two spaces apart.
 pub(super) fn table(out: &mut String, rows: &[Vec<String>]) {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -139,7 +144,8 @@ fn text(solution: &Solution) -> String {
     let mut rows = header(&["entry", "throughput", "utilization", "service time by phase"]);
     rows.extend(solution.entries.iter().map(|(name, e)| {
         let halves = e.service_times_half_width.as_deref().unwrap_or_default();
-        let service: Vec<String> = e.service_times.iter().enumerate().map(|(k, &s)| number(s, halves.get(k).copied())).collect();
+        let service: Vec<String> =
+            e.service_times.iter().enumerate().map(|(k, &s)| observed(s, halves.get(k).copied().flatten())).collect();
         vec![
             name.clone(),
             number(e.throughput, e.throughput_half_width),
@@ -153,7 +159,7 @@ fn text(solution: &Solution) -> String {
         let mut rows = header(&["activity", "throughput", "service time"]);
         rows.extend(solution.activities.iter().flat_map(|(task, activities)| {
             activities.iter().map(move |(name, a)| {
-                let time = number(a.service_time, a.service_time_half_width);
+                let time = observed(a.service_time, a.service_time_half_width);
                 vec![format!("{task}: {name}"), number(a.throughput, a.throughput_half_width), time]
             })
         }));
@@ -171,7 +177,7 @@ fn text(solution: &Solution) -> String {
             let by = c.activity.as_ref().map_or_else(String::new, |a| format!(" ({a})"));
             let copies = c.fan_out.map_or_else(String::new, |n| format!(" (each of {n})"));
             let call = format!("{}{by} -> {}{copies}", c.from, c.to);
-            vec![call, c.phase.to_string(), kind.to_owned(), number(c.mean, None), number(c.waiting, c.waiting_half_width)]
+            vec![call, c.phase.to_string(), kind.to_owned(), number(c.mean, None), observed(c.waiting, c.waiting_half_width)]
         }));
         table(&mut out, &rows);
     }

@@ -19,6 +19,50 @@ pub fn value(model: &Model, solution: &Solution, measure: &Measure) -> Result<f6
     evaluate(model, &Results::from_solution(model, solution), measure)
 }
 
+/// The value of `measure` in a simulation's `solution` of `model`; `None` of a time that was never observed.
+///
+/// # Errors
+/// As [`value`].
+pub(super) fn observed(model: &Model, solution: &Solution, measure: &Measure) -> Result<Option<f64>, SolveError> {
+    check(model, measure)?;
+    let results = Results::from_solution(model, solution);
+    let is_served = |e: usize| results.entries[e].throughput > 0.0;
+    let has_response = |e: usize| {
+        let mut calls = results.calls.iter().filter(|c| c.to == e).peekable();
+        let is_reached = results.entries[e].open_wait_time.is_some() || calls.peek().is_none() || calls.any(|c| c.rate > 0.0);
+        is_reached && solution.entries.get(&results.entries[e].name).is_some_and(|r| r.service_times.first().is_some_and(Option::is_some))
+    };
+    let is_observed = match measure {
+        Measure::Throughput(_) | Measure::Utilization(_) => true,
+        Measure::ResponseTime(name) => match locate(model, name, measure)? {
+            Element::Task(t) if model.tasks[t].scheduling.is_reference() => results.task_throughput[t] > 0.0,
+            Element::Task(t) => {
+                let mut entries = owners(model).into_iter().enumerate().filter(|(e, owner)| *owner == t && is_served(*e)).peekable();
+                entries.peek().is_some() && entries.all(|(e, _)| has_response(e))
+            }
+            Element::Entry(e) => has_response(e),
+            Element::Processor(_) => true,
+        },
+        Measure::ServiceTime { entry, phase } => match solution.entries.get(entry) {
+            None => false,
+            Some(result) => {
+                result.service_times.get(usize::from(*phase).saturating_sub(1)).map_or(result.throughput > 0.0, Option::is_some)
+            }
+        },
+        Measure::Waiting { from, to, phase } => {
+            let is_it = |c: &&CallResult| c.from == *from && c.to == *to && (c.phase == *phase || c.kind == ResultCallKind::Forward);
+            solution.calls.iter().find(is_it).is_none_or(|c| c.waiting.is_some())
+        }
+        Measure::ResidenceTime(_) => {
+            (0..model.tasks.len()).any(|t| model.tasks[t].scheduling.is_reference() && results.task_throughput[t] > 0.0)
+        }
+    };
+    if !is_observed {
+        return Ok(None);
+    }
+    evaluate(model, &results, measure).map(Some)
+}
+
 /// Checks that `model` has what `measure` names.
 ///
 /// # Errors
@@ -243,12 +287,14 @@ impl Results<f64> {
                 let fan_out = c.fan_out.unwrap_or(1);
                 let (from, to) = (index(&c.from)?, index(&c.to)?);
                 let rate = calling(&model.tasks[owner[from]], solution, c) * c.mean * f64::from(fan_out) * f64::from(copies[owner[from]]);
+                // Of what was never observed there is nothing to weigh.
+                let (rate, waiting) = c.waiting.map_or((0.0, 0.0), |waiting| (rate, waiting));
                 let phase = usize::from(c.phase).saturating_sub(1);
-                let (kind, mean, waiting, activities) = (c.kind, c.mean, c.waiting, Vec::new());
+                let (kind, mean, activities) = (c.kind, c.mean, Vec::new());
                 Some(CallValues { from, to, phase, kind, fan_out, mean, activities, waiting, rate })
             })
             .collect();
-        let first = |e: usize| entry(names[e]).service_times.first().copied().unwrap_or(0.0);
+        let first = |e: usize| entry(names[e]).service_times.first().copied().flatten().unwrap_or(0.0);
         let mut known = vec![None; names.len()];
         let entries = names
             .iter()
@@ -261,11 +307,11 @@ impl Results<f64> {
                 let mut time: f64 = match (graph, solution.activities.get(&task.name)) {
                     (Some(entry), Some(results)) if it.throughput > 0.0 => {
                         let time = |(name, a): (&'_ String, &ActivityResult)| {
-                            executions(task, solution, &entry.name, name).unwrap_or(0.0) * a.service_time
+                            executions(task, solution, &entry.name, name).unwrap_or(0.0) * a.service_time.unwrap_or(0.0)
                         };
                         results.iter().map(time).sum::<f64>() / it.throughput
                     }
-                    _ => it.service_times.iter().sum(),
+                    _ => it.service_times.iter().flatten().sum(),
                 };
                 let copies = f64::from(copies[owner[e]]);
                 for call in calls.iter().filter(|c| c.from == e && c.kind == ResultCallKind::Sync && it.throughput > 0.0) {
@@ -274,7 +320,7 @@ impl Results<f64> {
                 EntryValues {
                     name: (*name).to_owned(),
                     throughput: it.throughput,
-                    service_times: it.service_times,
+                    service_times: it.service_times.iter().map(|s| s.unwrap_or(0.0)).collect(),
                     host_times: vec![time],
                     open_wait_time: it.open_wait_time,
                 }

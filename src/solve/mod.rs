@@ -121,6 +121,12 @@ pub enum SolveError {
         /// Who waits for what.
         waits: Vec<String>,
     },
+    /// A time that a simulation never observed.
+    #[error("measure {measure}: never observed in the simulation: allow more time or events")]
+    NotObserved {
+        /// The measure.
+        measure: Measure,
+    },
     /// A measure names something that the model does not have.
     #[error("measure {measure}: {reason}")]
     UnknownMeasure {

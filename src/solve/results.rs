@@ -107,7 +107,7 @@ impl<S: Scalar> Results<S> {
         for (t, task) in model.tasks.iter().enumerate() {
             for activity in &task.activities {
                 let Some(values) = self.activities.iter().find(|v| v.task == t && v.name == activity.name) else { continue };
-                let (service_time, throughput) = (values.service_time.value(), values.throughput.value());
+                let (service_time, throughput) = (Some(values.service_time.value()), values.throughput.value());
                 let result = ActivityResult { service_time, throughput, ..ActivityResult::default() };
                 solution.activities.entry(task.name.clone()).or_default().insert(activity.name.clone(), result);
             }
@@ -130,7 +130,7 @@ impl<S: Scalar> Results<S> {
             kind: call.kind,
             fan_out: several(call.fan_out),
             mean: mean.value(),
-            waiting: call.waiting.value(),
+            waiting: Some(call.waiting.value()),
             waiting_half_width: None,
             loss_probability: None,
         };
@@ -147,7 +147,7 @@ impl<S: Scalar> EntryValues<S> {
         EntryResult {
             throughput: self.throughput.value(),
             utilization: busy.value(),
-            service_times: self.service_times.iter().map(Scalar::value).collect(),
+            service_times: self.service_times.iter().map(|s| Some(s.value())).collect(),
             open_wait_time: self.open_wait_time.as_ref().map(Scalar::value),
             ..EntryResult::default()
         }

@@ -89,12 +89,13 @@ pub struct EntryResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization_half_width: Option<f64>,
-    /// Mean service time by phase (phase 1 first), time blocked in nested calls included.
-    pub service_times: Vec<f64>,
+    /// Mean service time by phase (phase 1 first), time blocked in nested calls included; `None` of a phase that never ended in a
+    /// simulation.
+    pub service_times: Vec<Option<f64>>,
     /// Half-widths of the confidence intervals, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_times_half_width: Option<Vec<f64>>,
-    /// Arrival to end of phase 1 of open arrivals.
+    pub service_times_half_width: Option<Vec<Option<f64>>>,
+    /// Arrival to end of phase 1 of open arrivals; none where no request was replied to in a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_wait_time: Option<f64>,
     /// Half-width of the confidence interval, from a simulation.
@@ -102,7 +103,7 @@ pub struct EntryResult {
     pub open_wait_time_half_width: Option<f64>,
     /// Variances of the service times by phase, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_time_variances: Option<Vec<f64>>,
+    pub service_time_variances: Option<Vec<Option<f64>>>,
     /// Fraction of open arrivals lost at a full queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_probability: Option<f64>,
@@ -124,8 +125,8 @@ pub struct EntryResult {
 /// Results of an activity of a task's graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActivityResult {
-    /// Mean time of one execution.
-    pub service_time: f64,
+    /// Mean time of one execution; `None` where none ended in a simulation.
+    pub service_time: Option<f64>,
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_time_half_width: Option<f64>,
@@ -179,8 +180,8 @@ pub struct CallResult {
     pub fan_out: Option<u32>,
     /// Mean number of requests in one execution, to each copy (a probability for a forwarded one).
     pub mean: f64,
-    /// Mean time that one request queues before its service begins.
-    pub waiting: f64,
+    /// Mean time that one request queues before its service begins; `None` where no request was accepted in a simulation.
+    pub waiting: Option<f64>,
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_half_width: Option<f64>,

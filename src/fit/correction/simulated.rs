@@ -102,17 +102,20 @@ pub fn simulated(
     loop {
         runs += 1;
         let found = measure(model, values, &how, measures)?;
+        let is_observed = found.values.iter().all(Option::is_some);
+        let values: Vec<f64> = found.values.iter().map(|v| v.unwrap_or(0.0)).collect();
         let half_widths: Vec<Option<f64>> = found.std_errors.iter().map(|s| s.map(|s| quantile * s)).collect();
-        let largest = found.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
         let relative = |(v, w): (&f64, &Option<f64>)| w.map_or(f64::INFINITY, |w| w / v.abs());
-        let counted = found.values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
+        let counted = values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
         // Where nothing counts, nothing happened in the run.
-        let precision = counted.map(relative).reduce(f64::max).unwrap_or(f64::INFINITY);
+        let precision = counted.map(relative).reduce(f64::max).filter(|_| is_observed).unwrap_or(f64::INFINITY);
         // What was measured leaves out the warm-up, a tenth or so.
         let length = how.run_time.or(found.solution.measured_time.map(|t| 1.1 * t / options.replications as f64)).unwrap_or(0.0);
         let done = run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || length <= 0.0;
         if done {
-            return Ok(Simulated { values: found.values, half_widths, run_time: length, precision });
+            let values = found.observed(measures)?;
+            return Ok(Simulated { values, half_widths, run_time: length, precision });
         }
         how.precision = None;
         how.run_time = Some(length * (MARGIN * (precision / options.precision).powi(2)).min(MOST_LONGER));

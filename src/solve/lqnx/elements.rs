@@ -121,12 +121,12 @@ impl<'a> Elements<'a> {
         if let Some(&known) = self.responses.get(entry) {
             return known;
         }
-        let mut response = self.entry_result(entry).and_then(|e| e.service_times.first()).copied().unwrap_or(0.0);
+        let mut response = self.entry_result(entry).and_then(|e| e.service_times.first()).copied().flatten().unwrap_or(0.0);
         let forwards: Vec<&'a CallResult> =
             self.calls.get(entry).into_iter().flatten().copied().filter(|c| c.kind == ResultCallKind::Forward).collect();
         for call in forwards {
             if depth > 0 && call.mean > 0.0 {
-                response += call.mean * connections(call) * (call.waiting + self.find_response(&call.to, depth - 1));
+                response += call.mean * connections(call) * (call.waiting.unwrap_or(0.0) + self.find_response(&call.to, depth - 1));
             }
         }
         self.responses.insert(entry, response);
@@ -185,7 +185,9 @@ impl<'a> Elements<'a> {
             gathered.measured("throughput", result.throughput, result.throughput_half_width);
             gathered.measured("utilization", result.utilization, result.utilization_half_width);
             for (phase, name) in PHASE_UTILIZATION.into_iter().enumerate() {
-                let of = |e: &Entry| self.entry_result(&e.name).map_or(0.0, |r| r.throughput * r.service_times.get(phase).unwrap_or(&0.0));
+                let of = |e: &Entry| {
+                    self.entry_result(&e.name).map_or(0.0, |r| r.throughput * r.service_times.get(phase).copied().flatten().unwrap_or(0.0))
+                };
                 let busy: f64 = task.entries.iter().map(of).sum();
                 gathered.optional(name, (busy > 0.0).then_some(busy));
             }
@@ -235,7 +237,7 @@ impl<'a> Elements<'a> {
         let rate = |c: &CallResult| c.mean * connections(c) * self.entry_result(&c.from).map_or(0.0, |e| e.throughput);
         let calls = || self.solution.calls.iter().filter(|c| c.to == entry);
         let total: f64 = calls().map(rate).sum();
-        if total > 0.0 { calls().map(|c| rate(c) * c.waiting).sum::<f64>() / total } else { 0.0 }
+        if total > 0.0 { calls().map(|c| rate(c) * c.waiting.unwrap_or(0.0)).sum::<f64>() / total } else { 0.0 }
     }
 
     fn entry(&mut self, place: &Place<'a>, entry: &'a Entry) {
@@ -259,7 +261,9 @@ impl<'a> Elements<'a> {
             let call = call.copied().find(|c| c.kind == ResultCallKind::Forward && c.to == forwarding.dest);
             if let Some(call) = call {
                 let mut gathered = self.gather();
-                gathered.measured("waiting", call.waiting, call.waiting_half_width);
+                if let Some(waiting) = call.waiting {
+                    gathered.measured("waiting", waiting, call.waiting_half_width);
+                }
                 let of = Observed::Forwarding { entry: entry.name.clone(), dest: forwarding.dest.clone() };
                 self.elements.insert(of, gathered.element);
             }
@@ -273,12 +277,13 @@ impl<'a> Elements<'a> {
     fn graph_phases(&self, place: &Place<'a>, reached: &Visits<'_>, result: &EntryResult, gathered: &mut Gathered) {
         let half_widths = result.service_times_half_width.as_deref().unwrap_or_default();
         let variances = result.service_time_variances.as_deref().unwrap_or_default();
-        let times = || result.service_times.iter().copied().take(3).enumerate().filter(|(_, time)| *time > 0.0);
+        let times =
+            || result.service_times.iter().take(3).enumerate().filter_map(|(phase, time)| Some((phase, time.filter(|t| *t > 0.0)?)));
         for (phase, time) in times() {
-            gathered.measured(PHASE_SERVICE_TIME[phase], time, half_widths.get(phase).copied());
+            gathered.measured(PHASE_SERVICE_TIME[phase], time, half_widths.get(phase).copied().flatten());
         }
         for (phase, _) in times() {
-            gathered.optional(PHASE_VARIANCE[phase], variances.get(phase).copied());
+            gathered.optional(PHASE_VARIANCE[phase], variances.get(phase).copied().flatten());
         }
         for (phase, _) in times() {
             gathered.optional(PHASE_PROC_WAITING[phase], self.graph_host_wait(place, reached, phase));
@@ -292,7 +297,7 @@ impl<'a> Elements<'a> {
     fn graph_host_wait(&self, place: &Place<'a>, reached: &Visits<'_>, phase: usize) -> Option<f64> {
         let of = |a: &Activity| {
             let executions = reached.get(&(a.name.as_str(), phase)).copied().unwrap_or(0.0);
-            let time = self.solution.activities.get(&place.task.name)?.get(&a.name)?.service_time;
+            let time = self.solution.activities.get(&place.task.name)?.get(&a.name)?.service_time?;
             Some(executions * self.host_wait(place, a, time, &self.calls_of(place.task, a)))
         };
         place.task.activities.iter().map(of).sum()
@@ -300,8 +305,8 @@ impl<'a> Elements<'a> {
 
     fn phase(&mut self, place: &Place<'a>, entry: &'a Entry, result: &EntryResult, phase: u8, work: &'a Activity) {
         let position = usize::from(phase).saturating_sub(1);
-        let time = result.service_times.get(position).copied().unwrap_or(0.0);
-        let half_width = result.service_times_half_width.as_ref().and_then(|h| h.get(position)).copied();
+        let time = result.service_times.get(position).copied().unwrap_or(Some(0.0));
+        let half_width = result.service_times_half_width.as_ref().and_then(|h| h.get(position)).copied().flatten();
         let calls: Vec<&'a CallResult> = self.calls.get(entry.name.as_str()).into_iter().flatten().copied().collect();
         let calls: Vec<Option<&CallResult>> = work
             .calls
@@ -312,10 +317,12 @@ impl<'a> Elements<'a> {
             })
             .collect();
         let mut gathered = self.gather();
-        gathered.value("proc-waiting", self.host_wait(place, work, time, &calls));
-        gathered.measured("service-time", time, half_width);
-        gathered.value("utilization", result.throughput * time);
-        gathered.optional("service-time-variance", result.service_time_variances.as_ref().and_then(|v| v.get(position)).copied());
+        if let Some(time) = time {
+            gathered.value("proc-waiting", self.host_wait(place, work, time, &calls));
+            gathered.measured("service-time", time, half_width);
+        }
+        gathered.value("utilization", result.throughput * time.unwrap_or(0.0));
+        gathered.optional("service-time-variance", result.service_time_variances.as_ref().and_then(|v| v.get(position)).copied().flatten());
         self.elements.insert(Observed::Phase { entry: entry.name.clone(), phase }, gathered.element);
         for (call, found) in work.calls.iter().zip(calls) {
             let Some(found) = found else { continue };
@@ -332,9 +339,11 @@ impl<'a> Elements<'a> {
         let calls = self.calls_of(task, activity);
         let mut gathered = self.gather();
         if let Some(result) = result {
-            gathered.value("proc-waiting", self.host_wait(place, activity, result.service_time, &calls));
-            gathered.measured("service-time", result.service_time, result.service_time_half_width);
-            gathered.value("utilization", rate * result.service_time);
+            if let Some(time) = result.service_time {
+                gathered.value("proc-waiting", self.host_wait(place, activity, time, &calls));
+                gathered.measured("service-time", time, result.service_time_half_width);
+            }
+            gathered.value("utilization", rate * result.service_time.unwrap_or(0.0));
         }
         gathered.measured("throughput", rate, result.and_then(|r| r.throughput_half_width));
         gathered.value("proc-utilization", rate * literal(&activity.host_demand) / place.speed);
@@ -358,10 +367,12 @@ impl<'a> Elements<'a> {
     }
 
     fn call(&self, kind: CallKind, call: &CallResult) -> Gathered {
-        let first_phase = self.entry_result(&call.to).and_then(|e| e.service_times.first()).copied().unwrap_or(0.0);
-        let waiting = if kind == CallKind::Async { call.waiting + first_phase } else { call.waiting };
+        let first_phase = self.entry_result(&call.to).and_then(|e| e.service_times.first()).copied().flatten().unwrap_or(0.0);
         let mut gathered = self.gather();
-        gathered.measured("waiting", waiting, call.waiting_half_width);
+        if let Some(waiting) = call.waiting {
+            let waiting = if kind == CallKind::Async { waiting + first_phase } else { waiting };
+            gathered.measured("waiting", waiting, call.waiting_half_width);
+        }
         gathered.optional("loss-probability", call.loss_probability);
         gathered
     }
@@ -372,7 +383,7 @@ impl<'a> Elements<'a> {
             return 0.0;
         }
         let blocked = work.calls.iter().zip(calls).filter(|(call, _)| call.kind == CallKind::Sync).map(|(call, found)| {
-            let wait = found.map_or(0.0, |c| c.waiting);
+            let wait = found.and_then(|c| c.waiting).unwrap_or(0.0);
             literal(&call.mean) * found.map_or(1.0, connections) * (wait + self.responses.get(call.dest.as_str()).copied().unwrap_or(0.0))
         });
         let wait = time - literal(&work.think_time) - literal(&work.host_demand) / place.speed - blocked.sum::<f64>();
@@ -393,7 +404,7 @@ fn host_time(place: &Place<'_>, reached: &Visits<'_>) -> f64 {
 
 /// Squared coefficient of variation of the whole service, where the variances of the phases are known.
 fn squared_variation(result: &EntryResult) -> Option<f64> {
-    let variance: f64 = result.service_time_variances.as_ref()?.iter().sum();
-    let mean: f64 = result.service_times.iter().sum();
+    let variance: f64 = result.service_time_variances.as_ref()?.iter().flatten().sum();
+    let mean: f64 = result.service_times.iter().flatten().sum();
     (mean > 0.0).then_some(variance / (mean * mean))
 }

@@ -81,7 +81,7 @@ impl Report<'_> {
             if phase > 1 && !spec.has_phases && self.means[layout.phase_ends(e, phase)] <= 0.0 {
                 break;
             }
-            result.service_times.push(self.ratio(layout.in_phase(e, phase), layout.phase_ends(e, phase)));
+            result.service_times.push(Some(self.ratio(layout.in_phase(e, phase), layout.phase_ends(e, phase))));
         }
         if self.network.sources.iter().any(|s| s.0 == e) {
             result.open_wait_time = Some(self.ratio(layout.open(e), layout.open_replies(e)));
@@ -98,7 +98,7 @@ impl Report<'_> {
         for (a, activity) in self.network.activities.iter().enumerate().filter(|a| a.1.phase == 0) {
             let (level, ends) = (self.layout.in_activity(index(a)), self.layout.activity_ends(index(a)));
             let result =
-                ActivityResult { service_time: self.ratio(level, ends), throughput: self.means[ends], ..ActivityResult::default() };
+                ActivityResult { service_time: Some(self.ratio(level, ends)), throughput: self.means[ends], ..ActivityResult::default() };
             let task = &self.model.tasks[activity.task as usize];
             results.entry(task.name.clone()).or_default().insert(activity.name.clone(), result);
         }
@@ -116,7 +116,7 @@ impl Report<'_> {
             kind: route.kind,
             fan_out: None,
             mean: route.mean,
-            waiting: self.ratio(layout.waiting(r), layout.accepted(r)),
+            waiting: Some(self.ratio(layout.waiting(r), layout.accepted(r))),
             waiting_half_width: None,
             loss_probability: (route.kind == ResultCallKind::Async).then(|| self.ratio(layout.lost(r), layout.offered(r))),
         }

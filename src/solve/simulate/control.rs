@@ -10,7 +10,7 @@ use super::{
     SimulateOptions,
     bind::unusable,
     distribution::Blocks,
-    estimate::{Batches, Per, Rows},
+    estimate::{Batches, Rows},
     network::Network,
     report,
     run::Run,
@@ -152,6 +152,8 @@ struct Outcome {
     residual: f64,
     /// Whether what was asked was reached.
     is_reached: bool,
+    /// What never happened in the time measured.
+    unseen: Vec<String>,
 }
 
 fn rounds(
@@ -174,8 +176,9 @@ fn rounds(
         let is_timed_out = options.run_time.is_some() && target == MOST_ROWS;
         let is_spent = replications.iter().any(|r| r.events_left == 0);
         if is_precise || is_timed_out || is_spent {
-            let is_reached = is_precise || (is_timed_out && options.precision.is_none());
-            return Ok((batches, Outcome { residual, is_reached }));
+            let unseen = unseen(network, layout, &batches);
+            let is_reached = is_precise || (is_timed_out && options.precision.is_none() && unseen.is_empty());
+            return Ok((batches, Outcome { residual, is_reached, unseen }));
         }
         if target == MOST_ROWS {
             replications.iter_mut().for_each(Replication::halve);
@@ -202,10 +205,26 @@ fn extend_all(replications: &mut [Replication<'_>], target: usize, workers: usiz
 
 /// Largest relative half-width of the reference tasks' throughputs and the open entries' response times.
 fn residual(network: &Network, layout: &Layout, batches: &Batches, references: &[usize]) -> f64 {
-    let cycles = references.iter().map(|&t| batches.estimate(layout.cycles(t), Per::Time, 1.0));
-    let open = network.sources.iter().map(|s| network.entries[s.entry as usize].origin as usize);
-    let responses = open.map(|e| batches.estimate(layout.open(e), Per::Place(layout.open(e) + 1), 1.0));
+    let cycles = references.iter().map(|&t| batches.rate(layout.cycles(t), 1.0));
+    let responses = open_entries(network).map(|e| batches.mean(layout.open(e), layout.open(e) + 1).unwrap_or_default());
     cycles.chain(responses).map(|e| e.relative()).fold(0.0, f64::max)
+}
+
+/// The entries to which requests come from outside.
+fn open_entries(network: &Network) -> impl Iterator<Item = usize> {
+    network.sources.iter().map(|s| network.entries[s.entry as usize].origin as usize)
+}
+
+/// What the simulation is asked for and never saw: cycles of customers, replies to requests from outside.
+fn unseen(network: &Network, layout: &Layout, batches: &Batches) -> Vec<String> {
+    let origins = &network.origins;
+    let tasks = origins.tasks.iter().enumerate().filter(|(t, task)| task.is_reference && batches.total(layout.cycles(*t)) == 0.0);
+    let tasks = tasks.map(|(_, task)| format!("no cycle of task \"{}\" ended", task.name));
+    let entries = open_entries(network).filter(|&e| batches.total(layout.open(e) + 1) == 0.0);
+    let entries = entries.map(|e| format!("no request from outside to entry \"{}\" was replied to", origins.entries[e].name));
+    let mut unseen: Vec<String> = tasks.chain(entries).collect();
+    unseen.dedup();
+    unseen
 }
 
 fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outcome: &Outcome, options: &SimulateOptions) {
@@ -224,6 +243,7 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
     if batches.is_transient {
         notes.push("the run did not settle: it is too short for its warm-up, or there is no steady state".into());
     }
+    notes.extend(outcome.unseen.iter().map(|what| format!("{what} in the time measured: simulate for longer")));
     for (name, task) in &solution.tasks {
         if let (Some(lost @ 1..), Some(part)) = (task.lost_requests, task.loss_probability) {
             notes.push(format!(

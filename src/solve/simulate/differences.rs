@@ -37,6 +37,7 @@ pub fn sensitivities(
     options: &SimulateOptions,
 ) -> Result<Sensitivities, SolveError> {
     let middle = measure(model, values, options, measures)?;
+    middle.observed(measures)?;
     #[expect(clippy::cast_precision_loss, reason = "a count of replications")]
     let run_time = middle.solution.measured_time.map(|t| t / options.replications as f64);
     let options = SimulateOptions { run_time: options.run_time.or(run_time), precision: None, max_events: u64::MAX, ..options.clone() };
@@ -47,7 +48,7 @@ pub fn sensitivities(
         let at = |value: f64| {
             let mut moved = values.clone();
             moved.set(name.as_str(), value);
-            measure(model, &moved, &options, measures).map(|m| (value, m.values))
+            measure(model, &moved, &options, measures)?.observed(measures).map(|values| (value, values))
         };
         let (low, high) = match (at(below), at(above)) {
             (Ok(low), Ok(high)) => (low, high),
@@ -58,7 +59,7 @@ pub fn sensitivities(
             jacobian[(i, j)] = (high.1[i] - low.1[i]) / (high.0 - low.0);
         }
     }
-    Ok(Sensitivities { values: middle.values, jacobian, solution: middle.solution, near: None })
+    Ok(Sensitivities { values: middle.observed(measures)?, jacobian, solution: middle.solution, near: None })
 }
 
 /// Values between which the difference with respect to a parameter is taken.

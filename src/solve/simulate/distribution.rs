@@ -71,6 +71,11 @@ impl<'a> Blocks<'a> {
         Responses { blocks: self, all, parts }
     }
 
+    /// Whether watch `watch` counted nothing.
+    pub(super) fn is_unwatched(&self, watch: usize) -> bool {
+        self.blocks.iter().all(|b| b.watched[watch].counts.iter().all(|&count| count == 0))
+    }
+
     /// Part of the times of watch `watch` that fall into its bin `bin`, with half-width.
     pub(super) fn watched(&self, watch: usize, bin: usize) -> (f64, Option<f64>) {
         let counts = self.blocks.iter().map(|b| &b.watched[watch].counts);

@@ -98,28 +98,19 @@ fn mser(series: &[f64]) -> usize {
 pub(super) struct Estimate {
     /// The mean.
     pub(super) mean: f64,
-    /// Half-width, where there are batches enough.
+    /// Half-width, where there are batches enough, and something happened in them.
     pub(super) half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// Half-width over mean; 0 for a mean of 0.
+    /// Half-width over mean; infinite where there is none, 0 of a mean that is known to be 0.
     pub(super) fn relative(&self) -> f64 {
         match self.half_width {
-            _ if self.mean == 0.0 => 0.0,
+            Some(0.0) => 0.0,
             Some(half_width) => (half_width / self.mean).abs(),
             None => f64::INFINITY,
         }
     }
-}
-
-/// What a sum is divided by.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Per {
-    /// Time.
-    Time,
-    /// The number at this place of a row.
-    Place(usize),
 }
 
 /// Batches of all replications, warm-up removed.
@@ -193,31 +184,38 @@ impl Batches {
         self.batches.iter().map(|(_, batch)| batch[place]).sum()
     }
 
-    /// The sum at `place` per time or per number, times `scale`; 0 where the number is 0.
-    pub(super) fn estimate(&self, place: usize, per: Per, scale: f64) -> Estimate {
-        let parts = |(time, batch): &(f64, Vec<f64>)| match per {
-            Per::Time => (batch[place], *time),
-            Per::Place(number) => (batch[place], batch[number]),
-        };
-        let (sum, number) = self.batches.iter().map(parts).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+    /// The sum at `place` per time, times `scale`. Where it is 0, nothing happened, and nothing is known of how far off 0 is.
+    pub(super) fn rate(&self, place: usize, scale: f64) -> Estimate {
+        let found = self.ratio(|(time, batch)| (batch[place], *time)).unwrap_or_default();
+        let half_width = found.half_width.filter(|_| found.mean != 0.0);
+        Estimate { mean: scale * found.mean, half_width: half_width.map(|h| scale * h) }
+    }
+
+    /// The mean of the values that are summed at `place` and counted at `number`; `None` where there are none.
+    pub(super) fn mean(&self, place: usize, number: usize) -> Option<Estimate> {
+        self.ratio(|(_, batch)| (batch[place], batch[number]))
+    }
+
+    /// One sum by another; `None` where that is 0.
+    fn ratio(&self, parts: impl Fn(&(f64, Vec<f64>)) -> (f64, f64)) -> Option<Estimate> {
+        let (sum, number) = self.batches.iter().map(&parts).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
         if number == 0.0 {
-            return Estimate { mean: 0.0, half_width: Some(0.0) };
+            return None;
         }
         let mean = sum / number;
         let squares: f64 = self.batches.iter().map(parts).map(|(s, n)| (s - mean * n).powi(2)).sum();
         #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
         let n_batches = self.batches.len() as f64;
         let variance = n_batches / (n_batches - 1.0) * squares / (number * number);
-        let half_width = scale * self.quantile * variance.sqrt();
-        Estimate { mean: scale * mean, half_width: half_width.is_finite().then_some(half_width) }
+        let half_width = self.quantile * variance.sqrt();
+        Some(Estimate { mean, half_width: half_width.is_finite().then_some(half_width) })
     }
 }
 
-/// Standard error of a result from its values without each of the batches; `None` for fewer than 3.
-pub(super) fn jackknife(without: &[f64]) -> Option<f64> {
-    if without.len() < 3 {
-        return None;
-    }
+/// Standard error of a result from its values without each of the batches; `None` for fewer than 3, and where one batch holds all that
+/// was observed of it.
+pub(super) fn jackknife(without: &[Option<f64>]) -> Option<f64> {
+    let without = without.iter().copied().collect::<Option<Vec<f64>>>().filter(|w| w.len() >= 3)?;
     #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
     let n = without.len() as f64;
     let mean = without.iter().sum::<f64>() / n;
@@ -256,7 +254,7 @@ mod tests {
             let batches = (0..20).map(|_| (1.0, vec![(0..10).map(|_| uniform(&mut numbers)).sum::<f64>(), 10.0])).collect();
             let quantile = 2.093; // t of 19 degrees of freedom at 95 %
             let batches = Batches { batches, quantile, time: 20.0, ..Batches::default() };
-            let estimate = batches.estimate(0, Per::Place(1), 1.0);
+            let estimate = batches.mean(0, 1).unwrap();
             (estimate.mean - 0.5).abs() <= estimate.half_width.unwrap()
         });
         let share = f64::from(u32::try_from(covered.count()).unwrap()) / 400.0;

@@ -144,10 +144,21 @@ pub fn simulate(model: &Model, values: &Bindings, options: &SimulateOptions) -> 
 pub struct Measured {
     /// All results.
     pub solution: Solution,
-    /// Values of the measures asked, `(n_measures)`.
-    pub values: Vec<f64>,
-    /// Their standard errors, `(n_measures)`; `None` where there are too few batches.
+    /// Values of the measures asked, `(n_measures)`; `None` of a time that was never observed.
+    pub values: Vec<Option<f64>>,
+    /// Their standard errors, `(n_measures)`; `None` where there are too few batches, or one holds all that was observed.
     pub std_errors: Vec<Option<f64>>,
+}
+
+impl Measured {
+    /// The values of `measures`, which were asked.
+    ///
+    /// # Errors
+    /// [`SolveError::NotObserved`].
+    pub fn observed(&self, measures: &[Measure]) -> Result<Vec<f64>, SolveError> {
+        let not_observed = |measure: &Measure| SolveError::NotObserved { measure: measure.clone() };
+        self.values.iter().zip(measures).map(|(value, measure)| value.ok_or_else(|| not_observed(measure))).collect()
+    }
 }
 
 /// Simulates as [`simulate`] and returns the asked measures with their standard errors.
@@ -162,9 +173,9 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
     run(model, values, options, |simulation| {
         let mut solution = simulation.solution();
         solution.model.clone_from(&model.name);
-        let value = |solution: &Solution, m| super::measure::value(model, solution, m);
+        let value = |solution: &Solution, m| super::measure::observed(model, solution, m);
         let means = measures.iter().map(|m| value(&solution, m)).collect::<Result<Vec<_>, _>>()?;
-        let mut without: Vec<Vec<f64>> = vec![Vec::new(); measures.len()];
+        let mut without: Vec<Vec<Option<f64>>> = vec![Vec::new(); measures.len()];
         for b in 0..simulation.batches.count() {
             let rest = simulation.solution_without(b);
             for (values, m) in without.iter_mut().zip(measures) {

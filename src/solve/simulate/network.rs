@@ -100,6 +100,8 @@ pub(super) struct OriginEntry {
     pub(super) task: usize,
     /// Phases that results have.
     pub(super) n_phases: usize,
+    /// Whether it has all of them: a graph has a second one where it replies before its end.
+    pub(super) has_phases: bool,
     pub(super) is_open: bool,
     pub(super) is_bounded: bool,
     /// Whether requests to it take a token or lock.

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::{
     distribution::Blocks,
-    estimate::{Batches, Estimate, Per},
+    estimate::{Batches, Estimate},
     network::{Network, OriginEntry, Watch, Watched},
     statistics::Layout,
 };
@@ -41,7 +41,7 @@ pub(super) fn distributions(
         }
     }
     for (w, watch) in network.origins.watches.iter().enumerate() {
-        let asked = asked(w, watch, blocks);
+        let Some(asked) = asked(w, watch, blocks) else { continue };
         let origins = &network.origins;
         let list = match watch.of {
             Watched::Phase { entry, .. } => solution.entries.get_mut(&origins.entries[entry].name).map(|r| &mut r.asked_times),
@@ -58,8 +58,11 @@ pub(super) fn distributions(
     }
 }
 
-/// What watch number `w` counted.
-fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> AskedTimes {
+/// What watch number `w` counted; `None` where it counted nothing.
+fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> Option<AskedTimes> {
+    if blocks.is_unwatched(w) {
+        return None;
+    }
     let phase = match watch.of {
         Watched::Phase { phase, .. } => Some(phase),
         Watched::Activity { .. } | Watched::Holding { .. } => None,
@@ -67,7 +70,7 @@ fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> AskedTimes {
     if watch.bins == 0 {
         let (probability, probability_half_width) = blocks.watched(w, 1);
         let exceeds = Some(Exceedance { limit: watch.end, probability, probability_half_width });
-        return AskedTimes { phase, exceeds, histogram: Vec::new() };
+        return Some(AskedTimes { phase, exceeds, histogram: Vec::new() });
     }
     let width = (watch.end - watch.begin) / f64::from(watch.bins);
     let edge = |i: u32| if i == watch.bins { watch.end } else { watch.begin + width * f64::from(i) };
@@ -77,7 +80,7 @@ fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> AskedTimes {
         let (probability, probability_half_width) = blocks.watched(w, i);
         Bin { begin, end, probability, probability_half_width }
     };
-    AskedTimes { phase, exceeds: None, histogram: begins.zip(ends).enumerate().map(bin).collect() }
+    Some(AskedTimes { phase, exceeds: None, histogram: begins.zip(ends).enumerate().map(bin).collect() })
 }
 
 struct Report<'a> {
@@ -88,17 +91,17 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn rate(&self, place: usize, copies: f64) -> Estimate {
-        self.batches.estimate(place, Per::Time, 1.0 / copies)
+        self.batches.rate(place, 1.0 / copies)
     }
 
-    /// Mean of the times summed at `place` and counted next to it.
-    fn mean(&self, place: usize) -> Estimate {
-        self.batches.estimate(place, Per::Place(place + 1), 1.0)
+    /// Mean of the times summed at `place` and counted next to it; `None` where there were none.
+    fn mean(&self, place: usize) -> Option<Estimate> {
+        self.batches.mean(place, place + 1)
     }
 
     /// Part of those counted next to `place` that are counted at `place`.
-    fn part(&self, place: usize) -> f64 {
-        self.batches.estimate(place, Per::Place(place + 1), 1.0).mean
+    fn part(&self, place: usize) -> Option<f64> {
+        self.mean(place).map(|part| part.mean)
     }
 
     fn processors(&self) -> IndexMap<String, ProcessorResult> {
@@ -123,9 +126,7 @@ impl Report<'_> {
                 utilization_half_width: busy.half_width,
                 ..TaskResult::default()
             };
-            let offered = self.batches.total(self.layout.task_lost(t) + 1);
-            if offered > 0.0 {
-                let lost = self.mean(self.layout.task_lost(t));
+            if let Some(lost) = self.mean(self.layout.task_lost(t)) {
                 result.loss_probability = Some(lost.mean);
                 result.loss_probability_half_width = lost.half_width;
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
@@ -151,16 +152,16 @@ impl Report<'_> {
         self.phases(e, entry, &mut result);
         if entry.is_open {
             let response = self.mean(self.layout.open(e));
-            result.open_wait_time = Some(response.mean);
-            result.open_wait_time_half_width = response.half_width;
+            result.open_wait_time = response.map(|r| r.mean);
+            result.open_wait_time_half_width = response.and_then(|r| r.half_width);
             if entry.is_bounded {
-                result.loss_probability = Some(self.part(self.layout.open_lost(e)));
+                result.loss_probability = self.part(self.layout.open_lost(e));
             }
         }
         if entry.is_taking {
             let holding = self.mean(self.layout.holding(e));
-            result.holding_time = Some(holding.mean);
-            result.holding_time_half_width = holding.half_width;
+            result.holding_time = holding.map(|h| h.mean);
+            result.holding_time_half_width = holding.and_then(|h| h.half_width);
         }
         result
     }
@@ -170,17 +171,18 @@ impl Report<'_> {
         let mut variances = Vec::new();
         for phase in 1..=entry.n_phases {
             let place = self.layout.phase(e, phase);
-            let number = self.batches.total(place + 2);
-            if phase > 1 && number == 0.0 && result.service_times.iter().any(|&s| s > 0.0) {
+            let goes_on = || (phase + 1..=entry.n_phases).any(|p| self.batches.total(self.layout.phase(e, p) + 2) > 0.0);
+            let skipped = || goes_on().then_some(Estimate { mean: 0.0, half_width: Some(0.0) });
+            let time = self.batches.mean(place, place + 2).or_else(skipped);
+            if phase > 1 && time.is_none() && !entry.has_phases {
                 break;
             }
-            let time = self.batches.estimate(place, Per::Place(place + 2), 1.0);
-            let square = self.batches.estimate(place + 1, Per::Place(place + 2), 1.0).mean;
-            result.service_times.push(time.mean);
-            half_widths.extend(time.half_width);
-            variances.push((square - time.mean * time.mean).max(0.0));
+            let square = self.batches.mean(place + 1, place + 2);
+            result.service_times.push(time.map(|t| t.mean));
+            half_widths.push(time.and_then(|t| t.half_width));
+            variances.push(time.map(|t| square.map_or(0.0, |square| (square.mean - t.mean * t.mean).max(0.0))));
         }
-        result.service_times_half_width = (half_widths.len() == result.service_times.len()).then_some(half_widths);
+        result.service_times_half_width = half_widths.iter().any(Option::is_some).then_some(half_widths);
         result.service_time_variances = Some(variances);
     }
 
@@ -192,8 +194,8 @@ impl Report<'_> {
             return None;
         }
         let place = self.layout.response(e);
-        let mean = self.batches.estimate(place, Per::Place(place + 2), 1.0);
-        let square = self.batches.estimate(place + 1, Per::Place(place + 2), 1.0).mean;
+        let mean = self.batches.mean(place, place + 2)?;
+        let square = self.batches.mean(place + 1, place + 2)?.mean;
         Some(Distribution {
             count,
             mean: mean.mean,
@@ -211,8 +213,8 @@ impl Report<'_> {
             let place = self.layout.activity(a);
             let (time, rate) = (self.mean(place), self.rate(place + 1, f64::from(task.copies)));
             let result = ActivityResult {
-                service_time: time.mean,
-                service_time_half_width: time.half_width,
+                service_time: time.map(|t| t.mean),
+                service_time_half_width: time.and_then(|t| t.half_width),
                 throughput: rate.mean,
                 throughput_half_width: rate.half_width,
                 ..ActivityResult::default()
@@ -227,7 +229,7 @@ impl Report<'_> {
         for (c, call) in self.network.origins.calls.iter().enumerate() {
             let waiting = self.mean(self.layout.waiting(c));
             let to = &self.network.origins.entries[call.to];
-            let lost = (call.kind == ResultCallKind::Async && to.is_bounded).then(|| self.part(self.layout.lost(c)));
+            let lost = (call.kind == ResultCallKind::Async && to.is_bounded).then(|| self.part(self.layout.lost(c))).flatten();
             results.push(CallResult {
                 from: self.network.origins.entries[call.from].name.clone(),
                 to: to.name.clone(),
@@ -236,8 +238,8 @@ impl Report<'_> {
                 kind: call.kind,
                 fan_out: several(call.fan_out),
                 mean: call.mean,
-                waiting: waiting.mean,
-                waiting_half_width: waiting.half_width,
+                waiting: waiting.map(|w| w.mean),
+                waiting_half_width: waiting.and_then(|w| w.half_width),
                 loss_probability: lost,
             });
         }

@@ -52,6 +52,38 @@ fn trials_repeat_and_are_what_a_fit_takes() {
 }
 
 #[test]
+fn what_was_never_observed_is_an_empty_cell() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    // A request takes 1 after thinking for 3 on average: in 0.05 none is served.
+    let measures = ["--measure", "throughput(users)", "--measure", "response_time(users)", "--measure", "response_time(get)"];
+    let arguments = [&["simulate", &model, "--set", "n=1", "--time", "0.05"][..], &measures].concat();
+    let (code, table, errors) = layerfit(&arguments);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(table.lines().nth(1).unwrap().starts_with("1,0,,,,,,"), "{table}");
+    assert!(errors.contains("trial 1: response_time(get) was never observed, its cell is empty"), "{errors}");
+    assert!(errors.contains("no cycle of task \"users\" ended in the time measured"), "{errors}");
+    let trials = Trials::from_csv(table.as_bytes()).unwrap();
+    assert_eq!(trials.trials[0].measured.iter().map(|m| m.map(|m| m.value)).collect::<Vec<_>>(), [Some(0.0), None, None]);
+}
+
+#[test]
+fn solutions_say_what_was_never_observed() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    let arguments = ["solve", &model, "--solver", "simulate", "--set", "n=1", "--time", "0.05", "--replications", "1"];
+    let (code, text, errors) = layerfit(&arguments);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(text.contains("NOT CONVERGED") && text.contains("not observed") && !text.contains('±'), "{text}");
+    let (_, json, _) = layerfit(&[&arguments[..], &["--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["converged"], false);
+    assert_eq!(json["entries"]["get"]["service_times"], serde_json::json!([null]));
+    assert_eq!((&json["calls"][0]["waiting"], &json["entries"]["get"]["throughput"]), (&serde_json::Value::Null, &serde_json::json!(0.0)));
+    assert!(json["entries"]["get"].get("throughput_half_width").is_none(), "{json}");
+}
+
+#[test]
 fn solutions_have_response_times() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(folder.path());

@@ -57,7 +57,7 @@ fn activities_are_as_in_the_exact_answer() {
         assert_eq!(got.activities["s"].len(), model.tasks[1].activities.len());
         for (name, expected) in &exact.activities["s"] {
             let activity = &got.activities["s"][name];
-            near(activity.service_time, expected.service_time, error);
+            near(activity.service_time.unwrap(), expected.service_time.unwrap(), error);
             near(activity.throughput / x(&got), expected.throughput / x(&exact), SAME);
         }
         let calls = |solution: &Solution| {
@@ -79,9 +79,9 @@ fn activities_are_as_in_the_exact_answer() {
 fn times_of_activities_add_up() {
     let solution = solved(&choice_and_loop(), Solver::Layered);
     let (results, entry) = (&solution.activities["s"], &solution.entries["e"]);
-    let time = |name: &str| results[name].throughput / entry.throughput * results[name].service_time;
-    near(["in", "few", "many", "then", "each", "out"].map(time).iter().sum(), entry.service_times[0], SAME);
-    near(time("after"), entry.service_times[1], SAME);
+    let time = |name: &str| results[name].throughput / entry.throughput * results[name].service_time.unwrap();
+    near(["in", "few", "many", "then", "each", "out"].map(time).iter().sum(), entry.service_times[0].unwrap(), SAME);
+    near(time("after"), entry.service_times[1].unwrap(), SAME);
 }
 
 /// Residence times of solutions that give activities: each counts as often as it is executed, and branches side by side both count.
@@ -93,15 +93,16 @@ fn measures_count_activities_as_often_as_they_are_executed() {
         let solution = solved(&model, solver);
         let visit = |activity: &str| {
             let call = solution.calls.iter().find(|c| c.activity.as_deref() == Some(activity)).unwrap();
-            call.waiting + solution.entries["f"].service_times[0]
+            call.waiting.unwrap() + solution.entries["f"].service_times[0].unwrap()
         };
         near(value(&model, "residence_time(t)"), 0.6 * visit("many") + 1.5 * visit("each"), error);
         let forked = fork_and_join();
         let host: f64 = {
             let solution = solved(&forked, solver);
-            let own = |name: &str| solution.activities["s"][name].service_time;
+            let own = |name: &str| solution.activities["s"][name].service_time.unwrap();
             let call = solution.calls.iter().find(|c| c.to == "f").unwrap();
-            ["in", "left", "right", "out"].map(own).iter().sum::<f64>() - 1.5 * (call.waiting + solution.entries["f"].service_times[0])
+            ["in", "left", "right", "out"].map(own).iter().sum::<f64>()
+                - 1.5 * (call.waiting.unwrap() + solution.entries["f"].service_times[0].unwrap())
         };
         near(value(&forked, "residence_time(processor:s)"), host, error);
     }

@@ -29,11 +29,11 @@ pub fn violations(model: &Model, solution: &Solution, tolerance: f64) -> Vec<Str
         let result = &solution.tasks[&task.name];
         let entries = || task.entries.iter().map(|e| (e, &solution.entries[&e.name]));
         if task.scheduling.is_reference() {
-            let cycle = entries().map(|(_, r)| r.throughput * r.service_times.iter().sum::<f64>()).sum::<f64>();
+            let cycle = entries().map(|(_, r)| r.throughput * r.service_times.iter().flatten().sum::<f64>()).sum::<f64>();
             let customers = literal(&task.multiplicity);
             check(format!("Little's law of the customers {}", task.name), customers, cycle + result.throughput * literal(&task.think_time));
         }
-        let held: f64 = entries().map(|(_, r)| r.throughput * r.service_times.iter().sum::<f64>()).sum();
+        let held: f64 = entries().map(|(_, r)| r.throughput * r.service_times.iter().flatten().sum::<f64>()).sum();
         check(format!("utilization law of task {}", task.name), result.utilization, held);
         check(format!("throughput of task {}", task.name), result.throughput, entries().map(|(_, r)| r.throughput).sum());
         let speed = literal(&model.processor(&task.processor).expect("a processor").speed_factor);
@@ -68,10 +68,10 @@ pub fn violations(model: &Model, solution: &Solution, tolerance: f64) -> Vec<Str
         }
     }
     for call in &solution.calls {
-        if !(call.waiting >= 0.0 && call.waiting.is_finite()) {
+        if !call.waiting.is_none_or(|wait| wait >= 0.0 && wait.is_finite()) {
             check(
                 format!("wait of {} at {} ({})", call.from, call.to, if call.kind == ResultCallKind::Sync { "sync" } else { "other" }),
-                call.waiting,
+                call.waiting.unwrap_or(f64::NAN),
                 0.0,
             );
         }

@@ -299,7 +299,7 @@ fn asynchronous_waits_count_to_the_end_of_the_first_phase() {
     let solution = solve_quickly(&model);
     let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
     let call = solution.calls.iter().find(|c| c.to == "uu").unwrap();
-    let expected = call.waiting + solution.entries["uu"].service_times[0];
+    let expected = call.waiting.unwrap() + solution.entries["uu"].service_times[0].unwrap();
     assert_near(root.result("asynch-call", "uu").number("waiting"), expected, "waiting");
 }
 

@@ -26,7 +26,7 @@ fn near(got: f64, want: f64, relative: f64) {
 }
 
 fn wait(solution: &Solution, from: &str, to: &str) -> f64 {
-    solution.calls.iter().find(|c| c.from == from && c.to == to).unwrap().waiting
+    solution.calls.iter().find(|c| c.from == from && c.to == to).unwrap().waiting.unwrap()
 }
 
 /// Birth and death: probabilities of `0..=n` in the system.
@@ -52,7 +52,7 @@ fn machine_repair_has_its_closed_form() {
         near(wait(&by_threads, "c", "e"), queue * repair / busy, EXACT);
         near(by_threads.tasks["s"].utilization, busy, EXACT);
         let by_cores = solved(&model([processor("s", ProcessorScheduling::Fcfs, repairers)], [tasks(), cores]));
-        near(by_cores.entries["e"].service_times[0], repair + queue * repair / busy, EXACT);
+        near(by_cores.entries["e"].service_times[0].unwrap(), repair + queue * repair / busy, EXACT);
         for solution in [by_threads, by_cores] {
             near(solution.tasks["c"].throughput, busy / repair, EXACT);
             near(solution.tasks["s"].throughput, busy / repair, EXACT);
@@ -124,7 +124,7 @@ fn preemption_hides_the_less_urgent() {
     };
     let (both, alone) = (solve(true), solve(false));
     near(both.tasks["high"].throughput, alone.tasks["high"].throughput, EXACT);
-    assert!(both.entries["lowe"].service_times[0] > 2.5 * 1.7, "{:?}", both.entries["lowe"]);
+    assert!(both.entries["lowe"].service_times[0].unwrap() > 2.5 * 1.7, "{:?}", both.entries["lowe"]);
 }
 
 /// Sharing with one class does not care for the law of the demand, and neither does a server without queue.
@@ -194,10 +194,10 @@ fn product_form_models_agree_with_mean_value_analysis() {
             near(chain.tasks[name].utilization, task.utilization, 1e-8);
         }
         for (name, entry) in &exact.entries {
-            near(chain.entries[name].service_times[0], entry.service_times[0], 1e-8);
+            near(chain.entries[name].service_times[0].unwrap(), entry.service_times[0].unwrap(), 1e-8);
         }
         for call in &exact.calls {
-            near(wait(&chain, &call.from, &call.to), call.waiting, 1e-8);
+            near(wait(&chain, &call.from, &call.to), call.waiting.unwrap(), 1e-8);
         }
         for (name, processor) in &exact.processors {
             near(chain.processors[name].utilization, processor.utilization, 1e-8);
@@ -218,7 +218,7 @@ fn v3_second_phases_and_pools() {
     let phases = [work("c1", 1.0).thinks(1.0), work("c2", 0.5)];
     let solution = solved(&model([], [reference("c", 1, 2.0, [entry("e", phases)])]));
     vector(solution.tasks["c"].throughput, 1.0 / 4.5, 0.0);
-    vector(solution.entries["e"].service_times[0], 2.0, 0.0);
+    vector(solution.entries["e"].service_times[0].unwrap(), 2.0, 0.0);
     vector(solution.tasks["c"].utilization, 2.5 / 4.5, 0.0);
     let three = || customers("c", 3, 1.0, work("c", 0.0).calls("e", 1));
     let two_cores = || processor("s", ProcessorScheduling::Fcfs, 2);
@@ -228,7 +228,7 @@ fn v3_second_phases_and_pools() {
     let one_core = solved(&model([], [three(), server("s", [serves("e", 1.0)]).times(2.0)]));
     vector(one_core.tasks["c"].throughput, 0.938, 0.002);
     vector(wait(&one_core, "c", "e"), 0.399, 0.002);
-    vector(one_core.entries["e"].service_times[0], 1.797, 0.004);
+    vector(one_core.entries["e"].service_times[0].unwrap(), 1.797, 0.004);
     vector(one_core.tasks["s"].utilization, 1.686, 0.003);
 }
 
@@ -243,7 +243,7 @@ fn v4_to_v8_classes_forwarding_open_arrivals_priorities() {
     vector(solution.tasks["c"].throughput, 0.8615, 0.0015);
     vector(wait(&solution, "c", "e1"), 0.235, 0.001);
     vector(wait(&solution, "e1", "e2"), 0.175, 0.003);
-    vector(solution.entries["c"].service_times[0], 1.319, 0.004);
+    vector(solution.entries["c"].service_times[0].unwrap(), 1.319, 0.004);
     vector(solution.tasks["s1"].utilization, 0.603, 0.001);
     let mut two = server("s", [open(entry("e", [work("e1", 1.0), work("e2", 0.3)]), 0.5)]);
     two.queue_length = 100.0.into();
@@ -281,29 +281,29 @@ fn v9_and_v10_graphs() {
         let activities = [work("a", 1.0), work("b", 1.0), work("c", 1.0), work("d", 0.5)];
         graph().graph(activities, [forks("a", &["b", "c"]), joins(&["b", "c"], 0, "d")]).replies("e", "d")
     };
-    vector(solved(&graph_model(ProcessorScheduling::Inf, parallel())).entries["e"].service_times[0], 3.0, 0.0);
-    vector(solved(&graph_model(ProcessorScheduling::Fcfs, parallel())).entries["e"].service_times[0], 3.5, 0.0);
+    vector(solved(&graph_model(ProcessorScheduling::Inf, parallel())).entries["e"].service_times[0].unwrap(), 3.0, 0.0);
+    vector(solved(&graph_model(ProcessorScheduling::Fcfs, parallel())).entries["e"].service_times[0].unwrap(), 3.5, 0.0);
     let activities = [work("a", 1.0), work("b", 2.0), work("c", 1.0), work("d", 0.5)];
     let branches = [chooses("a", &[(0.3, "b"), (0.7, "c")]), merges(&["b", "c"], "d")];
     let solution = solved(&graph_model(ProcessorScheduling::Inf, graph().graph(activities, branches).replies("e", "d")));
-    vector(solution.entries["e"].service_times[0], 2.8, 0.0);
+    vector(solution.entries["e"].service_times[0].unwrap(), 2.8, 0.0);
     vector(solution.activities["s"]["b"].throughput, 0.3 * solution.tasks["s"].throughput, 0.0);
-    vector(solution.activities["s"]["b"].service_time, 2.0, 0.0);
+    vector(solution.activities["s"]["b"].service_time.unwrap(), 2.0, 0.0);
     let activities = [work("a", 0.1), work("b", 1.0), work("d", 0.4)];
     let task = graph().graph(activities, [repeats("a", &[(2.5, "b")], "d")]).replies("e", "d");
-    vector(solved(&graph_model(ProcessorScheduling::Inf, task)).entries["e"].service_times[0], 3.0, 0.0);
+    vector(solved(&graph_model(ProcessorScheduling::Inf, task)).entries["e"].service_times[0].unwrap(), 3.0, 0.0);
     let activities = [work("a", 0.1), work("b", 1.0), work("c", 1.0), work("d", 0.5)];
     let task = graph().graph(activities, [forks("a", &["b", "c"]), joins(&["b", "c"], 1, "d")]).replies("e", "d");
     let solution = solved(&graph_model(ProcessorScheduling::Inf, task));
     vector(solution.tasks["c"].throughput, 0.4104, 0.0009);
     vector(wait(&solution, "c", "e"), 0.334, 0.003);
-    vector(solution.entries["e"].service_times[0], 1.1, 0.0);
-    vector(solution.entries["e"].service_times[1], 2.0 / 3.0, 0.0);
+    vector(solution.entries["e"].service_times[0].unwrap(), 1.1, 0.0);
+    vector(solution.entries["e"].service_times[1].unwrap(), 2.0 / 3.0, 0.0);
     vector(solution.tasks["s"].utilization, 0.726, 0.002);
     let activities = [work("a", 0.1), work("b", 0.5), work("c", 2.0)];
     let solution = solved(&graph_model(ProcessorScheduling::Inf, graph().graph(activities, [forks("a", &["b", "c"])]).replies("e", "b")));
-    vector(solution.entries["e"].service_times[0], 0.6, 0.0);
-    vector(solution.entries["e"].service_times[1], 1.6, 0.0);
+    vector(solution.entries["e"].service_times[0].unwrap(), 0.6, 0.0);
+    vector(solution.entries["e"].service_times[1].unwrap(), 1.6, 0.0);
     vector(wait(&solution, "c", "e"), 1.071, 0.008);
 }
 
@@ -386,7 +386,7 @@ fn v15_layers() {
     vector(solution.tasks["Users"].throughput, 0.966, 0.002);
     vector(solution.tasks["Web"].utilization, 0.921, 0.002);
     vector(solution.tasks["Disk"].utilization, 0.434, 0.001);
-    vector(solution.entries["get"].service_times[0], 0.953, 0.002);
+    vector(solution.entries["get"].service_times[0].unwrap(), 0.953, 0.002);
     vector(solution.processors["Ps"].utilization, 0.628, 0.001);
 }
 
@@ -429,10 +429,10 @@ fn laws_hold_to_the_last_digits() {
     near(solution.tasks["u"].throughput, 0.9 * x, EXACT);
     near(solution.processors["s"].utilization, 0.3 * 1.5 * x, EXACT);
     let e = &solution.entries["e"];
-    near(e.utilization, e.throughput * e.service_times.iter().sum::<f64>(), EXACT);
-    let f = wait(&solution, "e", "f") + solution.entries["f"].service_times[0];
-    let g = wait(&solution, "f", "g") + solution.entries["g"].service_times[0];
-    let at_processor = e.service_times[0] - 2.0 * (f + 0.3 * g);
+    near(e.utilization, e.throughput * e.service_times.iter().flatten().sum::<f64>(), EXACT);
+    let f = wait(&solution, "e", "f") + solution.entries["f"].service_times[0].unwrap();
+    let g = wait(&solution, "f", "g") + solution.entries["g"].service_times[0].unwrap();
+    let at_processor = e.service_times[0].unwrap() - 2.0 * (f + 0.3 * g);
     assert!((0.2..0.3).contains(&at_processor), "time at the processor {at_processor}");
 }
 

@@ -64,12 +64,12 @@ fn copies_are_solved_as_if_they_were_written_out() {
             near(short.tasks[task].utilization, long.tasks[one].utilization, SAME);
         }
         for phase in 0..2 {
-            near(short.entries["e"].service_times[phase], long.entries["e0"].service_times[phase], SAME);
+            near(short.entries["e"].service_times[phase].unwrap(), long.entries["e0"].service_times[phase].unwrap(), SAME);
         }
         near(short.processors["m"].utilization, long.processors["m0"].utilization, SAME);
         near(short.processors["b"].utilization, long.processors["b"].utilization, SAME);
         let wait = |solution: &Solution, from: &str, to: &str| {
-            solution.calls.iter().find(|c| c.from == from && c.to == to).map(|c| c.waiting).unwrap()
+            solution.calls.iter().find(|c| c.from == from && c.to == to).map(|c| c.waiting.unwrap()).unwrap()
         };
         near(wait(&short, "c", "e"), wait(&long, "c1", &format!("e{}", 1 % (clients / 2))), SAME);
         near(wait(&short, "e", "f"), wait(&long, "e0", "f"), SAME);
@@ -91,7 +91,7 @@ fn one_copy_can_be_reached_several_times() {
         near(several.tasks["c"].throughput, one.tasks["c"].throughput, SAME);
         assert_eq!((several.calls.len(), several.calls[0].fan_out), (1, Some(2)), "{solver:?}");
         near(several.calls[0].mean, 1.0, SAME);
-        near(several.calls[0].waiting, one.calls[0].waiting, SAME);
+        near(several.calls[0].waiting.unwrap(), one.calls[0].waiting.unwrap(), SAME);
     }
     let tasks =
         [Task { fan_out: fan("s", 3), ..copies(client, 2) }, Task { fan_in: fan("c", 3), ..copies(server("s", [serves("e", 0.3)]), 2) }];
@@ -151,7 +151,7 @@ fn the_exact_solver_takes_copies() {
     let (short, long) = (solved(&short, Solver::Exact), solved(&long, Solver::Exact));
     near(short.tasks["c"].throughput, long.tasks["c"].throughput, 1e-12);
     near(short.tasks["s"].utilization, long.tasks["s1"].utilization, 1e-12);
-    near(short.calls[0].waiting, long.calls[0].waiting, 1e-12);
+    near(short.calls[0].waiting.unwrap(), long.calls[0].waiting.unwrap(), 1e-12);
 }
 
 /// A hundred tasks of four threads each at one server that a load of 0.995 leaves little of: each thread's absence changes little, and

@@ -164,6 +164,7 @@ impl<'a> Compiler<'a> {
                 name: entry.name.clone(),
                 task: number,
                 n_phases: if entry.start_activity.is_some() { 2 } else { n_phases },
+                has_phases: entry.start_activity.is_none(),
                 is_open: entry.open_arrival_rate.is_some(),
                 is_bounded: !task.queue_length.is(0.0),
                 is_taking: matches!(role(entry), Role::Wait | Role::ReadLock | Role::WriteLock),
