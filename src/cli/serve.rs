@@ -17,6 +17,9 @@ use crate::{
 /// Longest time from the signal to the end of the process, for each of: requests, jobs, threads.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
+/// Most jobs that run at the same time: each has a thread.
+const MOST_WORKERS: usize = 256;
+
 /// Arguments of `layerfit serve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -26,7 +29,7 @@ pub(super) struct Args {
     /// Address to listen on; port 0 takes a free one, and the log says which.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
     listen: String,
-    /// Jobs that run at the same time; by default one for each core.
+    /// Jobs that run at the same time, 256 at most; by default one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Form of the log on standard error; the environment variable `RUST_LOG` filters it.
@@ -65,10 +68,14 @@ fn start_log(format: LogFormat) {
 }
 
 async fn serve(args: Args) -> Result<(), Failure> {
-    let store = Store::open(&args.database).await.map_err(|e| store_failure(&e))?;
+    if let Some(n) = args.workers.filter(|n| n.get() > MOST_WORKERS) {
+        return Err(Failure::input_text(format!("--workers {n}: expected 1 to {MOST_WORKERS}")));
+    }
+    // Before the database, so that there is none where nothing could be served.
     let listener = TcpListener::bind(&args.listen)
         .await
         .map_err(|e| Failure::with_hint(format!("cannot listen on {}: {e}", args.listen), "--listen 127.0.0.1:0 takes a free port"))?;
+    let store = Store::open(&args.database).await.map_err(|e| store_failure(&e))?;
     let address = listener.local_addr().map_err(|e| Failure::internal(&e))?;
     // Before the workers start, so that a signal finds the service able to stop.
     let shutdown = shutdown_signal().map_err(|e| Failure::internal(&e))?;
@@ -86,7 +93,7 @@ async fn serve(args: Args) -> Result<(), Failure> {
 
 fn store_failure(error: &StoreError) -> Failure {
     match error {
-        StoreError::Address { .. } | StoreError::File { .. } => Failure::input(error),
+        StoreError::Address { .. } | StoreError::File { .. } | StoreError::Unusable { .. } => Failure::input(error),
         StoreError::InUse { .. } => Failure::with_hint(error.to_string(), "stop the other service, or give this one another --database"),
         _ => Failure::internal(error),
     }

@@ -62,6 +62,14 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// The file is no database, or not one of this service.
+    #[error("database {}: {reason}; expected a database of layerfit, or a file that does not exist yet", path.display())]
+    Unusable {
+        /// The database file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The schema cannot be brought up to date.
     #[error("the database's schema cannot be brought up to date")]
     Migrate(#[from] MigrateError),
@@ -130,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Address`] for another kind of address, [`StoreError::InUse`] while another service has it open,
-    /// [`StoreError::Migrate`] when its schema is newer than this program, otherwise what the database says.
+    /// [`StoreError::Unusable`] when the file is no database of this program or its schema is newer, otherwise what the database says.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let options = connect_options(url)?;
         let path = options.get_filename().to_owned();
@@ -138,8 +146,18 @@ impl Store {
             std::fs::create_dir_all(folder).map_err(|source| StoreError::File { path: folder.to_owned(), source })?;
         }
         let lock = lock(&path)?;
-        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE_TIMEOUT).connect_with(options.clone()).await?;
-        MIGRATIONS.run(&writer).await?;
+        let is_new = !path.exists();
+        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE_TIMEOUT).connect_with(options.clone());
+        let writer = writer.await.map_err(|e| unusable(&path, e))?;
+        if let Err(error) = MIGRATIONS.run(&writer).await {
+            return Err(match error {
+                MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) if !is_new => unusable(&path, source),
+                MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
+                    StoreError::Unusable { path, reason: format!("its schema is not of this version of layerfit: {error}") }
+                }
+                other => other.into(),
+            });
+        }
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -207,6 +225,20 @@ fn connect_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT))
+}
+
+/// The error of a file that SQLite does not take; other errors as they are.
+fn unusable(path: &Path, error: sqlx::Error) -> StoreError {
+    // SQLITE_ERROR: a table that is there already; SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_PERM and SQLITE_READONLY.
+    const OF_THE_FILE: [u32; 6] = [1, 3, 8, 11, 14, 26];
+    let code = error.as_database_error().and_then(|e| e.code()?.parse::<u32>().ok());
+    match code {
+        Some(code) if OF_THE_FILE.contains(&(code & 0xff)) => {
+            let reason = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+            StoreError::Unusable { path: path.to_owned(), reason }
+        }
+        _ => error.into(),
+    }
 }
 
 /// Takes the lock file beside the database; the operating system gives it back when the process ends, however it ends.

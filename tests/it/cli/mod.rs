@@ -4,6 +4,7 @@ mod design;
 mod extract;
 mod families;
 mod observe;
+mod serve;
 mod simulate;
 
 /// What cannot be written is no success: neither to standard output nor, silently, to standard error.
