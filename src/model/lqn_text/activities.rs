@@ -50,8 +50,12 @@ impl<'a> Reader<'a> {
         if !matches!(letter, "s" | "c" | "Z" | "M" | "f" | "H" | "y" | "z") {
             return Err(self.cursor.unexpected("a line of an activity (s c Z M f H y z), \":\" or \"-1\""));
         }
+        let start = self.cursor.peek()?.start;
         self.cursor.next()?;
         let name = self.name("an activity's name")?;
+        if matches!(letter, "s" | "c" | "Z" | "M" | "f") {
+            self.once(letter, Some(at), name, start)?;
+        }
         let of = Observed::Activity { task: task.to_owned(), activity: name.to_owned() };
         match letter {
             "y" => return self.read_activity_call(at, CallKind::Sync, task, name),

@@ -19,8 +19,12 @@ pub(super) fn read_entries(reader: &mut Reader<'_>) -> Result<()> {
     if !matches!(letter, "a" | "A" | "s" | "c" | "Z" | "M" | "f" | "H" | "p" | "F" | "y" | "z" | "P" | "V" | "R" | "U" | "W" | "X") {
         return Err(reader.cursor.unexpected("a line of an entry (a A s c Z M f H p F y z P V R U W X) or \"-1\""));
     }
+    let start = reader.cursor.peek()?.start;
     reader.cursor.next()?;
     let (name, at) = reader.entry("an entry's name")?;
+    if matches!(letter, "a" | "A" | "s" | "c" | "Z" | "M" | "f" | "p") {
+        reader.once(letter, None, name, start)?;
+    }
     match letter {
         "a" => {
             let rate = reader.number()?;

@@ -1,6 +1,6 @@
 //! The sections before the entries, and what all sections share: names, numbers, observations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{activities::read_activities, entries::read_entries};
 use crate::model::{
@@ -26,6 +26,8 @@ pub(super) struct Reader<'a> {
     pub(super) entries: HashMap<&'a str, (usize, usize)>,
     /// Observations of entries whose phase is known only when all phases are.
     pub(super) phased: Vec<PhasedObservation>,
+    /// Lines of which there may be one: letter, task of an activity, name of the entry or activity.
+    lines: HashSet<(&'a str, Option<usize>, &'a str)>,
     expression_prefix: String,
     n_expressions: usize,
 }
@@ -61,6 +63,7 @@ pub(super) fn read_model(text: &str) -> Result<Model> {
         tasks: HashMap::new(),
         entries: HashMap::new(),
         phased: Vec::new(),
+        lines: HashSet::new(),
         expression_prefix: prefix,
         n_expressions: 0,
     };
@@ -365,6 +368,15 @@ impl<'a> Reader<'a> {
             Token::Name(_) => Err(self.cursor.unexpected(&format!("{expected}, of two characters or more"))),
             _ => Err(self.cursor.unexpected(expected)),
         }
+    }
+
+    /// Checks that the line at `start` is the first of its letter of an entry, or of an activity of `task`.
+    pub(super) fn once(&mut self, letter: &'a str, task: Option<usize>, name: &'a str, start: usize) -> Result<()> {
+        if self.lines.insert((letter, task, name)) {
+            return Ok(());
+        }
+        let kind = if task.is_some() { "activity" } else { "entry" };
+        Err(SyntaxError { offset: start, reason: format!("{kind} \"{name}\" has a line \"{letter}\" already") })
     }
 
     /// The name of a known entry, and where it is.

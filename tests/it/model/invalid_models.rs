@@ -469,7 +469,7 @@ fn doubtful_models_are_warned_of() {
     check_warning(&entries("y e1 e2 1 -1 y e1 e2 2 -1"), "phase 1 of entry \"e1\" of task \"t1\": it calls \"e2\" more than once");
     check_warning(&entries("y e1 e2 0 -1"), "phase 1 of entry \"e1\" of task \"t1\": it calls \"e2\" 0 times");
     check_warning(
-        &entries("s e2 0 -1 y e1 e2 1 -1"),
+        &model("t t1 n e1 -1 p1 t t2 n e2 -1 p1", "s e1 1 -1 s e2 0 -1 y e1 e2 1 -1 -1"),
         "phase 1 of entry \"e2\" of task \"t2\": it has no demand, no think time and no calls",
     );
     check_warning(&model("t t1 n e1 -1 p1 3", "s e1 1 -1 -1"), "task \"t1\": its priority has no effect under fcfs scheduling");

@@ -23,6 +23,16 @@ fn activities(section: &str) -> String {
 }
 
 #[test]
+fn lines_that_stand_twice() {
+    check(&entries("\ns e1 1 -1\ns e2 1 -1\ns e1 0 2 -1"), "line 6, column 1: entry \"e1\" has a line \"s\" already");
+    for (letter, rest) in [("a", "0.5"), ("A", "aa"), ("c", "1 -1"), ("Z", "1 -1"), ("M", "1 -1"), ("f", "1 -1"), ("p", "2")] {
+        check(&entries(&format!("{letter} e1 {rest} {letter} e1 {rest}")), &format!("entry \"e1\" has a line \"{letter}\" already"));
+    }
+    check(&activities("s aa 2 -1"), "activity \"aa\" has a line \"s\" already");
+    check(&activities("c aa 2 c bb 2 c aa 3 -1"), "activity \"aa\" has a line \"c\" already");
+}
+
+#[test]
 fn sections_and_tokens() {
     check("", "line 1, column 1: expected the processors' section \"P\", found the end of the input");
     check("X", "expected the processors' section \"P\", found \"X\"");
