@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fit::{
         Problem,
-        design::{Candidate, Criterion, DesignOptions, Repeats, Target, candidate::around_the_trials, design},
+        design::{Candidate, Criterion, DesignOptions, Repeats, Target, candidate::around_the_trials, design_with},
     },
     model::{Bindings, Measure},
     predict::Scenarios,
@@ -114,9 +114,9 @@ pub(super) async fn design_trials(
     let options = asked.options()?;
     let fit = require_report(&state, id).await?;
     let found = state
-        .compute(move || {
+        .compute_while(move |awaited| {
             let candidates = asked.candidates(&fit.problem)?;
-            design(&fit, &candidates, &options).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)))
+            design_with(&fit, &candidates, &options, &awaited.solver()).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)))
         })
         .await?;
     Ok(Json(found))

@@ -20,11 +20,12 @@ use super::{
     error::{ReadProblems, WriteProblems, chain},
     extract::{Id, Params},
     predictions::require_report,
+    state::Awaited,
 };
 use crate::{
     fit::{
         Fit, FitError,
-        baseline::{BaselineOptions, baselines},
+        baseline::{BaselineError, BaselineOptions, baselines_with},
         compare::CompareOptions,
         comparison::family::compare_family,
         stepwise::{AdditionKind, StepwiseError, StepwiseOptions, proposed_model, stepwise},
@@ -88,8 +89,9 @@ pub(super) async fn get_baselines(
     let fit = require_report(&state, id).await?;
     let defaults = BaselineOptions::default();
     let options = BaselineOptions { load: params.load, hold_out: params.hold_out.unwrap_or(defaults.hold_out), ..defaults };
-    let compute = move || baselines(&fit, &options).map_err(|error| Error::new(Code::InvalidPrediction, chain(&error)));
-    Ok(Json(state.compute(compute).await?).into_response())
+    let refuse = |error: BaselineError| Error::new(Code::InvalidPrediction, chain(&error));
+    let compute = move |awaited: &Awaited| baselines_with(&fit, &options, &awaited.solver()).map_err(refuse);
+    Ok(Json(state.compute_while(compute).await?).into_response())
 }
 
 /// Which additions are to be tried.
@@ -134,9 +136,10 @@ pub(super) async fn try_additions(
     };
     let fit = require_report(&state, id).await?;
     let end = Instant::now() + state.limits().request_time;
-    let compute = move || {
+    let compute = move |awaited: &Awaited| {
         // Nobody waits for an answer after the request's own time.
-        let mut in_time = |_: &_| if Instant::now() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        let mut in_time =
+            |_: &_| if Instant::now() < end && awaited.is_awaited() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         match stepwise(&fit.problem, &options, &mut in_time) {
             Ok(found) => {
                 let estimates: serde_json::Map<_, _> = found.proposed.estimates().map(|(name, x)| (name.to_owned(), json!(x))).collect();
@@ -148,5 +151,5 @@ pub(super) async fn try_additions(
             Err(error) => Err(Error::new(Code::InvalidFit, chain(&error))),
         }
     };
-    Ok(Json(state.compute(compute).await?).into_response())
+    Ok(Json(state.compute_while(compute).await?).into_response())
 }

@@ -18,11 +18,12 @@ use super::{
     error::{WriteProblems, chain},
     extract::Id,
     fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
+    state::Awaited,
 };
 use crate::{
     fit::{
         Method, Trial, Trials, Weighting,
-        design::{IdentifyOptions, identify},
+        design::{DesignError, IdentifyOptions, identify_with},
     },
     model::Measure,
     predict::Scenarios,
@@ -84,8 +85,9 @@ pub(super) async fn identify_parameters(
     let problem = fit.problem(model.model, trials);
     let defaults = IdentifyOptions::default();
     let options = IdentifyOptions { relative_error: relative_error.unwrap_or(defaults.relative_error), ..defaults };
-    let compute = move || identify(&problem, &options).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)));
-    Ok(Json(state.compute(compute).await?).into_response())
+    let refuse = |error: DesignError| Error::new(Code::InvalidDesign, chain(&error));
+    let compute = move |awaited: &Awaited| identify_with(&problem, &options, &awaited.solver()).map_err(refuse);
+    Ok(Json(state.compute_while(compute).await?).into_response())
 }
 
 /// Trials without values at the operating points `at`.

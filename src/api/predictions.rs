@@ -17,7 +17,6 @@ use crate::{
     fit::{correction::SimulationOptions, report::Fit},
     model::Measure,
     predict::{PredictOptions, Scenarios, predict_with},
-    solve,
     store::{FitId, jobs::State as JobState},
 };
 
@@ -96,7 +95,7 @@ pub(super) async fn get_predictions(
     let media_type = accept::choose(&headers, &["application/json", "text/csv"])?;
     let fit = require_report(&state, id).await?;
     let predictions = state
-        .compute(move || {
+        .compute_while(move |awaited| {
             let refuse = |error: &dyn std::error::Error| Error::new(Code::InvalidPrediction, chain(error));
             let scenarios = Scenarios::parse(&asked.at).map_err(|e| refuse(&e))?;
             let measures = if asked.measures.is_empty() { &fit.problem.trials.measures } else { &asked.measures };
@@ -112,7 +111,7 @@ pub(super) async fn get_predictions(
                 ..SimulationOptions::default()
             });
             let options = PredictOptions { simulation, ..PredictOptions::new(confidence) };
-            predict_with(&fit, &scenarios, measures, &options, &solve::sensitivities).map_err(|e| refuse(&e))
+            predict_with(&fit, &scenarios, measures, &options, &awaited.solver()).map_err(|e| refuse(&e))
         })
         .await?;
     Ok(match media_type {

@@ -1,6 +1,9 @@
 //! What every handler shares.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio::{
     sync::{Semaphore, watch},
@@ -10,6 +13,8 @@ use tokio::{
 use super::{Error, Limits, telemetry::Telemetry};
 use crate::{
     jobs::{Jobs, ReceptionOptions, Receptions},
+    model::{Bindings, Measure, Model},
+    solve::{self, Sensitivities, SolveError, SolveOptions},
     store::Store,
 };
 
@@ -79,12 +84,90 @@ impl AppState {
     /// # Errors
     /// What `compute` says; an internal error when it panics.
     pub(super) async fn compute<T: Send + 'static>(&self, compute: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+        self.compute_while(|_| compute()).await
+    }
+
+    /// As [`AppState::compute`], with a sign by which the computation learns that nobody waits for it any more.
+    ///
+    /// # Errors
+    /// As [`AppState::compute`].
+    pub(super) async fn compute_while<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let permit = Arc::clone(&self.shared.computations).acquire_owned().await.map_err(Error::internal)?;
+        let awaited = Awaited(Arc::new(AtomicBool::new(true)));
+        let _waiting = Waiting(awaited.clone());
         let computation = task::spawn_blocking(move || {
-            // Held here, not by the request: a request that gives up does not end the computation.
+            // Held here, not by the request: a request that gives up does not end the computation at once.
             let _permit = permit;
-            compute()
+            compute(&awaited)
         });
         computation.await.map_err(Error::internal)?
+    }
+}
+
+/// Whether the request that a computation is for still waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Awaited(Arc<AtomicBool>);
+
+impl Awaited {
+    /// Whether anybody waits: to be asked between the steps of a long computation.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// [`solve::sensitivities`] as long as anybody waits for them.
+    pub(super) fn solver(
+        &self,
+    ) -> impl Fn(&Model, &Bindings, &[String], &[Measure], &SolveOptions) -> Result<Sensitivities, SolveError> + Sync + '_ {
+        |model, values, wrt, measures, options| {
+            if self.is_awaited() { solve::sensitivities(model, values, wrt, measures, options) } else { Err(SolveError::Abandoned) }
+        }
+    }
+}
+
+/// The request: when it is answered, or given up because the client has gone or the time is over, nobody waits any more.
+struct Waiting(Awaited);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Duration};
+
+    use tokio::{sync::oneshot, time::timeout};
+
+    use super::*;
+    use crate::jobs::Options;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("test.db").display())).await.unwrap();
+        let jobs = Jobs::start(store.clone(), Options::default()).await.unwrap();
+        let state = AppState::new(store, jobs, Limits::default());
+        let (started, has_started) = oneshot::channel();
+        let (ended, has_ended) = oneshot::channel();
+        let endless = state.compute_while(move |awaited| {
+            let _ = started.send(());
+            while awaited.is_awaited() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let _ = ended.send(awaited.solver()(&Model::default(), &Bindings::new(), &[], &[], &SolveOptions::default()));
+            Ok(())
+        });
+        // The client hangs up as soon as the computation runs.
+        tokio::select! {
+            _ = endless => panic!("it ended while it was waited for"),
+            begun = has_started => begun.unwrap(),
+        }
+        let refused = timeout(Duration::from_secs(60), has_ended).await.expect("the computation ends").unwrap();
+        assert!(matches!(refused, Err(SolveError::Abandoned)));
+        assert_eq!(state.compute_while(|awaited| Ok(awaited.is_awaited())).await.unwrap(), true);
     }
 }

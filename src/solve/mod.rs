@@ -121,6 +121,9 @@ pub enum SolveError {
         /// Who waits for what.
         waits: Vec<String>,
     },
+    /// Nobody waits for the solution any more.
+    #[error("given up: nobody waits for it any more")]
+    Abandoned,
     /// A time that a simulation never observed.
     #[error("measure {measure}: never observed in the simulation: allow more time or events")]
     NotObserved {

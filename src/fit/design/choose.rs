@@ -90,9 +90,17 @@ pub struct DesignOptions {
 /// # Errors
 /// [`DesignError`]; a candidate without a solution is not an error but said in its place.
 pub fn design(fit: &Fit, candidates: &[Candidate], options: &DesignOptions) -> Result<Design, DesignError> {
+    design_with(fit, candidates, options, &solve::sensitivities)
+}
+
+/// As [`design`], with another solver.
+///
+/// # Errors
+/// As [`design`].
+pub fn design_with(fit: &Fit, candidates: &[Candidate], options: &DesignOptions, solver: &SolveFn<'_>) -> Result<Design, DesignError> {
     options.check()?;
-    let corrected = fit.correction.as_ref().map(|c| c.correction.around(&solve::sensitivities));
-    let solver = corrected.as_deref().unwrap_or(&solve::sensitivities);
+    let corrected = fit.correction.as_ref().map(|c| c.correction.around(solver));
+    let solver = corrected.as_deref().unwrap_or(solver);
     let ground = Ground::of_fit(fit, options.relative_error, &options.fit, solver)?;
     choose(&ground, candidates, options, solver)
 }

@@ -13,7 +13,12 @@ use super::{
     weak::{Cures, WeakDirection, weak_directions},
 };
 use crate::{
-    fit::{inference::Identification, problem::Problem, report::digits::four_digits, search::run::FitOptions},
+    fit::{
+        inference::Identification,
+        problem::Problem,
+        report::digits::four_digits,
+        search::{run::FitOptions, solver::SolveFn},
+    },
     solve,
 };
 
@@ -76,12 +81,20 @@ pub struct Expected {
 /// # Errors
 /// [`DesignError`].
 pub fn identify(problem: &Problem, options: &IdentifyOptions) -> Result<ExpectedFit, DesignError> {
+    identify_with(problem, options, &solve::sensitivities)
+}
+
+/// As [`identify`], with another solver.
+///
+/// # Errors
+/// As [`identify`].
+pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &SolveFn<'_>) -> Result<ExpectedFit, DesignError> {
     problem.check_plan().map_err(DesignError::Problem)?;
     let share = options.relative_error;
     if !(share.is_finite() && share > 0.0) {
         return Err(DesignError::Option { what: "the relative error", value: share, expected: "a number above 0" });
     }
-    let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, &solve::sensitivities)?;
+    let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, solver)?;
     let found = ground.with(&[]);
     let half_widths = ground.half_widths(&found, 0);
     let parameters = half_widths.iter().enumerate().map(|(k, (name, width))| {
@@ -107,7 +120,7 @@ pub fn identify(problem: &Problem, options: &IdentifyOptions) -> Result<Expected
         parameters: parameters.collect(),
         singular_values: found.singular_values.clone(),
         condition_number: found.condition_number.filter(|c| c.is_finite()),
-        weak: weak_directions(&ground, Cures::Listed, &solve::sensitivities),
+        weak: weak_directions(&ground, Cures::Listed, solver),
         notes,
     })
 }

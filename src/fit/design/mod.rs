@@ -52,9 +52,9 @@ mod text;
 pub mod weak;
 
 pub use candidate::{Candidate, CandidateError};
-pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, plan};
+pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, design_with, plan};
 pub use errors::mean_duration;
-pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify};
+pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify, identify_with};
 pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
 pub(crate) use text::{directions_in_words, write_table};
 pub use weak::{Cure, Cures, KnownCombination, WeakDirection};
