@@ -64,6 +64,7 @@ pub(super) struct NewDesign {
 pub(super) struct PointBody {
     /// Controlled values; what all trials share may be left out.
     #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     controlled: IndexMap<String, f64>,
     /// What a trial there costs, > 0.
     cost: Option<f64>,
@@ -81,6 +82,7 @@ pub(super) struct TargetBody {
     /// The operating point.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     at: IndexMap<String, f64>,
 }
 

@@ -43,10 +43,12 @@ pub(super) struct NewFitBody {
     pub(super) trials: String,
     /// Parameters to be estimated, each with its start and bounds, or with its start alone.
     #[schema(value_type = BTreeMap<String, EstimateBody>, example = json!({"dbD": {"start": 0.1, "min": 0}}))]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     pub(super) estimate: IndexMap<String, EstimateBody>,
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     pub(super) assumed: IndexMap<String, f64>,
     /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
     /// `residual` always by the latter; `replicates` by the covariance of trials at one operating point; `none` is plain least squares.

@@ -47,10 +47,12 @@ pub(super) struct NewIdentification {
     measures: Vec<Measure>,
     /// Parameters to be estimated, each with the value at which sensitivities are taken (and bounds), as of a fit.
     #[schema(value_type = BTreeMap<String, EstimateBody>, example = json!({"dbD": 0.1}))]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     estimate: IndexMap<String, EstimateBody>,
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     assumed: IndexMap<String, f64>,
     /// Relative error of a measured value without a standard error.
     #[schema(default = 0.05)]

@@ -47,6 +47,7 @@ pub(super) struct Derivation {
     /// with a number, or with `"$name"` to make it a parameter.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Object>, example = json!({"demand(browse)": "$browse", "multiplicity(Client)": 20}))]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     set: IndexMap<String, Number>,
 }
 

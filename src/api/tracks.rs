@@ -38,10 +38,12 @@ pub(super) struct NewTrack {
     trials: String,
     /// Parameters to be tracked, each with its start and bounds, or with its start alone, as of a fit. With `"transform": "log"` a parameter is tracked by its logarithm.
     #[schema(value_type = BTreeMap<String, EstimateBody>, example = json!({"dbD": {"start": 0.1, "transform": "log"}}))]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     estimate: IndexMap<String, EstimateBody>,
     /// Known constants by parameter name.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     assumed: IndexMap<String, f64>,
     /// How errors are weighed, as of a fit.
     #[serde(default)]
@@ -58,6 +60,7 @@ pub(super) struct NewTrack {
     /// estimated, 0 for a parameter that stays.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Option<f64>>, example = json!({"dbD": 0.01}))]
+    #[serde(deserialize_with = "crate::model::unique::map")]
     drift: IndexMap<String, Option<f64>>,
     /// Trials in the running window of the innovations test.
     #[schema(default = 5)]

@@ -36,6 +36,8 @@ mod tangent;
 mod types;
 mod validate;
 
+pub(crate) mod unique;
+
 pub use activity::*;
 pub use expression::{Expression, ExpressionError};
 pub use measure::{Measure, MeasureError};

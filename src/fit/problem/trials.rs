@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 pub use super::covariance::ErrorCovariance;
-use crate::model::{Bindings, Measure, MeasureError};
+use crate::model::{Bindings, Measure, MeasureError, unique::Unique};
 
 /// A set of trials with common columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -364,14 +364,14 @@ struct JsonTrial {
     #[serde(default)]
     time: Option<f64>,
     #[serde(default)]
-    controlled: IndexMap<String, f64>,
-    measured: IndexMap<Measure, Option<f64>>,
+    controlled: Unique<String, f64>,
+    measured: Unique<Measure, Option<f64>>,
     #[serde(default)]
-    stderr: IndexMap<Measure, Option<f64>>,
+    stderr: Unique<Measure, Option<f64>>,
     #[serde(default)]
-    weight: IndexMap<Measure, Option<f64>>,
+    weight: Unique<Measure, Option<f64>>,
     #[serde(default)]
-    covariance: IndexMap<Measure, IndexMap<Measure, f64>>,
+    covariance: Unique<Measure, Unique<Measure, f64>>,
 }
 
 impl JsonTrial {
@@ -404,7 +404,7 @@ impl JsonTrial {
                 None => covariances.push(ErrorCovariance { first, second, value }),
             }
         }
-        let of = |column: &IndexMap<Measure, Option<f64>>, m: &Measure| column.get(m).copied().flatten();
+        let of = |column: &Unique<Measure, Option<f64>>, m: &Measure| column.get(m).copied().flatten();
         let measured = |m: &Measure| {
             of(&self.measured, m).map(|value| Measured { value, std_error: of(&self.stderr, m), weight: of(&self.weight, m) })
         };

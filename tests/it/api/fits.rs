@@ -89,3 +89,17 @@ async fn bad_fits_are_refused_and_leave_nothing() {
     app.get(&format!("/v1/fits/{NO_ID}")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(app.n_rows().await, before);
 }
+
+#[tokio::test]
+async fn a_parameter_that_stands_twice_is_refused_with_its_place() {
+    let app = TestApp::new().await;
+    let model = app.model(&app.system().await).await;
+    let path = format!("/v1/models/{model}/fits");
+    for field in ["estimate", "assumed"] {
+        let body = format!("{{\"trials\": \"x\",\n \"{field}\": {{\"d\": 1, \"d\": 2}}}}");
+        let answer = app.post(&path, "application/json", body).await;
+        let detail = answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+        assert!(detail.contains("\"d\" stands twice"), "{detail}");
+        assert_eq!(answer.json()["line"], 2);
+    }
+}

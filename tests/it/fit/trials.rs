@@ -178,3 +178,16 @@ fn wrong_json_is_refused() {
         assert!(error.contains(expected), "{text}: {error}");
     }
 }
+
+#[test]
+fn names_that_stand_twice_are_refused_with_their_place() {
+    let refused = |trial: &str, expected: &str| {
+        let text = format!("{{\"trials\": [\n{trial}]}}");
+        let message = Trials::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(message.starts_with("line 2, column ") && message.contains(expected), "{trial}: {message}");
+    };
+    refused(r#"{"controlled": {"n": 1, "n": 2}, "measured": {"throughput(c)": 1}}"#, "\"n\" stands twice");
+    refused(r#"{"controlled": {"n": 1}, "measured": {"throughput(c)": 1, "throughput(c)": 2}}"#, "\"throughput(c)\" stands twice");
+    let covariance = r#"{"measured": {"throughput(c)": 1}, "covariance": {"throughput(c)": {"throughput(c)": 1, "throughput(c)": 2}}}"#;
+    refused(covariance, "\"throughput(c)\" stands twice");
+}
