@@ -115,7 +115,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let found = found.map_err(|e| failure(&e))?;
     if let Some(path) = &args.plot {
         let svg = plot_design(&found, &against(&args, &found)).map_err(|e| Failure::input_text(format!("--plot: {e}")))?;
-        std::fs::write(path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
+        super::output::write_file(path, &svg)?;
     }
     write(&found, args.format)
 }

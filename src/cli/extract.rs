@@ -1,9 +1,6 @@
 //! `layerfit extract`.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     Failure, OutputFormat,
@@ -99,7 +96,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let extraction = extraction.map_err(|error| Failure::input(&error))?;
     let changes = old.map(|old| compare(&Side::from(&old), &Side::from(&extraction), CHANGE_LEVEL));
     if let (Some(path), Some(write)) = (&args.out, writer) {
-        fs::write(path, write(&extraction.model)).map_err(|error| Failure::input_text(format!("{}: {error}", path.display())))?;
+        super::output::write_file(path, &write(&extraction.model))?;
     }
     print(args.format, &extraction, changes.as_ref())
 }

@@ -191,7 +191,7 @@ impl Found {
 }
 
 fn write_files(args: &Args, found: &Found) -> Result<(), Failure> {
-    let write = |path: &Path, text: String| std::fs::write(path, text).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())));
+    let write = |path: &Path, text: String| super::output::write_file(path, &text);
     if let Some(path) = &args.out {
         write(path, model_text(path, &proposed_model(&found.proposed))?)?;
     }

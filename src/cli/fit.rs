@@ -109,7 +109,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     }
     let json = || serde_json::to_string_pretty(&fit).map(|text| text + "\n").map_err(|e| Failure::internal(&e));
     if let Some(path) = &args.out {
-        std::fs::write(path, json()?).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
+        super::output::write_file(path, &json()?)?;
     }
     let beside = args.baselines.then(|| beside_black_boxes(&args, &fit)).transpose()?;
     match (args.format, beside) {
@@ -132,7 +132,7 @@ fn beside_black_boxes(args: &Args, fit: &Fit) -> Result<Baselines, Failure> {
     let beside = baselines(fit, &options).map_err(|e| Failure::input(&e))?;
     if let Some(path) = &args.plot {
         let svg = chart(&baseline_panels(&beside)).map_err(|e| Failure::input(&e))?;
-        std::fs::write(path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?;
+        super::output::write_file(path, &svg)?;
     }
     Ok(beside)
 }

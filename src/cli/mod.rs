@@ -24,6 +24,7 @@ mod fit_method;
 mod identify;
 mod input;
 mod openapi;
+mod output;
 mod plan;
 mod predict;
 mod problem;

@@ -1,8 +1,6 @@
 //! `layerfit simulate`: measured data from a model, as trials, or a run of it as a trace.
 
 use std::{
-    fs,
-    io::BufWriter,
     num::NonZero,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -12,7 +10,9 @@ use std::{
 
 use super::{
     Failure, input,
+    output::{Draft, unwritable, write_file},
     record::{TraceForm, TraceOptions, UnknownForm, dirt::Dirt, writer},
+    simulation::progress,
     write_stdout,
 };
 use crate::{
@@ -103,7 +103,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;
     match &args.out {
         None => write_stdout(&table),
-        Some(path) => fs::write(path, table).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))?,
+        Some(path) => write_file(path, &table)?,
     }
     Ok(())
 }
@@ -113,17 +113,20 @@ fn write_trace(model: &Model, fixed: &Bindings, path: &Path, args: &Args) -> Res
     let options = args.tracing.options(args.seed)?;
     let record = RecordOptions { seed: args.seed, run_time: Some(args.time), ..RecordOptions::default() };
     let recording = Recording::new(model, fixed, record).map_err(|e| failure(&e, 1, 1))?;
-    let unwritable = |error: std::io::Error| Failure::input_text(format!("{}: {error}", path.display()));
-    let file = BufWriter::new(fs::File::create(path).map_err(unwritable)?);
-    let mut writer = writer(args.tracing.trace_format, recording.legend(), &options, file).map_err(unwritable)?;
+    let unwritable = |error: std::io::Error| unwritable(path, &error);
+    let mut draft = Draft::new(path)?;
+    let mut writer = writer(args.tracing.trace_format, recording.legend(), &options, &mut draft).map_err(unwritable)?;
     let mut written = Ok(());
-    let recorded = recording
-        .run(&mut |event| {
-            written = writer.event(event);
-            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })
-        .map_err(|e| failure(&e, 1, 1))?;
+    let bar = progress(1, "the run is written");
+    let recorded = recording.run(&mut |event| {
+        written = writer.event(event);
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    bar.finish_and_clear();
+    let recorded = recorded.map_err(|e| failure(&e, 1, 1))?;
     written.and_then(|()| writer.finish()).map_err(unwritable)?;
+    drop(writer);
+    draft.finish()?;
     if !recorded.is_complete {
         note!("warning: the trace stops short: not all of its {} cycles have ended", recorded.cycles);
     }
@@ -179,7 +182,11 @@ fn simulate_trials(
         ranges.iter().zip(&trials[number]).for_each(|((name, _), &value)| values.set(name.clone(), value));
         simulate::measure(model, &values, &options(number), measures)
     };
-    for (number, (trial, measured)) in trials.iter().zip(in_parallel(trials.len(), args.threads, one)).enumerate() {
+    let bar = progress(trials.len(), "{pos} of {len} trials simulated");
+    let counted = |number: usize| one(number).inspect(|_| bar.inc(1));
+    let found = in_parallel(trials.len(), args.threads, counted);
+    bar.finish_and_clear();
+    for (number, (trial, measured)) in trials.iter().zip(found).enumerate() {
         let measured = measured.map_err(|e| failure(&e, number + 1, trials.len()))?;
         if !measured.solution.converged {
             measured.solution.diagnostics.iter().for_each(|note| note!("warning: trial {}: {note}", number + 1));

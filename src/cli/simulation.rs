@@ -1,7 +1,14 @@
-//! How to simulate, as arguments of several subcommands.
+//! How to simulate, as arguments of several subcommands, and how long it takes.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Failure;
 use crate::solve::SimulateOptions;
+
+/// Time after which progress is shown, and between two changes of it.
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// Arguments of a simulation.
 #[derive(Debug, clap::Args)]
@@ -29,6 +36,16 @@ pub(super) struct SimulationArgs {
     /// Probability of a quantile of response times to report; may be repeated [default: 0.5, 0.9, 0.95, 0.99].
     #[arg(long = "quantile", value_name = "P")]
     quantiles: Vec<f64>,
+}
+
+/// Time taken, shown on a terminal while what takes more than a moment goes on; `what` may tell `{pos}` of `{len}`.
+pub(super) fn progress(n: usize, what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(n as u64), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {what}")) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(MOMENT);
+    bar
 }
 
 impl SimulationArgs {

@@ -4,7 +4,11 @@ use std::{fmt::Write, path::PathBuf, time::Instant};
 
 use clap::ValueEnum;
 
-use super::{Failure, input, simulation::SimulationArgs, solve_times, write_stdout};
+use super::{
+    Failure, input,
+    simulation::{SimulationArgs, progress},
+    solve_times, write_stdout,
+};
 use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve};
 
 /// Arguments of `layerfit solve`.
@@ -76,7 +80,10 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         SolveOptions { solver: args.solver.into(), seed: args.seed, simulation: args.simulation.options()?, ..SolveOptions::default() };
     let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));
     let start = Instant::now();
-    let solution = solve(&model, &values, &options).map_err(at_fault)?;
+    let bar = progress(1, "solving");
+    let solved = solve(&model, &values, &options);
+    bar.finish_and_clear();
+    let solution = solved.map_err(at_fault)?;
     let elapsed_s = Some(start.elapsed().as_secs_f64());
     for diagnostic in &solution.diagnostics {
         note!("note: {diagnostic}");

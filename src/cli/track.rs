@@ -86,7 +86,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn write_plot(path: &Path, svg: &str) -> Result<(), Failure> {
-    std::fs::write(path, svg).map_err(|e| Failure::input_text(format!("{}: {e}", path.display())))
+    super::output::write_file(path, svg)
 }
 
 fn drifts(texts: &[String]) -> Result<IndexMap<String, Drift>, Failure> {

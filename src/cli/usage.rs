@@ -1,6 +1,6 @@
 //! `layerfit usage`.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use super::{
     Failure, OutputFormat,
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let usage = UsageModel::of(&sessions, &args.users.behaviour()).map_err(|error| Failure::input(&error))?;
     if let Some(path) = &args.plan {
         let plan = usage.to_jmeter(&PlanOptions::default()).map_err(|error| Failure::input(&error))?;
-        fs::write(path, plan).map_err(|error| Failure::input_text(format!("{}: {error}", path.display())))?;
+        super::output::write_file(path, &plan)?;
     }
     match args.format {
         OutputFormat::Text => write_stdout(&(usage.to_text() + &report_diagnostics(&usage.diagnostics))),

@@ -3,6 +3,7 @@
 mod design;
 mod extract;
 mod families;
+mod inputs;
 mod observe;
 mod serve;
 mod simulate;

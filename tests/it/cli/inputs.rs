@@ -1,0 +1,45 @@
+//! What is given to subcommands and cannot be used: names that the model does not have, values that it cannot have.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{fs, path::Path, process::Command};
+
+/// Customers, and requests from outside, at one server.
+const MODEL: &str = "P 0 p pc i p ps f -1
+T 0 t users r use -1 pc z $think m $users t server n get -1 ps -1
+E 0 s use 0 -1 y use get 1 -1 s get $demand -1 -1
+";
+
+/// Requests from outside only.
+const OPEN: &str = "P 0 p ps f -1
+T 0 t server n get -1 ps -1
+E 0 a get $rate s get $demand -1 -1
+";
+
+fn written(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn refused(arguments: &[&str], expected: &str) {
+    let (code, data, errors) = layerfit(arguments);
+    assert_eq!((code, data.as_str()), (Some(1), ""), "{errors}");
+    assert!(errors.contains(expected), "{expected}: {errors}");
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = written(folder.path(), "open.lqn", OPEN);
+    let trace = folder.path().join("run.json");
+    let trace = trace.to_str().unwrap();
+    let run = ["simulate", &model, "--set", "rate=2", "--set", "demand=1", "--time", "1e9", "--trace", trace, "--trace-format", "otlp"];
+    refused(&run, "no steady state");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
