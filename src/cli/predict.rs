@@ -8,7 +8,7 @@ use super::{Failure, fit::read_fit, write_stdout};
 use crate::{
     fit::correction::SimulationOptions,
     model::Measure,
-    predict::{PredictError, PredictOptions, Scenarios, predict_with},
+    predict::{PredictError, PredictOptions, Predictions, Scenarios, predict_with},
     solve,
 };
 
@@ -75,7 +75,21 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             write_stdout(&(text + "\n"));
         }
     }
-    Ok(())
+    solved(&predictions)
+}
+
+/// Nothing where all operating points are solved, a warning where some are; an error where none is.
+fn solved(predictions: &Predictions) -> Result<(), Failure> {
+    let failures: Vec<&str> = predictions.rows.iter().filter_map(|row| row.failure.as_deref()).collect();
+    let (n, of) = (failures.len(), predictions.rows.len());
+    match failures.first() {
+        None => Ok(()),
+        Some(first) if n == of => Err(Failure::input_text(format!("no operating point has a solution: {first}"))),
+        Some(first) => {
+            note!("warning: {n} of {of} operating points have no solution; the first: {first}");
+            Ok(())
+        }
+    }
 }
 
 fn failure(error: &PredictError) -> Failure {

@@ -34,6 +34,24 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
+fn predictions_without_any_solution_fail_and_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = written(folder.path(), "open.lqn", OPEN);
+    let trials = written(folder.path(), "t.csv", "$rate,utilization(ps)\n0.1,0.1\n0.2,0.21\n0.3,0.29\n0.4,0.4\n");
+    let fit = folder.path().join("fit.json");
+    let fit = fit.to_str().unwrap();
+    let (code, _, errors) = layerfit(&["fit", &model, &trials, "--estimate", "demand=1", "--out", fit]);
+    assert_eq!(code, Some(0), "{errors}");
+    let (code, rows, errors) = layerfit(&["predict", fit, "--at", "rate=2..3", "--format", "csv"]);
+    assert_eq!((code, rows.lines().count()), (Some(1), 3), "{errors}");
+    assert!(errors.contains("error: no operating point has a solution: ") && errors.contains("no steady state"), "{errors}");
+    let (code, rows, errors) = layerfit(&["predict", fit, "--at", "rate=0.5..2.5", "--format", "csv"]);
+    assert_eq!((code, rows.lines().count()), (Some(0), 4), "{errors}");
+    assert!(errors.contains("warning: 2 of 3 operating points have no solution"), "{errors}");
+    refused(&["predict", fit, "--at", "rate=1..1e19"], "--at rate=1..1e19: more than 100000 operating points: take larger steps");
+}
+
+#[test]
 fn a_run_that_fails_leaves_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let model = written(folder.path(), "open.lqn", OPEN);
