@@ -1,7 +1,12 @@
 //! The checks that a problem must pass before anything is solved.
 
+use std::collections::HashSet;
+
 use super::{Problem, ProblemError, Transform, parameter_uses::parameter_uses};
-use crate::solve;
+use crate::{
+    model::{Bindings, Severity},
+    solve,
+};
 
 impl Problem {
     /// Checks everything that can be checked without solving the model.
@@ -73,7 +78,40 @@ impl Problem {
                 return Err(ProblemError::Assumed { name: name.to_owned(), value });
             }
         }
-        self.check_bound(&controlled, &available, is_defined)
+        self.check_bound(&controlled, &available, is_defined)?;
+        self.check_controlled(&controlled)
+    }
+
+    /// Checks that the model can have the controlled values, each by itself and those of a trial together.
+    fn check_controlled(&self, names: &[&str]) -> Result<(), ProblemError> {
+        let mut seen = HashSet::new();
+        for (index, trial) in self.trials.trials.iter().enumerate() {
+            let refused = |values: &Bindings| {
+                self.first_defect(values).map(|reason| {
+                    let column = values.iter().map(|(name, _)| format!("${name}")).collect::<Vec<_>>().join(", ");
+                    ProblemError::ControlledValue { row: index + 1, trial: trial.id.clone(), column, reason }
+                })
+            };
+            for name in names {
+                let value = trial.controlled.get(name).unwrap_or(0.0);
+                if seen.insert((*name, value.to_bits()))
+                    && let Some(error) = refused(&[((*name).to_owned(), value)].into_iter().collect())
+                {
+                    return Err(error);
+                }
+            }
+            if let (true, Some(error)) = (names.len() > 1, refused(&trial.controlled)) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first thing that is wrong with the model under these values and is not wrong without them.
+    fn first_defect(&self, values: &Bindings) -> Option<String> {
+        let of = |values: &Bindings| self.model.validate_bound(values).into_iter().filter(|d| d.kind.severity() == Severity::Error);
+        let own: Vec<_> = of(&Bindings::new()).collect();
+        of(values).find(|defect| !own.contains(defect)).map(|defect| defect.to_string())
     }
 
     fn check_bound(&self, controlled: &[&str], used: &[String], is_defined: impl Fn(&str) -> bool) -> Result<(), ProblemError> {

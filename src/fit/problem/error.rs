@@ -50,6 +50,18 @@ pub enum ProblemError {
         /// The name.
         name: String,
     },
+    /// A controlled value that the model cannot have.
+    #[error("row {row} of the trials (trial \"{trial}\"), column {column}: {reason}")]
+    ControlledValue {
+        /// The row, from 1.
+        row: usize,
+        /// The trial.
+        trial: String,
+        /// The columns: one, or those that do not go together.
+        column: String,
+        /// The element of the model and what is wrong with it.
+        reason: String,
+    },
     /// A parameter without a value.
     #[error("parameter ${name} has no value: estimate it, give it a column ${name} in the trials, or set it")]
     Unbound {

@@ -34,6 +34,21 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
+fn controlled_values_that_the_model_cannot_have_are_named_by_row_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = written(folder.path(), "m.lqn", MODEL);
+    for (row, expected) in [
+        ("1.5,1", "row 2 of the trials (trial \"2\"), column $users: task \"users\""),
+        ("-1,1", "row 2 of the trials (trial \"2\"), column $users: task \"users\""),
+        ("3,-1", "row 2 of the trials (trial \"2\"), column $think: task \"users\""),
+    ] {
+        let trials = format!("$users,$think,throughput(users)\n1,1,0.9\n{row},1.7\n2,1,1.7\n4,1,2.4\n");
+        let trials = written(folder.path(), "t.csv", &trials);
+        refused(&["fit", &model, &trials, "--estimate", "demand"], expected);
+    }
+}
+
+#[test]
 fn predictions_without_any_solution_fail_and_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let model = written(folder.path(), "open.lqn", OPEN);
