@@ -43,6 +43,20 @@ pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
     Err(Failure::input_text(lines.join("\nerror: ")))
 }
 
+/// The `--set` arguments as bindings of parameters that the model has.
+pub(super) fn settings(model: &Model, arguments: &[String]) -> Result<Bindings, Failure> {
+    for argument in arguments {
+        let found = bindings(std::slice::from_ref(argument))?;
+        found.iter().try_for_each(|(name, _)| require_parameter(model, name, &format!("--set {argument}")))?;
+    }
+    bindings(arguments)
+}
+
+/// Checks that the model has the parameter of `argument`.
+pub(super) fn require_parameter(model: &Model, name: &str, argument: &str) -> Result<(), Failure> {
+    model.require_parameter(name).map_err(|e| Failure::input_text(format!("{argument}: {e}")))
+}
+
 /// `NAME=VALUE` (or `$NAME=VALUE`) arguments as bindings.
 pub(super) fn bindings(arguments: &[String]) -> Result<Bindings, Failure> {
     let mut values = Bindings::new();

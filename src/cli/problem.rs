@@ -90,6 +90,14 @@ impl ProblemArguments {
             }
         }
         let problems = models.iter().map(|m| self.problem(m, trials, method)).collect::<Result<Vec<_>, _>>()?;
+        for text in &self.set {
+            for (name, _) in input::bindings(&[split(text).1.to_owned()])?.iter() {
+                let unknown = || problems.iter().find_map(|p| p.model.require_parameter(name).err());
+                if let (true, Some(e)) = (problems.iter().all(|p| p.model.require_parameter(name).is_err()), unknown()) {
+                    return Err(Failure::input_text(format!("--set {text}: {e}")));
+                }
+            }
+        }
         for text in &self.estimate {
             let name = estimated(split(text).1)?.name;
             if !problems.iter().any(|p| p.estimate.iter().any(|e| e.name == name)) {

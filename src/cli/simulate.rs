@@ -93,11 +93,17 @@ struct TraceArgs {
 /// Runs `layerfit simulate`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
-    let fixed = input::bindings(&args.set)?;
+    let fixed = input::settings(&model, &args.set)?;
     if let Some(path) = &args.trace {
         return write_trace(&model, &fixed, path, &args);
     }
     let ranges = args.trials.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
+    for (i, (name, _)) in ranges.iter().enumerate() {
+        input::require_parameter(&model, name, &format!("--trials {}", args.trials[i]))?;
+        if ranges[..i].iter().any(|(earlier, _)| earlier == name) {
+            return Err(Failure::input_text(format!("--trials {}: {name} is given twice", args.trials[i])));
+        }
+    }
     let trials = combinations(&ranges)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
     let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;

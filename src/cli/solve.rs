@@ -75,7 +75,7 @@ impl From<SolverName> for Solver {
 /// Runs `layerfit solve`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
-    let values = input::bindings(&args.set)?;
+    let values = input::settings(&model, &args.set)?;
     let options =
         SolveOptions { solver: args.solver.into(), seed: args.seed, simulation: args.simulation.options()?, ..SolveOptions::default() };
     let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));

@@ -22,6 +22,7 @@ mod bound;
 mod expression;
 pub mod format;
 pub mod json;
+mod known;
 mod lexer;
 pub mod lqn_text;
 pub mod lqnx;
@@ -40,6 +41,7 @@ pub(crate) mod unique;
 
 pub use activity::*;
 pub use expression::{Expression, ExpressionError};
+pub use known::UnknownParameter;
 pub use measure::{Measure, MeasureError};
 pub use number::{Bindings, Number, Scalar, UnboundParameter};
 pub use observation::{HalfWidth, Histogram, Observation, Observed};

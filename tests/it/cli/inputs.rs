@@ -34,6 +34,27 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
+fn unknown_parameters_are_named_with_the_known_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = written(folder.path(), "m.lqn", MODEL);
+    let known = ["--set", "think=1", "--set", "users=2", "--set", "demand=0.1"];
+    let unknown = "the model has no parameter $usres (it has $users, ";
+    let (code, _, errors) = layerfit(&[&["solve", &model][..], &known].concat());
+    assert_eq!(code, Some(0), "{errors}");
+    refused(&[&["solve", &model][..], &known, &["--set", "usres=3"]].concat(), &format!("--set usres=3: {unknown}"));
+    let simulate = [&["simulate", &model, "--time", "100"][..], &known].concat();
+    refused(&[&simulate[..], &["--set", "$usres=3"]].concat(), &format!("--set $usres=3: {unknown}"));
+    refused(&[&simulate[..], &["--trials", "usres=1..3"]].concat(), &format!("--trials usres=1..3: {unknown}"));
+    refused(&[&simulate[..], &["--trials", "users=1", "--trials", "users=2"]].concat(), "--trials users=2: users is given twice");
+    let trials = written(folder.path(), "t.csv", "$users,throughput(users)\n1,0.9\n2,1.7\n3,2.4\n");
+    let rest = ["--estimate", "demand=0.1", "--set", "think=1", "--set", "usres=3"];
+    refused(&[&["fit", &model, &trials][..], &rest].concat(), "assumed parameter \"usres\" is not used in the model");
+    for command in [&["family", &model, &model, &trials][..], &["track", &model, &trials]] {
+        refused(&[command, &rest].concat(), &format!("--set usres=3: {unknown}"));
+    }
+}
+
+#[test]
 fn controlled_values_that_the_model_cannot_have_are_named_by_row_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let model = written(folder.path(), "m.lqn", MODEL);
