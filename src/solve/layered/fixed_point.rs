@@ -14,7 +14,7 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
-    station::{Capacity, Crowds, Layout, Left, Scratch, Sweep, pool_factors, station_waits},
+    station::{Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, pool_factors, station_waits},
 };
 use crate::model::Scalar;
 
@@ -82,6 +82,7 @@ pub(super) struct Solved<S> {
 pub(super) struct Structure {
     pairs: Pairs,
     layouts: Vec<Layout>,
+    sparing: Sparing,
     n_unknowns: usize,
     probability_of: Vec<usize>,
     /// Stations that the threads of a task visit.
@@ -111,7 +112,8 @@ impl Structure {
             n_left += layout.pools.len();
             layouts.push(layout);
         }
-        Self { pairs, layouts, n_unknowns: offset, probability_of, visited, first_left, n_left }
+        let sparing = Sparing::new(net, &pairs, &layouts);
+        Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, visited, first_left, n_left }
     }
 
     /// Length of the row of unknowns.
@@ -132,6 +134,7 @@ pub(super) struct Sweeper<'a, S> {
     /// What one thread less leaves: by station and pool.
     left: Vec<Left<S>>,
     crowds: Crowds<S>,
+    spared: Spared<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
     pub record: Record,
@@ -147,9 +150,10 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             flow: Flow::new(net),
             exclusion: Exclusion::new(net, &structure.pairs),
             absence: Absence::new(net),
-            scratch: Scratch::new(structure.n_unknowns),
+            scratch: Scratch::new(structure.n_unknowns, net.n_processors),
             left: vec![Left { threads: f64::INFINITY, waiting: one, first: one, late: one }; structure.n_left],
             crowds: Crowds::new(net.stations.len()),
+            spared: Spared::new(),
             legacy: Legacy::default(),
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
             structure,
@@ -265,11 +269,19 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             crowds: None,
             populations,
             capacity,
+            spared: None,
         };
         pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, left, crowds);
         let sweep = Sweep { left, crowds: Some(crowds), ..sweep };
-        for (s, layout) in self.structure.layouts.iter().enumerate() {
-            station_waits(&sweep, s, layout, self.structure.first_left[s], &mut self.scratch, next);
+        let Structure { layouts, first_left, sparing, .. } = &*self.structure;
+        let n_processors = self.net.n_processors;
+        for (s, layout) in layouts.iter().enumerate().take(n_processors) {
+            station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);
+        }
+        sparing.update(self.net, &self.flow, &self.exclusion, &self.scratch.caused_at, &mut self.spared);
+        let sweep = Sweep { spared: Some((sparing, &self.spared)), ..sweep };
+        for (s, layout) in layouts.iter().enumerate().skip(n_processors) {
+            station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);
         }
     }
 

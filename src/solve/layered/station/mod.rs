@@ -16,7 +16,7 @@
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands |
-//! | `G`, `P` | [`super::linearizer`] | population correction; services while the arrival waits, and so is not where they wait |
+//! | `G`, `P` | [`super::linearizer`], [`spared`] | population correction; services while the arrival waits, and so is not where they wait |
 //! | `R` | [`removal`] | those waiting, without whom the arrival's own thread made wait |
 //! | `B` | [`removal`] | `1/(1 - φ)`: how much faster the other pool circulates without that thread |
 //! | `ρ` | [`super::residual`] | rest of a service after a gap, relative to the mean exponential service |
@@ -35,6 +35,7 @@ mod overtaking;
 mod pool;
 mod removal;
 mod second_phase;
+mod spared;
 mod visit;
 
 use self::{
@@ -46,6 +47,7 @@ pub(super) use self::{
     crowd::Crowds,
     layout::Layout,
     pool::{Left, pool_factors},
+    spared::{Spared, Sparing},
 };
 use super::{
     exclusion::Exclusion,
@@ -91,6 +93,8 @@ pub(super) struct Sweep<'a, S> {
     pub crowds: Option<&'a Crowds<S>>,
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
+    /// What is left of services for those that wait for them; none yet while the waits at processors are found.
+    pub spared: Option<(&'a Sparing, &'a Spared<S>)>,
 }
 
 impl<S: Scalar> Sweep<'_, S> {
@@ -128,6 +132,8 @@ pub(super) struct Scratch<S> {
     wait: Vec<S>,
     /// What each arc adds to the wait of a row: `α W + β`.
     caused: Vec<S>,
+    /// The same, of each processor; empty where nobody waits.
+    pub caused_at: Vec<Vec<S>>,
     matrix: Vec<S>,
     without: Vec<S>,
     groups: Vec<visit::Inside<S>>,
@@ -138,8 +144,8 @@ pub(super) struct Scratch<S> {
 }
 
 impl<S> Scratch<S> {
-    /// Room for stations of a network with so many unknowns.
-    pub fn new(n_unknowns: usize) -> Self {
+    /// Room for stations of a network with so many unknowns and processors.
+    pub fn new(n_unknowns: usize, n_processors: usize) -> Self {
         Self {
             visits: Vec::new(),
             keep: Vec::new(),
@@ -151,6 +157,7 @@ impl<S> Scratch<S> {
             load: Vec::new(),
             wait: Vec::new(),
             caused: Vec::new(),
+            caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
             matrix: Vec::new(),
             without: Vec::new(),
             groups: Vec::new(),
@@ -182,6 +189,9 @@ pub(super) fn station_waits<S: Scalar>(
     }));
     let late = visits.iter().any(|v| v.late > 0.0);
     if it.servers.is_infinite() || sources <= it.servers && !late {
+        if let Some(kept) = scratch.caused_at.get_mut(station) {
+            kept.clear();
+        }
         layout.arcs.iter().for_each(|&a| next[a] = S::from(0.0));
         next[places.probability..places.end].copy_from_slice(&sweep.unknowns[places.probability..places.end]);
         next[places.excess] = S::from(0.0);
@@ -199,6 +209,7 @@ pub(super) fn station_waits<S: Scalar>(
     let left = &sweep.left[place..place + layout.pools.len()];
     let services = sweep.crowds.map_or(&[][..], |crowds| crowds.at(station));
     let at = At {
+        station,
         sweep,
         layout,
         places,
@@ -217,6 +228,7 @@ pub(super) fn station_waits<S: Scalar>(
 
 /// A station in a sweep.
 struct At<'a, S> {
+    station: usize,
     sweep: &'a Sweep<'a, S>,
     layout: &'a Layout,
     places: Places,
@@ -263,6 +275,9 @@ impl<S: Scalar> At<'_, S> {
                 scratch.caused.push(caused);
             }
             scratch.wait.push(wait);
+        }
+        if let Some(kept) = scratch.caused_at.get_mut(self.station) {
+            kept.clone_from(&scratch.caused);
         }
         if self.sweep.capacity == Capacity::Held {
             let ratios = self.places.removal..self.places.end;
@@ -341,7 +356,11 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             // Services of threads that hold each other up are told by how many of them are busy.
-            let pace = if self.services.is_empty() { seen.pace } else { S::from(1.0) };
+            let pace = match self.sweep.spared {
+                _ if !self.services.is_empty() => S::from(1.0),
+                Some((sparing, spared)) => seen.pace * sparing.left(self.station, r * n + x, spared),
+                None => seen.pace,
+            };
             alpha[x] = waiting * (it.first + it.late) * pace;
             beta[x] = first * (self.rest(me, it) + it.late) * pace;
             load[x] = first;
