@@ -1,63 +1,87 @@
 //! Writing the files that subcommands are asked for: whole, or not at all.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
+use tempfile::NamedTempFile;
+
 use super::Failure;
 
-/// A file as it is written: under another name beside its own until it is whole.
+/// A file as it is written: beside its place until it is whole.
 #[derive(Debug)]
 pub(super) struct Draft {
     path: PathBuf,
-    /// Where it is written; `None` for what is no plain file (a pipe, a device), which is written at once.
-    beside: Option<PathBuf>,
-    file: BufWriter<File>,
+    file: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// With where it shall stand.
+    Beside(BufWriter<NamedTempFile>, PathBuf),
+    /// What is no plain file (a pipe, a device) is written at once.
+    At(BufWriter<File>),
 }
 
 impl Draft {
     /// Begins the file at `path`.
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
-        let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file());
-        let beside = (!is_special).then(|| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".{}.partial", std::process::id()));
-            PathBuf::from(name)
-        });
-        let file = File::create(beside.as_deref().unwrap_or(path)).map_err(|e| unwritable(path, &e))?;
-        Ok(Self { path: path.to_owned(), beside, file: BufWriter::new(file) })
+        let file = Place::new(path).map_err(|e| unwritable(path, &e))?;
+        Ok(Self { path: path.to_owned(), file })
     }
 
     /// Ends the file: from now on it stands at its path.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
-        let path = self.path.clone();
-        let ended = self.file.flush().and_then(|()| match self.beside.take() {
-            None => Ok(()),
-            // A link stays one.
-            Some(beside) => fs::rename(&beside, fs::canonicalize(&path).unwrap_or_else(|_| path.clone())).inspect_err(|_| {
-                let _ = fs::remove_file(&beside);
-            }),
-        });
-        ended.map_err(|e| unwritable(&path, &e))
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.file.finish().map_err(|e| unwritable(&self.path, &e))
+    }
+}
+
+impl Place {
+    fn new(path: &Path) -> io::Result<Self> {
+        let before = fs::metadata(path);
+        if before.as_ref().is_ok_and(|m| !m.is_file()) {
+            return Ok(Self::At(BufWriter::new(File::create(path)?)));
+        }
+        // A link stays one.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.prefix(".layerfit-").suffix(".partial").tempfile_in(folder)?;
+        if let Ok(before) = before {
+            // What may not be written is not replaced either.
+            OpenOptions::new().write(true).open(&target)?;
+            file.as_file().set_permissions(before.permissions())?;
+        }
+        Ok(Self::Beside(BufWriter::new(file), target))
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::At(mut file) => file.flush(),
+            Self::Beside(file, target) => {
+                file.into_inner()?.persist(target)?;
+                Ok(())
+            }
+        }
     }
 }
 
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match &mut self.file {
+            Place::Beside(file, _) => file.write(bytes),
+            Place::At(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Some(beside) = &self.beside {
-            let _ = fs::remove_file(beside);
+        match &mut self.file {
+            Place::Beside(file, _) => file.flush(),
+            Place::At(file) => file.flush(),
         }
     }
 }
@@ -104,5 +128,22 @@ mod tests {
         write_file(&link, "after").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&path).unwrap(), "after");
+    }
+
+    /// New files have the permissions that programs give them, those before keep theirs.
+    #[cfg(unix)]
+    #[test]
+    fn permissions_are_kept() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        fs::write(folder.path().join("plain"), "").unwrap();
+        let path = folder.path().join("out");
+        write_file(&path, "").unwrap();
+        assert_eq!(mode("out"), mode("plain"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write_file(&path, "").unwrap();
+        assert_eq!(mode("out"), 0o640);
     }
 }

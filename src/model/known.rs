@@ -43,37 +43,16 @@ impl Model {
             return Ok(());
         }
         let mut known: Vec<String> = known.into_iter().collect();
-        known.sort_by_cached_key(|k| edits(k, name));
+        let wanted = name.to_lowercase();
+        known.sort_by_cached_key(|k| strsim::levenshtein(&k.to_lowercase(), &wanted));
         Err(UnknownParameter { name: name.to_owned(), known })
     }
-}
-
-/// Insertions, deletions and replacements of letters that make `b` of `a`, whatever their case (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{Number, Parameter, ParameterValue, Task};
-
-    #[test]
-    fn edits_are_counted() {
-        for (a, b, n) in [("", "", 0), ("ab", "", 2), ("users", "user", 1), ("Users", "users", 0), ("kitten", "sitting", 3)] {
-            assert_eq!((edits(a, b), edits(b, a)), (n, n), "{a} {b}");
-        }
-    }
 
     #[test]
     fn unknown_names_are_said_with_the_nearest_first() {
@@ -85,9 +64,9 @@ mod tests {
         for name in ["think", "users", "base"] {
             assert_eq!(model.require_parameter(name), Ok(()), "{name}");
         }
-        let error = model.require_parameter("usres").unwrap_err();
+        let error = model.require_parameter("USRES").unwrap_err();
         assert_eq!(error.known[0], "users");
-        assert!(error.to_string().starts_with("the model has no parameter $usres (it has $users, "), "{error}");
+        assert!(error.to_string().starts_with("the model has no parameter $USRES (it has $users, "), "{error}");
         model.tasks.clear();
         model.parameters.clear();
         assert_eq!(model.require_parameter("n").unwrap_err().to_string(), "the model has no parameter $n (it has none)");
