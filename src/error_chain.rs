@@ -2,13 +2,16 @@
 
 use std::error::Error;
 
-/// `error` and its sources, `a: b: c`.
+/// `error` and its sources, `a: b: c`. A source that the text before it ends with already is not said again.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
+        let cause = inner.to_string();
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
         source = inner.source();
     }
     text

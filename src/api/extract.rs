@@ -1,7 +1,5 @@
 //! Path and query of a request, with this service's errors.
 
-use std::error::Error as _;
-
 use axum::{
     extract::{FromRequestParts, Path, Query, rejection::QueryRejection},
     http::request::Parts,
@@ -9,7 +7,7 @@ use axum::{
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::IntoParams;
 
-use super::{AppState, Code, Error};
+use super::{AppState, Code, Error, error::chain};
 use crate::store::{FitId, JobId, ModelId, Page, PageRequest, StructureId, SystemId, TraceId, TrialsId};
 
 /// An id in a path: what it is the id of, in words.
@@ -57,18 +55,8 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Error> {
         let Query(params) = Query::from_request_parts(parts, state)
             .await
-            .map_err(|rejection: QueryRejection| Error::new(Code::InvalidQuery, said_once(&rejection)))?;
+            .map_err(|rejection: QueryRejection| Error::new(Code::InvalidQuery, chain(&rejection)))?;
         Ok(Self(params))
-    }
-}
-
-/// What is wrong with a query. Each of the errors behind a rejection repeats its cause; the second names the parameter, and is followed
-/// by the cause, which names one that is unknown itself.
-fn said_once(rejection: &QueryRejection) -> String {
-    let text = rejection.source().map_or_else(|| rejection.to_string(), ToString::to_string);
-    match text.split_once(": ") {
-        Some((_, unknown)) if unknown.starts_with("unknown field") => unknown.to_owned(),
-        _ => text,
     }
 }
 

@@ -54,8 +54,10 @@ async fn bad_pages_are_refused() {
     for query in ["limit=0", "limit=501", "limit=-1", "limit=x", "after=x", "limitt=1", "limit=1&limit=2"] {
         let detail = app.get(&format!("/v1/systems?{query}")).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
         let name = query.split('=').next().unwrap();
-        assert_eq!(detail.matches(name).count(), 1, "{query}: {detail}");
+        assert!(detail.contains(name), "{query}: {detail}");
     }
+    let detail = app.get("/v1/systems?limit=x").await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
+    assert_eq!(detail, "Failed to deserialize query string: limit: invalid digit found in string");
 }
 
 #[tokio::test]
