@@ -109,29 +109,27 @@ fn parse_axis(text: &str) -> Result<Axis, ScenarioError> {
     let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step)));
     let (from, to) = (number(from)?, number(to)?);
     let step = step.map(number).transpose()?.unwrap_or(if to < from { -1.0 } else { 1.0 });
-    let values = range(from, to, step).ok_or_else(|| ScenarioError::Step { text: text.to_owned(), step, from, to })?;
-    let values = values.ok_or_else(|| ScenarioError::TooMany { text: text.to_owned() })?;
-    Ok(Axis { name: name.to_owned(), values })
+    Ok(Axis { name: name.to_owned(), values: range(from, to, step, text)? })
 }
 
-/// The values of a range, or `None` for more than can be taken; `None` when the step does not lead to its end.
-fn range(from: f64, to: f64, step: f64) -> Option<Option<Vec<f64>>> {
+/// The values of the range that `text` gives.
+fn range(from: f64, to: f64, step: f64, text: &str) -> Result<Vec<f64>, ScenarioError> {
     if from == to {
-        return Some(Some(vec![from]));
+        return Ok(vec![from]);
     }
     let steps = (to - from) / step;
     if !(steps > 0.0 && steps.is_finite()) {
-        return None;
+        return Err(ScenarioError::Step { text: text.to_owned(), step, from, to });
     }
     // A step that should meet the end may miss it by rounding.
     let steps = (steps * (1.0 + 1e-12) + 1e-9).floor();
     #[expect(clippy::cast_precision_loss, reason = "the limit is far below 2^53")]
     if steps >= MOST_SCENARIOS as f64 {
-        return Some(None);
+        return Err(ScenarioError::TooMany { text: text.to_owned() });
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to lie between 0 and the limit")]
     let count = steps as u32;
-    Some(Some((0..=count).map(|k| rounded(from + f64::from(k) * step, step)).collect()))
+    Ok((0..=count).map(|k| rounded(from + f64::from(k) * step, step)).collect())
 }
 
 /// `value` without the rounding of its sum: 0.1 + 2 · 0.1 is 0.3.
