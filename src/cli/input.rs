@@ -45,11 +45,12 @@ pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
 
 /// The `--set` arguments as bindings of parameters that the model has.
 pub(super) fn settings(model: &Model, arguments: &[String]) -> Result<Bindings, Failure> {
-    for argument in arguments {
-        let found = bindings(std::slice::from_ref(argument))?;
-        found.iter().try_for_each(|(name, _)| require_parameter(model, name, &format!("--set {argument}")))?;
-    }
-    bindings(arguments)
+    let known = |argument: &String| {
+        let (name, value) = binding(argument)?;
+        require_parameter(model, &name, &format!("--set {argument}"))?;
+        Ok((name, value))
+    };
+    arguments.iter().map(known).collect()
 }
 
 /// Checks that the model has the parameter of `argument`.
@@ -59,16 +60,16 @@ pub(super) fn require_parameter(model: &Model, name: &str, argument: &str) -> Re
 
 /// `NAME=VALUE` (or `$NAME=VALUE`) arguments as bindings.
 pub(super) fn bindings(arguments: &[String]) -> Result<Bindings, Failure> {
-    let mut values = Bindings::new();
-    for argument in arguments {
-        let parsed = argument.split_once('=').and_then(|(name, value)| {
-            let name = name.trim().trim_start_matches('$');
-            Some((name.to_owned(), Number::parse(value)?.literal()?))
-        });
-        match parsed {
-            Some((name, value)) if !name.is_empty() && !value.is_nan() => values.set(name, value),
-            _ => return Err(Failure::input_text(format!("\"{argument}\": expected NAME=VALUE with a number, as in users=50"))),
-        }
-    }
-    Ok(values)
+    arguments.iter().map(|argument| binding(argument)).collect()
+}
+
+/// A `NAME=VALUE` (or `$NAME=VALUE`) argument.
+pub(super) fn binding(argument: &str) -> Result<(String, f64), Failure> {
+    let parsed = argument.split_once('=').and_then(|(name, value)| {
+        let name = name.trim().trim_start_matches('$');
+        Some((name.to_owned(), Number::parse(value)?.literal()?))
+    });
+    parsed
+        .filter(|(name, value)| !name.is_empty() && !value.is_nan())
+        .ok_or_else(|| Failure::input_text(format!("\"{argument}\": expected NAME=VALUE with a number, as in users=50")))
 }

@@ -91,11 +91,12 @@ impl ProblemArguments {
         }
         let problems = models.iter().map(|m| self.problem(m, trials, method)).collect::<Result<Vec<_>, _>>()?;
         for text in &self.set {
-            for (name, _) in input::bindings(&[split(text).1.to_owned()])?.iter() {
-                let unknown = || problems.iter().find_map(|p| p.model.require_parameter(name).err());
-                if let (true, Some(e)) = (problems.iter().all(|p| p.model.require_parameter(name).is_err()), unknown()) {
-                    return Err(Failure::input_text(format!("--set {text}: {e}")));
-                }
+            let (name, _) = input::binding(split(text).1)?;
+            let refusals: Vec<_> = problems.iter().filter_map(|p| p.model.require_parameter(&name).err()).collect();
+            if refusals.len() == problems.len()
+                && let Some(refusal) = refusals.first()
+            {
+                return Err(Failure::input_text(format!("--set {text}: {refusal}")));
             }
         }
         for text in &self.estimate {
@@ -138,9 +139,10 @@ impl ProblemArguments {
         }
         let mut assumed = crate::model::Bindings::new();
         for (text, shared) in own(&self.set, of) {
-            let found = input::bindings(&[text.to_owned()])?;
-            let defined = |name: &str| model.parameters.iter().any(|p| p.name == name);
-            found.iter().filter(|(name, _)| is_used(name, shared) || defined(name)).for_each(|(name, value)| assumed.set(name, value));
+            let (name, value) = input::binding(text)?;
+            if is_used(&name, shared) || model.parameters.iter().any(|p| p.name == name) {
+                assumed.set(name, value);
+            }
         }
         // Held at a value for this model alone, although others estimate it.
         estimate.retain(|e| assumed.get(&e.name).is_none());
