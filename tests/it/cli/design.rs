@@ -1,23 +1,12 @@
 //! `layerfit identify`, `layerfit design`, `fit --correct-solver`, `predict --solver-error`.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
+use super::{done, layerfit};
 use crate::api::{ONE_SERVER, one_server_trials};
-
-fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-fn done(arguments: &[&str]) -> String {
-    let (code, output, errors) = layerfit(arguments);
-    assert_eq!(code, Some(0), "{arguments:?}: {errors}");
-    output
-}
 
 fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);

@@ -1,31 +1,20 @@
 //! `layerfit extract`.
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::fs;
 
 use layerfit::{
     model::{Model, format},
     structure::Extraction,
 };
 
+use super::{done, layerfit};
+
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bookstore/browse-products.log");
-
-fn layerfit(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 #[test]
 fn prints_a_report() {
-    let output = layerfit(&["extract", TRACE, "--from", "same"]);
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
+    let (code, report, errors) = layerfit(&["extract", TRACE, "--from", "same"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
     for line in [
         "interactions: 4 synchronous, 0 asynchronous, 0 forwarded",
         "  reference task Client on Client_cpu, 1 thread seen",
@@ -46,9 +35,8 @@ fn prints_json_and_writes_the_model() {
         let path = folder.path().join(name);
         let path = path.to_str().unwrap();
         let arguments = ["extract", TRACE, "--from", "same", "--technique", "same", "--strict", "--format", "json", "--out", path];
-        let output = layerfit(&[&arguments[..], &["--rename", "Book2=Book", "--customers", "$users", "--think-time", "0.1"]].concat());
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let extraction: Extraction = serde_json::from_slice(&output.stdout).unwrap();
+        let printed = done(&[&arguments[..], &["--rename", "Book2=Book", "--customers", "$users", "--think-time", "0.1"]].concat());
+        let extraction: Extraction = serde_json::from_str(&printed).unwrap();
         assert_eq!((extraction.interactions.sync, extraction.records.len(), extraction.tasks.len()), (4, 4, 4));
         let format = format::Format::from_file_name(name).unwrap();
         let written: Model = format::parse(&fs::read_to_string(path).unwrap(), format).unwrap();
@@ -61,8 +49,7 @@ fn prints_json_and_writes_the_model() {
 /// The keys that programs rely on.
 #[test]
 fn json_has_the_promised_form() {
-    let output = layerfit(&["extract", TRACE, "--from", "same", "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&done(&["extract", TRACE, "--from", "same", "--format", "json"])).unwrap();
     assert_eq!(json["interactions"], serde_json::json!({"sync": 4, "async": 0, "forward": 0}));
     let record = &json["records"][3];
     assert_eq!(
@@ -75,10 +62,9 @@ fn json_has_the_promised_form() {
 #[test]
 fn faults_of_the_input_end_with_status_1_and_say_why() {
     let check = |arguments: &[&str], expected: &str| {
-        let output = layerfit(&[&["extract"], arguments].concat());
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+        let (code, output, errors) = layerfit(&[&["extract"], arguments].concat());
+        assert_eq!((code, output.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(errors.contains(expected), "{errors}");
     };
     check(&[TRACE, "--from", "sam"], "\"sam\" is not a trace format that is read here: expected same");
     check(&[TRACE, "--from", "same", "--technique", "sam"], "\"sam\" is not an extraction technique: expected same");
@@ -96,6 +82,6 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
     fs::write(&path, "1 send A x\n2 receive B x\nthree send B y\n").unwrap();
     let bad = path.to_str().unwrap();
     check(&[bad, "--from", "same", "--strict"], "bad.log, line 3: time is \"three\", expected a time (a number of ticks)");
-    let lenient = text(&layerfit(&["extract", bad, "--from", "same"]).stdout);
+    let lenient = done(&["extract", bad, "--from", "same"]);
     assert!(lenient.contains("bad_row (1 times): rows that cannot be read were skipped"), "{lenient}");
 }

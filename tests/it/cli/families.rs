@@ -1,13 +1,15 @@
 //! `layerfit family`, `track`, `fit --baselines` and `compare` of several fits.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{fmt::Write as _, fs, path::Path, process::Command};
+use std::{fmt::Write as _, fs, path::Path};
 
 use layerfit::{
     model::{Bindings, Measure, lqnx},
     solve::{SolveOptions, sensitivities},
 };
 use serde_json::Value;
+
+use super::{done, layerfit};
 
 const MODEL: &str = r#"<lqn-model name="queue"><processor name="p" scheduling="inf">
  <task name="users" scheduling="ref" multiplicity="$n" think-time="$z"><entry name="use" type="PH1PH2"><entry-phase-activities>
@@ -36,18 +38,6 @@ fn files(folder: &Path) -> (String, String) {
     fs::write(path("queue.lqnx"), MODEL).unwrap();
     fs::write(path("trials.csv"), trials()).unwrap();
     (path("queue.lqnx"), path("trials.csv"))
-}
-
-fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-fn done(arguments: &[&str]) -> String {
-    let (code, out, errors) = layerfit(arguments);
-    assert_eq!(code, Some(0), "{errors}");
-    out
 }
 
 #[test]

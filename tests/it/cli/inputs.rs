@@ -1,7 +1,9 @@
 //! What is given to subcommands and cannot be used: names that the model does not have, values that it cannot have.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
+
+use super::layerfit;
 
 /// Customers, and requests from outside, at one server.
 const MODEL: &str = "P 0 p pc i p ps f -1
@@ -19,12 +21,6 @@ fn written(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
-}
-
-fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 fn refused(arguments: &[&str], expected: &str) {

@@ -8,6 +8,20 @@ mod observe;
 mod serve;
 mod simulate;
 
+/// The program with these arguments: its exit code, what it printed and what it said beside.
+fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// What the program prints with these arguments, when it succeeds.
+fn done(arguments: &[&str]) -> String {
+    let (code, output, errors) = layerfit(arguments);
+    assert_eq!(code, Some(0), "{arguments:?}: {errors}");
+    output
+}
+
 /// What cannot be written is no success: neither to standard output nor, silently, to standard error.
 #[cfg(target_os = "linux")]
 #[test]

@@ -1,30 +1,19 @@
 //! `layerfit profile` and `layerfit usage`.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{
-    fmt::Write as _,
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fmt::Write as _, fs, path::Path};
 
 use layerfit::structure::usage::UsageModel;
 use serde_json::Value;
 
+use super::layerfit;
+
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bookstore/browse-products.log");
 
-fn layerfit(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
 fn printed(arguments: &[&str]) -> String {
-    let output = layerfit(arguments);
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
-    text(&output.stdout)
+    let (code, output, errors) = layerfit(arguments);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{arguments:?}");
+    output
 }
 
 /// A Kieker log of 40 users, each of whom searches twice and then buys, with pauses of 5 s.
@@ -142,10 +131,9 @@ fn reference_tasks_are_of_sessions_where_that_is_asked_for() {
 #[test]
 fn faults_of_the_input_end_with_status_1_and_say_why() {
     let check = |arguments: &[&str], expected: &str| {
-        let output = layerfit(arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+        let (code, output, errors) = layerfit(arguments);
+        assert_eq!((code, output.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(errors.contains(expected), "{errors}");
     };
     check(&["usage", TRACE, "--from", "same"], "traces of the format same do not say whose session a request is of");
     check(&["profile", TRACE, "--from", "angio"], "traces of the format angio do not say how long executions take by one clock");

@@ -1,9 +1,11 @@
 //! `layerfit simulate`, and `layerfit solve --solver simulate`.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use layerfit::{fit::Trials, solve::Solution};
+
+use super::layerfit;
 
 const MODEL: &str = r#"<lqn-model name="queue"><processor name="p" scheduling="inf">
  <task name="users" scheduling="ref" multiplicity="$n" think-time="3"><entry name="use" type="PH1PH2"><entry-phase-activities>
@@ -16,12 +18,6 @@ fn model(folder: &Path) -> String {
     let path = folder.join("queue.lqnx");
     fs::write(&path, MODEL).unwrap();
     path.to_str().unwrap().to_owned()
-}
-
-fn layerfit(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 #[test]
