@@ -40,16 +40,16 @@ impl<S: Scalar> At<'_, S> {
     /// Turns what is found into parts of the waits, and sets the chance to wait of each row.
     pub(super) fn serve(&self, scratch: &mut Scratch<S>, probability: &mut [S]) {
         let n = self.visits.len();
-        let urgent = matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1;
-        if urgent {
+        let has_priorities = matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1;
+        let stretch = has_priorities.then(|| {
             self.hold_to_servers(scratch);
-        }
-        let stretch = if urgent { self.stretches(scratch) } else { Vec::new() };
+            self.stretches(scratch)
+        });
         for r in 0..self.layout.rows.len() {
             let busy = scratch.load[r * n..(r + 1) * n].iter().fold(S::from(0.0), |sum, &l| sum + l);
             probability[r] = self.scale_to_servers(r, busy, scratch);
-            if urgent {
-                self.by_urgency(r, &stretch, scratch);
+            if let Some(stretch) = &stretch {
+                self.by_urgency(r, stretch, scratch);
             }
             if self.discipline == Discipline::Groups {
                 self.by_groups(r, scratch);
