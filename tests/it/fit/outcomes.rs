@@ -7,7 +7,7 @@ use layerfit::{
         Estimated, FitError, FitOptions, ParameterStatus, Problem, ProblemError, Trials, Weighting, fit,
         least_squares::LeastSquaresOptions, least_squares::StopReason,
     },
-    model::{Measure, Number, Parameter, ParameterValue},
+    model::{Activity, Entry, Measure, Model, Number, Parameter, ParameterValue, Phase, Processor, Task},
 };
 
 use super::three_queue::{TRUE_DEMANDS, estimates, fitted, model, problem, starting_at, trials};
@@ -28,18 +28,23 @@ fn with_columns(mut data: Trials, columns: &[usize]) -> Problem {
     problem(data)
 }
 
+/// A task with one entry on a processor of its own, called by nobody; requests may arrive from outside.
+fn add_server(model: &mut Model, name: &str, demand: Number, rate: Option<Number>) {
+    let mut entry = Entry::new(format!("{name}_entry"));
+    entry.phases.push(Phase { phase: 1, activity: Activity::new(format!("{name}_ph1"), demand) });
+    entry.open_arrival_rate = rate;
+    let mut task = Task::new(name, format!("p_{name}"));
+    task.entries.push(entry);
+    model.processors.push(Processor::new(format!("p_{name}")));
+    model.tasks.push(task);
+}
+
 #[test]
 fn a_parameter_that_no_measure_sees_has_no_interval() {
     let mut unseen = problem(trials(10.0, 0.01, 11));
     // A second phase that nobody measures and, without queueing on another's account, a processor of its own.
     unseen.model.parameters.push(Parameter { name: "idle".into(), value: ParameterValue::Number(1.0) });
-    let mut spare = layerfit::model::Task::new("spare", "p_spare");
-    let mut entry = layerfit::model::Entry::new("spare_entry");
-    let activity = layerfit::model::Activity::new("spare_ph1", Number::Parameter("idle".into()));
-    entry.phases.push(layerfit::model::Phase { phase: 1, activity });
-    spare.entries.push(entry);
-    unseen.model.processors.push(layerfit::model::Processor::new("p_spare"));
-    unseen.model.tasks.push(spare);
+    add_server(&mut unseen.model, "spare", Number::Parameter("idle".into()), None);
     unseen.estimate.push(Estimated::new("idle").starting_at(1.0));
     let fit = fitted(&unseen).unwrap();
     let idle = &fit.parameters["idle"];
@@ -137,6 +142,17 @@ fn data_of_zeros_end_in_a_typed_outcome() {
     let fit = fitted(&problem(zeros)).unwrap();
     assert!(fit.parameters.values().all(|p| p.estimate.is_finite() && (p.std_error.is_some() || p.explanation.is_some())));
     assert!(!serde_json::to_string(&fit).unwrap().contains("NaN"));
+}
+
+/// Requests arrive faster than they can be served, whatever is estimated.
+#[test]
+fn a_model_without_a_solution_anywhere_is_an_error() {
+    let mut open = problem(trials(10.0, 0.01, 24));
+    add_server(&mut open.model, "open", 2.0.into(), Some(1.0.into()));
+    let error = fitted(&open).unwrap_err();
+    assert!(matches!(error, FitError::Start(_)), "{error}");
+    let causes = std::iter::successors(std::error::Error::source(&error), |e| e.source()).map(ToString::to_string).collect::<Vec<_>>();
+    assert!(causes.iter().any(|c| c.contains("p_open") || c.contains("open")), "{causes:?}");
 }
 
 #[test]
