@@ -30,6 +30,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("unequal demands at a queue", unequal(), Within(2.8, 7.4)),
         ("variation of demand", variation(), Within(1.7, 2.3)),
         ("interlock", interlock(), Within(1.6, 3.9)),
+        ("threads on one processor", threads_on_one_processor(), Within(4.5, 15.5)),
         ("thread pools", pools(), Within(1.4, 3.3)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.7, 2.9)),
@@ -123,6 +124,22 @@ fn interlock() -> Vec<Model> {
         model([], tasks)
     };
     [(2, 0.5, 1.0, 0.2, 0.0), (4, 2.0, 2.0, 0.3, 0.5), (3, 1.0, 3.0, 0.2, 1.0), (4, 1.0, f64::INFINITY, 0.2, 0.0)].map(of).into()
+}
+
+/// Who waits for a thread has nothing at the processor of what that thread calls there in the meantime.
+fn threads_on_one_processor() -> Vec<Model> {
+    let of = |(n, think, m, threads, first, second): (u32, f64, u32, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)),
+            customers("d", m, think, work("d", 0.0).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", 0.2).calls_about("g", 1.0).calls_about("h", 1.0)])]),
+            server("t", [entry("f", [work("f", 0.1).calls_about("h", 1.0)])]),
+            server("u", [serves("g", first)]).on("shared"),
+            server("v", [serves("h", second)]).on("shared").times(threads),
+        ];
+        model([], tasks)
+    };
+    [(3, 1.0, 2, 1.0, 0.5, 0.5), (2, 0.5, 2, 2.0, 0.8, 0.4), (3, 0.1, 3, 1.0, 0.3, 0.8), (4, 2.0, 1, 3.0, 0.4, 0.4)].map(of).into()
 }
 
 fn pools() -> Vec<Model> {
