@@ -31,6 +31,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("variation of demand", variation(), Within(1.7, 2.3)),
         ("interlock", interlock(), Within(1.6, 3.9)),
         ("threads on one processor", threads_on_one_processor(), Within(4.5, 15.5)),
+        ("calls on one processor", calls_on_one_processor(), Within(3.6, 8.1)),
         ("thread pools", pools(), Within(1.4, 3.3)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.7, 2.9)),
@@ -140,6 +141,20 @@ fn threads_on_one_processor() -> Vec<Model> {
         model([], tasks)
     };
     [(3, 1.0, 2, 1.0, 0.5, 0.5), (2, 0.5, 2, 2.0, 0.8, 0.4), (3, 0.1, 3, 1.0, 0.3, 0.8), (4, 2.0, 1, 3.0, 0.4, 0.4)].map(of).into()
+}
+
+/// Who comes back from a call to its own processor does not find there the thread that has just replied.
+fn calls_on_one_processor() -> Vec<Model> {
+    let of = |(n, m, think, calls, threads, second): (u32, u32, f64, f64, f64, f64)| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)),
+            customers("d", m, think, work("d", 0.0).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", 0.4).calls_about("f", calls)])]).on("one"),
+            server("t", [serves("f", second)]).on("one").times(threads),
+        ];
+        model([], tasks)
+    };
+    [(2, 2, 1.0, 2.0, 1.0, 0.3), (3, 1, 1.0, 3.0, 1.0, 0.1), (2, 3, 2.0, 1.0, 1.0, 0.5), (2, 2, 1.0, 2.0, 2.0, 0.3)].map(of).into()
 }
 
 fn pools() -> Vec<Model> {

@@ -1,8 +1,11 @@
 //! What is fixed about a station: which arcs meet there, who sends them, and where its unknowns stand.
 
-use super::super::{
-    exclusion::{FREE, Pairs},
-    net::{Net, Work},
+use super::{
+    super::{
+        exclusion::{FREE, Pairs},
+        net::{Net, Work},
+    },
+    returns::{Return, find_returns},
 };
 use crate::model::Scalar;
 
@@ -27,6 +30,8 @@ pub(in super::super) struct Layout {
     pub pairs: Vec<u32>,
     /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
     pub late_pairs: Vec<u32>,
+    /// From which calls arrivals return to where those were served, by row.
+    pub(super) returns: Vec<Vec<Return>>,
     /// Distinct priorities, ascending.
     pub levels: Vec<f64>,
     /// Whether strands of one fork meet here.
@@ -65,6 +70,7 @@ impl Layout {
             row_of: Vec::new(),
             pairs: Vec::new(),
             late_pairs: Vec::new(),
+            returns: Vec::new(),
             levels: Vec::new(),
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
@@ -74,6 +80,7 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.find_pairs(net, pairs);
+        layout.returns = find_returns(net, &layout, station);
         let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! W_a = Σ_b R_ib (E_ab + O_ab) q_b h_b + Σ_b [E_ab u_b1 ρ_ab + O_ab u_b1 r_b + E_ab u_b2 r_b2]        E_ab = K_ab G_ab B_ib
-//! with h_b and ρ_ab times P_ab
+//! with h_b and ρ_ab times P_ab F_ab
 //! q_b = ℓ_b W_b,  u_b = ℓ_b s_b,  h_b = s_b1 + s_b2,  r_b = s_b1 (1 + c_b²)/2 + s_b2,  r_b2 = s_b2 (1 + c_b2²)/2
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands |
+//! | `F` | [`returns`] | threads that have just replied, at their processor |
 //! | `G`, `P` | [`super::linearizer`], [`spared`] | population correction; services while the arrival waits, and so is not where they wait |
 //! | `R` | [`removal`] | those waiting, without whom the arrival's own thread made wait |
 //! | `B` | [`removal`] | `1/(1 - φ)`: how much faster the other pool circulates without that thread |
@@ -34,6 +35,7 @@ mod outside;
 mod overtaking;
 mod pool;
 mod removal;
+mod returns;
 mod second_phase;
 mod spared;
 mod visit;
@@ -139,6 +141,8 @@ pub(super) struct Scratch<S> {
     groups: Vec<visit::Inside<S>>,
     /// `B` of each pool, for the row at hand.
     boosts: Vec<S>,
+    /// `F` of each pool, for the row at hand; empty where it is 1.
+    unmet: Vec<S>,
     /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
     last_found: Vec<Option<f64>>,
 }
@@ -162,6 +166,7 @@ impl<S> Scratch<S> {
             without: Vec::new(),
             groups: Vec::new(),
             boosts: Vec::new(),
+            unmet: Vec::new(),
             last_found: vec![None; n_unknowns],
         }
     }
@@ -333,6 +338,7 @@ impl<S: Scalar> At<'_, S> {
         let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
         let zero = S::from(0.0);
         self.set_boosts(row.group, &mut scratch.boosts);
+        self.set_unmet(r, &mut scratch.unmet);
         let terms = r * n..(r + 1) * n;
         let keep = &scratch.keep[terms.clone()];
         let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms.clone()]);
@@ -345,7 +351,11 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let seen = self.sweep.absence.seen(shares, arcs[x]);
-            let (of_waiting, of_first) = self.own_pool(row, row_of[x], pool_of[x], keep, &scratch.boosts);
+            let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], keep, &scratch.boosts);
+            if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {
+                of_waiting *= unmet;
+                of_first *= unmet;
+            }
             let waiting = of_waiting * seen.waiting * it.rate;
             let first = of_first * seen.first * it.rate * it.first;
             if sharing {
