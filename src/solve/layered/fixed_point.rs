@@ -137,13 +137,14 @@ pub(super) struct Sweeper<'a, S> {
     spared: Spared<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
+    /// Whether the threads of a pool are told apart by whom they work for.
+    pub tells_strands: bool,
     pub record: Record,
 }
 
 impl<'a, S: Scalar> Sweeper<'a, S> {
     /// Makes room for sweeps over `net`, of this structure.
     pub fn new(net: &'a Net<S>, options: &'a SolveOptions, structure: Arc<Structure>) -> Self {
-        let one = S::from(1.0);
         Self {
             net,
             options,
@@ -151,10 +152,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             exclusion: Exclusion::new(net, &structure.pairs),
             absence: Absence::new(net),
             scratch: Scratch::new(structure.n_unknowns, net.n_processors),
-            left: vec![Left { threads: f64::INFINITY, waiting: one, first: one, late: one }; structure.n_left],
+            left: vec![Left::nothing(); structure.n_left],
             crowds: Crowds::new(net.stations.len()),
             spared: Spared::new(),
             legacy: Legacy::default(),
+            tells_strands: true,
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
             structure,
         }
@@ -269,6 +271,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             crowds: None,
             populations,
             capacity,
+            tells_strands: self.tells_strands,
             spared: None,
         };
         pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, left, crowds);

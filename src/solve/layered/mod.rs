@@ -79,6 +79,7 @@ pub(super) struct Trace {
 struct Settled {
     unknowns: Vec<f64>,
     capacity: Capacity,
+    tells_strands: bool,
     /// Whether what is held is what no thread changes, and not what another stage found.
     is_anew: bool,
 }
@@ -236,6 +237,7 @@ impl<S: Scalar> LayeredSolver<'_, S> {
         };
         let mut capacity = settled.map_or(asked, |s| s.capacity);
         let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
+        self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
@@ -249,6 +251,10 @@ impl<S: Scalar> LayeredSolver<'_, S> {
                 Capacity::Held if is_anew => &[],
                 Capacity::Kept | Capacity::Held => &[Capacity::Held],
             };
+            if !solved.converged && self.sweeper.tells_strands && capacity != Capacity::Held {
+                self.sweeper.tells_strands = false;
+                solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
+            }
             for &way in ways {
                 if !solved.converged {
                     capacity = way;
@@ -262,7 +268,12 @@ impl<S: Scalar> LayeredSolver<'_, S> {
             self.sweeper.record.converged = false;
             self.unsettled = Some(self.unsettled.unwrap_or(0.0).max(self.sweeper.record.residual));
         }
-        self.trace.stages.push(Settled { unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(), capacity, is_anew });
+        self.trace.stages.push(Settled {
+            unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(),
+            capacity,
+            tells_strands: self.sweeper.tells_strands,
+            is_anew,
+        });
         solved.stage
     }
 }

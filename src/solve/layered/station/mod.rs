@@ -95,6 +95,8 @@ pub(super) struct Sweep<'a, S> {
     pub crowds: Option<&'a Crowds<S>>,
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
+    /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`pool`]).
+    pub tells_strands: bool,
     /// What is left of services for those that wait for them; none yet while the waits at processors are found.
     pub spared: Option<(&'a Sparing, &'a Spared<S>)>,
 }
@@ -138,6 +140,8 @@ pub(super) struct Scratch<S> {
     pub caused_at: Vec<Vec<S>>,
     matrix: Vec<S>,
     without: Vec<S>,
+    /// `K'` of the group at hand, by arc.
+    apart: Vec<S>,
     groups: Vec<visit::Inside<S>>,
     /// `B` of each pool, for the row at hand.
     boosts: Vec<S>,
@@ -164,6 +168,7 @@ impl<S> Scratch<S> {
             caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
             matrix: Vec::new(),
             without: Vec::new(),
+            apart: Vec::new(),
             groups: Vec::new(),
             boosts: Vec::new(),
             unmet: Vec::new(),
@@ -413,9 +418,9 @@ impl<S: Scalar> At<'_, S> {
     fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, keep: S, boosts: &[S]) -> (S, S) {
         if let (true, Some(pool)) = (row.pool == pool, pool) {
             let left = &self.left[pool];
-            if left.threads.is_finite() {
+            if left.is_less() {
                 let (waiting, first) = left.factors(keep);
-                return (keep * waiting, keep * first);
+                return (keep * waiting * self.removal_within(row.group, other), keep * first);
             }
         }
         let keep = pool.map_or(keep, |p| keep * boosts[p]);

@@ -45,7 +45,7 @@ impl<S: Scalar> At<'_, S> {
             return (load * seen, zero);
         }
         let left = &self.left[mine];
-        let others = if left.threads.is_finite() { load * left.late } else { load * (1.0 - threads.recip()).max(0.0) };
+        let others = if left.is_less() { load * left.late } else { load * (1.0 - threads.recip()).max(0.0) };
         let pool_rate = self.pool_rate(mine);
         if pool_rate <= 0.0 {
             return (others, zero);

@@ -2,26 +2,28 @@
 //!
 //! A saturated pool of `m` threads is a closed class of `m` customers: an arrival sees the station with `m - 1` of them. The
 //! factor `f_t` of [`super::super::exclusion`] says how many other threads there are, but takes them to be as busy at the station as
-//! with all `m`. What is really left there follows from exact mean value analysis of the pool alone, on its own stations:
+//! with all `m`. What is really left there follows from exact mean value analysis of the pool alone, on its own stations. Where fewer can be busy,
+//! as their callers are of a smaller pool, there are `n = 1/(1 - K̄)` strands that exclude each other, and not `m`:
 //!
 //! ```text
 //! R_s(n) = L_s (1 + Q_s(n-1)),   X(n) = n / (Z + Σ R_s(n)),   Q_s(n) = X(n) R_s(n)
-//! ψ_w = (Q_s(m-1) - X(m-1) L_s) / (Q_s(m) - X(m) L_s),         ψ_u = X(m-1) / X(m)
-//! c = 1 + m (1 - K) (ψ m/(m-1) - 1)
+//! ψ_w = (Q_s(n-1) - X(n-1) L_s) / (Q_s(n) - X(n) L_s),         ψ_u = X(n-1) / X(n)         n ≤ m, between whole numbers linear
+//! c = 1 + n (1 - K) (ψ n/(n-1) - 1)
 //! ```
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)`; for several servers the queueing part, a `c`-th (Seidmann et al. 1987) |
 //! | `Z` | time of an execution, and before it, spent elsewhere |
-//! | `ψ` | what is left with one thread less, of those waiting and in service |
-//! | `c` | factor on `K` between arcs of the pool; 1 where no threads exclude each other, `ψ m/(m-1)` where they are all busy |
+//! | `K̄` | `K` between requests of the pool, in the mean of what its threads find of each other |
+//! | `ψ` | what is left with one strand less, of those waiting and in service |
+//! | `c` | factor on `K` between arcs of the pool; 1 where no threads exclude each other, `ψ n/(n-1)` where they are all busy |
 //!
 //! At a server that goes on after the reply, the pool alone is also solved with its second phases, and with them merged into the
 //! first ([`super::second_phase`]); the difference is added to `ψ`.
 //!
-//! With it the threads of one pool need neither [`super::removal`] nor boost: for one pool at product-form stations the wait is
-//! that of exact mean value analysis.
+//! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
+//! product-form stations the wait is that of exact mean value analysis.
 
 use super::{
     super::net::Discipline,
@@ -33,13 +35,18 @@ use crate::model::Scalar;
 
 /// Pools of more threads are left to `f_t`, which is exact for many.
 const LARGEST_POOL: f64 = 128.0;
+/// Strands that are fewer count as these.
+const FEWEST_STRANDS: f64 = 1.01;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
-/// What one thread less leaves at the station, of those waiting and of those in service; relative to `(m-1)/m`.
+/// What one strand less leaves at the station, of those waiting and of those in service; relative to `(n-1)/n`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Left<S> {
-    pub threads: f64,
+    /// `n`; infinite where nothing is taken away.
+    strands: S,
+    /// `K̄`.
+    pub keep: S,
     pub waiting: S,
     pub first: S,
     /// Second phases of the other threads that an arrival finds, over their load.
@@ -68,8 +75,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     left: &mut [Left<S>],
     crowds: &mut Crowds<S>,
 ) {
-    let none = Left { threads: f64::INFINITY, waiting: S::from(1.0), first: S::from(1.0), late: S::from(1.0) };
-    left.fill(none);
+    left.fill(Left::nothing());
     crowds.clear();
     for (task, it) in sweep.net.tasks.iter().enumerate() {
         let threads = sweep.populations.strands(sweep.net, task);
@@ -86,12 +92,15 @@ pub(in super::super) fn pool_factors<S: Scalar>(
             let busy = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
             crowds.add(station, threads, busy, busy / executions, stops.iter().map(|s| s.stay));
         }
-        shrink(&mut stops, threads, executions);
+        let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
+        let strands = strands(threads, keep);
+        shrink(&mut stops, strands, executions);
         for stop in &stops {
-            let scale = threads / (threads - 1.0);
+            let scale = strands / (strands - 1.0);
             let ratio = |less: S, full: S, more: S| if full > 0.0 { (less / full + more) * scale } else { S::from(1.0) };
             left[stop.place] = Left {
-                threads,
+                strands,
+                keep,
                 waiting: ratio(stop.before.0, stop.now.0, stop.late.0),
                 first: ratio(stop.before.1, stop.now.1, stop.late.1),
                 late: stop.late.2,
@@ -178,41 +187,87 @@ fn late_factors<S: Scalar>(threads: f64, seen: &Seen<S>, servers: f64) -> (S, S,
     (with.waiting - merged.waiting, with.first - merged.first, if rest > 0.0 { rest } else { zero })
 }
 
-/// Exact mean value analysis up to `threads`.
-fn shrink<S: Scalar>(stops: &mut [Stop<S>], threads: f64, executions: S) {
+/// `K̄`, by what the threads of a task find of each other at the first station that they visit.
+fn mean_keep<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], task: usize) -> S {
+    let one = S::from(1.0);
+    let Some(&station) = sweep.visited[task].first() else { return one };
+    let layout = &layouts[station];
+    let n = layout.arcs.len();
+    let own = |x: &usize| layout.pool_of[*x].is_some_and(|pool| layout.pools[pool] == task);
+    let rate = |x: usize| sweep.flow.arc_rate[layout.arcs[x]];
+    let (mut kept, mut all) = (S::from(0.0), S::from(0.0));
+    for x in (0..n).filter(own) {
+        let found = rate(x) * (sweep.unknowns[layout.arcs[x]] + sweep.service(layout.arcs[x]).0);
+        for i in (0..n).filter(own) {
+            let weight = rate(i) * found;
+            kept += weight * sweep.exclusion.factors[layout.pairs[layout.row_of[i] * n + x] as usize];
+            all += weight;
+        }
+    }
+    if all > 0.0 { kept / all } else { one }
+}
+
+/// `n`, of so many threads.
+fn strands<S: Scalar>(threads: f64, keep: S) -> S {
+    let n = (-keep + 1.0).recip();
+    if keep >= 1.0 || n >= threads {
+        S::from(threads)
+    } else if n < FEWEST_STRANDS {
+        S::from(FEWEST_STRANDS)
+    } else {
+        n
+    }
+}
+
+/// Exact mean value analysis up to `strands`.
+fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S) {
     let zero = S::from(0.0);
-    let mut elsewhere = executions.recip() * threads;
+    let mut elsewhere = executions.recip() * strands;
     for stop in stops.iter() {
         elsewhere -= stop.residence;
     }
     let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
     let delay = stops.iter().fold(elsewhere, |sum, s| sum + s.demand - s.queue);
+    let most = strands.value().ceil();
     let mut n = 1.0;
     let mut length = vec![zero; stops.len()];
-    while n <= threads {
+    while n <= most {
         let cycle = stops.iter().zip(&length).fold(delay, |sum, (s, &q)| sum + s.queue * (q + 1.0));
         if cycle <= 0.0 {
             return;
         }
         let rate = cycle.recip() * n;
+        let beyond = -strands + n;
         for (stop, q) in stops.iter_mut().zip(&mut length) {
             let waiting = rate * stop.queue * *q;
             *q = rate * stop.queue * (*q + 1.0);
-            stop.before = stop.now;
-            stop.now = (waiting, rate);
+            let (earlier, last) = (stop.before, stop.now);
+            (stop.before, stop.now) = (last, (waiting, rate));
+            if beyond > 0.0 {
+                let back = |from: (S, S), to: (S, S)| (from.0 + (to.0 - from.0) * beyond, from.1 + (to.1 - from.1) * beyond);
+                (stop.before, stop.now) = (back(last, earlier), back((waiting, rate), last));
+            }
         }
         n += 1.0;
     }
 }
 
 impl<S: Scalar> Left<S> {
+    /// Where a thread less is not asked for.
+    pub fn nothing() -> Self {
+        let one = S::from(1.0);
+        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: one }
+    }
+
+    /// Whether a strand less leaves less.
+    pub fn is_less(&self) -> bool {
+        self.strands.value().is_finite()
+    }
+
     /// `c` for those waiting and for those in service, at exclusion `keep`.
     pub fn factors(&self, keep: S) -> (S, S) {
         let one = S::from(1.0);
-        if self.threads.is_infinite() {
-            return (one, one);
-        }
-        let bound = (-keep + 1.0) * self.threads;
+        let bound = (-keep + 1.0) * self.strands;
         let bound = if bound > 1.0 { one } else { bound };
         let factor = |left: S| {
             let c = bound * (left - 1.0) + 1.0;

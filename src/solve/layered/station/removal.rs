@@ -3,9 +3,11 @@
 //! From the parts `W_b = Σ_x (α_bx W_x + β_bx) + own_b` of a sweep: without the thread of node `i`,
 //!
 //! ```text
-//! w_ib = Σ_x K_ix (α_bx w_ix + β_bx) + own_b        R_ib = w_ib / W_b
-//! φ_i,pool = Σ_{b of the pool} ℓ_b Σ_x (α_bx W_x + β_bx)(1 - K_ix) / threads        B = 1/(1 - φ)
+//! w_ib = Σ_x K'_ix (α_bx w_ix + β_bx) + own_b        R_ib = w_ib / W_b
+//! φ_i,pool = Σ_{b of the pool} ℓ_b Σ_x (α_bx W_x + β_bx)(1 - K'_ix) / threads        B = 1/(1 - φ)
 //! ```
+//!
+//! with `K' = K`, but between threads of one pool `min(1, K/K̄)`: how much they exclude each other in the mean is known better ([`super::pool`]).
 //!
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
 //! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
@@ -34,6 +36,15 @@ impl<S: Scalar> At<'_, S> {
         group.map_or(S::from(1.0), |g| self.sweep.unknowns[self.places.removal + g * self.layout.rows.len() + row])
     }
 
+    /// `R` within a pool. Strands of a fork stay with their thread.
+    pub(super) fn removal_within(&self, group: Option<usize>, row: usize) -> S {
+        if self.is_removed_within() { self.removal_ratio(group, row) } else { S::from(1.0) }
+    }
+
+    fn is_removed_within(&self) -> bool {
+        self.sweep.tells_strands && !self.layout.siblings
+    }
+
     /// `B` of every pool for the arrivals of a group; ones for those that no thread sends.
     pub(super) fn set_boosts(&self, group: Option<usize>, boosts: &mut Vec<S>) {
         let n_pools = self.layout.pools.len();
@@ -46,6 +57,18 @@ impl<S: Scalar> At<'_, S> {
         boosts.extend(self.sweep.unknowns[from..from + n_pools].iter().map(|&share| (-share + 1.0).recip()));
     }
 
+    /// `K'` of a group's row, by arc.
+    fn set_apart(&self, row: usize, keep: &[S], apart: &mut Vec<S>) {
+        let n = self.visits.len();
+        apart.clear();
+        apart.extend_from_slice(&keep[row * n..(row + 1) * n]);
+        let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else { return };
+        let mean = self.left[pool].keep;
+        for (k, _) in apart.iter_mut().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+            *k = if *k < mean { *k / mean } else { S::from(1.0) };
+        }
+    }
+
     /// One pass of Gauss and Seidel over the system of `w`, from the last `R`, for every group, and `R = w / W` from it.
     pub(super) fn update_removal(&self, scratch: &mut Scratch<S>, removal: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
@@ -53,7 +76,8 @@ impl<S: Scalar> At<'_, S> {
         let negligible = self.mean_service * NEGLIGIBLE_WAIT;
         for (group, &row) in self.layout.row_of_group.iter().enumerate() {
             let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
-            let keep = &scratch.keep[row * n..(row + 1) * n];
+            self.set_apart(row, &scratch.keep, &mut scratch.apart);
+            let keep = &scratch.apart;
             if keep.iter().all(|k| *k == 1.0) && !self.layout.siblings {
                 ratios.fill(one);
                 continue;
@@ -96,7 +120,7 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, boost: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let n_pools = self.layout.pools.len();
-        let Scratch { keep, caused, alpha_own, beta_own, matrix, .. } = scratch;
+        let Scratch { keep, caused, alpha_own, beta_own, matrix, apart, .. } = scratch;
         if self.layout.siblings {
             for b in 0..n_rows {
                 for (x, v) in self.visits.iter().enumerate() {
@@ -123,7 +147,8 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         for (group, &row) in self.layout.row_of_group.iter().enumerate() {
-            let keep = &keep[row * n..(row + 1) * n];
+            self.set_apart(row, keep, apart);
+            let keep = &apart;
             for pool in 0..n_pools {
                 let share = keep.iter().zip(&matrix[pool * n..]).fold(S::from(0.0), |sum, (&k, &behind)| sum + behind * (-k + 1.0));
                 boost[group * n_pools + pool] = if share > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { share };
