@@ -9,7 +9,7 @@
 //! | file | is |
 //! |---|---|
 //! | [`same`], [`tlc`], [`execution_graph`], [`call_path`], [`spans`] | the techniques |
-//! | `techniques`, `cores` | which of them takes what, on all cores |
+//! | `techniques`, `cores`, `steps` | which of them takes what, on all cores |
 //! | [`live`] | a stream of spans without end |
 //! | [`interactions`] | what every technique yields |
 //! | [`summary`], [`entries`] | recordings to sums, sums to entries |
@@ -40,6 +40,7 @@ mod recursion;
 pub mod resources;
 pub mod same;
 pub mod spans;
+mod steps;
 pub mod summary;
 mod techniques;
 pub mod tlc;

@@ -1,15 +1,20 @@
 //! From sources to summaries, by format and technique.
 //!
-//! Each source is read and worked on by one thread; what the threads found is merged in the order of the sources.
+//! Each source is read and worked on by one thread; what the threads found is merged in the order of the sources. With twice
+//! as many threads as sources and more, the steps of a source have threads of their own ([`steps`](super::steps)).
+
+use std::ops::ControlFlow;
 
 use super::{
     ExtractError, ExtractOptions,
     call_path::CallPaths,
     cores::on_all_cores,
     execution_graph::ExecutionGraphs,
+    interactions::Interactions,
     observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
+    steps::{SpanBatch, SpanBatches, has_steps, in_steps, summed},
     summary::Summary,
     tlc::Tlc,
 };
@@ -18,7 +23,7 @@ use crate::trace::{
     diagnostics::Diagnostics,
     event_trace, kieker,
     span::SpanTexts,
-    spans::{SpanFormat, SpanReadOptions, read_spans},
+    spans::{SpanFormat, SpanReadOptions, SpanSink, read_spans},
 };
 
 /// What a technique found: sums over the interactions, and what it says beside them.
@@ -59,11 +64,14 @@ pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> 
 /// Angio traces, by TLC.
 pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let read = angio::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
+    let apart = has_steps(sources.len(), options);
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let mut feed = |event: angio::AngioEvent<'_>| technique.feed(&event, &mut |batch| drop(summary.absorb(&batch)));
-        angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)?;
+        summed(apart, summary, |hand_over| {
+            let mut feed = |event: angio::AngioEvent<'_>| technique.feed(&event, hand_over);
+            angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)
+        })?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Tlc>| {
@@ -72,7 +80,7 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
         state.add(later.summary, later.diagnostics);
     })?;
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
-    let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
+    let report = summed(apart, &mut summary, |hand_over| technique.finish(hand_over));
     summary.diagnostics.merge(diagnostics);
     Ok(Found { summary, findings: serde_json::to_value(report).ok(), ..Found::default() })
 }
@@ -80,11 +88,14 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
 /// Event traces, by execution graphs.
 pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let read = event_trace::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
+    let apart = has_steps(sources.len(), options);
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let mut feed = |event: &event_trace::Event<'_>| technique.feed(event, &mut |batch| drop(summary.absorb(&batch)));
-        event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)?;
+        summed(apart, summary, |hand_over| {
+            let mut feed = |event: &event_trace::Event<'_>| technique.feed(event, hand_over);
+            event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)
+        })?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<ExecutionGraphs>| {
@@ -104,20 +115,21 @@ pub(super) fn call_paths(
     options: &ExtractOptions,
     wanted: &Wanted,
 ) -> Result<Found, ExtractError> {
+    let apart = has_steps(if format == Format::Kieker { 1 } else { sources.len() }, options);
     let work = |_, sources: Vec<StreamSource<'_>>| {
         let mut state = State::new(CallPaths::new(options.call_path.clone())?.observing(Observations::new(wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut texts = call_path::Texts::default();
-        let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| {
-            technique.feed(texts, event, &mut |batch| drop(summary.absorb(&batch)))
-        };
-        let found = if format == Format::Kieker {
-            let read = kieker::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
-            kieker::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics
-        } else {
-            let read = call_path::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
-            call_path::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics
-        };
+        let found = summed(apart, summary, |hand_over| {
+            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| technique.feed(texts, event, hand_over);
+            if format == Format::Kieker {
+                let read = kieker::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
+                Ok::<_, ExtractError>(kieker::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics)
+            } else {
+                let read = call_path::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
+                Ok(call_path::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics)
+            }
+        })?;
         diagnostics.merge(found);
         Ok::<_, ExtractError>(state)
     };
@@ -128,12 +140,44 @@ pub(super) fn call_paths(
         state.add(later.summary, later.diagnostics);
     })?;
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
-    let finished = technique.finish(&[], &mut |batch| drop(summary.absorb(&batch)));
+    let finished = summed(apart, &mut summary, |hand_over| technique.finish(&[], hand_over));
     summary.hints.overlay(&finished.hints);
     summary.diagnostics.merge(diagnostics);
     summary.diagnostics.merge(finished.diagnostics);
     let observed = finished.observations.finish();
     Ok(Found { summary, findings: serde_json::to_value(finished.report).ok(), observed, ..Found::default() })
+}
+
+/// Feeds spans as they are read.
+fn feed<R>(technique: &mut Spans, read: impl FnOnce(SpanSink<'_>, &mut SpanTexts) -> R, hand_over: &mut dyn FnMut(Interactions)) -> R {
+    let mut sink = |span, texts: &mut SpanTexts| {
+        technique.feed(&span, texts, hand_over);
+        ControlFlow::Continue(())
+    };
+    read(&mut sink, &mut SpanTexts::default())
+}
+
+/// The same, while the next ones are read on a thread of its own.
+fn feed_in_steps<R: Send>(
+    technique: &mut Spans,
+    read: impl FnOnce(SpanSink<'_>, &mut SpanTexts) -> R + Send,
+    hand_over: &mut dyn FnMut(Interactions),
+) -> R {
+    let mut known = SpanTexts::default();
+    let make = |send: &mut dyn FnMut(SpanBatch)| {
+        let (mut batches, mut texts) = (SpanBatches::default(), SpanTexts::default());
+        let mut sink = |span, texts: &mut SpanTexts| {
+            batches.add(span, texts, send);
+            ControlFlow::Continue(())
+        };
+        let outcome = read(&mut sink, &mut texts);
+        batches.send(&texts, send);
+        outcome
+    };
+    in_steps(make, |batch: SpanBatch| {
+        known.add(batch.texts);
+        batch.spans.iter().for_each(|span| technique.feed(span, &known, hand_over));
+    })
 }
 
 /// Spans of any format.
@@ -145,14 +189,17 @@ pub(super) fn spans(
 ) -> Result<Found, ExtractError> {
     let read =
         SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, session_keys: options.spans.session_keys.clone() };
+    let apart = has_steps(sources.len(), options);
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Spans::new(options.spans.clone()).observing(Observations::new(wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let mut sink = |span, texts: &mut SpanTexts| {
-            technique.feed(&span, texts, &mut |batch| drop(summary.absorb(&batch)));
-            std::ops::ControlFlow::Continue(())
-        };
-        read_spans(&source.name, source.reader, format, &read, &mut SpanTexts::default(), diagnostics, &mut sink)?;
+        let read =
+            |sink: SpanSink<'_>, texts: &mut SpanTexts| read_spans(&source.name, source.reader, format, &read, texts, diagnostics, sink);
+        summed(
+            apart,
+            summary,
+            |hand_over| if apart { feed_in_steps(technique, read, hand_over) } else { feed(technique, read, hand_over) },
+        )?;
         state.technique.forget_texts();
         Ok::<_, ExtractError>(state)
     };
@@ -163,7 +210,7 @@ pub(super) fn spans(
         technique.complete_merged(&mut |batch| drop(summary.absorb(&batch)));
     })?;
     let State { mut technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
-    technique.flush(&mut |batch| drop(summary.absorb(&batch)));
+    summed(apart, &mut summary, |hand_over| technique.flush(hand_over));
     let observed = technique.take_observations().finish();
     let outcome = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.hints.overlay(&outcome.hints);

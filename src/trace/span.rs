@@ -206,7 +206,35 @@ pub struct SpanTexts {
     resources: IndexSet<Resource>,
 }
 
+/// Texts and resources that were added to others, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct NewTexts {
+    texts: Vec<Box<str>>,
+    resources: Vec<Resource>,
+}
+
 impl SpanTexts {
+    /// How many texts and how many resources there are.
+    pub fn n_held(&self) -> (usize, usize) {
+        (self.texts.len(), self.resources.len())
+    }
+
+    /// What was added since there were so many texts and resources.
+    pub fn since(&self, (n_texts, n_resources): (usize, usize)) -> NewTexts {
+        NewTexts {
+            texts: self.texts.iter().skip(n_texts).map(Into::into).collect(),
+            resources: self.resources.iter().skip(n_resources).cloned().collect(),
+        }
+    }
+
+    /// Adds what was added elsewhere to the same texts and resources as are here; it has the same numbers then.
+    pub fn add(&mut self, new: NewTexts) {
+        for text in new.texts {
+            self.texts.intern(&text);
+        }
+        self.resources.extend(new.resources);
+    }
+
     /// The number of `resource`, a new one if it was not seen before.
     ///
     /// # Panics

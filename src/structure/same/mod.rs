@@ -39,7 +39,12 @@ mod forest;
 mod notes;
 mod recordings;
 
-use super::{ExtractOptions, SecondPhase, Summary, Timing, cores::on_all_cores, interactions::Interactions};
+use super::{
+    ExtractOptions, SecondPhase, Summary, Timing,
+    cores::on_all_cores,
+    interactions::Interactions,
+    steps::{has_steps, summed},
+};
 use crate::trace::{
     SourcesAre, StreamSource,
     same::{Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Steps, Times, TraceLog, Vocabulary, What, Windows},
@@ -137,20 +142,24 @@ impl Same {
 pub fn summarize(sources: Vec<StreamSource<'_>>, options: &ExtractOptions, summary: &mut Summary) -> Result<(), ReadError> {
     let same_options = SameOptions::of(options);
     if options.sources_are == SourcesAre::Parts || sources.len() < 2 {
-        let mut same = Same::new(&same_options);
-        let mut absorb = |batch: Interactions| drop(summary.absorb(&batch));
-        same.feed(sources, &mut absorb)?;
-        same.finish(&mut absorb);
-        return Ok(());
+        return summed(options.n_threads() > 1, summary, |found| {
+            let mut same = Same::new(&same_options);
+            same.feed(sources, found)?;
+            same.finish(found);
+            Ok(())
+        });
     }
+    let apart = has_steps(sources.len(), options);
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of_one = |index: usize, source: StreamSource<'_>| {
         let mut summary = Summary::new(options.summary());
-        let mut same = Same::new(&same_options);
-        let mut absorb = |batch: Interactions| drop(summary.absorb(&batch));
-        same.feed_one(source, &names, index, &mut absorb)?;
-        same.finish(&mut absorb);
+        summed(apart, &mut summary, |found| {
+            let mut same = Same::new(&same_options);
+            same.feed_one(source, &names, index, found)?;
+            same.finish(found);
+            Ok::<_, ReadError>(())
+        })?;
         Ok::<Summary, ReadError>(summary)
     };
     if let Some(all) = on_all_cores(sources, options.n_threads(), of_one, Summary::merge)? {

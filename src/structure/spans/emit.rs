@@ -66,6 +66,18 @@ pub struct Members {
     on_path: Vec<bool>,
 }
 
+impl Members {
+    fn with_room(n: usize) -> Self {
+        Self { occs: Vec::with_capacity(n), requested: Vec::with_capacity(n), on_path: Vec::with_capacity(n) }
+    }
+
+    fn add(&mut self, occ: Option<u32>, requested: (Option<usize>, CallForm), on_path: bool) {
+        self.occs.push(occ);
+        self.requested.push(requested);
+        self.on_path.push(on_path);
+    }
+}
+
 impl Batch {
     /// What there is.
     pub fn take(&mut self) -> Interactions {
@@ -128,15 +140,15 @@ impl Batch {
         let base = self.out.occurrences.len();
         let starts_itself = forest.occs[first.occ as usize].origin == Origin::Originator;
         let above = starts_itself.then_some(first.occ);
-        let mut members = Members { occs: vec![above], requested: vec![(None, CallForm::Sync)], on_path: vec![true] };
+        let mut members = Members::with_room(forest.occs.len() + 1);
+        members.add(above, (None, CallForm::Sync), true);
         for root in roots.iter().filter(|root| !(starts_itself && root.occ == first.occ)) {
             let is_async = tree.pieces[root.piece as usize].kind == SpanKind::Consumer;
             let occ = &forest.occs[root.occ as usize];
             let kind = if is_async { InteractionKind::Async } else { InteractionKind::Sync };
             let at = members.occs.len();
-            members.occs.push(Some(root.occ));
-            members.requested.push((None, if is_async { CallForm::Async } else { CallForm::Sync }));
-            members.on_path.push(!is_async && is_rooted && root.occ == first.occ);
+            let form = if is_async { CallForm::Async } else { CallForm::Sync };
+            members.add(Some(root.occ), (None, form), !is_async && is_rooted && root.occ == first.occ);
             let times = if is_async { vec![occ.start_ns] } else { vec![occ.start_ns, occ.reply_ns] };
             self.interaction(kind, 1, (base, base + at), None, &times);
         }
@@ -205,9 +217,8 @@ impl Batch {
             };
             for call in &forest.calls[forest.calls_of(occ as usize)] {
                 let (target, to) = (&forest.occs[call.to as usize], members.occs.len());
-                members.occs.push(Some(call.to));
-                members.requested.push((Some(at), if call.is_async { CallForm::Async } else { CallForm::Sync }));
-                members.on_path.push(members.on_path[at] && !call.is_async && call.phase == 1);
+                let form = if call.is_async { CallForm::Async } else { CallForm::Sync };
+                members.add(Some(call.to), (Some(at), form), members.on_path[at] && !call.is_async && call.phase == 1);
                 let ends = (base + at, base + to);
                 if call.is_async {
                     self.interaction(InteractionKind::Async, call.phase, ends, Some(call), &[target.start_ns]);

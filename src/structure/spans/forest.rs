@@ -144,7 +144,7 @@ pub struct Root {
 }
 
 /// Occurrences and calls of a group.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Forest {
     /// Occurrences.
     pub occs: Vec<Occ>,
@@ -158,6 +158,25 @@ pub struct Forest {
     pub elsewhere: Vec<(u32, i64, i64)>,
     /// Roots, by start.
     pub roots: Vec<Root>,
+}
+
+impl Clone for Forest {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Uses the room that there is.
+    fn clone_from(&mut self, other: &Self) {
+        let Self { occs, calls, starts, late_work, elsewhere, roots } = other;
+        self.occs.clone_from(occs);
+        self.calls.clone_from(calls);
+        self.starts.clone_from(starts);
+        self.late_work.clone_from(late_work);
+        self.elsewhere.clone_from(elsewhere);
+        self.roots.clone_from(roots);
+    }
 }
 
 struct Builder<'b> {
@@ -205,7 +224,8 @@ impl Forest {
     pub fn sort_calls(&mut self) {
         self.calls.retain(|call| !call.is_gone);
         self.calls.sort_by_key(|call| (call.from, call.start_ns, call.end_ns, call.piece));
-        self.starts = vec![0; self.occs.len() + 1];
+        self.starts.clear();
+        self.starts.resize(self.occs.len() + 1, 0);
         self.occs.iter_mut().for_each(|occ| occ.requested_by = NOBODY);
         for (index, call) in self.calls.iter().enumerate() {
             self.starts[call.from as usize + 1] += 1;

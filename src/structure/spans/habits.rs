@@ -7,7 +7,7 @@
 //! Traces of which all that was recorded hangs below one parent that was not are counted apart. Where requests for an entry often come
 //! so ([`OFTEN`]), whoever makes them is not traced; that a request's both callers were lost is rare.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{collections::hash_map::Entry, hash::Hash};
 
 use super::{
     catalog::{Catalog, Renumbered},
@@ -15,6 +15,7 @@ use super::{
     timing::ENOUGH,
     tree::{Role, Tree},
 };
+use crate::trace::hashed::HashMap;
 
 /// An entry: task and name (numbers of [`Catalog::names`]).
 pub type EntryName = (u32, u32);
@@ -38,16 +39,18 @@ struct Votes<K> {
 
 impl<K> Default for Votes<K> {
     fn default() -> Self {
-        Self { by_key: HashMap::new() }
+        Self { by_key: HashMap::default() }
     }
 }
 
 impl<K: Eq + Hash + Copy> Votes<K> {
     fn add(&mut self, key: K, answer: EntryName, n: u64) {
-        if self.by_key.len() >= MAX_KEYS && !self.by_key.contains_key(&key) {
-            return;
-        }
-        let answers = self.by_key.entry(key).or_default();
+        let has_room = self.by_key.len() < MAX_KEYS;
+        let answers = match self.by_key.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) if has_room => new.insert(Vec::new()),
+            Entry::Vacant(_) => return,
+        };
         match answers.iter().position(|(known, _)| *known == answer) {
             Some(known) => answers[known].1 += n,
             None if answers.len() < MAX_ANSWERS => answers.push((answer, n)),
@@ -148,11 +151,15 @@ impl Habits {
             }
             let key = (from.entry, to.entry, call.is_async);
             let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns, resolution_ns);
-            if is_told && (self.phases.len() < MAX_KEYS || self.phases.contains_key(&key)) {
-                let counted = self.phases.entry(key).or_default();
-                let by_clocks = if call.is_open { &mut counted.open } else { &mut counted.clear };
-                by_clocks[usize::from(call.phase == 2)] += 1;
-            }
+            let has_room = self.phases.len() < MAX_KEYS;
+            let counted = match self.phases.entry(key) {
+                _ if !is_told => continue,
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) if has_room => new.insert(InPhases::default()),
+                Entry::Vacant(_) => continue,
+            };
+            let by_clocks = if call.is_open { &mut counted.open } else { &mut counted.clear };
+            by_clocks[usize::from(call.phase == 2)] += 1;
         }
     }
 

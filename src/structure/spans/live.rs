@@ -172,10 +172,15 @@ impl Live {
         if !piece.is_timeless {
             self.advance(piece.start_ns);
         }
-        let trace = self.whole_id(trace, notes);
+        let (trace, mut number, late) = match self.group_of.get(&trace) {
+            Some(number) => (trace, *number, false),
+            None => {
+                let trace = self.whole_id(trace, notes);
+                let late = !self.group_of.contains_key(&trace) && self.is_completed(trace);
+                (trace, self.group_number(trace), late)
+            }
+        };
         let links: Vec<(TraceId, SpanId)> = links.iter().map(|(target, id)| (self.whole_id(*target, notes), *id)).collect();
-        let late = !self.group_of.contains_key(&trace) && self.is_completed(trace);
-        let mut number = self.group_number(trace);
         for (target, _) in &links {
             if *target != trace && !self.completed.contains(target) {
                 number = self.join(number, *target, bounds);

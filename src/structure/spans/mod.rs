@@ -58,7 +58,10 @@ mod text;
 mod timing;
 mod tree;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::LazyLock,
+};
 
 pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
@@ -90,6 +93,8 @@ const MAX_LINKS: usize = 128;
 const TIME_LIMIT_NS: i64 = 1 << 61;
 /// The coarsest clock, nanoseconds.
 const COARSEST_NS: i64 = 1_000_000;
+/// Before anything is learned.
+static NO_HABITS: LazyLock<Habits> = LazyLock::new(Habits::default);
 
 /// What spans say beside the interactions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,6 +109,16 @@ pub struct Outcome {
 struct Unphased {
     forest: Forest,
     notes: Notes,
+}
+
+impl Unphased {
+    fn of(tree: &Tree, catalog: &mut Catalog, options: &SpanOptions) -> Self {
+        let mut notes = Notes::default();
+        let mut forest = Forest::of(tree, catalog, options, &mut notes);
+        replies::join_replies(&mut forest, tree, &mut notes);
+        timing::name_entries(&mut forest, catalog, options.entries_per_task);
+        Self { forest, notes }
+    }
 }
 
 /// Extraction from spans: unfinished traces, and sums over the finished ones.
@@ -122,6 +137,8 @@ pub struct Spans {
     account: Account,
     notes: Notes,
     batch: Batch,
+    /// Room for a forest with phases.
+    divided: Forest,
     observations: Observations,
     /// Batches of others that were merged into this.
     waiting: Vec<Interactions>,
@@ -159,6 +176,7 @@ impl Spans {
             account: Account::default(),
             notes: Notes::default(),
             batch: Batch::default(),
+            divided: Forest::default(),
             observations: Observations::default(),
             waiting: Vec::new(),
             n_read: 0,
@@ -406,42 +424,33 @@ impl Spans {
 
     /// Learns from a tree with corrected clocks what is used on other traces, too; its occurrences and calls, without phases.
     fn learn(&mut self, tree: &Tree) -> Unphased {
-        let as_read = self.unphased(tree);
-        let mut forest = as_read.forest.clone();
-        timing::divide_phases(&mut forest, &Habits::default(), self.resolution_ns);
+        let as_read = Unphased::of(tree, &mut self.catalog, &self.options);
+        let forest = &mut self.divided;
+        forest.clone_from(&as_read.forest);
+        timing::divide_phases(forest, &NO_HABITS, self.resolution_ns);
         if !tree.is_timeless {
-            timing::learn_overlaps(&forest, &mut self.evidence, self.resolution_ns);
+            timing::learn_overlaps(forest, &mut self.evidence, self.resolution_ns);
         }
-        self.habits.learn(&forest, tree, &self.catalog, self.resolution_ns);
+        self.habits.learn(forest, tree, &self.catalog, self.resolution_ns);
         as_read
-    }
-
-    fn unphased(&mut self, tree: &Tree) -> Unphased {
-        let mut notes = Notes::default();
-        let mut forest = Forest::of(tree, &mut self.catalog, &self.options, &mut notes);
-        replies::join_replies(&mut forest, tree, &mut notes);
-        timing::name_entries(&mut forest, &mut self.catalog, self.options.entries_per_task);
-        Unphased { forest, notes }
     }
 
     /// Adds the recordings of a tree to the batch; `as_read` is what [`Self::learn`] made of it, where that was kept.
     fn add(&mut self, mut tree: Tree, as_read: Option<Unphased>, continued: bool, early: bool) {
-        let mut notes = std::mem::take(&mut self.notes);
+        let Self { catalog, account, load, options, observations, notes, habits, served, evidence, .. } = self;
         if early {
-            self.account.traces.early += 1;
+            account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
         }
-        let habits = std::mem::take(&mut self.habits);
-        let is_as_read = !restore::restore(&mut tree, &habits, &self.catalog, &mut notes);
-        tree.count_unused(&mut notes);
-        let found = as_read.filter(|_| is_as_read).unwrap_or_else(|| self.unphased(&tree));
+        let is_as_read = !restore::restore(&mut tree, habits, catalog, notes);
+        tree.count_unused(notes);
+        let found = as_read.filter(|_| is_as_read).unwrap_or_else(|| Unphased::of(&tree, catalog, options));
         notes.merge(found.notes);
         let mut forest = found.forest;
         for occ in forest.occs.iter().filter(|occ| !occ.is_gone) {
-            self.catalog.count_if_over(occ.entry, occ.task, occ.name);
+            catalog.count_if_over(occ.entry, occ.task, occ.name);
         }
-        timing::divide_phases(&mut forest, &habits, self.resolution_ns);
-        self.habits = habits;
+        timing::divide_phases(&mut forest, habits, self.resolution_ns);
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];
             if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
@@ -451,16 +460,14 @@ impl Spans {
                 notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
             }
         }
-        for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && self.served.contains(&occ.task)) {
+        for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && served.contains(&occ.task)) {
             occ.is_measured = false;
         }
-        timing::find_forks(&mut forest, &self.evidence, self.resolution_ns);
+        timing::find_forks(&mut forest, evidence, self.resolution_ns);
         timing::measure(&mut forest);
         debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
-        let Self { catalog, account, load, options, observations, .. } = self;
         let mut sums = Sums { catalog, account, load, options, observations };
         self.batch.add(&tree, &forest, continued, &mut sums);
-        self.notes = notes;
     }
 }
 

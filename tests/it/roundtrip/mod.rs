@@ -4,6 +4,7 @@
 
 mod agreement;
 mod blind;
+mod cores;
 mod doubt;
 mod draw;
 mod forms;
