@@ -8,7 +8,8 @@
 //! | extract | `extract_streams` on one thread: reads, finds interactions, sums them up, makes the model |
 //!
 //! The passes of a form run one after another in one process, several times round, over one file; of each the least processor
-//! time counts. Two further processes extract, on one core and on all (the trace divided among files), for the resident set.
+//! time counts. Three further processes extract, on one core, on all (the steps of one file beside each other), and on all with
+//! the trace divided among files: for the time that passes and the resident set.
 //!
 //! ```text
 //! cargo bench --bench extract                       # sizes that take a minute or two
@@ -106,9 +107,10 @@ fn bench(asked: &Asked, what: &str, rounds: usize, folder: &Path) {
     let n_bytes = fs::metadata(&one[0]).unwrap().len();
     let passes = measured("passes", form, rounds, &one);
     let [skip, parse, read, extract] = passes[..] else { panic!("four passes are expected") };
-    let alone = measured("extract", form, 1, &one);
-    fs::remove_file(&one[0]).unwrap();
     let n_cores = thread::available_parallelism().map_or(1, usize::from);
+    let alone = measured("extract", form, 1, &one);
+    let in_steps = measured("extract", form, n_cores, &one);
+    fs::remove_file(&one[0]).unwrap();
     let divides = form != "kieker" && form != "angio-one";
     let together = divides.then(|| {
         let (many, _) = write(asked, folder, FILES_PER_CORE * n_cores);
@@ -116,17 +118,22 @@ fn bench(asked: &Asked, what: &str, rounds: usize, folder: &Path) {
         many.iter().for_each(|path| fs::remove_file(path).unwrap());
         together
     });
-    let ratio = |to: f64| if to > 0.0 { format!("{:.2}", extract / to) } else { "–".to_owned() };
+    let ratio_of = |time: f64, to: f64| if to > 0.0 { format!("{:.2}", time / to) } else { "–".to_owned() };
+    let ratio = |to: f64| ratio_of(extract, to);
     let rate = |seconds: f64| format!("{:.2}", n as f64 / seconds / 1e6);
     println!(
-        "| {form} | {n} {what}, {} MB | {} | {} | {} | {} | {} | {:.0} | {} |",
+        "| {form} | {n} {what}, {} MB | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {} |",
         n_bytes / 1_000_000,
         ratio(skip),
         ratio(parse),
         ratio(read),
+        ratio_of(in_steps[0], parse),
+        ratio_of(in_steps[0], read),
         rate(extract),
+        rate(in_steps[0]),
         together.as_ref().map_or("–".to_owned(), |t| rate(t[0])),
         alone[1] / 1e6,
+        in_steps[1] / 1e6,
         together.as_ref().map_or("–".to_owned(), |t| format!("{:.0}", t[1] / 1e6)),
     );
 }
@@ -139,12 +146,14 @@ fn main() {
     let arguments = Arguments::of(arguments);
     let folder = tempfile::tempdir().unwrap();
     println!(
-        "times of extracting over those of skipping, parsing and reading; millions a second on one core and on all; peak of the resident set, MB\n"
+        "processor time of extracting over that of skipping, parsing and reading; time that passes on all cores, of one file, over the processor time of \
+         parsing and reading; millions a second on one core, of one file on all, of several on all; peak of the resident set, MB\n"
     );
-    println!("| form | of | / skip | / parse | / read | M/s, one core | M/s, {} cores | MB, one core | MB, all |", {
+    println!(
+        "| form | of | / skip | / parse | / read | {0} cores / parse | {0} cores / read | M/s, one core | one file, {0} cores | files, {0} cores | MB | MB | MB |",
         thread::available_parallelism().map_or(1, usize::from)
-    });
-    println!("|---|---|---|---|---|---|---|---|---|");
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for form in &arguments.forms {
         let what = FORMS.iter().find(|(known, _)| known == form).unwrap_or_else(|| panic!("{form} is not a form: expected {FORMS:?}")).1;
         let (small, full, services) = sizes(form);

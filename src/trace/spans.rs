@@ -42,7 +42,7 @@ pub(super) use {
     documents::{each_document, each_element, is_container},
     instant::{nanoseconds_of_rfc3339, nanoseconds_of_seconds},
     intake::{BadSpan, Held, Intake, Parts, Signal, Stop, moved},
-    keys::Part,
+    keys::{Part, is_of_resource},
     notes::{Notes, Said, kind_of_name},
     sampling::adjusted_count_of_tracestate,
 };

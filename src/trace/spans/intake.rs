@@ -7,6 +7,7 @@ use super::{
         BadRows,
         diagnostics::Diagnostics,
         json::{self, Scalar, ScanError},
+        recent::Recent,
         span::{Attribute, LONGEST_TEXT_BYTES, Resource, Span, SpanId, SpanTexts, TraceId},
     },
     ReadError, SpanReadOptions, SpanSink,
@@ -78,6 +79,8 @@ pub(in crate::trace) struct Intake<'a> {
     /// Documents, or parts of one, that are of the format, with spans or without.
     pub(in crate::trace) n_recognised: u64,
     n_other_signals: [u64; 3],
+    /// Resources of which service and address are known, by these.
+    endpoints: Recent,
     /// Why the first span that is not used is not.
     first_bad: Option<String>,
 }
@@ -121,6 +124,7 @@ impl<'a> Intake<'a> {
             n_bad_spans: 0,
             n_recognised: 0,
             n_other_signals: [0; 3],
+            endpoints: Recent::default(),
             first_bad: None,
         }
     }
@@ -291,6 +295,22 @@ impl<'a> Intake<'a> {
             self.odd("no_service", "senders that do not name their service", place, || "expected service.name or serviceName".to_owned());
         }
         self.texts.resource_number(parts.resource())
+    }
+
+    /// The number of the resource of a service at an address of which nothing else is known.
+    pub(in crate::trace) fn endpoint(&mut self, service: &str, address: &str, place: impl Into<Place>) -> u32 {
+        if service.is_empty() || self.texts.texts.len() >= MOST_TEXTS {
+            let mut parts = Parts::default();
+            parts.set(self, Part::Service, service);
+            parts.set(self, Part::HostAddress, address);
+            return self.resource(&parts, place);
+        }
+        let texts = &mut *self.texts;
+        self.endpoints.number(service, address, || {
+            let mut text = |text: &str| (!text.is_empty()).then(|| texts.text(text));
+            let resource = Resource { service: text(service), host: text(address), ..Resource::default() };
+            texts.resource_number(resource)
+        })
     }
 
     /// The number of the resource of which nothing is known.

@@ -206,6 +206,11 @@ pub(in crate::trace) enum Part {
 /// How many parts there are.
 pub(in crate::trace) const N_PARTS: usize = Part::Client as usize + 1;
 
+/// Whether the attribute `key` says something of a resource that is for us.
+pub(in crate::trace) fn is_of_resource(key: &str) -> bool {
+    part(key).is_some()
+}
+
 /// What the attribute `key` of a resource is for; `None` if it is not for us.
 pub(in crate::trace) fn part(key: &str) -> Option<Part> {
     Some(match key {

@@ -118,7 +118,9 @@ impl Notes {
     }
 
     fn note_url(&mut self, intake: &mut Intake<'_>, url: &str) {
-        let (authority, rest) = match url.split_once("://") {
+        // Most have no colon, which is found sooner.
+        let split = if url.contains(':') { url.split_once("://") } else { None };
+        let (authority, rest) = match split {
             Some((_, rest)) => {
                 let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
                 (rest.get(..end), &rest[end..])

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::{
     json::{Entries, OrNull, Place, Scalar, Scanner, Text},
     span::{Attribute, Span, SpanId, SpanKind, TraceId},
-    spans::{BadSpan, Intake, Notes, Part, Parts, Stop, each_document, each_element, is_container, kind_of_name},
+    spans::{BadSpan, Intake, Notes, Part, Parts, Stop, each_document, each_element, is_container, is_of_resource, kind_of_name},
 };
 
 /// Deepest nesting of wrappers and arrays around the spans.
@@ -175,13 +175,15 @@ impl Endpoint<'_> {
 
     /// The number of the resource that the endpoint is, with what tags say of it.
     fn resource(&self, tags: &Entries<'_>, intake: &mut Intake<'_>, place: Place) -> u32 {
+        // Names without a dot, as `ip`, are not sure to mean the sender.
+        let mut said = tags.0.iter().filter(|(key, _)| is_of_resource(key) && key.contains('.')).peekable();
+        if said.peek().is_none() {
+            return intake.endpoint(&self.service_name, self.address(), place);
+        }
         let mut parts = Parts::default();
         parts.set(intake, Part::Service, &self.service_name);
         parts.set(intake, Part::HostAddress, self.address());
-        // Names without a dot, as `ip`, are not sure to mean the sender.
-        for (key, value) in tags.0.iter().filter(|(key, _)| key.contains('.')) {
-            parts.note(intake, key, value);
-        }
+        said.for_each(|(key, value)| parts.note(intake, key, value));
         intake.resource(&parts, place)
     }
 }
