@@ -27,18 +27,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     fit::{
-        Fit,
+        Fit, Trial,
         correction::{SimulationOptions, simulated},
         inference::sees,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
         utilization::utilizations,
     },
-    model::{Bindings, Measure},
+    model::{Bindings, Measure, ParameterValue},
     solve::{self, Sensitivities, SolveError, SolveOptions},
 };
 
-use super::{errors::NewErrors, scenario::Scenarios};
+use super::{errors::NewErrors, hull::is_outside, scenario::Scenarios};
 
 /// Half-width, relative to the value, that is rounding and not a band.
 const NO_WIDTH: f64 = 1e-10;
@@ -300,17 +300,47 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Controlled values outside the range of the trials.
+    /// Controlled values outside the ranges of the trials, or, if none is, outside their hull.
     fn outside(&self, controlled: &Bindings) -> Vec<String> {
         let trials = &self.fit.problem.trials;
         let remark = |(name, value): (&str, f64)| match trials.controlled_range(name) {
             Some((low, high)) if value < low || value > high => {
                 Some(format!("{name} = {value} is outside the measured range {low} to {high}"))
             }
-            None if !self.fit.parameters.contains_key(name) => Some(format!("{name} was not varied in the trials")),
+            None if !self.fit.parameters.contains_key(name) && self.value_in_trials(name) != Some(value) => {
+                Some(format!("{name} was not varied in the trials"))
+            }
             _ => None,
         };
-        controlled.iter().filter_map(remark).collect()
+        let mut remarks: Vec<String> = controlled.iter().filter_map(remark).collect();
+        if remarks.is_empty() {
+            remarks.extend(self.outside_together(controlled));
+        }
+        remarks
+    }
+
+    /// What every trial had of a parameter that none of them sets.
+    fn value_in_trials(&self, name: &str) -> Option<f64> {
+        let of_model = |name: &str| match self.fit.problem.model.parameters.iter().find(|p| p.name == name)?.value {
+            ParameterValue::Number(value) => Some(value),
+            _ => None,
+        };
+        self.base.get(name).or_else(|| of_model(name))
+    }
+
+    /// Whether controlled values, each of which is within its range, were not measured together: what lies outside the convex hull of
+    /// the trials is extrapolated too.
+    fn outside_together(&self, controlled: &Bindings) -> Option<String> {
+        let trials = &self.fit.problem.trials;
+        let varies = |name: &str| trials.controlled_range(name).is_some_and(|(low, high)| low < high);
+        let asked: Vec<(&str, f64)> = controlled.iter().filter(|(name, _)| varies(name)).collect();
+        let of_trial = |t: &Trial| asked.iter().map(|(name, _)| t.controlled.get(name)).collect::<Option<Vec<f64>>>();
+        let points: Vec<Vec<f64>> = trials.trials.iter().filter_map(of_trial).collect();
+        let at: Vec<f64> = asked.iter().map(|(_, value)| *value).collect();
+        (at.len() > 1 && is_outside(&points, &at)).then(|| {
+            let names: Vec<String> = asked.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            format!("{} were not measured together: outside the convex hull of the trials", names.join(" and "))
+        })
     }
 
     /// Resources busier than in any trial.

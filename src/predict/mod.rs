@@ -5,6 +5,7 @@
 //! | [`scenario`] | the operating points asked for: `users=10`, `users=1..100:5` |
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
 //! | `errors` | the error of one new measurement |
+//! | `hull` | whether an operating point lies among those of the trials |
 //! | `write` | the result as CSV and as a table |
 //! | [`plot`], `design_plot` | one measure against one controlled value, and what one trial there would bring, as SVG |
 //! | [`chart`] | a model beside black boxes, parameters over time, as SVG |
@@ -13,6 +14,7 @@ pub mod bands;
 pub mod chart;
 mod design_plot;
 mod errors;
+mod hull;
 pub mod plot;
 pub mod scenario;
 mod write;

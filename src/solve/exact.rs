@@ -47,11 +47,17 @@ pub(super) fn solve<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<At
 fn solve_single<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Attempt<S>, SolveError> {
     match Plan::new(model, values)? {
         Err(refusal) => Ok(Attempt::Refused(refusal.0, refusal.1)),
-        Ok(plan) => match solve_exact(&plan.network) {
-            Ok(means) => Ok(Attempt::Solved(plan.results(model, &means))),
-            Err(MvaError::TooLarge(_)) => Ok(Attempt::Refused("so large a population", "the model".into())),
-            Err(MvaError::TooManyMultiservers(_)) => Ok(Attempt::Refused("so many multi-server stations", "the model".into())),
-        },
+        Ok(plan) => {
+            if let Some(class) = plan.without_time() {
+                let customers = task_name(&model.tasks[plan.references[class]]);
+                return Ok(Attempt::Refused("customers whose cycle takes no time", customers));
+            }
+            Ok(match solve_exact(&plan.network) {
+                Ok(means) => Attempt::Solved(plan.results(model, &means)),
+                Err(MvaError::TooLarge(_)) => Attempt::Refused("so large a population", "the model".into()),
+                Err(MvaError::TooManyMultiservers(_)) => Attempt::Refused("so many multi-server stations", "the model".into()),
+            })
+        }
     }
 }
 
@@ -98,6 +104,13 @@ fn task_name(task: &Task) -> String {
 }
 
 impl<S: Scalar> Plan<S> {
+    /// The first class whose customers neither think nor are served: nothing bounds their rate.
+    fn without_time(&self) -> Option<usize> {
+        let time = |(class, demands): (&Class<S>, &Vec<S>)| demands.iter().fold(class.think_time.value(), |sum, d| sum + d.value());
+        let classes = self.network.classes.iter().zip(&self.network.demands);
+        classes.enumerate().find(|(_, pair)| pair.0.population > 0 && time(*pair) == 0.0).map(|(class, _)| class)
+    }
+
     fn new(model: &Model, values: &Bindings<S>) -> Checked<Self> {
         let entries: Vec<(usize, &Entry)> =
             model.tasks.iter().enumerate().flat_map(|(t, task)| task.entries.iter().map(move |e| (t, e))).collect();

@@ -24,12 +24,15 @@ use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
 use super::{solver::Observation, whitening::Whitening};
-use crate::fit::{
-    engine::loss::median_deviation,
-    problem::{
-        ErrorScale, Problem, ProblemError, Weighting,
-        trials::{Measured, Trial},
+use crate::{
+    fit::{
+        engine::loss::median_deviation,
+        problem::{
+            ErrorScale, Problem, ProblemError, Weighting,
+            trials::{Measured, Trial},
+        },
     },
+    model::{Measure, Number},
 };
 
 /// Error of a measure, relative to its size, below which no residual variance is believed.
@@ -87,6 +90,22 @@ pub struct Block {
     pub rows: Range<usize>,
     /// What makes its errors independent; `None` where the roots of the weights do.
     pub whitening: Option<Whitening>,
+}
+
+/// Whether a measure is the utilization of a processor on which nothing takes time, and was always 0: such values agree with any
+/// parameters, and counted as data would make all errors look smaller.
+fn is_idle(problem: &Problem, measure_idx: usize, measured: &[Measured]) -> bool {
+    let Measure::Utilization(name) = &problem.trials.measures[measure_idx] else { return false };
+    let model = &problem.model;
+    let is_nothing = |demand: &Number| matches!(demand, Number::Value(value) if *value == 0.0);
+    let is_processor = model.processor(name).is_some() && model.task(name).is_none() && model.entry(name).is_none();
+    let served = model.tasks.iter().filter(|task| task.processor == *name);
+    let mut demands = served.flat_map(|task| {
+        let of_phases = task.entries.iter().flat_map(|entry| entry.phases.iter().map(|phase| &phase.activity.host_demand));
+        of_phases.chain(task.activities.iter().map(|activity| &activity.host_demand))
+    });
+    let says_something = problem.trials.trials.iter().flat_map(|t| t.measured.iter().flatten()).any(|m| m.value != 0.0);
+    is_processor && says_something && measured.iter().all(|m| m.value == 0.0) && demands.all(is_nothing)
 }
 
 /// Fewest degrees of freedom beside the number of measures for which a whole covariance of replicates is believed.
@@ -208,7 +227,15 @@ impl Weights {
             value: m.value,
             root_weight: root_weight(m),
         });
-        let counted: Vec<Observation> = observations.filter(|o| o.root_weight > 0.0).collect();
+        let counts = !is_idle(problem, measure_idx, &measured);
+        let counted: Vec<Observation> = observations.filter(|o| counts && o.root_weight > 0.0).collect();
+        if !counts {
+            let measure = &problem.trials.measures[measure_idx];
+            let left_out = measured.len();
+            self.notes.push(format!(
+                "{measure} is 0 in the model whatever the parameters, as nothing is served there: its {left_out} zeros tell nothing and are left out"
+            ));
+        }
         self.deviations[measure_idx] = root_mean_square(counted.iter().map(|o| 1.0 / o.root_weight));
         self.note_missing(problem, measure_idx, source, &measured);
         self.sources.push(source);

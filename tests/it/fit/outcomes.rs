@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use layerfit::{
     fit::{
-        Estimated, FitError, FitOptions, ParameterStatus, Problem, ProblemError, Trials, Weighting, fit,
+        Estimated, FitError, FitOptions, Measured, ParameterStatus, Problem, ProblemError, Trials, Weighting, fit,
         least_squares::LeastSquaresOptions, least_squares::StopReason,
     },
     model::{Activity, Entry, Measure, Model, Number, Parameter, ParameterValue, Phase, Processor, Task},
@@ -264,4 +264,24 @@ fn a_trial_that_the_model_cannot_have_is_refused() {
     hopeless.trials.trials[2].controlled.set("users", 2.5);
     let error = fitted(&starting_at(hopeless, &[1.0; 3])).unwrap_err();
     assert!(matches!(&error, FitError::Problem(ProblemError::ControlledValue { row: 3, column, .. }) if column == "$users"), "{error:?}");
+}
+
+/// The utilization of a processor where nothing takes time is 0 by any parameters: zeros that were measured there are no data.
+#[test]
+fn zeros_of_an_idle_processor_count_for_nothing() {
+    let plain = problem(trials(10.0, 0.01, 11));
+    let mut with_zeros = plain.clone();
+    add_server(&mut with_zeros.model, "idle", Number::Value(0.0), Some(Number::Value(0.1)));
+    let without_zeros = fitted(&with_zeros).unwrap();
+    with_zeros.trials.measures.push(Measure::Utilization("p_idle".into()));
+    for trial in &mut with_zeros.trials.trials {
+        trial.measured.push(Some(Measured { value: 0.0, std_error: None, weight: None }));
+    }
+    let with_zeros = fitted(&with_zeros).unwrap();
+    assert_eq!(with_zeros.degrees_of_freedom, without_zeros.degrees_of_freedom);
+    assert_eq!(with_zeros.information, without_zeros.information);
+    for (name, parameter) in &without_zeros.parameters {
+        assert_eq!((parameter.lower, parameter.upper), (with_zeros.parameters[name].lower, with_zeros.parameters[name].upper), "{name}");
+    }
+    assert!(with_zeros.notes.iter().any(|note| note.contains("utilization(p_idle) is 0 in the model")), "{:?}", with_zeros.notes);
 }

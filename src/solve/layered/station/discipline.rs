@@ -5,7 +5,15 @@
 //!
 //! ```text
 //! head of line:  W_a = Σ_{x ≥ a} α_x W_x σ_x + Σ_x β_x σ_x             σ_x = 1/(1 - Σ_{y > a} û_xy)
-//! preemptive:    W_a = Σ_{x ≥ a} (α_x W_x + β_x) σ_x + s_a (σ_a - 1)
+//! preemptive:    W_a = Σ_{x ≥ a} (α_x W_x + β_x) σ_x + f_a s_a (σ_a - 1)
+//! ```
+//!
+//! Of `m` servers under preemption, an arrival finds all busy with requests that it may not interrupt, `Π_≥`, by the load and the sources
+//! of these; and it is interrupted only where all are needed. `f` is 1 of one server; it makes M/M/m with any number of levels
+//! exact, where the requests of a level and those above it are an M/M/m of their own:
+//!
+//! ```text
+//! f_a = (Π_≥ - Π_>) / (û_≥ - û_>)
 //! ```
 //!
 //! Under preemption a thread leaves only when nothing more urgent is there; how much of it is there again when the thread comes
@@ -24,6 +32,7 @@
 //! | symbol | is |
 //! |---|---|
 //! | `x ≥ a`, `y > a` | requests at least as urgent, more urgent |
+//! | `Π_≥`, `Π_>`, `û_≥`, `û_>` | chance that all servers are busy with requests at least as urgent, more urgent, and the load of these |
 //! | `û_xy` | load of `y` in service as an arrival of `x` sees it, over the servers |
 //! | `L_h`, `N_h` | mean requests present of group `h`, and how many there can be |
 //!
@@ -35,6 +44,8 @@ use crate::model::Scalar;
 
 /// Load of more urgent requests beyond which the stretch is not believed.
 const MAX_URGENT_LOAD: f64 = 0.999;
+/// Load of an arrival's own urgency below which it counts as so much.
+const LEAST_OWN_LOAD: f64 = 1e-3;
 
 impl<S: Scalar> At<'_, S> {
     /// Turns what is found into parts of the waits, and sets the chance to wait of each row.
@@ -46,16 +57,64 @@ impl<S: Scalar> At<'_, S> {
             self.stretches(scratch)
         });
         for r in 0..self.layout.rows.len() {
-            let busy = scratch.load[r * n..(r + 1) * n].iter().fold(S::from(0.0), |sum, &l| sum + l);
-            probability[r] = self.scale_to_servers(r, busy, scratch);
+            // Who may be interrupted is not in the way.
+            let level =
+                if has_priorities && self.discipline == Discipline::Preemptive { self.layout.rows[r].priority } else { f64::NEG_INFINITY };
+            let met = |x: usize| self.priority_of(x) >= level;
+            let busy = (0..n).filter(|&x| met(x)).fold(S::from(0.0), |sum, x| sum + scratch.load[r * n + x]);
+            let sources = if level > f64::NEG_INFINITY { self.sources_from(level) } else { self.sources };
+            probability[r] = self.scale_to_servers(r, (busy, sources), scratch);
             if let Some(stretch) = &stretch {
-                self.by_urgency(r, stretch, scratch);
+                let interrupted = self.interrupted(r, (busy, probability[r]), scratch);
+                self.by_urgency(r, (stretch, interrupted), scratch);
             }
             if self.discipline == Discipline::Groups {
                 self.by_groups(r, scratch);
             }
             let extra = self.first_slice(r);
             scratch.own[r] += extra;
+        }
+    }
+
+    fn priority_of(&self, x: usize) -> f64 {
+        self.layout.rows[self.layout.row_of[x]].priority
+    }
+
+    /// Sources of requests at least as urgent as `level` that can be at the station together.
+    fn sources_from(&self, level: f64) -> f64 {
+        let n = self.visits.len();
+        if (0..n).any(|x| self.layout.pool_of[x].is_none() && self.priority_of(x) >= level) {
+            return f64::INFINITY;
+        }
+        let sends = |pool: usize| (0..n).any(|x| self.layout.pool_of[x] == Some(pool) && self.priority_of(x) >= level);
+        let pools = self.layout.pools.iter().enumerate().filter(|(pool, _)| sends(*pool));
+        pools.map(|(_, &task)| self.sweep.populations.strands(self.sweep.net, task)).sum()
+    }
+
+    /// `f` of a row, whose arrivals find so many servers with requests at least as urgent, and all of them with that chance.
+    fn interrupted(&self, r: usize, (busy, all_busy): (S, S), scratch: &Scratch<S>) -> S {
+        let one = S::from(1.0);
+        if self.discipline != Discipline::Preemptive || self.servers <= 1.0 {
+            return one;
+        }
+        let n = self.visits.len();
+        let mine = self.layout.rows[r].priority;
+        let Some(&next) = self.layout.levels.iter().filter(|&&level| level > mine).min_by(|a, b| a.total_cmp(b)) else { return one };
+        let more_urgent = (0..n).filter(|&x| self.priority_of(x) > mine).fold(S::from(0.0), |sum, x| sum + scratch.load[r * n + x]);
+        let without = self.chance_of_all_busy((more_urgent, self.sources_from(next) + 1.0), &mut None);
+        let (own, all_busy) = if busy - more_urgent > LEAST_OWN_LOAD {
+            (busy - more_urgent, all_busy)
+        } else {
+            let load = more_urgent + LEAST_OWN_LOAD;
+            (S::from(LEAST_OWN_LOAD), self.chance_of_all_busy((load, self.sources_from(mine)), &mut None))
+        };
+        let share = (all_busy - without) / own;
+        if share > 1.0 {
+            one
+        } else if share > 0.0 {
+            share
+        } else {
+            S::from(0.0)
         }
     }
 
@@ -124,7 +183,7 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    fn by_urgency(&self, r: usize, stretches: &[S], scratch: &mut Scratch<S>) {
+    fn by_urgency(&self, r: usize, (stretches, interrupted): (&[S], S), scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let n_rows = self.layout.rows.len();
         let mine = self.layout.rows[r].priority;
@@ -151,7 +210,7 @@ impl<S: Scalar> At<'_, S> {
         }
         if preemptive {
             let service = self.visits[self.layout.rows[r].arc].first;
-            scratch.own[r] += service * (stretch[r] - 1.0);
+            scratch.own[r] += service * (stretch[r] - 1.0) * interrupted;
         }
     }
 

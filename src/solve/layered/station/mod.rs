@@ -435,12 +435,12 @@ impl<S: Scalar> At<'_, S> {
 
     /// From one server to `m`: those waiting leave `m` times faster, at the pace of servers that are all busy, and what is in service
     /// matters only then.
-    fn scale_to_servers(&self, r: usize, busy: S, scratch: &mut Scratch<S>) -> S {
+    fn scale_to_servers(&self, r: usize, (busy, sources): (S, f64), scratch: &mut Scratch<S>) -> S {
         let one = S::from(1.0);
         if self.servers <= 1.0 {
             return if busy > 1.0 { one } else { busy };
         }
-        let all_busy = self.all_busy(r, busy, &mut scratch.last_found);
+        let all_busy = self.chance_of_all_busy((busy, sources), &mut scratch.last_found[self.places.probability + r]);
         // Requests leave a full pool at its slowest.
         let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;
         let share = if busy > 0.0 { all_busy / busy * each } else { S::from(0.0) };
@@ -456,13 +456,12 @@ impl<S: Scalar> At<'_, S> {
         all_busy
     }
 
-    /// `Π`: chance that an arrival finds all servers busy, at the load it sees. A thread may come while the second phase that it
-    /// left behind is still served.
-    fn all_busy(&self, r: usize, busy: S, last_found: &mut [Option<f64>]) -> S {
-        let place = self.places.probability + r;
-        let sources = if self.late { self.sources * PHASES_OF_A_SOURCE } else { self.sources - 1.0 };
+    /// `Π`: chance that an arrival finds all servers busy, at the load it sees and with so many sources, itself among them; `found`
+    /// is where it was found last. A thread may come while the second phase that it left behind is still served.
+    fn chance_of_all_busy(&self, (busy, sources): (S, f64), found: &mut Option<f64>) -> S {
+        let sources = if self.late { sources * PHASES_OF_A_SOURCE } else { sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
-        all_busy(self.servers as u32, sources, busy, self.services, &mut last_found[place])
+        all_busy(self.servers as u32, sources, busy, self.services, found)
     }
 
     /// The rest of a first phase in progress.
