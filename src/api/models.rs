@@ -46,7 +46,7 @@ pub(super) struct Derivation {
     /// `demand(TASK.ACTIVITY)`, `think_time(TASK)`, `multiplicity(NAME)`, `speed_factor(PROCESSOR)` or `calls(FROM->TO)`, each
     /// with a number, or with `"$name"` to make it a parameter.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, Object>, example = json!({"demand(browse)": "$browse", "multiplicity(Client)": 20}))]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>, example = json!({"demand(browse)": "$browse", "multiplicity(Client)": 20}))]
     #[serde(deserialize_with = "crate::model::unique::map")]
     set: IndexMap<String, Number>,
 }

@@ -9,7 +9,10 @@ use super::{
     simulation::{SimulationArgs, progress},
     solve_times, write_stdout,
 };
-use crate::solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve};
+use crate::{
+    model::Parameter,
+    solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve},
+};
 
 /// Arguments of `layerfit solve`.
 #[derive(Debug, clap::Args)]
@@ -76,6 +79,10 @@ impl From<SolverName> for Solver {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let model = input::read_model(&args.model)?;
     let values = input::settings(&model, &args.set)?;
+    let several = |p: &&Parameter| values.get(&p.name).is_none() && p.value.values().is_some_and(|all| all.len() > 1);
+    for Parameter { name, .. } in model.parameters.iter().filter(several) {
+        note!("warning: ${name} has several values: this is the solution for the first; others by --set {name}=VALUE");
+    }
     let options =
         SolveOptions { solver: args.solver.into(), seed: args.seed, simulation: args.simulation.options()?, ..SolveOptions::default() };
     let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));

@@ -34,10 +34,10 @@ pub(super) struct TraceArgs {
     /// Fail at the first row that cannot be read, instead of skipping and counting.
     #[arg(long)]
     strict: bool,
-    /// The files are parts of one recording, not each a scenario of its own.
+    /// Message logs: the files are parts of one recording, not each a scenario of its own. Files of all other forms are parts.
     #[arg(long)]
     parts: bool,
-    /// Seconds of one tick of the log's clock, where the format does not say it.
+    /// Seconds of one tick of the clock of message logs, angio events and event traces; the other forms say their unit.
     #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
     seconds_per_tick: f64,
     /// Spans that match are one entry, as in 'GET /item/*=item'.

@@ -133,7 +133,8 @@ impl<'a> Inference<'a> {
         let (x, jacobian) = (&ending.minimum.x, &plain_jacobian(ending.weights, ending.minimum));
         // A whole number is compared with its neighbours: 1 of something is a value like any other, not a search stopped by a bound.
         let whole = problem.whole_numbers();
-        let at_bound = |j: usize| !whole[j] && (x[j] == bounds[j].0 || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
+        // The least whole number is no wall that the search ran into.
+        let at_bound = |j: usize| (x[j] == bounds[j].0 && !whole[j] || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
         let found = identify(&jacobian.select_columns(&free), ending.rank_tolerance);

@@ -118,9 +118,11 @@ impl<'a> After<'a> {
         if !(fit.converged && self.problem.method.loss.is_squared()) {
             return None;
         }
-        let own: BTreeSet<usize> =
-            (0..self.weights.sources.len()).filter(|&k| self.weights.sources[k] == WeightSource::ResidualVariance).collect();
-        let shared = self.weights.sources.contains(&WeightSource::SharedResidualVariance);
+        let from = |source: WeightSource| -> BTreeSet<usize> {
+            self.weights.observations.iter().map(|o| o.measure_idx).filter(|&k| self.weights.sources[k] == source).collect()
+        };
+        let own = from(WeightSource::ResidualVariance);
+        let shared = !from(WeightSource::SharedResidualVariance).is_empty();
         let errors = match (self.weights.are_estimated(), fit.error_scale) {
             (true, _) => ErrorParameters::Variances(own.len() + usize::from(shared)),
             (false, ErrorScale::Estimated) => ErrorParameters::Scale,

@@ -335,7 +335,8 @@ impl<'a> Search<'a> {
         let second = self.minimise(weights, &second_start)?;
         let better = second.sum_of_squares < first.sum_of_squares * (1.0 - 1e-6);
         if better || (second.stop.converged() && !first.stop.converged() && second.sum_of_squares <= first.sum_of_squares) {
-            self.notes.push("the search from the start ended without a minimum; one from a searched start ended lower and was kept".into());
+            let how = if first.stop.converged() { "where parameters cannot be told apart" } else { "without a minimum" };
+            self.notes.push(format!("the search from the start ended {how}; one from a searched start ended lower and was kept"));
             return Ok(second);
         }
         Ok(first)

@@ -2,7 +2,9 @@
 //!
 //! A value that the model itself defines is taken first. The others are searched: all at one value over thirteen
 //! decades (or over their bounds), then one at a time by factors of 3 and 10, twice; the least weighted sum of squares
-//! wins. No derivative is needed, and points without a solution are passed over.
+//! wins. No derivative is needed, and points without a solution are passed over. Values that are still equal are set apart:
+//! where parameters may be exchanged without any change, as the demands of two queues alike, a search that starts from equal ones
+//! cannot leave them, and ends at a saddle.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,8 @@ const DECADES: std::ops::RangeInclusive<i32> = -6..=6;
 const FACTORS: [f64; 4] = [0.1, 1.0 / 3.0, 3.0, 10.0];
 const PASSES: usize = 2;
 const SMALLEST_GRID_VALUE: f64 = 1e-6;
+/// Ratio between searched values that were equal.
+const APART: f64 = 1.2;
 
 /// Starts of all estimated parameters, inside their bounds, with their origins. `None` when the model has no solution
 /// at any point tried.
@@ -77,7 +81,18 @@ fn search(fixed: &[Option<f64>], bounds: &[(f64, f64)], model: &mut dyn Residual
             }
         }
     }
-    Some(best)
+    let apart = set_apart(&best, fixed, bounds);
+    Some(if sum_of_squares(model, &apart).is_some() { apart } else { best })
+}
+
+/// The same, with searched values that are equal a little apart.
+fn set_apart(x: &[f64], fixed: &[Option<f64>], bounds: &[(f64, f64)]) -> Vec<f64> {
+    let n_equal_before = |j: usize| (0..j).filter(|&i| fixed[i].is_none() && x[i] == x[j]).count();
+    let moved = |j: usize| match (fixed[j], i32::try_from(n_equal_before(j))) {
+        (None, Ok(n)) if n > 0 => (x[j] * APART.powi(n)).clamp(bounds[j].0, bounds[j].1),
+        _ => x[j],
+    };
+    (0..x.len()).map(moved).collect()
 }
 
 /// The value for a decade: that power of ten, or as far between two positive bounds.

@@ -111,6 +111,8 @@ pub struct Call {
     pub is_nested: bool,
     /// How its client saw it end.
     pub status: SpanStatus,
+    /// Whether its end is known.
+    pub is_timed: bool,
     /// Whether clocks leave open on which side of the requester's reply it lies.
     pub is_open: bool,
     /// The requester's phase.
@@ -286,6 +288,7 @@ impl Builder<'_> {
             is_restored: false,
             is_nested: false,
             status: piece.status,
+            is_timed: piece.duration_ns >= 0,
             is_open: false,
             phase: 1,
             branch: None,
@@ -308,7 +311,16 @@ impl Builder<'_> {
             let call = self.add_call(from, occ, parent, true);
             self.out.calls[call as usize].is_nested = self.is_nested(parent);
             self.out.calls[call as usize].is_async |= tree.pieces[i].kind == SpanKind::Consumer || tree.is_linked[i];
+            // What did not finish lasts as long as what it contains.
+            self.out.calls[call as usize].is_timed |= tree.pieces[i].duration_ns >= 0;
             self.call_of[parent] = call;
+        } else if let Some(last) = self.call_before(parent, i) {
+            let end_ns = self.out.calls[last].end_ns;
+            self.out.calls[last].end_ns = tree.start_ns[i];
+            let number = self.add_call(from, occ, i, false);
+            let call = &mut self.out.calls[number as usize];
+            call.end_ns = end_ns.max(call.end_ns);
+            self.call_of[parent] = number;
         } else {
             let number = self.add_call(from, occ, i, false);
             let call = &mut self.out.calls[number as usize];
@@ -319,6 +331,20 @@ impl Builder<'_> {
                 (served.is_partial, served.is_measured) = (true, false);
             }
         }
+    }
+
+    /// Of a request that was served several times, one after the other (made again below what traces its client), the serving before
+    /// span `i`: each call ends where the next begins.
+    fn call_before(&self, request: usize, i: usize) -> Option<usize> {
+        let tree = self.tree;
+        let last = self.call_of[request];
+        if tree.role[request] != Role::Call || last == NOBODY || tree.is_timeless || tree.is_linked[i] {
+            return None;
+        }
+        let call = &self.out.calls[last as usize];
+        let waits = !call.is_async && !matches!(tree.pieces[i].kind, SpanKind::Consumer | SpanKind::Producer);
+        let follows = tree.start_ns[i] >= self.out.occs[call.to as usize].end_ns && tree.end_ns[i] <= call.end_ns;
+        (waits && follows && tree.pieces[i].duration_ns >= 0).then_some(last as usize)
     }
 
     /// Whether a request of the same occurrence is under way around request `i`.

@@ -382,14 +382,12 @@ impl Spans {
             }
             hints.processes.insert(name.to_owned(), process);
         }
-        let internal: Vec<(String, Option<String>)> = hints
-            .processes
-            .keys()
-            .filter_map(|name| Some((name.clone(), name.strip_suffix("(internal)")?.to_owned())))
-            .map(|(name, service)| (name, hints.processes.get(&service).and_then(|p| p.processor.clone())))
-            .collect();
-        for (name, processor) in internal {
-            hints.processes[&name].processor = processor;
+        let internal: Vec<(String, String)> =
+            hints.processes.keys().filter_map(|name| Some((name.clone(), name.strip_suffix("(internal)")?.to_owned()))).collect();
+        for (name, service) in internal {
+            let Some(of_service) = hints.processes.get_mut(&service) else { continue };
+            let processor = of_service.processor.get_or_insert_with(|| format!("{service}_cpu")).clone();
+            hints.processes[&name].processor = Some(processor);
         }
         let mut workloads: Vec<_> = load.workloads().collect();
         workloads.sort_by_key(|(process, _)| self.catalog.names.name(*process));

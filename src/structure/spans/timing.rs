@@ -381,7 +381,9 @@ pub fn measure(forest: &mut Forest) {
         both.extend(late.get(&(o as u32)).into_iter().flatten().map(after).filter(|(start, end)| end > start));
         let has_second = !both.is_empty() || calls.iter().any(|c| c.phase == 2);
         let second = has_second.then(|| union_ns(&mut both).saturating_sub(union_ns(&mut waits)) as f64);
-        forest.occs[o].self_ns = [Some(first), second];
+        // A wait of which the end is not known leaves open what was no wait.
+        let is_known = |phase: u8| calls.iter().all(|c| c.is_async || c.phase != phase || c.is_timed);
+        forest.occs[o].self_ns = [Some(first).filter(|_| is_known(1)), second.filter(|_| is_known(2))];
     }
 }
 

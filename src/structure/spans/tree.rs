@@ -354,7 +354,7 @@ impl Tree {
         }
     }
 
-    /// A span that did not finish lasts as long as what it contains.
+    /// A span that did not finish, or ends before it starts, lasts as long as what it contains.
     fn close_unfinished(&mut self, notes: &mut Notes) {
         if self.is_timeless {
             (0..self.len()).for_each(|i| notes.count("without_times", || self.name(i)));
@@ -367,10 +367,10 @@ impl Tree {
                 0 => notes.count("zero_duration", || self.name(i)),
                 _ => {}
             }
-            if let Some(parent) = self.parent_of(i).filter(|p| self.pieces[*p].duration_ns == UNFINISHED) {
+            if let Some(parent) = self.parent_of(i).filter(|p| self.pieces[*p].duration_ns < 0) {
                 self.end_ns[parent] = self.end_ns[parent].max(self.end_ns[i]);
                 // A span without any time of its own begins with the first that it contains.
-                if self.pieces[parent].start_ns == 0 && self.start_ns[i] > 0 {
+                if self.pieces[parent].duration_ns == UNFINISHED && self.pieces[parent].start_ns == 0 && self.start_ns[i] > 0 {
                     let known = self.start_ns[parent] > 0;
                     self.start_ns[parent] = if known { self.start_ns[parent].min(self.start_ns[i]) } else { self.start_ns[i] };
                 }

@@ -145,6 +145,16 @@ impl Intensity {
         if self.span_s() > 0.0 { self.active_s / self.span_s() } else { 0.0 }
     }
 
+    /// Largest mean number of active sessions in a window, over the part of it that is from the first start to the last end.
+    pub fn peak_active(&self) -> f64 {
+        let Some((first, last)) = self.whole else { return 0.0 };
+        let of_window = |window: Window| {
+            let covered = last.min(window.begin_s + self.length_s) - first.max(window.begin_s);
+            if covered > 0.0 { window.active * self.length_s / covered } else { 0.0 }
+        };
+        self.series().into_iter().map(of_window).fold(0.0, f64::max)
+    }
+
     /// n(t): all windows from the first start to the last end.
     pub fn series(&self) -> Vec<Window> {
         let Some((first, last)) = self.whole else { return Vec::new() };
@@ -201,6 +211,7 @@ mod tests {
                 let active: f64 = sessions.iter().map(|s| overlap(window.begin_s, *s)).sum::<f64>() / 60.0;
                 prop_assert!((window.active - active).abs() < 1e-9);
             }
+            prop_assert!(whole.peak_active() >= whole.mean_active() * (1.0 - 1e-9));
             let (first, second) = sessions.split_at(cut.min(sessions.len()));
             let mut merged = of(first);
             merged.merge(of(second));

@@ -275,7 +275,7 @@ impl UsageModel {
             think_by_transition: think_by_transition(summary),
             responses: (0..services.len() as u32).map(|s| summary.responses.get(&s).and_then(Sample::summary)).collect(),
             mean_active: summary.intensity.mean_active(),
-            peak_active: intensity.iter().map(|window| window.active).fold(0.0, f64::max),
+            peak_active: summary.intensity.peak_active(),
             window_s: summary.intensity.window_s(),
             intensity,
             guard_candidates: guard_candidates(&kept, &summary.services),

@@ -30,8 +30,12 @@ impl<'t> Signature<'t> {
     }
 }
 
-/// A type without its packages: `java.util.Map<a.K, b.V>[]` → `Map<K, V>[]`.
+/// A type without its packages: `java.util.Map<a.K, b.V>[]` → `Map<K, V>[]`, `java.lang.String...` → `String...`.
 fn simple_type(text: &str) -> String {
+    // The last parameter may be any number of its type.
+    if let Some(one) = text.strip_suffix("...") {
+        return simple_type(one) + "...";
+    }
     let mut simple = String::new();
     let mut word_start = 0;
     for c in text.chars() {
@@ -54,6 +58,12 @@ mod tests {
 
     fn check(text: &str, class: &str, method: &str) {
         assert_eq!(Signature::of(text), Signature { class, method: method.to_owned() }, "{text}");
+    }
+
+    #[test]
+    fn any_number_of_a_type_is_a_type_of_its_own() {
+        check("void p.C.log(java.lang.String...)", "p.C", "log(String...)");
+        check("void p.C.log(java.util.Map<a.K>, int...)", "p.C", "log(Map<K>,int...)");
     }
 
     #[test]

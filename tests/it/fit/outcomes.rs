@@ -285,3 +285,21 @@ fn zeros_of_an_idle_processor_count_for_nothing() {
     }
     assert!(with_zeros.notes.iter().any(|note| note.contains("utilization(p_idle) is 0 in the model")), "{:?}", with_zeros.notes);
 }
+
+/// Queues that only totals tell of may be exchanged: demands that start equal stay so, at a saddle of the sum of squares.
+#[test]
+fn demands_that_may_be_exchanged_are_told_apart() {
+    let data = trials(10.0, 0.0, 11);
+    let n_measures = data.measures.len();
+    let totals = with_columns(data, &[n_measures - 1]);
+    let mut starting_equal = totals.clone();
+    starting_equal.estimate.iter_mut().for_each(|estimated| estimated.start = Some(1.0));
+    for problem in [totals, starting_equal] {
+        let fit = fitted(&problem).unwrap();
+        let mut found: Vec<f64> = fit.parameters.values().map(|p| p.estimate).collect();
+        found.sort_by(f64::total_cmp);
+        for (found, truth) in found.iter().zip(TRUE_DEMANDS) {
+            assert!((found - truth).abs() < 1e-3 * truth, "{found}, not {truth}: {:?}", fit.notes);
+        }
+    }
+}

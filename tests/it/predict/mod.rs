@@ -94,6 +94,23 @@ fn points_outside_the_trials_are_remarked() {
     );
 }
 
+/// Each value was measured, but not with the other.
+#[test]
+fn points_outside_the_hull_of_the_trials_are_remarked() {
+    let mut data = trials(10.0, 0.01, 41);
+    for (trial, think) in data.trials.iter_mut().zip([10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0].into_iter().cycle()) {
+        trial.controlled.set("think", think);
+    }
+    let fit = fitted(&problem(data)).unwrap();
+    let (few, many) = (
+        at(&fit, &["users=1", "think=19"], &["throughput(Users)"]).unwrap(),
+        at(&fit, &["users=5", "think=14"], &["throughput(Users)"]).unwrap(),
+    );
+    assert!(few.rows[0].extrapolated);
+    assert!(few.rows[0].notes[0].contains("were not measured together: outside the convex hull"), "{:?}", few.rows[0].notes);
+    assert!(!many.rows[0].extrapolated, "{:?}", many.rows[0].notes);
+}
+
 #[test]
 fn a_value_that_all_trials_share_need_not_be_given() {
     let fit = committed();

@@ -40,6 +40,11 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd uu 1 -1 s ss 0.5 -1 s uu 0.5 -1 -1",
     ),
     (
+        "preemptive priorities on two servers",
+        "P 0 p DD i p SS p m 2 -1 T 0 t cc r cc -1 DD z 2 m 3 t dd r dd -1 DD z 2 m 3 t ss n ss -1 SS 5 m 3 t uu n uu -1 SS 1 m 3 -1
+         E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd uu 1 -1 s ss 0.5 -1 s uu 0.5 -1 -1",
+    ),
+    (
         "head-of-line priorities",
         "P 0 p DD i p SS h -1 T 0 t cc r cc -1 DD 3 z 2 m 2 t dd r dd -1 DD 1 z 2 m 2 t ss h ss vv -1 SS -1
          E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd vv 1 -1 s ss 0.5 -1 s vv 0.5 -1 p ss 2 p vv 1 -1",

@@ -316,3 +316,16 @@ fn one_customer_settles_at_once() {
     assert!(slopes.solution.diagnostics.is_empty(), "{:?}", slopes.solution.diagnostics);
     near(slopes.jacobian[(0, 0)], -2.0 / 1.9_f64.powi(2), EXACT);
 }
+
+/// Requests of a level and those above it are an M/M/2 of their own: by Erlang's formula the urgent wait 0.0989, the others 1.0261.
+#[test]
+fn preemptive_priorities_on_two_servers_are_exact() {
+    let text = "P 0 p PP p m 2 -1 T 0 t AA i aa -1 PP 2 t BB i bb -1 PP 1 -1 E 0 a aa 0.6 s aa 1 -1 a bb 0.6 s bb 1 -1 -1";
+    let model = super::features::read("two levels", text);
+    let solution = layered(&model).unwrap();
+    let erlang = |u: f64| (u * u / 2.0 / (1.0 - u / 2.0)) / (1.0 + u + u * u / 2.0 / (1.0 - u / 2.0));
+    let waiting = |u: f64| erlang(u) * (u / 2.0) / (1.0 - u / 2.0);
+    let (urgent, all) = (waiting(0.6), waiting(1.2));
+    near(solution.entries["aa"].service_times[0].unwrap(), 1.0 + urgent / 0.6, EXACT);
+    near(solution.entries["bb"].service_times[0].unwrap(), 1.0 + (all - urgent) / 0.6, EXACT);
+}

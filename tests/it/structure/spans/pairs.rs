@@ -140,3 +140,33 @@ fn a_requesting_root_is_its_service_starting_on_its_own() {
     assert!(run.interactions.occurrences[0].originator);
     assert!(run.interactions.operations.len() == 1, "an originator has no entry");
 }
+
+/// How long it waited is not known, so neither is what of its time was no wait.
+#[test]
+fn a_caller_whose_call_did_not_finish_has_no_self_time() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "read", (10.0, 90.0)).with(Attribute::PeerService, "store").unfinished();
+    let unfinished = b.run();
+    unfinished.check(&["Client sync web.get", "web.get sync store.read"]);
+    assert_eq!(unfinished.self_ms("web.get"), [None, None]);
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "read", (10.0, 5.0));
+    b.server((3, 2), "store", "read", (20.0, 85.0));
+    let backwards = b.run();
+    assert_eq!(backwards.self_ms("web.get"), [Some(25.0), None], "the server tells when it was done");
+}
+
+/// What is served again below one request of the client waits for the serving before.
+#[test]
+fn servings_one_after_the_other_of_one_request_are_no_fork() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "read", (10.0, 90.0));
+    b.server((3, 2), "store", "first", (15.0, 40.0));
+    b.server((4, 2), "store", "second", (50.0, 85.0));
+    let run = b.run();
+    run.check(&["Client sync web.get", "web.get sync store.first", "web.get sync store.second"]);
+    assert_eq!(run.self_ms("web.get"), [Some(20.0), None]);
+}
