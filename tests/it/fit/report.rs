@@ -62,7 +62,7 @@ fn words_for_people() {
         parameter      estimate    std error         95 % interval              start
         d1              2.00718      0.01046       1.98598 .. 2.02837               1
         d2              3.00730       0.0103       2.98643 .. 3.02816               3
-        d3              4.01606      0.01243       3.99087 .. 4.04125               3
+        d3              4.01606      0.01243       3.99087 .. 4.04125             3.6
 
         ended: a minimum
         40 measured values, 3 parameters, 37 degrees of freedom; [n] iterations, [n] evaluations
