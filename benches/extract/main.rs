@@ -150,7 +150,7 @@ fn main() {
          parsing and reading; millions a second on one core, of one file on all, of several on all; peak of the resident set, MB\n"
     );
     println!(
-        "| form | of | / skip | / parse | / read | {0} cores / parse | {0} cores / read | M/s, one core | one file, {0} cores | files, {0} cores | MB | MB | MB |",
+        "| form | of | / skip | / parse | / read | {0} cores / parse | {0} cores / read | M/s, one core | one file, {0} cores | files, {0} cores | MB, one core | MB, one file | MB, files |",
         thread::available_parallelism().map_or(1, usize::from)
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");

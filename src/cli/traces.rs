@@ -52,7 +52,7 @@ pub(super) struct TraceArgs {
     /// Attribute of spans that names the session of a request, beside session.id and its like; may be given several times.
     #[arg(long, value_name = "KEY")]
     session_key: Vec<String>,
-    /// Files read at the same time; by default one on each core.
+    /// Threads, by default one on each core: for as many files at the same time, or for the steps of fewer.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
 }

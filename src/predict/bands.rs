@@ -321,11 +321,11 @@ impl<'a> Ground<'a> {
 
     /// What every trial had of a parameter that none of them sets.
     fn value_in_trials(&self, name: &str) -> Option<f64> {
-        let of_model = |name: &str| match self.fit.problem.model.parameters.iter().find(|p| p.name == name)?.value {
+        let of_model = || self.fit.problem.model.parameters.iter().find(|p| p.name == name);
+        self.base.get(name).or_else(|| match of_model()?.value {
             ParameterValue::Number(value) => Some(value),
             _ => None,
-        };
-        self.base.get(name).or_else(|| of_model(name))
+        })
     }
 
     /// Whether controlled values, each of which is within its range, were not measured together: what lies outside the convex hull of

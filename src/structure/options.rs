@@ -188,7 +188,7 @@ pub struct ExtractOptions {
     pub call_path: CallPathOptions,
     /// What the user says of processors, threads, demands and workload.
     pub resources: Hints,
-    /// Sources that are read at the same time; 0 for one on each core.
+    /// Threads for sources that are read at the same time, or for the steps of fewer; 0 for one on each core.
     pub threads: usize,
     /// Most interactions that are reported one by one, the first ones.
     pub records_kept: usize,

@@ -13,7 +13,7 @@ const WAITING: usize = 2;
 /// Spans of a batch.
 const SPANS: usize = 512;
 
-/// Whether there are threads enough for the steps of each source.
+/// Whether there are threads enough for the steps of each source: two, the third step of spans having little to do.
 pub(super) fn has_steps(n_sources: usize, options: &ExtractOptions) -> bool {
     options.n_threads() >= 2 * n_sources
 }

@@ -131,9 +131,8 @@ impl<'a> Inference<'a> {
     fn new(problem: &'a Problem, ending: &'a Ending<'a>, scales: &Scales, dof: usize) -> Self {
         let bounds = problem.bounds();
         let (x, jacobian) = (&ending.minimum.x, &plain_jacobian(ending.weights, ending.minimum));
-        // A whole number is compared with its neighbours: 1 of something is a value like any other, not a search stopped by a bound.
+        // The least of a whole number, 1 of something, is a value like any other; its upper bound stops the search.
         let whole = problem.whole_numbers();
-        // The least whole number is no wall that the search ran into.
         let at_bound = |j: usize| (x[j] == bounds[j].0 && !whole[j] || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();

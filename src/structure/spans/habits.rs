@@ -151,9 +151,11 @@ impl Habits {
             }
             let key = (from.entry, to.entry, call.is_async);
             let is_told = !is_orphan[call.from as usize] && !from.is_partial && !call.is_at(from.reply_ns, resolution_ns);
+            if !is_told {
+                continue;
+            }
             let has_room = self.phases.len() < MAX_KEYS;
             let counted = match self.phases.entry(key) {
-                _ if !is_told => continue,
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) if has_room => new.insert(InPhases::default()),
                 Entry::Vacant(_) => continue,

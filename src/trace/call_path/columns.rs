@@ -1,7 +1,7 @@
 //! The fields of call-path records: their names, and where a CSV has them.
 
-/// What a header must have, for error messages.
-pub(super) const EXPECTED: &str = "expected time, kind, component, method, context_id (and record_id, transaction_id, server, thread, \
+/// The fields that there are, for error messages.
+pub(super) const FIELDS: &str = "time, kind, component, method, context_id (and record_id, transaction_id, server, thread, \
      params, action, message_id, session_id)";
 
 /// A field that means something.
@@ -83,14 +83,14 @@ pub(super) struct Layout {
 impl Layout {
     /// The layout that a header tells; `Err` says what was found and what was expected.
     pub(super) fn detect(line: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(line).map_err(|_| format!("the first line is not UTF-8 text; {EXPECTED}"))?;
+        let text = std::str::from_utf8(line).map_err(|_| format!("the first line is not UTF-8 text; expected {FIELDS}"))?;
         for delimiter in [b',', b';', b'\t'] {
             let headings = headings(text, delimiter);
             if headings.len() > 1 && headings.iter().any(|h| Column::from_header(h).is_some()) {
                 return Self::from_headings(delimiter, headings);
             }
         }
-        Err(format!("{} is not a header; {EXPECTED}", quoted(text)))
+        Err(format!("{} is not a header; expected {FIELDS}", quoted(text)))
     }
 
     fn from_headings(delimiter: u8, headings: Vec<String>) -> Result<Self, String> {
@@ -100,14 +100,14 @@ impl Layout {
             match Column::from_header(heading) {
                 None => unknown.push(heading.clone()),
                 Some(column) if index_of[column as usize].is_some() => {
-                    return Err(format!("column \"{heading}\" says the same as an earlier column; {EXPECTED}"));
+                    return Err(format!("column \"{heading}\" says the same as an earlier column; expected {FIELDS}"));
                 }
                 Some(column) => index_of[column as usize] = Some(position),
             }
         }
         let missing: Vec<&str> = REQUIRED.iter().filter(|c| index_of[**c as usize].is_none()).map(|c| c.name()).collect();
         if !missing.is_empty() {
-            return Err(format!("the header lacks {}; {EXPECTED}", missing.join(", ")));
+            return Err(format!("the header lacks {}; expected {FIELDS}", missing.join(", ")));
         }
         let columns = headings.iter().map(|heading| Column::from_header(heading)).collect();
         Ok(Self { delimiter, headings, unknown, columns })

@@ -317,7 +317,7 @@ fn read_source(
     }
     let layout = Layout::detect(&first).map_err(|reason| ReadError::Header { log: log.to_owned(), line, reason })?;
     for name in &layout.unknown {
-        let reason = format!("column \"{name}\" is not known; {}", columns::EXPECTED);
+        let reason = format!("column \"{name}\" is not known; expected {}", columns::FIELDS);
         if options.bad_rows == BadRows::Reject {
             return Err(ReadError::Header { log: log.to_owned(), line, reason });
         }

@@ -83,12 +83,7 @@ impl RowReader<'_, '_> {
         for (name, value) in object {
             let Some(column) = Column::from_header(&name) else {
                 if self.options.bad_rows == BadRows::Reject {
-                    return Err(self.bad(
-                        line,
-                        &name,
-                        "there".to_owned(),
-                        super::columns::EXPECTED.trim_start_matches("expected ").to_owned(),
-                    ));
+                    return Err(self.bad(line, &name, "there".to_owned(), super::columns::FIELDS.to_owned()));
                 }
                 self.note_unknown(&name);
                 continue;

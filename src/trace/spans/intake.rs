@@ -297,20 +297,18 @@ impl<'a> Intake<'a> {
         self.texts.resource_number(parts.resource())
     }
 
-    /// The number of the resource of a service at an address of which nothing else is known.
-    pub(in crate::trace) fn endpoint(&mut self, service: &str, address: &str, place: impl Into<Place>) -> u32 {
+    /// The number of the resource of a service at an address of which nothing else is known, without looking up its parts; `None`
+    /// where something of it is to be remarked on.
+    pub(in crate::trace) fn endpoint(&mut self, service: &str, address: &str) -> Option<u32> {
         if service.is_empty() || self.texts.texts.len() >= MOST_TEXTS {
-            let mut parts = Parts::default();
-            parts.set(self, Part::Service, service);
-            parts.set(self, Part::HostAddress, address);
-            return self.resource(&parts, place);
+            return None;
         }
         let texts = &mut *self.texts;
-        self.endpoints.number(service, address, || {
+        Some(self.endpoints.number(service, address, || {
             let mut text = |text: &str| (!text.is_empty()).then(|| texts.text(text));
             let resource = Resource { service: text(service), host: text(address), ..Resource::default() };
             texts.resource_number(resource)
-        })
+        }))
     }
 
     /// The number of the resource of which nothing is known.

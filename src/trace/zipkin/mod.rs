@@ -177,8 +177,9 @@ impl Endpoint<'_> {
     fn resource(&self, tags: &Entries<'_>, intake: &mut Intake<'_>, place: Place) -> u32 {
         // Names without a dot, as `ip`, are not sure to mean the sender.
         let mut said = tags.0.iter().filter(|(key, _)| is_of_resource(key) && key.contains('.')).peekable();
-        if said.peek().is_none() {
-            return intake.endpoint(&self.service_name, self.address(), place);
+        let is_all = said.peek().is_none();
+        if let Some(known) = is_all.then(|| intake.endpoint(&self.service_name, self.address())).flatten() {
+            return known;
         }
         let mut parts = Parts::default();
         parts.set(intake, Part::Service, &self.service_name);

@@ -7,7 +7,8 @@ use layerfit::{
         Estimated, FitError, FitOptions, Measured, ParameterStatus, Problem, ProblemError, Trials, Weighting, fit,
         least_squares::LeastSquaresOptions, least_squares::StopReason,
     },
-    model::{Activity, Entry, Measure, Model, Number, Parameter, ParameterValue, Phase, Processor, Task},
+    model::{Activity, Entry, Measure, Model, Number, Parameter, ParameterValue, Phase, Processor, Task, lqn_text},
+    solve::{SolveOptions, sensitivities},
 };
 
 use super::three_queue::{TRUE_DEMANDS, estimates, fitted, model, problem, starting_at, trials};
@@ -302,4 +303,24 @@ fn demands_that_may_be_exchanged_are_told_apart() {
             assert!((found - truth).abs() < 1e-3 * truth, "{found}, not {truth}: {:?}", fit.notes);
         }
     }
+}
+
+/// The data are those of three threads, two are allowed.
+#[test]
+fn a_whole_number_at_its_upper_bound_has_no_interval() {
+    let text = "$k = 3 $n = 1 P 0 p PP i -1 T 0 t Users r use -1 PP z 1 m $n t pool n serve -1 PP m $k -1 \
+                E 0 y use serve 1 -1 f use 1 -1 s serve 0.5 -1 -1";
+    let model = lqn_text::parse(text).unwrap();
+    let measure: Measure = "throughput(Users)".parse().unwrap();
+    let throughput = |n: f64| {
+        let values = [("n", n)].into_iter().collect();
+        sensitivities(&model, &values, &[], std::slice::from_ref(&measure), &SolveOptions::default()).unwrap().values[0]
+    };
+    let trial = |n: i32| format!("{n},{}\n", throughput(f64::from(n)));
+    let csv = "$n,throughput(Users)\n".to_owned() + &(1..=10).map(trial).collect::<String>();
+    let k = Estimated { min: Some(1.0), max: Some(2.0), ..Estimated::new("k").starting_at(1.0) };
+    let bounded = Problem { model, estimate: vec![k], ..problem(Trials::from_csv(csv.as_bytes()).unwrap()) };
+    let fit = fitted(&bounded).unwrap();
+    let k = &fit.parameters["k"];
+    assert_eq!((k.estimate, k.status, k.lower, k.upper), (2.0, ParameterStatus::AtUpperBound, None, None));
 }

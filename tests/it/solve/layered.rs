@@ -329,3 +329,13 @@ fn preemptive_priorities_on_two_servers_are_exact() {
     near(solution.entries["aa"].service_times[0].unwrap(), 1.0 + urgent / 0.6, EXACT);
     near(solution.entries["bb"].service_times[0].unwrap(), 1.0 + (all - urgent) / 0.6, EXACT);
 }
+
+#[test]
+fn customers_whose_cycle_takes_no_time_have_no_solution() {
+    let text = "P 0 p PP f -1 T 0 t cc r cc -1 PP m 3 t ss n ss -1 PP -1 E 0 y cc ss 1 -1 f cc 1 -1 s ss 0 -1 -1";
+    let model = super::features::read("no time", text);
+    for solver in [Solver::Exact, Solver::Layered, Solver::Auto] {
+        let options = SolveOptions { solver, ..SolveOptions::default() };
+        assert!(solve(&model, &Bindings::new(), &options).is_err(), "{solver:?}");
+    }
+}

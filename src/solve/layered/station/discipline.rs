@@ -56,13 +56,14 @@ impl<S: Scalar> At<'_, S> {
             self.hold_to_servers(scratch);
             self.stretches(scratch)
         });
+        let interrupts = has_priorities && self.discipline == Discipline::Preemptive;
         for r in 0..self.layout.rows.len() {
             // Who may be interrupted is not in the way.
-            let level =
-                if has_priorities && self.discipline == Discipline::Preemptive { self.layout.rows[r].priority } else { f64::NEG_INFINITY };
-            let met = |x: usize| self.priority_of(x) >= level;
-            let busy = (0..n).filter(|&x| met(x)).fold(S::from(0.0), |sum, x| sum + scratch.load[r * n + x]);
-            let sources = if level > f64::NEG_INFINITY { self.sources_from(level) } else { self.sources };
+            let level = if interrupts { self.layout.rows[r].priority } else { f64::NEG_INFINITY };
+            let loads = scratch.load[r * n..(r + 1) * n].iter().enumerate();
+            let met = loads.filter(|(x, _)| !interrupts || self.priority_of(*x) >= level);
+            let busy = met.fold(S::from(0.0), |sum, (_, &load)| sum + load);
+            let sources = if interrupts && self.servers > 1.0 { self.sources_from(level) } else { self.sources };
             probability[r] = self.scale_to_servers(r, (busy, sources), scratch);
             if let Some(stretch) = &stretch {
                 let interrupted = self.interrupted(r, (busy, probability[r]), scratch);

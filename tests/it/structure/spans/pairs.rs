@@ -88,6 +88,8 @@ fn internal_spans_are_folded_or_kept() {
     assert_eq!(kept.self_ms("web.get"), [Some(50.0), None]);
     assert_eq!(kept.self_ms("web(internal).render"), [Some(30.0), None]);
     assert!(kept.hints.processes["web(internal)"].infinite);
+    assert_eq!(kept.hints.processes["web(internal)"].processor, kept.hints.processes["web"].processor);
+    assert_eq!(kept.hints.processes["web"].processor.as_deref(), Some("web_cpu"), "no host is said");
 }
 
 /// Two layers of instrumentation of one request, on either side.
