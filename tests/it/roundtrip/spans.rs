@@ -393,6 +393,13 @@ fn calls_that_are_seldom_of_a_phase_stay_there_where_clocks_tell() {
     Case { cycles: FEWER_CYCLES, ..dirty(SKEWED) }.check_seeds(&[773, 913]);
 }
 
+/// Models whose second phases are much alike: they are not the difference of two clocks.
+#[test]
+fn second_phases_that_are_much_alike_are_no_clocks() {
+    Case { cycles: FEWER_CYCLES, ..clean(TraceForm::Otlp) }.check_seeds(&[413]);
+    Case { cycles: 10 * FEWER_CYCLES, ..dirty(SAMPLED) }.check_seeds(&[260]);
+}
+
 /// Models of which few whole traces show what a lost span was.
 #[test]
 fn what_few_traces_show_is_left_out_where_spans_are_lost() {
