@@ -230,6 +230,12 @@ impl Post {
 }
 
 impl Activity {
+    /// The calls that count: of those to one entry the first, as in the LQN tools.
+    pub fn counted_calls(&self) -> impl Iterator<Item = &Call> {
+        let is_first = |i: usize| self.calls[..i].iter().all(|before| before.dest != self.calls[i].dest);
+        self.calls.iter().enumerate().filter(move |(i, _)| is_first(*i)).map(|(_, call)| call)
+    }
+
     pub(super) fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
         [&self.host_demand, &self.host_demand_cvsq, &self.think_time, &self.max_service_time].into_iter().for_each(&mut *visit);
         self.calls.iter().for_each(|call| visit(&call.mean));

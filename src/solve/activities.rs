@@ -166,7 +166,7 @@ pub(super) fn summed<S: Scalar>(
         work.deterministic = activity.call_order == CallOrder::Deterministic;
         weighted += demand * activity.host_demand_cvsq.eval(values)?;
         work.think_time += visits * part.think_time;
-        for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
+        for call in activity.counted_calls().filter(|c| !c.mean.is(0.0)) {
             let each = call.mean.eval(values)?;
             part.calls.push((call.kind, call.dest.clone(), each));
             let mean = visits * each;

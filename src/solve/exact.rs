@@ -158,7 +158,7 @@ impl<S: Scalar> Plan<S> {
         }
         for phase in &entry.phases {
             own += phase.activity.think_time.eval(values)?;
-            for call in &phase.activity.calls {
+            for call in phase.activity.counted_calls() {
                 if call.kind == CallKind::Async {
                     return Ok(Err(Refusal("an asynchronous call", task_name(task))));
                 }

@@ -33,7 +33,7 @@ pub fn observables(model: &Model) -> Vec<Measure> {
         (1..=phases).for_each(|phase| add(Measure::ServiceTime { entry: e.name.clone(), phase }));
     }
     for (e, p) in model.tasks.iter().flat_map(|t| &t.entries).flat_map(|e| e.phases.iter().map(move |p| (e, p))) {
-        for call in p.activity.calls.iter().filter(|c| c.kind == CallKind::Sync) {
+        for call in p.activity.counted_calls().filter(|c| c.kind == CallKind::Sync) {
             add(Measure::Waiting { from: e.name.clone(), to: call.dest.clone(), phase: p.phase });
         }
     }

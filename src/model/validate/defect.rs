@@ -352,7 +352,7 @@ pub enum DefectKind {
     #[error("a reference task with several entries picks one at random for each cycle")]
     SeveralCustomerEntries,
     /// A destination that a phase calls twice.
-    #[error("it calls \"{dest}\" more than once")]
+    #[error("it calls \"{dest}\" more than once: the first counts")]
     RepeatedDestination {
         /// The called entry.
         dest: String,

@@ -320,7 +320,7 @@ impl<'a> Compiler<'a> {
         let number = index(self.network.activities.len());
         let first = index(self.network.routes.len());
         let mut n_calls = 0.0;
-        for call in &activity.calls {
+        for call in activity.counted_calls() {
             let mean = self.numbers.amount(&call.mean, &element, "mean number of calls")?;
             n_calls += mean;
             let count = match activity.call_order {

@@ -466,7 +466,10 @@ fn doubtful_models_are_warned_of() {
         "task \"c1\": a reference task with several entries picks one at random for each cycle",
     );
     check_warning(&text("P 0 p p1 f p p2 f -1 T 0 t c1 r cc -1 p1 -1 E 0 s cc 1 -1 -1"), "processor \"p2\": no task uses it");
-    check_warning(&entries("y e1 e2 1 -1 y e1 e2 2 -1"), "phase 1 of entry \"e1\" of task \"t1\": it calls \"e2\" more than once");
+    check_warning(
+        &entries("y e1 e2 1 -1 y e1 e2 2 -1"),
+        "phase 1 of entry \"e1\" of task \"t1\": it calls \"e2\" more than once: the first counts",
+    );
     check_warning(&entries("y e1 e2 0 -1"), "phase 1 of entry \"e1\" of task \"t1\": it calls \"e2\" 0 times");
     check_warning(
         &model("t t1 n e1 -1 p1 t t2 n e2 -1 p1", "s e1 1 -1 s e2 0 -1 y e1 e2 1 -1 -1"),

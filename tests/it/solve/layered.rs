@@ -339,3 +339,17 @@ fn customers_whose_cycle_takes_no_time_have_no_solution() {
         assert!(solve(&model, &Bindings::new(), &options).is_err(), "{solver:?}");
     }
 }
+
+#[test]
+fn of_several_calls_to_one_entry_the_first_counts() {
+    let with_calls = |calls: &str| {
+        let text = format!("P 0 p PP i p QQ f -1 T 0 t cc r cc -1 PP m 3 t ss n ss -1 QQ -1 E 0 s cc 1 -1 {calls} s ss 0.2 -1 -1");
+        super::features::read("calls", &text)
+    };
+    let [once, several] = ["y cc ss 1 -1", "y cc ss 1 -1 y cc ss 3 -1"].map(with_calls);
+    for solver in [Solver::Exact, Solver::Layered, Solver::Markov, Solver::Simulate] {
+        let options = SolveOptions { solver, ..SolveOptions::default() };
+        let throughput = |model: &Model| solve(model, &Bindings::new(), &options).unwrap().tasks["cc"].throughput;
+        assert_eq!(throughput(&once), throughput(&several), "{solver:?}");
+    }
+}

@@ -263,7 +263,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     fn phase(&mut self, entry: usize, phase: usize, activity: &Activity) -> Result<(), SolveError> {
         let what = |quantity: &str| format!("{quantity} of phase {} of entry \"{}\"", phase + 1, self.net.entries[entry].name);
         let mut calls = Vec::new();
-        for call in activity.calls.iter().filter(|c| !c.mean.is(0.0)) {
+        for call in activity.counted_calls().filter(|c| !c.mean.is(0.0)) {
             let element = || format!("call from entry \"{}\" to \"{}\"", self.net.entries[entry].name, call.dest);
             calls.push((call.kind, call.dest.clone(), self.number(&call.mean, element)?));
         }

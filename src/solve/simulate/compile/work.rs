@@ -53,7 +53,7 @@ impl Compiler<'_> {
         activity: &model::Activity,
     ) -> Result<usize, SolveError> {
         let first = self.network.origins.calls.len();
-        for call in &activity.calls {
+        for call in activity.counted_calls() {
             let mean = self.binder.amount(&call.mean, &format!("activity \"{}\"", activity.name), "mean number of calls")?;
             let to = self.entry_origin(&call.dest, &activity.name)?;
             let (activity, fan_out) = (name.clone(), self.fan_out(t, &call.dest)?);
@@ -171,7 +171,7 @@ impl Compiler<'_> {
         let deterministic = activity.call_order == CallOrder::Deterministic;
         let first_call = index(self.network.calls.len());
         let mut n_calls = 0.0;
-        for (i, call) in activity.calls.iter().enumerate() {
+        for (i, call) in activity.counted_calls().enumerate() {
             let what = "number of deterministic calls";
             let count = if deterministic { self.binder.whole(&call.mean, &element, what, 0.0)? } else { 0 };
             let mean = self.network.origins.calls[origin + i].mean;
