@@ -54,7 +54,8 @@ const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
 const ROUNDING: f64 = 1e-15;
 
 /// Error of functions that are found by iteration, relative to the observations: a fall of the sum of squares within it is not seen.
-const EVALUATION_ERROR: f64 = 1e-9;
+/// Throughputs of 300 drawn models by the layered solver, which stops where nothing changes by more than 1e-9: median 2e-9, nine in ten within 2e-8.
+const EVALUATION_ERROR: f64 = 1e-8;
 
 /// Minimises `|r(x)|²` from `start` (moved into `bounds`), reporting every step to `progress`, which may cancel.
 ///

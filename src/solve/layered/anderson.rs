@@ -20,6 +20,8 @@ const DEPTH: usize = 6;
 const LEAST_WEIGHED: f64 = 1e-6;
 /// Ridge on the normal equations, relative to their largest diagonal.
 const RIDGE: f64 = 1e-13;
+/// Differences for which weights stay, so that only the newest has to be weighed and multiplied with the others.
+const SAME_WEIGHTS: usize = DEPTH;
 /// Growth of the residual over the best one at which the memory is dropped.
 const GROWTH_LIMIT: f64 = 4.0;
 /// Such steps after the memory was first dropped; they double each time, since where the map expands, as it does far from the
@@ -42,17 +44,34 @@ pub(super) struct Anderson<S> {
     cautious: usize,
     step: f64,
     n_forgotten: usize,
-    /// Room for weights and weighed differences.
     weights: Vec<f64>,
-    columns: Vec<f64>,
+    /// For how many more differences these stay.
+    n_same: usize,
+    /// The differences of `f`, weighed, oldest first, and their products; room for `f` itself.
+    columns: VecDeque<Vec<f64>>,
+    normal: [[f64; DEPTH]; DEPTH],
+    weighed: Vec<f64>,
 }
 
 impl<S: Scalar> Anderson<S> {
     /// An empty memory; the first `cautious` steps, and those after it was dropped, are plain and of length `step`.
     pub fn new(n_leading: usize, small: Range<usize>, cautious: usize, step: f64) -> Self {
         let differences = VecDeque::with_capacity(DEPTH);
-        let (weights, columns) = (Vec::new(), Vec::new());
-        Self { n_leading, small, last: None, differences, best: f64::INFINITY, cautious, step, n_forgotten: 0, weights, columns }
+        Self {
+            n_leading,
+            small,
+            last: None,
+            differences,
+            best: f64::INFINITY,
+            cautious,
+            step,
+            n_forgotten: 0,
+            weights: Vec::new(),
+            n_same: 0,
+            columns: VecDeque::with_capacity(DEPTH),
+            normal: [[0.0; DEPTH]; DEPTH],
+            weighed: Vec::new(),
+        }
     }
 
     /// Sets `next` to the point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
@@ -101,6 +120,7 @@ impl<S: Scalar> Anderson<S> {
     pub fn forget(&mut self) {
         self.differences.clear();
         self.last = None;
+        self.n_same = 0;
         self.n_forgotten += 1;
         self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
     }
@@ -108,23 +128,15 @@ impl<S: Scalar> Anderson<S> {
     /// `γ`; none, if nothing can be learned from the differences.
     fn coefficients(&mut self, image: &[S]) -> Option<[f64; DEPTH]> {
         let (n, k) = (self.n_leading, self.differences.len());
-        let (last_f, _) = self.last.as_ref()?;
         if k == 0 || n == 0 {
             return None;
         }
-        set_weights(&image[..n], &self.small, &mut self.weights);
-        self.columns.clear();
-        for values in self.differences.iter().map(|(df, _)| df).chain([last_f]) {
-            self.columns.extend(values.iter().zip(&self.weights).map(|(v, &w)| v.value() * w));
-        }
-        let column = |a: usize| &self.columns[a * n..(a + 1) * n];
-        let (mut normal, mut right) = ([[0.0; DEPTH]; DEPTH], [0.0; DEPTH]);
-        for a in 0..k {
-            for b in 0..=a {
-                normal[a][b] = dot(column(a), column(b));
-            }
-            right[a] = dot(column(a), column(k));
-        }
+        self.multiply(&image[..n]);
+        let (last_f, _) = self.last.as_ref()?;
+        weigh(last_f, &self.weights, &mut self.weighed);
+        let mut right = [0.0; DEPTH];
+        right.iter_mut().zip(&self.columns).for_each(|(right, column)| *right = dot(column, &self.weighed));
+        let mut normal = self.normal;
         let largest = (0..k).map(|a| normal[a][a]).fold(0.0, f64::max);
         if !(largest > 0.0 && largest.is_finite()) {
             return None;
@@ -133,6 +145,40 @@ impl<S: Scalar> Anderson<S> {
         solve_in_place(&mut normal, &mut right, k);
         right.iter().all(|v| v.is_finite()).then_some(right)
     }
+
+    /// Brings the weighed differences and their products up to date: with the newest alone, or all by new weights.
+    fn multiply(&mut self, image: &[S]) {
+        let k = self.differences.len();
+        let is_next = self.n_same > 0 && (self.columns.len() + 1).min(DEPTH) == k;
+        if is_next {
+            self.n_same -= 1;
+        } else {
+            set_weights(image, &self.small, &mut self.weights);
+            self.n_same = SAME_WEIGHTS;
+        }
+        let first_new = if is_next { k - 1 } else { 0 };
+        if is_next && self.columns.len() == DEPTH {
+            self.columns.rotate_left(1);
+            for a in 1..DEPTH {
+                for b in 1..=a {
+                    self.normal[a - 1][b - 1] = self.normal[a][b];
+                }
+            }
+        }
+        self.columns.resize_with(k, Vec::new);
+        for a in first_new..k {
+            weigh(&self.differences[a].0, &self.weights, &mut self.columns[a]);
+            for b in 0..=a {
+                self.normal[a][b] = dot(&self.columns[a], &self.columns[b]);
+            }
+        }
+    }
+}
+
+/// Leading values, weighed.
+fn weigh<S: Scalar>(values: &[S], weights: &[f64], weighed: &mut Vec<f64>) {
+    weighed.clear();
+    weighed.extend(values.iter().zip(weights).map(|(v, &w)| v.value() * w));
 }
 
 /// Cholesky's method on the lower half of the first `k` rows and columns; not finite, where they are not positive definite.

@@ -33,8 +33,12 @@ const MANY: f64 = 48.0;
 const STEPS: usize = 60;
 const LONGEST_STEP: f64 = 2.0;
 const NEARLY: f64 = 1e-7;
-/// First steps from where `a` was found last that are longer than this show that it is elsewhere now.
+/// First steps from where `a` was found last that are longer than this show that it is elsewhere now; of shorter ones
+/// these are the last: their squares vanish with the changes from sweep to sweep.
 const SHORT_STEP: f64 = 0.5;
+const NEARLY_AGAIN: f64 = 1e-4;
+/// Steps that change no derivative.
+const NO_STEP: f64 = 1e-11;
 /// Loads this close to the servers or sources, relatively, are all of them.
 const FULL: f64 = 1e-9;
 
@@ -107,15 +111,16 @@ impl<S: Scalar> Station<'_, S> {
         // Poisson requests that come faster than they are served have no distribution.
         let end = if self.sources.is_infinite() { self.m.ln() } else { f64::INFINITY };
         let again = log.filter(|log| *log < end).map(|log| (log, step_from(log))).filter(|(_, (_, step))| step.abs() < SHORT_STEP);
+        let mut nearly = if again.is_some() { NEARLY_AGAIN } else { NEARLY };
         let (mut found, (mut at, mut step)) = again.unwrap_or_else(|| {
             let first = if self.sources.is_infinite() { u.ln() } else { (u / (self.sources - u)).ln() };
             (first, step_from(first))
         });
         let carried = !load.derivatives().is_empty() || self.services.iter().any(|s| !s.derivatives().is_empty());
         for _ in 0..STEPS {
-            let is_last = step.abs() < NEARLY;
-            // What the last step leaves of `Π` is rounding, but not of its derivative.
-            if !step.is_finite() || is_last && !carried {
+            // Where derivatives are carried, the state has to be that of the solution.
+            let is_last = step.abs() < if carried { NEARLY } else { nearly };
+            if !step.is_finite() || step.abs() < NO_STEP || is_last && !carried {
                 break;
             }
             found = if found + step < end { found + step } else { f64::midpoint(found, end) };
@@ -123,8 +128,9 @@ impl<S: Scalar> Station<'_, S> {
             if is_last {
                 break;
             }
+            nearly = NEARLY;
         }
-        *log = Some(found).filter(|log| log.is_finite());
+        *log = [found + step, found].into_iter().find(|log| log.is_finite() && *log < end);
         (found, at)
     }
 
