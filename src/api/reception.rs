@@ -75,7 +75,7 @@ struct Received {
 
 /// Receives spans from an OpenTelemetry exporter or collector (OTLP/HTTP, protobuf or JSON, gzip). They are filed under the
 /// system that the header `x-layerfit-system` or their resource's `service.namespace` names; a structure is stored as they
-/// change it.
+/// change it, from what has come since the service started.
 #[utoipa::path(post, path = "/v1/traces", tag = "traces",
     params(("x-layerfit-system" = Option<String>, Header, description = "Name of the system that all spans are of")),
     request_body(content((String = "application/x-protobuf"), (Object = "application/json")),
