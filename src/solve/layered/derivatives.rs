@@ -263,10 +263,13 @@ impl Family {
     fn add(&mut self, step: Vec<f64>, mut change: Vec<f64>) {
         let whole = norm(&change);
         let mut parts = Vec::with_capacity(self.pairs.len() + 1);
-        for pair in &self.pairs {
-            let part = dot(&pair.change, &change);
-            add_times(&mut change, -part, &pair.change);
+        let mut part = self.pairs.first().map_or(0.0, |first| dot(&first.change, &change));
+        for (k, pair) in self.pairs.iter().enumerate() {
             parts.push(part);
+            match self.pairs.get(k + 1) {
+                Some(next) => part = add_times_dot(&mut change, -part, &pair.change, &next.change),
+                None => add_times(&mut change, -part, &pair.change),
+            }
         }
         let left = norm(&change);
         if !(left > NOVEL * whole && left.is_finite()) {
@@ -359,26 +362,34 @@ impl Direction {
 
 /// Largest value of a time and of a ratio.
 fn largest(values: &[f64], unknowns: &[Unknown]) -> [f64; 2] {
-    let mut most = [0.0_f64; 2];
+    let greater = |most: f64, v: f64| if v > most { v } else { most };
+    let (mut of_times, mut of_ratios) = (0.0, 0.0);
     for (v, u) in values.iter().zip(unknowns) {
-        let of_kind = &mut most[u.kind as usize];
-        *of_kind = of_kind.max(v.abs());
+        let v = v.abs();
+        match u.kind {
+            Kind::Time => of_times = greater(of_times, v),
+            Kind::Ratio => of_ratios = greater(of_ratios, v),
+        }
     }
-    most
+    [of_times, of_ratios]
 }
 
 fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt()
 }
 
+/// Sums that are kept side by side, as an addition takes longer than the processor has to wait for the next one to begin.
+const SUMS: usize = 4;
+
 /// `Σ a b`.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (these, those) = (a.chunks_exact(4), b.chunks_exact(4));
+    let (these, those) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
     let rest: f64 = these.remainder().iter().zip(those.remainder()).map(|(x, y)| x * y).sum();
-    let mut sums = [0.0; 4];
+    let mut sums = [0.0; SUMS];
     for (x, y) in these.zip(those) {
-        let (&[x0, x1, x2, x3], &[y0, y1, y2, y3]) = (x, y) else { break };
-        sums = [sums[0] + x0 * y0, sums[1] + x1 * y1, sums[2] + x2 * y2, sums[3] + x3 * y3];
+        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
+            *sum += x * y;
+        }
     }
     sums.iter().sum::<f64>() + rest
 }
@@ -386,6 +397,26 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// `a ← a + factor b`.
 fn add_times(a: &mut [f64], factor: f64, b: &[f64]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
+}
+
+/// `a ← a + factor b`; returns `Σ a c` with the new `a`.
+fn add_times_dot(a: &mut [f64], factor: f64, b: &[f64], c: &[f64]) -> f64 {
+    let mut sums = [0.0; SUMS];
+    let mut these = a.chunks_exact_mut(SUMS);
+    let (those, with) = (b.chunks_exact(SUMS), c.chunks_exact(SUMS));
+    let (last_b, last_c) = (those.remainder(), with.remainder());
+    for ((a, b), c) in these.by_ref().zip(those).zip(with) {
+        for (((sum, a), b), c) in sums.iter_mut().zip(a).zip(b).zip(c) {
+            *a += factor * b;
+            *sum += *a * c;
+        }
+    }
+    let mut rest = 0.0;
+    for ((a, b), c) in these.into_remainder().iter_mut().zip(last_b).zip(last_c) {
+        *a += factor * b;
+        rest += *a * c;
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]
