@@ -28,7 +28,10 @@ pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
 use self::results::Results;
-use crate::model::{Bindings, Measure, Model, Scalar, UnboundParameter};
+use crate::{
+    error_chain::chain,
+    model::{Bindings, Measure, Model, Scalar, UnboundParameter},
+};
 
 /// Which algorithm solves the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,5 +203,5 @@ fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Plann
 
 /// Values of all parameters: those given, and the model's own definitions for the rest.
 fn bind<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Bindings<S>, SolveError> {
-    model.bindings(values).map_err(|e| SolveError::Unusable { element: "parameters".into(), reason: e.to_string() })
+    model.bindings(values).map_err(|e| SolveError::Unusable { element: "parameters".into(), reason: chain(&e) })
 }

@@ -190,7 +190,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             self.sweep(&x, populations, capacity, &mut image);
             let change = self.distance(&x, &image);
             self.record.sweeps += 1;
-            self.record.residual = change;
+            self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
             if !change.is_finite() {
                 x = self.start(&From::Nothing);
                 acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, cautious_step(capacity));

@@ -126,7 +126,6 @@ impl<S: Scalar> Absence<S> {
     pub fn seen(&self, shares: &[S], b: usize) -> Seen<S> {
         let one = S::from(1.0);
         let mut seen = Seen { waiting: one, first: one, late: one, pace: one };
-        let is_none = |share: S| share.value() == 0.0 && share.derivatives().iter().all(|&d| d == 0.0);
         for (&share, g) in shares.iter().zip(&self.of[b * self.n_classes..]).filter(|(share, _)| !is_none(**share)) {
             seen.waiting += share * g.waiting;
             seen.first += share * g.first;
@@ -136,4 +135,9 @@ impl<S: Scalar> Absence<S> {
         let positive = |x: S| if x > 0.0 { x } else { S::from(0.0) };
         Seen { waiting: positive(seen.waiting), first: positive(seen.first), late: positive(seen.late), pace: positive(seen.pace) }
     }
+}
+
+/// Whether a number is 0 whatever the parameters.
+pub(super) fn is_none<S: Scalar>(x: S) -> bool {
+    x.value() == 0.0 && x.derivatives().iter().all(|slope| *slope == 0.0)
 }

@@ -60,7 +60,10 @@ use self::{
     network::Network,
 };
 use super::{Solution, SolveError, copies};
-use crate::model::{Bindings, Model};
+use crate::{
+    error_chain::chain,
+    model::{Bindings, Model},
+};
 
 /// Most processors and tasks of a replicated model, with all copies.
 const MOST_COPIES: usize = 10_000;
@@ -93,7 +96,7 @@ impl Default for MarkovOptions {
 /// numbers and references that cannot be used, [`SolveError::Deadlock`] where tasks can come to wait for one another for ever
 /// (its time is the mean time of a shortest way there).
 pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -> Result<Solution, SolveError> {
-    let values = model.bindings(values).map_err(|e| unusable("parameters", e.to_string()))?;
+    let values = model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))?;
     let copies = copies::lay_out(model, &values, ("markov", MOST_COPIES))?;
     let network = compile::compile(&copies.all, &values)?;
     let chain = Chain::explore(&network, options.max_states)?;

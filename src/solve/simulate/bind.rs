@@ -1,6 +1,7 @@
 //! Numbers of a model under the values of its parameters, checked for what a simulation can use.
 
 use crate::{
+    error_chain::chain,
     model::{Bindings, Model, Number},
     solve::SolveError,
 };
@@ -30,7 +31,7 @@ pub(super) fn unusable(element: impl Into<String>, reason: impl Into<String>) ->
 impl Binder {
     /// The model's own definitions, overridden by `values`.
     pub(super) fn new(model: &Model, values: &Bindings) -> Result<Self, SolveError> {
-        let values = model.bindings(values).map_err(|e| unusable("parameters", e.to_string()))?;
+        let values = model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))?;
         Ok(Self { values })
     }
 

@@ -353,3 +353,26 @@ fn of_several_calls_to_one_entry_the_first_counts() {
         assert_eq!(throughput(&once), throughput(&several), "{solver:?}");
     }
 }
+
+/// What nothing calls may call all the same, here a server that goes on after its reply; nothing comes of it.
+#[test]
+fn entries_that_nothing_calls_change_nothing() {
+    let model = |idle: &str| {
+        let text = format!(
+            "P 0 p PP f p CC i -1 T 0 t ss n serve -1 PP t ii n idle -1 PP t cc r use -1 CC m 2 -1 \
+             E 0 s use 0.1 -1 y use serve 1 -1 s serve 0.5 0.2 -1 s idle 0.3 -1 {idle} -1"
+        );
+        super::features::read("idle", &text)
+    };
+    let [calling, alone] = ["y idle serve 1 -1", ""].map(|idle| solved(&model(idle)).tasks["cc"].throughput);
+    near(calling, alone, EXACT);
+}
+
+#[test]
+fn a_parameter_that_cannot_be_computed_is_refused_with_its_reason() {
+    let model = super::features::read("by zero", "$z = 1/0 P 0 p PP i -1 T 0 t cc r cc -1 PP -1 E 0 s cc $z -1 -1");
+    for solver in [Solver::Exact, Solver::Layered, Solver::Markov, Solver::Simulate] {
+        let error = solve(&model, &Bindings::new(), &SolveOptions { solver, ..SolveOptions::default() }).unwrap_err();
+        assert_eq!(error.to_string(), "parameters: parameter $z: expression \"1/0\": division by zero", "{solver:?}");
+    }
+}

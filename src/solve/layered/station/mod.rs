@@ -54,7 +54,7 @@ pub(super) use self::{
 use super::{
     exclusion::Exclusion,
     flow::Flow,
-    linearizer::{Absence, Populations},
+    linearizer::{Absence, Populations, is_none},
     net::{Discipline, Net},
     residual::rest_after_gap,
 };
@@ -351,7 +351,7 @@ impl<S: Scalar> At<'_, S> {
         let (arcs, row_of, pool_of) = (&self.layout.arcs[..n], &self.layout.row_of[..n], &self.layout.pool_of[..n]);
         for (x, it) in self.visits.iter().enumerate() {
             let keep = keep[x];
-            if keep == 0.0 && it.late <= 0.0 {
+            if keep == 0.0 && it.late <= 0.0 || is_none(it.rate) {
                 (alpha[x], beta[x], load[x]) = (zero, zero, zero);
                 continue;
             }
