@@ -4,13 +4,23 @@
 //! flow:         λ_j = Σ_i λ_i y_ij (+ open arrivals)              every entry
 //! Little:       N_c = X_c (Z_c + S_c)                              every class
 //! capacity:     Σ_j λ_j S_j ≤ m                                    every task;  Σ_i λ_i D_i ≤ m  every processor
+//! work:         E min(n, m) ≥ E n · m/C, n ≤ C requests present     every station that only threads visit, C of them
 //! ```
+//!
+//! The last is said where the busy servers are fewer than half of that: approximations near saturation miss it by some per cent.
 
-use super::{Stage, net::Net, net::Source};
+use super::{
+    Stage,
+    net::{Discipline, Net, Source},
+    outcome::station_load,
+    presence,
+};
 use crate::{model::Scalar, solve::results::Results};
 
 /// Relative violation that is said.
 const TOLERANCE: f64 = 1e-6;
+/// Share of the busy servers that work asks for, below which it is said.
+const FAR_BELOW: f64 = 0.5;
 
 /// Adds a diagnostic for every law that `results` break, and takes back their convergence.
 pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Results<S>) {
@@ -20,6 +30,7 @@ pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Res
     let mut broken = flow_balance(net, stage);
     broken.extend(littles_law(net, stage));
     broken.extend(capacity(net, results));
+    broken.extend(work_conservation(net, stage));
     results.converged = broken.is_empty();
     results.diagnostics.extend(broken);
 }
@@ -68,4 +79,31 @@ fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>) -> Vec<String> {
         .filter(|(_, _, servers, load)| *load > servers * (1.0 + TOLERANCE))
         .map(|(kind, name, servers, load)| format!("capacity is exceeded: {kind} \"{name}\" has {servers} servers and a load of {load}"))
         .collect()
+}
+
+fn work_conservation<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
+    let present = presence(net, stage);
+    let mut broken = Vec::new();
+    for (s, it) in net.stations.iter().enumerate() {
+        // Groups that are capped leave their processor idle.
+        if !it.servers.is_finite() || matches!(it.discipline, Discipline::Delay | Discipline::Groups) {
+            continue;
+        }
+        let Some(mut tasks) = it.arcs.iter().map(|&a| Some(net.nodes[net.arcs[a].source.held()?].task)).collect::<Option<Vec<usize>>>()
+        else {
+            continue;
+        };
+        tasks.sort_unstable();
+        tasks.dedup();
+        let most: f64 = tasks.iter().map(|&t| net.tasks[t].threads * net.tasks[t].width).sum();
+        let number: f64 = it.arcs.iter().map(|&a| (present.waiting[a] + present.first[a]).value()).sum();
+        let busy = station_load(net, &stage.flow, s);
+        if busy < FAR_BELOW * number * it.servers / most.max(it.servers) {
+            broken.push(format!(
+                "work is not conserved: \"{}\" has {number} requests, {most} at most, and only {busy} of {} servers busy; simulate instead",
+                it.name, it.servers
+            ));
+        }
+    }
+    broken
 }

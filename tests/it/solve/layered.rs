@@ -376,3 +376,14 @@ fn a_parameter_that_cannot_be_computed_is_refused_with_its_reason() {
         assert_eq!(error.to_string(), "parameters: parameter $z: expression \"1/0\": division by zero", "{solver:?}");
     }
 }
+
+/// Four customers before two threads on a processor with priorities: found wrong by a factor of forty, with servers that idle before a full queue.
+#[test]
+fn servers_that_idle_before_a_full_queue_are_said() {
+    let text = "P 0 p PP h p CC i -1 T 0 t ss n serve -1 PP 2 m 2 t aa r ua -1 PP m 2 t bb r ub -1 CC m 2 -1 \
+                E 0 s serve 0.5 -1 s ua 0.5 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";
+    let solution = layered(&super::features::read("priorities", text)).unwrap();
+    let processor = solution.processors["PP"].utilization;
+    let is_said = !solution.converged && solution.diagnostics.iter().any(|d| d.contains("work is not conserved"));
+    assert!(is_said || processor > 0.5, "{processor}: {:?}", solution.diagnostics);
+}
