@@ -129,9 +129,9 @@ pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> R
     }
     let (batches, outcome) = rounds(network, &layout, &mut replications, options)?;
     let mut blocks = Vec::new();
-    for (replication, &warm_up) in replications.iter_mut().zip(&batches.warm_up_rows) {
+    for replication in &mut replications {
         replication.finish();
-        blocks.extend(std::mem::take(&mut replication.blocks).into_iter().skip(warm_up.div_ceil(BLOCK_ROWS)));
+        blocks.extend(std::mem::take(&mut replication.blocks).into_iter().skip(batches.warm_up_rows.div_ceil(BLOCK_ROWS)));
     }
     Ok(Simulation { network, layout, options: options.clone(), outcome, blocks, batches })
 }

@@ -52,6 +52,7 @@ mod sharing;
 mod statistics;
 mod strand;
 mod times;
+mod warm_up;
 
 pub use differences::sensitivities;
 
@@ -164,7 +165,8 @@ impl Measured {
 /// Simulates as [`simulate`] and returns the asked measures with their standard errors.
 ///
 /// A standard error is that of the jackknife over the `B` batches: with `m_b` the measure without batch `b`,
-/// `sqrt((B-1)/B * sum (m_b - mean)^2)`; it holds for any smooth function of the results.
+/// `sqrt(A (B-1)/B * sum (m_b - mean)^2)`; it holds for any smooth function of the results. `A` makes up for neighbours that resemble each
+/// other, as in the half-widths.
 ///
 /// # Errors
 /// As [`simulate`], and [`SolveError::UnknownMeasure`].
@@ -182,7 +184,7 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
                 values.push(value(&rest, m)?);
             }
         }
-        let std_errors = without.iter().map(|values| estimate::jackknife(values)).collect();
+        let std_errors = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
         Ok(Measured { solution, values: means, std_errors })
     })
 }
