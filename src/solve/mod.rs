@@ -14,6 +14,7 @@ pub mod markov;
 pub mod measure;
 pub mod mva;
 mod near;
+mod quantum;
 mod results;
 mod sensitivities;
 pub mod simulate;
@@ -150,30 +151,45 @@ fn simulation_of(options: &SolveOptions) -> SimulateOptions {
 
 /// Solves `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
+/// [`Solver::Auto`] simulates what no analytic solver takes, and what the layered one does not converge on or finds to break a law; the
+/// solution's diagnostics say why.
+///
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
 pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
-    let simulated = || simulate(model, values, &simulation_of(options));
-    if options.solver == Solver::Simulate {
-        return simulated();
+    match options.solver {
+        Solver::Simulate => return simulate(model, values, &simulation_of(options)),
+        Solver::Markov => return solve_markov(model, values, &MarkovOptions::default()),
+        Solver::Auto | Solver::Exact | Solver::Layered => {}
     }
-    if options.solver == Solver::Markov {
-        return solve_markov(model, values, &MarkovOptions::default());
+    let solved = solve_analytically(model, values, options);
+    if options.solver != Solver::Auto {
+        return solved;
     }
-    let bound = bind(model, values)?;
-    let planned = match plan(model, &bound, options)? {
-        Planned::Exact(results) => return Ok(results.solution(model)),
-        Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options)),
-    };
-    match planned {
-        Ok(solved) => Ok(solved.results.solution(model)),
-        Err(SolveError::Unsupported { construct, element, .. }) if options.solver == Solver::Auto => {
-            let mut solution = simulated()?;
-            solution.diagnostics.push(format!("simulated: the analytic solvers do not take {construct} ({element})"));
-            Ok(solution)
+    let why = match &solved {
+        Ok(solution) if !solution.converged => {
+            format!("the layered solver is not to be relied on here ({})", solution.diagnostics.join("; "))
         }
-        Err(error) => Err(error),
-    }
+        Err(SolveError::Unsupported { construct, element, .. }) => format!("the analytic solvers do not take {construct} ({element})"),
+        _ => return solved,
+    };
+    let mut solution = match (simulate(model, values, &simulation_of(options)), solved) {
+        (Err(SolveError::Unusable { .. } | SolveError::Unsupported { .. }), Ok(approximate)) => return Ok(approximate),
+        (simulated, _) => simulated?,
+    };
+    solution.diagnostics.push(format!("simulated: {why}"));
+    Ok(solution)
+}
+
+/// The exact or the layered solution, whether it converged or not.
+fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
+    let bound = bind(model, values)?;
+    let mut solution = match plan(model, &bound, options)? {
+        Planned::Exact(results) => results.solution(model),
+        Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options))?.results.solution(model),
+    };
+    solution.diagnostics.extend(quantum::notes(model, &bound));
+    Ok(solution)
 }
 
 enum Planned {

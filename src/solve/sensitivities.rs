@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 
 use super::{
-    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, plan, simulate, simulation_of, solve,
+    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, plan, quantum, simulate, simulation_of,
+    solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -33,7 +34,7 @@ pub struct Sensitivities {
 /// it, they are differences between runs with the same random numbers ([`simulate::sensitivities`]).
 ///
 /// # Errors
-/// As [`solve`], and [`SolveError::UnknownMeasure`].
+/// As [`super::solve`], and [`SolveError::UnknownMeasure`].
 pub fn sensitivities(
     model: &Model,
     values: &Bindings,
@@ -50,13 +51,14 @@ pub fn sensitivities(
     let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
     let directions = Directions { model, values, bound: &bound, names: wrt, measures, options };
     let mut jacobian = DMatrix::zeros(measures.len(), wrt.len());
-    let Values { values: found, solution, near } = match directions.exact(&real, &mut jacobian)? {
+    let Values { values: found, mut solution, near } = match directions.exact(&real, &mut jacobian)? {
         Some(found) => found,
         None => match directions.layered(&real, &mut jacobian) {
             Err(SolveError::Unsupported { .. }) if options.solver == Solver::Auto => return simulated(),
             found => found?,
         },
     };
+    solution.diagnostics.extend(quantum::notes(model, &bound));
     for &j in &integer {
         integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
     }
@@ -210,7 +212,7 @@ fn integer_differences(
     let solve_at = |value: f64| -> Result<Solution, SolveError> {
         let mut moved = values.clone();
         moved.set(name, value);
-        solve(model, &moved, options)
+        solve_analytically(model, &moved, options)
     };
     let (low, high) = (solve_at(below)?, solve_at(above)?);
     for (i, m) in measures.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use layerfit::{
     model::{Bindings, Model, Number, ProcessorScheduling, Task, TaskScheduling},
-    solve::{Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
+    solve::{SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
 };
 
 use super::build::*;
@@ -378,12 +378,42 @@ fn a_parameter_that_cannot_be_computed_is_refused_with_its_reason() {
 }
 
 /// Four customers before two threads on a processor with priorities: found wrong by a factor of forty, with servers that idle before a full queue.
+const IDLE_BEFORE_A_QUEUE: &str = "P 0 p PP h p CC i -1 T 0 t ss n serve -1 PP 2 m 2 t aa r ua -1 PP m 2 t bb r ub -1 CC m 2 -1 \
+                                   E 0 s serve 0.5 -1 s ua 0.5 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";
+
 #[test]
 fn servers_that_idle_before_a_full_queue_are_said() {
-    let text = "P 0 p PP h p CC i -1 T 0 t ss n serve -1 PP 2 m 2 t aa r ua -1 PP m 2 t bb r ub -1 CC m 2 -1 \
-                E 0 s serve 0.5 -1 s ua 0.5 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";
-    let solution = layered(&super::features::read("priorities", text)).unwrap();
+    let solution = layered(&super::features::read("priorities", IDLE_BEFORE_A_QUEUE)).unwrap();
     let processor = solution.processors["PP"].utilization;
     let is_said = !solution.converged && solution.diagnostics.iter().any(|d| d.contains("work is not conserved"));
     assert!(is_said || processor > 0.5, "{processor}: {:?}", solution.diagnostics);
+}
+
+/// What the layered solver is wrong about and knows it, `auto` simulates, and says so.
+#[test]
+fn what_breaks_a_law_is_simulated() {
+    let model = super::features::read("priorities", IDLE_BEFORE_A_QUEUE);
+    let simulation = SimulateOptions { run_time: Some(2000.0), precision: None, ..SimulateOptions::default() };
+    let solution = solve(&model, &Bindings::new(), &SolveOptions { simulation, ..SolveOptions::default() }).unwrap();
+    near(solution.processors["PP"].utilization, 1.0, 0.02);
+    if solution.solver == "simulate" {
+        let said = solution.diagnostics.last().unwrap();
+        assert!(said.starts_with("simulated: the layered solver is not to be relied on here (work is not conserved"), "{said}");
+    }
+}
+
+#[test]
+fn a_quantum_that_is_not_short_is_said() {
+    let notes = |quantum: f64| {
+        let text = format!(
+            "P 0 p PP s {quantum} p CC i -1 T 0 t cc r use -1 CC z 1 m 2 t ss n serve -1 PP m 2 -1 \
+             E 0 s use 0 -1 y use serve 1 -1 s serve 0.5 -1 -1"
+        );
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        solve(&super::features::read("quantum", &text), &Bindings::new(), &options).unwrap().diagnostics
+    };
+    assert_eq!(notes(0.01), Vec::<String>::new());
+    let expected = "processor \"PP\": its quantum of 0.4 is not short beside slices of down to 0.5000, and is taken as 0: \
+                    the simulator takes it as it is";
+    assert_eq!(notes(0.4), [expected]);
 }
