@@ -3,7 +3,10 @@
 //! One execution of an activity with `Y = sum y_i` calls is: own think time, slice, call, slice, .., slice. After each
 //! slice of a stochastic activity call `i` is made with probability `y_i / (1+Y)` and the activity ends with `1 / (1+Y)`;
 //! a deterministic one makes all calls to its first destination, then to the next. Each slice queues afresh at the processor, save after
-//! an asynchronous send. Strands that an event wakes go on one after the other, in the order in which they were woken.
+//! an asynchronous send.
+//!
+//! What is ready at one instant goes on in the order in which it became ready, all else at that instant in random order, in every way there
+//! is: the rules of [`crate::solve::simulate`], where it says why.
 
 use std::collections::VecDeque;
 
@@ -39,6 +42,39 @@ pub(super) enum Event {
     Stage(u32),
 }
 
+/// When, at one instant, a strand goes on that is not ready at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// In random order.
+    Once,
+    /// The same, once its pool has passed its request on to it.
+    Twice,
+    /// In random order, with the server that it still has.
+    WithServer,
+}
+
+/// When, at the instant of its acceptance, a request begins to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// With what is ready.
+    Ready,
+    /// With what goes on in random order.
+    Later,
+    /// The same, once the pool has passed it on to a thread.
+    Dispatched,
+}
+
+/// How a strand that has a server goes from one activity to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It queues at once.
+    AtOnce,
+    /// It gives way to what else happens at the same instant, and then queues.
+    Yield,
+    /// It keeps its server.
+    Keep,
+}
+
 /// One course of an event, by the outcomes that `draws` gives.
 pub(super) struct Course<'a> {
     pub(super) network: &'a Network,
@@ -47,11 +83,13 @@ pub(super) struct Course<'a> {
     pub(super) draws: &'a mut Draws,
     /// Strands to go on.
     pub(super) ready: VecDeque<u32>,
-    /// Strands to go on after the one at hand and what it makes ready.
-    pub(super) behind: Vec<u32>,
-    /// A strand that keeps its server for what it does next, and whether it has done so.
-    pub(super) keeper: Option<u32>,
-    pub(super) is_kept: bool,
+    /// Strands to go on in random order when none is ready.
+    later: Vec<(u32, Late)>,
+    /// The strand at hand, where its slice has ended and it still has its server, and how it goes on.
+    holder: Option<u32>,
+    turn: Turn,
+    /// Whether the holder goes on with its server, or has given way with it.
+    keeps_server: bool,
     /// What is counted on the way, by place in the rewards.
     pub(super) counts: Vec<usize>,
     failure: Option<SolveError>,
@@ -61,16 +99,17 @@ pub(super) struct Course<'a> {
 impl<'a> Course<'a> {
     /// From `state`, before its event.
     pub(super) fn new(network: &'a Network, state: State, draws: &'a mut Draws) -> Self {
-        let (ready, behind, counts) = Default::default();
+        let (ready, later, counts) = Default::default();
         Self {
             network,
             layout: Layout::new(network),
             state,
             draws,
             ready,
-            behind,
-            keeper: None,
-            is_kept: false,
+            later,
+            holder: None,
+            turn: Turn::AtOnce,
+            keeps_server: false,
             counts,
             failure: None,
             steps: 0,
@@ -101,12 +140,18 @@ impl<'a> Course<'a> {
         self.settle()
     }
 
-    /// Runs every strand that is ready.
+    /// Runs every strand that is to go on at this instant.
     pub(super) fn settle(&mut self) -> Result<bool, SolveError> {
-        self.ready.extend(self.behind.drain(..));
-        while let Some(strand) = self.ready.pop_front() {
-            self.run(strand);
-            self.ready.extend(self.behind.drain(..));
+        loop {
+            if let Some(strand) = self.ready.pop_front() {
+                self.run(strand);
+            } else if !self.later.is_empty() {
+                let place = self.draws.choose_evenly(self.later.len());
+                let (strand, how) = self.later.swap_remove(place);
+                self.run_late(strand, how);
+            } else {
+                break;
+            }
         }
         if self.draws.is_negligible() {
             return Ok(false);
@@ -128,9 +173,39 @@ impl<'a> Course<'a> {
         let is_over = self.failure.is_some() || self.draws.is_negligible();
         if is_over {
             self.ready.clear();
-            self.behind.clear();
+            self.later.clear();
         }
         is_over
+    }
+
+    /// A strand goes on with what is ready, or in random order.
+    pub(super) fn wake(&mut self, strand: u32, order: Order) {
+        match order {
+            Order::Ready => self.ready.push_back(strand),
+            Order::Later => self.later.push((strand, Late::Once)),
+            Order::Dispatched => self.later.push((strand, Late::Twice)),
+        }
+    }
+
+    fn run_late(&mut self, strand: u32, how: Late) {
+        match how {
+            Late::Once => self.run(strand),
+            Late::Twice => self.wake(strand, Order::Later),
+            Late::WithServer => {
+                let processor = self.state.processor(self.network, strand);
+                self.with_server(strand, processor, |this| this.run(strand));
+            }
+        }
+    }
+
+    /// Lets a strand that has a server of `processor` go on. Its server, unless it still needs it, goes to the most urgent, itself included.
+    fn with_server(&mut self, strand: u32, processor: usize, goes_on: impl FnOnce(&mut Self)) {
+        (self.holder, self.turn, self.keeps_server) = (Some(strand), Turn::AtOnce, false);
+        goes_on(self);
+        self.holder = None;
+        if !self.keeps_server {
+            self.release(processor);
+        }
     }
 
     /// Runs a strand until it waits or ends.
@@ -180,7 +255,7 @@ impl<'a> Course<'a> {
         self.enter(strand, first);
         if entry.has_phases && self.network.activities[first as usize].phase > 1 {
             self.count_phase(instance, 1);
-            return !self.reply_and_yield(strand, instance);
+            self.reply(instance);
         }
         true
     }
@@ -197,6 +272,11 @@ impl<'a> Course<'a> {
             this.doing = Doing::Thinking;
             return false;
         }
+        if self.turn == Turn::Yield && self.holder == Some(strand) {
+            self.keeps_server = true;
+            self.later.push((strand, Late::WithServer));
+            return false;
+        }
         true
     }
 
@@ -208,7 +288,12 @@ impl<'a> Course<'a> {
         }
         this.doing = Doing::AtProcessor;
         this.stage = NONE;
-        self.arrive_at_processor(strand);
+        if self.turn == Turn::Keep && self.holder == Some(strand) {
+            self.keeps_server = true;
+            self.serve(strand);
+        } else {
+            self.arrive_at_processor(strand);
+        }
         false
     }
 
@@ -228,15 +313,11 @@ impl<'a> Course<'a> {
                 self.send(strand, call);
             }
             None => {
-                // The strand comes before those who wait: what it has next at this processor competes with them.
                 self.leave_processor(strand);
-                if self.end_activity(strand) {
-                    self.run(strand);
-                }
-                self.keeper = None;
-                if !std::mem::take(&mut self.is_kept) {
-                    self.release(processor);
-                }
+                self.with_server(strand, processor, |this| {
+                    this.end_activity(strand);
+                    this.run(strand);
+                });
             }
         }
     }
@@ -250,7 +331,10 @@ impl<'a> Course<'a> {
                 self.send(strand, call);
                 !is_sync
             }
-            None => self.end_activity(strand),
+            None => {
+                self.end_activity(strand);
+                true
+            }
         }
     }
 
@@ -279,51 +363,39 @@ impl<'a> Course<'a> {
         (chosen < routes.len()).then(|| activity.calls.start + super::compile::index(chosen))
     }
 
-    /// The activity ends: replies are sent. Whether the strand goes on at once.
-    fn end_activity(&mut self, strand: u32) -> bool {
+    /// The activity ends: replies are sent.
+    fn end_activity(&mut self, strand: u32) {
         let network = self.network;
         let this = &mut self.state.strands[strand as usize];
         this.doing = Doing::Continue;
+        self.turn = Turn::Yield;
         let (instance, number) = (this.instance, this.activity);
         let activity = &network.activities[number as usize];
         if activity.phase > 0 {
             self.count_phase(instance, usize::from(activity.phase));
-            return activity.phase > 1 || !self.reply_and_yield(strand, instance);
+            if activity.phase == 1 {
+                self.reply_from(strand, instance);
+            }
+            return;
         }
         self.counts.push(self.layout.activity_ends(number));
-        let mut first = true;
         for &entry in &activity.replies {
             let to = &self.state.instances[instance as usize];
             if to.entry == entry && !to.has_replied && !to.is_customer {
                 self.count_phase(instance, 1);
-                first &= !self.reply_behind(strand, instance);
+                self.reply_from(strand, instance);
             }
         }
-        if !first {
-            self.ready.push_back(strand);
-        }
-        first
     }
 
-    /// Replies for `instance`. Where the caller runs on the same processor, a fair coin decides who goes on first: true
-    /// where the strand is to go on behind the caller; else it keeps its server.
-    fn reply_behind(&mut self, strand: u32, instance: u32) -> bool {
-        let Some(caller) = self.reply(instance) else { return false };
-        if self.state.processor(self.network, caller) != self.state.processor(self.network, strand) {
-            return false;
+    /// Replies for `instance`. Where the caller runs on the same processor, a fair coin decides whether a strand that has a server keeps it
+    /// for what it does next.
+    fn reply_from(&mut self, strand: u32, instance: u32) {
+        let Some(caller) = self.reply(instance) else { return };
+        let meets = self.holder == Some(strand) && self.state.processor(self.network, caller) == self.state.processor(self.network, strand);
+        if meets && self.draws.choose_evenly(2) == 0 {
+            self.turn = Turn::Keep;
         }
-        let is_behind = self.draws.choose_evenly(2) == 0;
-        self.keeper = (!is_behind).then_some(strand);
-        is_behind
-    }
-
-    /// As [`Course::reply_behind`], and puts the strand behind there.
-    fn reply_and_yield(&mut self, strand: u32, instance: u32) -> bool {
-        let behind = self.reply_behind(strand, instance);
-        if behind {
-            self.ready.push_back(strand);
-        }
-        behind
     }
 
     /// What follows the activity. Whether the strand goes on at once.
@@ -347,6 +419,7 @@ impl<'a> Course<'a> {
     fn fork(&mut self, strand: u32, fork: u32) {
         let (frame, instance) = (self.state.strands[strand as usize].frame, self.state.strands[strand as usize].instance);
         let mut branches = self.network.forks[fork as usize].clone();
+        self.turn = Turn::AtOnce;
         for first in [true].into_iter().chain(std::iter::repeat(false)) {
             if branches.is_empty() {
                 return;
@@ -430,6 +503,7 @@ impl<'a> Course<'a> {
         if *arrivals != join.needed {
             return self.end_strand(strand);
         }
+        self.turn = Turn::AtOnce;
         self.follow(strand, &join.next)
     }
 }

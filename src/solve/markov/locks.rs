@@ -6,7 +6,7 @@
 //! who wait in order of arrival, a writer's unlock the next writer, else all readers.
 
 use super::{
-    course::Course,
+    course::{Course, Order},
     network::{Lock, Role},
     state::Request,
     unusable,
@@ -53,7 +53,7 @@ impl Course<'_> {
     pub(super) fn deliver_to_lock(&mut self, task: usize, request: Request) {
         let role = self.role(request.entry);
         if self.admit(task, role) {
-            return self.accept(&request);
+            return self.accept(&request, Order::Ready);
         }
         if role == Role::Signal && self.state.servers[task].held == 0 {
             return self.fail_unheld(request.entry);
@@ -78,7 +78,7 @@ impl Course<'_> {
             } else {
                 server.is_written = true;
             }
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 
@@ -115,7 +115,7 @@ impl Course<'_> {
                 self.state.servers[task].queue.insert(place, request);
                 return;
             }
-            self.accept(&request);
+            self.accept(&request, Order::Ready);
         }
     }
 

@@ -12,9 +12,7 @@
 //! Customers' think times, think times of phases, open arrivals and the stages of slices end at their rates, one at a time (`chain`).
 //! What follows at the same instant (calls, acceptances, replies, forks and joins, the next slices) takes no time and is followed
 //! to its end in every way it can go (`course`, `tasks`), so that no state without duration is in the chain (`draws`). The meaning of
-//! every construct is that of the simulator: slices queue afresh at the processor, save after an asynchronous send; a reply to a caller
-//! on the same processor lets a fair coin decide who goes on first. Other strands that wake at one instant go on in the order in which
-//! they woke, where the simulator draws it; it can be seen where customers have no demand.
+//! every construct is that of the simulator, the order of what happens at one instant included: what it draws is followed in every way.
 //!
 //! # The equations
 //!

@@ -1,7 +1,7 @@
 //! Tasks and processors in the course of an event: who is accepted when, replies and forwarding, customers, slices.
 
 use super::{
-    course::Course,
+    course::{Course, Order},
     network::{Discipline, Lock, NONE, QueueOrder, Role},
     refused,
     state::{Doing, Instance, Request, State},
@@ -89,7 +89,7 @@ impl Course<'_> {
         }
         if server.busy < task.threads {
             server.busy += 1;
-            return self.accept(&request);
+            return self.accept(&request, if task.threads > 1 { Order::Dispatched } else { Order::Ready });
         }
         let urgency = |r: &Request| if r.route == NONE { 0.0 } else { self.network.routes[r.route as usize].urgency };
         let place = match task.order {
@@ -100,7 +100,7 @@ impl Course<'_> {
     }
 
     /// The service of a request begins, by a thread that is counted busy.
-    pub(super) fn accept(&mut self, request: &Request) {
+    pub(super) fn accept(&mut self, request: &Request, order: Order) {
         if request.route != NONE {
             self.counts.push(self.layout.accepted(request.route));
         }
@@ -129,7 +129,7 @@ impl Course<'_> {
         if entry.role == Role::ReadUnlock {
             self.unlock_reader(entry.task as usize, request.entry);
         }
-        self.ready.push_back(strand);
+        self.wake(strand, order);
         if entry.role == Role::WriteUnlock {
             self.unlock_writer(entry.task as usize, instance);
         }
@@ -164,25 +164,14 @@ impl Course<'_> {
         let chosen = self.draws.choose(&probabilities);
         if let Some(forwarding) = forwardings.get(chosen) {
             let route = spec.forwardings.start + super::compile::index(chosen);
-            self.forward(spec.task, Request { entry: forwarding.to, caller, route });
+            self.counts.push(self.layout.offered(route));
+            self.deliver(Request { entry: forwarding.to, caller, route });
             return None;
         }
         self.set(caller, Doing::Slice);
-        self.ready.push_back(caller);
+        let has_demand = network.activities[self.state.strands[caller as usize].activity as usize].slice.is_some();
+        self.wake(caller, if has_demand { Order::Ready } else { Order::Later });
         Some(caller)
-    }
-
-    /// Task `from` passes a request on. Where a thread of several on the same processor accepts it at once, a fair coin
-    /// decides whether that comes first, or what the forwarder's own thread does next.
-    fn forward(&mut self, from: u32, request: Request) {
-        let n_ready = self.ready.len();
-        let to = &self.network.tasks[self.network.entries[request.entry as usize].task as usize];
-        self.counts.push(self.layout.offered(request.route));
-        self.deliver(request);
-        let contends = to.threads != 1 && to.processor == self.network.tasks[from as usize].processor;
-        if contends && self.ready.len() > n_ready && self.draws.choose_evenly(2) == 0 {
-            self.behind.extend(self.ready.pop_back());
-        }
     }
 
     /// A strand ends, and with the last one its instance. Whether it goes on at once, as a customer in its next cycle.
@@ -232,17 +221,13 @@ impl Course<'_> {
             return;
         }
         let request = server.queue.remove(place);
-        self.accept(&request);
+        self.accept(&request, if self.network.tasks[number].threads > 1 { Order::Dispatched } else { Order::Later });
     }
 
     /// A strand's slice arrives at its processor.
     pub(super) fn arrive_at_processor(&mut self, strand: u32) {
         let number = self.state.processor(self.network, strand);
         let spec = &self.network.processors[number];
-        if self.keeper.take_if(|keeper| *keeper == strand).is_some() {
-            self.is_kept = true;
-            return self.serve(strand);
-        }
         let station = &mut self.state.stations[number];
         if spec.discipline == Discipline::Sharing || station.busy < spec.servers {
             station.busy += 1;
@@ -265,7 +250,7 @@ impl Course<'_> {
     }
 
     /// Begins or resumes the service of a slice, on a server that is counted busy.
-    fn serve(&mut self, strand: u32) {
+    pub(super) fn serve(&mut self, strand: u32) {
         let number = self.state.processor(self.network, strand);
         let running = &self.state.stations[number].running;
         let place = match self.network.processors[number].discipline {

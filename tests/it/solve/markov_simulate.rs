@@ -100,6 +100,23 @@ fn second_and_third_phases() {
     agree(&model([], [c.on("one"), s.on("one").times(2.0), t.on("one")]));
 }
 
+/// Callers and their server, with a second phase, on one processor that others need too: who comes first at the instant of a reply decides
+/// who is served at all.
+#[test]
+fn second_phases_on_shared_processors() {
+    for discipline in [ProcessorScheduling::Rand, ProcessorScheduling::Hol, ProcessorScheduling::Fcfs] {
+        for think_time in [0.0, 1.0] {
+            let tasks = [
+                customers("c", 2, 0.0, work("c", 0.5).calls_about("e", 1.0)).on("p").priority(2.0),
+                server("s", [entry("e", [work("e1", 0.3), work("e2", 0.6)])]).on("p").priority(2.0),
+                customers("d", 1, think_time, work("d", 0.0).calls("f", 1)),
+                server("t", [serves("f", 1.0)]).on("p").priority(1.0),
+            ];
+            agree(&model([processor("p", discipline, 1)], tasks));
+        }
+    }
+}
+
 #[test]
 fn forwarding_chains() {
     let tasks = [
