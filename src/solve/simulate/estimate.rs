@@ -202,8 +202,8 @@ impl Batches {
         let products: f64 = neighbours().map(|z| z[0] * z[1]).sum();
         #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
         let correlation = products / neighbours().count() as f64 * deviations.len() as f64 / squares;
-        // max is 0 also of what is not a number: of batches that have no neighbours or do not differ
-        let correlation = correlation.max(0.0).min(LARGEST_CORRELATION);
+        // Of batches that have no neighbours or do not differ it is no number, and so not above 0.
+        let correlation = if correlation > 0.0 { correlation.min(LARGEST_CORRELATION) } else { 0.0 };
         squares * (1.0 + correlation) / (1.0 - correlation)
     }
 
