@@ -20,6 +20,8 @@ use crate::model::Scalar;
 #[derive(Clone, Debug)]
 pub(super) struct Changes<S> {
     n_classes: usize,
+    /// Whether they are known.
+    pub are_known: bool,
     pub waiting: Vec<S>,
     pub first: Vec<S>,
     pub late: Vec<S>,
@@ -65,11 +67,12 @@ pub(super) struct Absence<S> {
 impl<S: Scalar> Changes<S> {
     pub fn none(n_arcs: usize, n_classes: usize) -> Self {
         let table = vec![S::from(0.0); n_arcs * n_classes];
-        Self { n_classes, waiting: table.clone(), first: table.clone(), pace: table.clone(), late: table }
+        Self { n_classes, are_known: false, waiting: table.clone(), first: table.clone(), pace: table.clone(), late: table }
     }
 
     /// Sets the changes of class `c` from the network at full population and at one customer of `c` less.
     pub fn set(&mut self, net: &Net<S>, class_shares: &[S], c: usize, population: f64, full: &Presence<S>, less: &Presence<S>) {
+        self.are_known = true;
         for a in 0..net.arcs.len() {
             let i = a * self.n_classes + c;
             let expected = S::from(1.0) - class_share(net, class_shares, a, c) / population;

@@ -16,8 +16,21 @@
 //! ```text
 //! rest = r κ(z, r) / κ(z, s̄) = r (z + s̄) / (z + r)
 //! ```
+//!
+//! Where only two can come to a station, more is known. The other, of service `s` and mean time away `y`, is there with chance `U = s/(s + y)`
+//! while the arrival's thread is away for long. When that thread left after its own service `s_i`, the other was there with chance
+//! `a = s_i/(s_i + y)`, at the beginning of its service, and a gap `z` leaves of this
+//!
+//! ```text
+//! rest = [ r (U + (a - U) w - a v) + s a v ] / U        v = s/(s + z)    w = 1/(1 + z (1/s + 1/y))
+//! ```
+//!
+//! which for exponential times is exact (a Markov chain of two states).
 
 use crate::model::Scalar;
+
+/// One that is never away is there with this chance.
+const MOST_BUSY: f64 = 0.999_999;
 
 /// The rest of a service of mean rest `rest` after a gap `z`, `mean` the mean service of the station.
 pub(super) fn rest_after_gap<S: Scalar>(z: S, rest: S, mean: S) -> S {
@@ -25,9 +38,53 @@ pub(super) fn rest_after_gap<S: Scalar>(z: S, rest: S, mean: S) -> S {
     if sum > 0.0 { rest * (z + mean) / sum } else { rest }
 }
 
+/// The only other that can be at a station, as a thread finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other<S> {
+    /// Its mean service.
+    service: S,
+    /// `U`, below 1.
+    busy: S,
+    /// `a/U`.
+    at_departure: S,
+}
+
+impl<S: Scalar> Other<S> {
+    /// One of mean `service`, in service with chance `busy` when a thread comes that serves itself for `own`.
+    pub fn new(service: S, busy: S, own: S) -> Self {
+        let busy = if busy > MOST_BUSY { S::from(MOST_BUSY) } else { busy };
+        let longer = own / service;
+        Self { service, busy, at_departure: longer / (busy * (longer - 1.0) + 1.0) }
+    }
+
+    /// The rest that is found of a service of mean rest `rest` after a gap `z`.
+    pub fn rest(&self, z: S, rest: S) -> S {
+        let service = self.service;
+        let away = service * (-self.busy + 1.0) / self.busy;
+        let begun = self.at_departure * service / (service + z);
+        let remembered = service * away / (service * away + z * (service + away));
+        rest * ((self.at_departure - 1.0) * remembered - begun + 1.0) + service * begun
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two customers of one server: `P(found)` from the chain of the other's states, served or away, over its chance `s/(s + y)`.
+    #[test]
+    fn of_two_the_rest_is_exact() {
+        for (own, service, away, z) in
+            [(0.331, 2.086, 0.171, 0.342), (2.086, 0.331, 0.342, 0.171), (1.0, 1.0, 0.5, 0.5), (0.2, 3.0, 40.0, 0.1)]
+        {
+            let busy = service / (service + away);
+            let (begins, ends, comes) = (1.0 / away, 1.0 / service, 1.0 / z);
+            let at_departure: f64 = own / (own + away);
+            let found = (at_departure * comes + begins) / (comes + begins + ends);
+            let rest = Other::new(service, busy, own).rest(z, service);
+            assert!((rest * busy - found * service).abs() < 1e-12, "{own} {service} {away} {z}: {rest}");
+        }
+    }
 
     #[test]
     fn exponential_service_of_the_mean_is_left_as_it_is() {

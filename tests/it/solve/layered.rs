@@ -2,7 +2,7 @@
 
 use layerfit::{
     model::{Bindings, Model, Number, ProcessorScheduling, Task, TaskScheduling},
-    solve::{SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
+    solve::{MarkovOptions, SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve, solve_markov},
 };
 
 use super::build::*;
@@ -416,4 +416,23 @@ fn a_quantum_that_is_not_short_is_said() {
     let expected = "processor \"PP\": its quantum of 0.4 is not short beside slices of down to 0.5000, and is taken as 0: \
                     the simulator takes it as it is";
     assert_eq!(notes(0.4), [expected]);
+}
+
+/// Two customers, each with a task of its own, on one processor: all that one waits for is what is left of the other's service. For services
+/// of one mean that is exact; for others the chance to meet is still that of an approximate solution.
+#[test]
+fn two_customers_of_one_processor() {
+    let cases = [(1.0, 1.0, 0.3, 0.3), (1.0, 1.0, 0.0, 3.0), (0.9, 1.0, 0.0, 0.0), (2.0, 0.5, 1.0, 0.1), (0.33, 2.1, 0.34, 0.17)];
+    for (a, b, away_a, away_b) in cases {
+        let text = format!(
+            "P 0 p PP f p CC i -1 T 0 t ca r ua -1 CC z {away_a} t cb r ub -1 CC z {away_b} t sa n ea -1 PP t sb n eb -1 PP -1 \
+             E 0 s ua 0 -1 y ua ea 1 -1 s ub 0 -1 y ub eb 1 -1 s ea {a} -1 s eb {b} -1 -1"
+        );
+        let model = super::features::read("two customers", &text);
+        let (approximate, exact) = (solved(&model), solve_markov(&model, &Bindings::new(), &MarkovOptions::default()).unwrap());
+        let tolerance = if a == b { 1e-5 } else { 0.07 };
+        for task in ["ca", "cb"] {
+            near(approximate.tasks[task].throughput, exact.tasks[task].throughput, tolerance);
+        }
+    }
 }

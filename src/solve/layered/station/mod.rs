@@ -35,6 +35,7 @@ mod outside;
 mod overtaking;
 mod pool;
 mod removal;
+mod rests;
 mod returns;
 mod second_phase;
 mod spared;
@@ -56,7 +57,6 @@ use super::{
     flow::Flow,
     linearizer::{Absence, Populations, is_none},
     net::{Discipline, Net},
-    residual::rest_after_gap,
 };
 use crate::model::Scalar;
 
@@ -342,7 +342,8 @@ impl<S: Scalar> At<'_, S> {
         let me = &self.visits[row.arc];
         let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
         let zero = S::from(0.0);
-        self.set_boosts(row.group, &mut scratch.boosts);
+        let remaining = self.remaining(row);
+        self.set_boosts(row.group, remaining, &mut scratch.boosts);
         self.set_unmet(r, &mut scratch.unmet);
         let terms = r * n..(r + 1) * n;
         let keep = &scratch.keep[terms.clone()];
@@ -356,7 +357,7 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let seen = self.sweep.absence.seen(shares, arcs[x]);
-            let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], keep, &scratch.boosts);
+            let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, remaining), &scratch.boosts);
             if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {
                 of_waiting *= unmet;
                 of_first *= unmet;
@@ -373,19 +374,18 @@ impl<S: Scalar> At<'_, S> {
             // Services of threads that hold each other up are told by how many of them are busy.
             let pace = match self.sweep.spared {
                 _ if !self.services.is_empty() => S::from(1.0),
-                Some((sparing, spared)) => seen.pace * sparing.left(self.station, r * n + x, spared),
+                Some((sparing, spared)) => {
+                    let spares = (-sparing.left(self.station, r * n + x, spared) + 1.0) * remaining;
+                    seen.pace * (-spares + 1.0)
+                }
                 None => seen.pace,
             };
             alpha[x] = waiting * (it.first + it.late) * pace;
-            beta[x] = first * (self.rest(me, it) + it.late) * pace;
+            beta[x] = first * pace;
             load[x] = first;
-            if it.late > 0.0 {
-                let (late, overtaken) = self.late_load(row, x, seen.late);
-                let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
-                beta[x] += late * late_rest;
-                scratch.own[r] += overtaken * late_rest;
-                load[x] += late + overtaken;
-            }
+        }
+        if !sharing {
+            self.add_rests(r, scratch);
         }
         if self.discipline == Discipline::Fcfs {
             self.limit_outside(r, scratch);
@@ -415,7 +415,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// Factors on those waiting and in service over an arc of `other` row and `pool`: exclusion, and what the own thread's absence
     /// changes.
-    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, keep: S, boosts: &[S]) -> (S, S) {
+    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, (keep, remaining): (S, S), boosts: &[S]) -> (S, S) {
         if let (true, Some(pool)) = (row.pool == pool, pool) {
             let left = &self.left[pool];
             if left.is_less() {
@@ -424,7 +424,8 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         let keep = pool.map_or(keep, |p| keep * boosts[p]);
-        (keep * self.removal_ratio(row.group, other), keep)
+        let removed = (-self.removal_ratio(row.group, other) + 1.0) * remaining;
+        (keep * (-removed + 1.0), keep)
     }
 
     /// Shares of the classes in the requests of a kin; none for requests from outside.
@@ -462,17 +463,6 @@ impl<S: Scalar> At<'_, S> {
         let sources = if self.late { sources * PHASES_OF_A_SOURCE } else { sources - 1.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
         all_busy(self.servers as u32, sources, busy, self.services, found)
-    }
-
-    /// The rest of a first phase in progress.
-    fn rest(&self, me: &Visit<S>, it: &Visit<S>) -> S {
-        let long = match me.gap.long {
-            Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
-            _ => return it.full_first_rest,
-        };
-        let after = |z: S| rest_after_gap(z, it.first_rest, self.mean_service);
-        let rest = after(long);
-        if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }
     }
 
     /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.

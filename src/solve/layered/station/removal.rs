@@ -9,10 +9,19 @@
 //!
 //! with `K' = K`, but between threads of one pool `min(1, K/K̄)`: how much they exclude each other in the mean is known better ([`super::pool`]).
 //!
+//! The Linearizer has part of this: with one customer less of the arrival's class ([`super::super::linearizer`]) there is less of its own pool.
+//! With `Q` the requests of that pool here, and `m` threads that can be busy, what it leaves of the own thread is
+//!
+//! ```text
+//! ψ = 1 - m (1 - Q(N - 1_c)/Q(N)), at least 0        R ← 1 - ψ (1 - R)    φ ← ψ φ    D ← ψ D
+//! ```
+//!
+//! (0 for a thread that works for one customer only, 1 for one that others keep as busy), `D` of [`super::spared`].
+//!
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
 //! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
 
-use super::{At, Scratch};
+use super::{At, Scratch, layout};
 use crate::model::Scalar;
 
 /// Bound on `φ`, beyond which the boost is not believed.
@@ -36,6 +45,25 @@ impl<S: Scalar> At<'_, S> {
         group.map_or(S::from(1.0), |g| self.sweep.unknowns[self.places.removal + g * self.layout.rows.len() + row])
     }
 
+    /// `ψ`: how much of what the own thread does the Linearizer leaves, for the arrivals of a row.
+    pub(super) fn remaining(&self, row: &layout::Row) -> S {
+        let one = S::from(1.0);
+        let populations = self.sweep.populations;
+        let Some(pool) = row.pool.filter(|_| populations.changes.are_known) else { return one };
+        let shares = self.class_shares(row.kin);
+        let (mut less, mut full) = (S::from(0.0), S::from(0.0));
+        for ((v, &arc), _) in self.visits.iter().zip(&self.layout.arcs).zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+            let seen = self.sweep.absence.seen(shares, arc);
+            less += v.rate * (seen.waiting * v.wait + seen.first * v.first);
+            full += v.rate * (v.wait + v.first);
+        }
+        let threads = populations.caps[self.layout.pools[pool]];
+        if full <= 0.0 || threads.is_infinite() {
+            return one;
+        }
+        bounded(one - (one - less / full) * threads)
+    }
+
     /// `R` within a pool. Strands of a fork stay with their thread.
     pub(super) fn removal_within(&self, group: Option<usize>, row: usize) -> S {
         if self.is_removed_within() { self.removal_ratio(group, row) } else { S::from(1.0) }
@@ -46,7 +74,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `B` of every pool for the arrivals of a group; ones for those that no thread sends.
-    pub(super) fn set_boosts(&self, group: Option<usize>, boosts: &mut Vec<S>) {
+    pub(super) fn set_boosts(&self, group: Option<usize>, remaining: S, boosts: &mut Vec<S>) {
         let n_pools = self.layout.pools.len();
         boosts.clear();
         let Some(group) = group else {
@@ -54,7 +82,7 @@ impl<S: Scalar> At<'_, S> {
             return;
         };
         let from = self.places.boost + group * n_pools;
-        boosts.extend(self.sweep.unknowns[from..from + n_pools].iter().map(|&share| (-share + 1.0).recip()));
+        boosts.extend(self.sweep.unknowns[from..from + n_pools].iter().map(|&share| (-(share * remaining) + 1.0).recip()));
     }
 
     /// `K'` of a group's row, by arc.

@@ -1,0 +1,69 @@
+//! What is left of the services that an arrival finds in progress.
+//!
+//! The formulas are those of [`super::super::residual`]: after a gap, where the arriving thread was away for a while; in full, for arrivals that
+//! no number of threads bounds and for those that they find at queues in order of arrival.
+
+use super::{
+    super::{
+        linearizer::is_none,
+        net::Discipline,
+        residual::{Other, rest_after_gap},
+    },
+    At, Scratch,
+    visit::Visit,
+};
+use crate::model::Scalar;
+
+impl<S: Scalar> At<'_, S> {
+    /// From those found in service to the time that is left of their services, second phases too.
+    pub(super) fn add_rests(&self, r: usize, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let row = &self.layout.rows[r];
+        let me = &self.visits[row.arc];
+        let shares = self.class_shares(row.kin);
+        let terms = r * n..(r + 1) * n;
+        let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
+        let other = self.only_other(me, load);
+        for (x, it) in self.visits.iter().enumerate() {
+            if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
+                continue;
+            }
+            beta[x] *= self.rest(me, it, other.as_ref()) + it.late;
+            if it.late > 0.0 {
+                let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
+                let (late, overtaken) = self.late_load(row, x, seen.late);
+                let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
+                beta[x] += late * late_rest;
+                scratch.own[r] += overtaken * late_rest;
+                load[x] += late + overtaken;
+            }
+        }
+    }
+
+    /// The only other that an arrival can find, by the `load` that it sees in service; none where there are more.
+    fn only_other(&self, me: &Visit<S>, load: &[S]) -> Option<Other<S>> {
+        if self.sources > 2.0 || self.servers > 1.0 {
+            return None;
+        }
+        let (mut busy, mut number) = (S::from(0.0), S::from(0.0));
+        for (&load, it) in load.iter().zip(self.visits).filter(|(load, it)| **load > 0.0 && it.first > 0.0) {
+            busy += load;
+            number += load / it.first;
+        }
+        (number > 0.0).then(|| Other::new(busy / number, busy, me.first))
+    }
+
+    /// The rest of a first phase in progress.
+    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&Other<S>>) -> S {
+        let long = match me.gap.long {
+            Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
+            _ => return it.full_first_rest,
+        };
+        let after = |z: S| match other {
+            Some(other) => other.rest(z, it.first_rest),
+            None => rest_after_gap(z, it.first_rest, self.mean_service),
+        };
+        let rest = after(long);
+        if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }
+    }
+}
