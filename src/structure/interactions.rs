@@ -120,6 +120,11 @@ pub struct ProcessorHints {
     pub scheduling: Option<crate::model::ProcessorScheduling>,
 }
 
+/// Name of the processor of a task of which none is said.
+pub(super) fn processor_name(task: &str) -> String {
+    format!("{task}_cpu")
+}
+
 /// Who makes the initial requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -10,7 +10,7 @@ use super::{
     call_path::CallPaths,
     cores::on_all_cores,
     execution_graph::ExecutionGraphs,
-    interactions::Interactions,
+    interactions::{Hints, Interactions},
     observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
@@ -105,6 +105,9 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
     let report = technique.finish(&mut |batch| drop(summary.absorb(&batch)));
     summary.diagnostics.merge(diagnostics);
+    if options.resources != Hints::default() {
+        report.note_resources(&options.resources, &mut summary.diagnostics);
+    }
     Ok(Found { summary, findings: serde_json::to_value(report).ok(), ..Found::default() })
 }
 

@@ -20,7 +20,7 @@ use super::{
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
-    interactions::{ProcessHints, ProcessorHints, Workload},
+    interactions::{ProcessHints, ProcessorHints, Workload, processor_name},
     layers,
     summary::Summary,
 };
@@ -76,10 +76,14 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         out: Assembled::default(),
     };
     assembly.out.model.name = model_name(name);
+    let hints = task_hints(&parts);
     for customers in parts.customers {
-        let task = names.task(&assembly.customer_name(customers));
+        let name = assembly.customer_name(customers);
+        // What is said of a task that also serves is said of its serving part.
+        let said = customers.task.filter(|task| parts.summary.tasks.names.name(*task) == name).map(|task| &hints[task as usize]);
+        let task = names.task(&name);
         let entry = names.entry(&task, None, 0);
-        assembly.add_customers(customers, task, entry);
+        assembly.add_customers(customers, task, entry, said);
     }
     assembly.called = assembly.called_entries();
     for server in &servers {
@@ -90,7 +94,6 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
             }
         }
     }
-    let hints = task_hints(&parts);
     let mut processors: HashMap<u32, String> = HashMap::new();
     for server in servers {
         let hints = &hints[server.task as usize];
@@ -193,7 +196,7 @@ impl Assembly<'_> {
         if let (Some(Workload::Open { rate }), true) = (customers.workload, arrives) { Some(rate) } else { None }
     }
 
-    fn add_customers(&mut self, customers: &Customers, name: String, entry_name: String) {
+    fn add_customers(&mut self, customers: &Customers, name: String, entry_name: String, hints: Option<&ProcessHints>) {
         if let Some(rate) = self.rate_from_outside(customers) {
             for arc in &customers.arcs {
                 *self.arrivals.entry(arc.target).or_insert(0.0) += rate * arc.mean;
@@ -204,7 +207,10 @@ impl Assembly<'_> {
             }
             return;
         }
-        let processor = processor_name(&name);
+        let shared = hints.and_then(|hints| hints.processor.as_deref());
+        let processor = shared.map_or_else(|| processor_name(&name), model_name);
+        // Their one entry stands for all that they begin.
+        let said = hints.and_then(|hints| hints.demands.values().next()).copied();
         let mut task = Task::new(name.clone(), processor.clone());
         task.scheduling = TaskScheduling::Ref;
         (task.multiplicity, task.think_time) = self.population(customers);
@@ -214,7 +220,7 @@ impl Assembly<'_> {
             accepts: Accepts::Nothing,
             arcs: &customers.arcs,
             forks: &[],
-            demands: self.demands([customers.self_time_ticks, None], None),
+            demands: self.demands([customers.self_time_ticks, None], said),
         };
         self.add_entry(&mut task, &body);
         if !paced && customers.arcs.iter().all(|arc| arc.kind == ArcKind::Async) {
@@ -222,7 +228,7 @@ impl Assembly<'_> {
                            give them a think time";
             self.out.diagnostics.add("unpaced_customers", message, || name.clone());
         }
-        self.add_processor(&processor, ProcessorScheduling::Inf);
+        self.add_processor(&processor, if shared.is_some() { ProcessorScheduling::Fcfs } else { ProcessorScheduling::Inf });
         self.out.model.tasks.push(task);
         let report = EntryReport {
             name: entry_name,
@@ -390,8 +396,4 @@ impl Assembly<'_> {
                 .add("entry_mixed_accept", message, || format!("{} {operation}", summary.tasks.names.name(*task)).trim().to_owned());
         }
     }
-}
-
-fn processor_name(task: &str) -> String {
-    format!("{task}_cpu")
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{graph::Keys, walk::Found};
 use crate::{
-    structure::interactions::Hints,
+    structure::interactions::{Hints, processor_name},
     trace::{diagnostics::Diagnostics, hashed::HashMap},
 };
 
@@ -142,7 +142,8 @@ fn note_unknown(resources: &Hints, entries_of: &BTreeMap<&str, Vec<&EntryDemand>
         }
     }
     for processor in resources.processors.keys() {
-        if !resources.processes.values().any(|said| said.processor.as_ref() == Some(processor)) {
+        let is_default = entries_of.keys().any(|task| processor_name(task) == *processor);
+        if !is_default && !resources.processes.values().any(|said| said.processor.as_ref() == Some(processor)) {
             diagnostics.add("unknown_resource", message, || format!("processor {processor}"));
         }
     }

@@ -9,11 +9,13 @@ use layerfit::{
     structure::{
         ExtractOptions, MergeKey,
         execution_graph::{AsyncRpc, ClassKind, CpuStamps, ExecutionGraphOptions, ExecutionGraphs, InteractionClass, WorkloadReport},
+        extract,
         interactions::{InteractionKind, Interactions},
         resources::parse_resources,
         to_model,
     },
     trace::{
+        Format, Source,
         diagnostics::Diagnostics,
         event_trace::{Event, EventKind, ReadOptions, read_event_trace},
     },
@@ -439,6 +441,23 @@ fn resources_are_held_against_the_trace() {
         examples.sort_unstable();
         assert_eq!(found, examples);
     }
+}
+
+/// What the resource database says of the customers' task has its effect, and what it leaves open or says of nothing is told.
+#[test]
+fn resources_take_effect_in_the_model() {
+    let text = "operation,thread,next_thread,event,type,task,entry,ack\n\
+                1,1,,1,Ex,U,u,\n1,1,,2,Se,U,u,\n1,1,,3,Re,A,a,\n1,1,,4,Sa,A,a,\n1,1,,5,Ra,U,u,\n1,1,,6,En,U,u,\n";
+    let resources = "[task.U]\nprocessor = \"People\"\ncustomers = 3\nthink_time = 2\n[task.U.demand]\nu = 0.25\n\
+                     [task.A]\nprocessor = \"People\"\n[processor.People]\ncores = 2\n[task.Nobody]\n";
+    let options = ExtractOptions { resources: parse_resources("r.toml", resources).unwrap(), ..ExtractOptions::default() };
+    let extraction = extract(&[Source { name: "e.csv", bytes: text.as_bytes() }], Format::EventTrace, &options).unwrap();
+    let model = &extraction.model;
+    assert_eq!(model.processors.iter().map(|p| (p.name.as_str(), p.multiplicity.literal())).collect::<Vec<_>>(), [("People", Some(2.0))]);
+    let customers = model.tasks.iter().find(|task| task.name == "U").unwrap();
+    assert_eq!(customers.entries[0].phases[0].activity.host_demand.literal(), Some(0.25));
+    let count = |code| super::count(&extraction, code);
+    assert_eq!((count("missing_resource_info"), count("host_demand_defaulted"), count("unknown_resource")), (1, 1, 1));
 }
 
 /// The whole way, from a file to a model and a report.
