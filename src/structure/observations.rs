@@ -86,6 +86,20 @@ pub struct Wanted {
     pub users: Option<UserOptions>,
 }
 
+impl Wanted {
+    /// This of a log in `n_parts` files, of which any may go on with a session of another: none is over before all are read, as long as there
+    /// is room, of which each part has its share.
+    #[must_use]
+    pub(in crate::structure) fn of_parts(self, n_parts: usize) -> Self {
+        let mut wanted = self;
+        if let (Some(users), true) = (&mut wanted.users, n_parts > 1) {
+            users.sessions.lateness_s = f64::INFINITY;
+            users.sessions.max_open = (users.sessions.max_open / n_parts).max(1);
+        }
+        wanted
+    }
+}
+
 /// What was observed.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {

@@ -119,8 +119,14 @@ pub(super) fn call_paths(
     wanted: &Wanted,
 ) -> Result<Found, ExtractError> {
     let apart = has_steps(if format == Format::Kieker { 1 } else { sources.len() }, options);
+    let n_parts = match format {
+        Format::Kieker => kieker::n_logs(sources.iter().map(|source| source.name.as_str())),
+        _ => sources.len(),
+    };
+    let wanted = wanted.of_parts(n_parts);
     let work = |_, sources: Vec<StreamSource<'_>>| {
-        let mut state = State::new(CallPaths::new(options.call_path.clone())?.observing(Observations::new(wanted)), options);
+        let technique = CallPaths::new(options.call_path.clone().of_parts(n_parts))?.observing(Observations::new(&wanted));
+        let mut state = State::new(technique, options);
         let State { technique, summary, diagnostics } = &mut state;
         let mut texts = call_path::Texts::default();
         let found = summed(apart, summary, |hand_over| {
@@ -193,8 +199,9 @@ pub(super) fn spans(
     let read =
         SpanReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, session_keys: options.spans.session_keys.clone() };
     let apart = has_steps(sources.len(), options);
+    let wanted = wanted.of_parts(sources.len());
     let work = |_, source: StreamSource<'_>| {
-        let mut state = State::new(Spans::new(options.spans.clone()).observing(Observations::new(wanted)), options);
+        let mut state = State::new(Spans::new(options.spans.clone()).observing(Observations::new(&wanted)), options);
         let State { technique, summary, diagnostics } = &mut state;
         let read =
             |sink: SpanSink<'_>, texts: &mut SpanTexts| read_spans(&source.name, source.reader, format, &read, texts, diagnostics, sink);

@@ -18,6 +18,9 @@ use crate::trace::{
 /// Most transactions of a context for which the beginning is guessed.
 const MOST_GUESSED: usize = 1000;
 
+/// What is said of messages and beginnings of which one side is missing.
+pub(super) const UNMATCHED: &str = "messages have no sender or no receiver in the records";
+
 /// The call paths of one request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request {
@@ -39,7 +42,7 @@ impl Request {
     pub(super) fn of(live: Live, diagnostics: &mut Diagnostics) -> Self {
         let name = live.keys.first().map_or_else(String::new, ToString::to_string);
         let only_unnamed = live.transactions.len() == 1 && live.transactions.values().all(|transaction| !transaction.named);
-        let mut paths = parse(live.transactions);
+        let mut paths = parse(live.transactions, &name, diagnostics);
         if only_unnamed && paths.first().is_some_and(|(path, _)| path.n_orphan_exits + path.n_truncated > 0) {
             paths = split_by_thread(paths, &name, diagnostics);
         }
@@ -54,16 +57,16 @@ impl Request {
 /// Paths, with their records where they may have to be parsed once more.
 type Parsed = Vec<(Path, Vec<Record>)>;
 
-fn parse(mut transactions: IndexMap<OwnedKey, Transaction>) -> Parsed {
-    let begun: Vec<(usize, usize, u64, bool)> = transactions
-        .values()
-        .enumerate()
-        .filter_map(|(index, transaction)| {
-            let begun = transaction.begun.as_ref()?;
-            let by = transactions.get_index_of(&begun.by).filter(|by| *by != index)?;
-            Some((by, index, begun.order, begun.waits))
-        })
-        .collect();
+fn parse(mut transactions: IndexMap<OwnedKey, Transaction>, name: &str, diagnostics: &mut Diagnostics) -> Parsed {
+    let mut begun: Vec<(usize, usize, u64, bool)> = Vec::new();
+    for (index, transaction) in transactions.values().enumerate() {
+        let Some(of) = &transaction.begun else { continue };
+        match transactions.get_index_of(&of.by) {
+            Some(by) if by != index => begun.push((by, index, of.order, of.waits)),
+            Some(_) => {}
+            None => diagnostics.add("async_unmatched", UNMATCHED, || name.to_owned()),
+        }
+    }
     for (by, index, order, waits) in begun {
         let start_ns = transactions[index].records.iter().map(|record| record.time_ns).min().unwrap_or_default();
         let parent = &mut transactions[by];
@@ -101,7 +104,7 @@ fn split_by_thread(parsed: Parsed, name: &str, diagnostics: &mut Diagnostics) ->
 }
 
 fn note_oddities(paths: &[Path], name: &str, diagnostics: &mut Diagnostics) {
-    let mut note = |code, message, n: u64| (0..n).for_each(|_| diagnostics.add(code, message, || name.to_owned()));
+    let mut note = |code, message, n: u64| diagnostics.add_times(code, message, n, [name.to_owned()]);
     for path in paths {
         note("orphan_exit", "exits without an entry were dropped", path.n_orphan_exits);
         note("orphan_return", "returns without a call were dropped", path.n_orphan_returns);
@@ -133,12 +136,12 @@ fn link(paths: &mut [Path], name: &str, diagnostics: &mut Diagnostics) -> Vec<bo
         let (code, message) = if begun[index] {
             ("async_inferred", "what began these transactions is not recorded: what ran when they began was taken")
         } else {
-            ("async_unmatched", "messages have no sender or no receiver in the records")
+            ("async_unmatched", UNMATCHED)
         };
         diagnostics.add(code, message, || name.to_owned());
     }
     for _ in paths.iter().flat_map(|path| &path.frames).filter(|frame| matches!(frame.kind, FrameKind::Send { .. })) {
-        diagnostics.add("async_unmatched", "messages have no sender or no receiver in the records", || name.to_owned());
+        diagnostics.add("async_unmatched", UNMATCHED, || name.to_owned());
     }
     begun
 }

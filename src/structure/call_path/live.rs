@@ -235,37 +235,31 @@ impl LiveSet {
         }
     }
 
-    /// Notes where a transaction runs and what began it. `false` if what began it is not there any more.
-    pub(super) fn begin(
-        &mut self,
-        context: Key<'_>,
-        transaction: Option<Key<'_>>,
-        place: (u32, u32),
-        begun: Option<(Key<'_>, Begun)>,
-    ) -> bool {
+    /// Notes where a transaction runs and what began it, which may have no records yet.
+    pub(super) fn begin(&mut self, context: Key<'_>, transaction: Option<Key<'_>>, place: (u32, u32), begun: Option<(Key<'_>, Begun)>) {
         let mut slot = self.slot(context);
-        let mut found = true;
         let mut begun_by = None;
         if let Some((parent, begun)) = begun {
-            found = self.slot_of.contains_key(&parent);
-            if let Some(parent) = self.slot_of.get(&parent).copied() {
-                self.join(slot, parent);
-                slot = parent;
-                begun_by = Some(begun);
-            }
+            let parent = self.slot(parent);
+            self.join(slot, parent);
+            slot = parent;
+            begun_by = Some(begun);
         }
         let number = self.n_seen;
-        let Some(live) = &mut self.slots[slot as usize] else { return found };
+        let Some(live) = &mut self.slots[slot as usize] else { return };
         live.last_number = number;
         let open = live.transactions.entry(transaction.unwrap_or(context).into()).or_default();
         open.named = true;
         open.server = if place.0 == NONE { open.server } else { place.0 };
         open.thread = if place.1 == NONE { open.thread } else { place.1 };
+        // One that says that the caller waits knows more than one that does not say.
+        if let (Some(new), Some(known)) = (&mut begun_by, &open.begun) {
+            new.waits |= known.waits && known.by == new.by;
+        }
         open.begun = begun_by.or(open.begun.take());
         if live.n_open == 0 {
             self.quiet.push_back((slot, number));
         }
-        found
     }
 
     /// Notes whose request an unfinished one is; the first word counts.

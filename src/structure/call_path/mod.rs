@@ -50,7 +50,7 @@ pub use report::{CallPathReport, CallReport, ComponentReport, ConnectionReport, 
 pub use summary::{PathCounts, RecordCounts};
 
 use batches::Batches;
-use links::Request;
+use links::{Request, UNMATCHED};
 use live::{Begun, Live, LiveSet, NONE, OwnedKey, Record, What};
 use places::Places;
 use summary::Summary;
@@ -131,10 +131,7 @@ impl CallPaths {
             self.summary.records.begins += 1;
             let begun =
                 parent.map(|parent| (parent.context, Begun { by: parent.context.into(), order: parent.order, waits: parent.waits }));
-            if !self.live.begin(event.context, event.transaction, (server, thread), begun) {
-                self.diagnostics
-                    .add("async_unmatched", "messages have no sender or no receiver in the records", || event.context.to_string());
-            }
+            self.live.begin(event.context, event.transaction, (server, thread), begun);
         } else {
             let what = self.what(texts, &event.kind);
             let record = Record { order: event.order.unwrap_or(u64::MAX), number, time_ns: event.time_ns, server, thread, what };
@@ -147,7 +144,15 @@ impl CallPaths {
             self.complete(live, out);
         }
         for live in self.live.cut(self.options.most_live_records) {
-            self.diagnostics.add("context_cut", "requests were cut where they stood, as too many were unfinished", String::new);
+            let (code, message) = if live.cut {
+                ("context_cut", "requests were cut where they stood, as too many were unfinished")
+            } else {
+                (
+                    "context_not_awaited",
+                    "requests were taken for complete while other files were still to be read: what those have of them counts apart",
+                )
+            };
+            self.diagnostics.add(code, message, String::new);
             self.complete(live, out);
         }
     }
@@ -192,7 +197,7 @@ impl CallPaths {
         let request = Request::of(live, &mut self.diagnostics);
         self.walk.over(&request, &mut self.places, &mut self.summary.flows);
         for _ in 0..self.walk.n_unmatched {
-            self.diagnostics.add("async_unmatched", "messages have no sender or no receiver in the records", || request.name.clone());
+            self.diagnostics.add("async_unmatched", UNMATCHED, || request.name.clone());
         }
         let start_ns = self.walk.executions.iter().map(|execution| execution.start_ns).min().unwrap_or_default();
         let weight = self.options.weight(start_ns);

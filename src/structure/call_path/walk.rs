@@ -191,8 +191,10 @@ impl Walk {
         };
         let execution = self.execution(number, index, frame, place, requester, timed, places);
         if let Some((caller, region)) = parent {
-            self.executions[caller as usize].self_ns -= frame.end_ns - frame.start_ns;
-            self.call(region, frame.location, kind, (frame.start_ns, frame.end_ns), flows);
+            // Of a call without a return nobody knows how long it took: nothing is taken off.
+            let end_ns = if timed { frame.end_ns } else { frame.start_ns };
+            self.executions[caller as usize].self_ns -= end_ns - frame.start_ns;
+            self.call(region, frame.location, kind, (frame.start_ns, end_ns), flows);
         }
         execution
     }

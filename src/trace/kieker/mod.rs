@@ -25,7 +25,10 @@ mod archive;
 mod records;
 mod signature;
 
-use std::io::{self, BufRead, Cursor, Read};
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead, Cursor, Read},
+};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -107,6 +110,12 @@ const EXPECTED: &str = "Kieker records `$ID;…` and a kieker.map";
 /// first bad or unknown record. Events before the error have been handed over.
 pub fn read(sources: &[Source<'_>], options: &ReadOptions, texts: &mut Texts, sink: &mut Sink<'_>) -> Result<ReadReport, ReadError> {
     read_streams(sources.iter().map(Source::stream).collect(), options, texts, sink)
+}
+
+/// How many logs files of these names are: those of one folder are one, an archive is one of its own.
+pub fn n_logs<'n>(names: impl Iterator<Item = &'n str>) -> usize {
+    let log = |name: &'n str| if archive::is_of_log(name) { archive::folder(name) } else { name };
+    names.map(log).collect::<BTreeSet<&str>>().len()
 }
 
 /// As [`read`], of streams: zips and maps are held whole, of all else a row at a time. The files of a log directory are read

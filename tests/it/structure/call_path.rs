@@ -1,6 +1,7 @@
 //! Call paths: records to components, control flow, dependencies, demands. Vectors are those of the technique's specification.
 
 mod laws;
+mod parts;
 
 use super::{calls, models::check_valid};
 use layerfit::{

@@ -548,3 +548,27 @@ fn options_out_of_range_are_refused() {
     };
     check(both, "usage_profile is given beside usage of sessions");
 }
+
+/// Two servers that take turns in answering the requests of each session: what one has of it is not a session of its own.
+#[test]
+fn a_session_may_be_in_several_files() {
+    let header = "time,kind,component,method,context_id,session_id\n";
+    let (mut parts, mut whole) = ([header.to_owned(), header.to_owned()], header.to_owned());
+    let second = 1_000_000_000_i64;
+    for session in 0..100_i64 {
+        for request in 0..4_i64 {
+            let start = (session * 100 + request * 5) * second;
+            let context = session * 4 + request;
+            for (time, kind) in [(start, "entry"), (start + second, "exit")] {
+                let row = format!("{time},{kind},Web,a,q{context},s{session}\n");
+                parts[(request % 2) as usize] += &row;
+                whole += &row;
+            }
+        }
+    }
+    let [first, other] = &parts;
+    let split = usage(&[("1.csv", first), ("2.csv", other)], Format::CallPath);
+    let whole = usage(&[("all.csv", &whole)], Format::CallPath);
+    assert_eq!((split.n_sessions, split.n_requests), (100, 400));
+    assert_eq!((split.think, split.lengths), (whole.think, whole.lengths));
+}
