@@ -7,8 +7,8 @@
 //! | number of calls | z = (ȳ₁ − ȳ₀) / √(s₀²/n₀ + s₁²/n₁) with mean ȳ, variance s² and n occurrences of the caller on each side; changed if p = erfc(|z|/√2), the two-sided probability of the standard normal, is below α/m |
 //! | variance not known | that of a Poisson number: s² = ȳ |
 //! | few occurrences | p is at least 2/C(n₀ + n₁, n₀), the share of the ways of dealing the occurrences to the two sides that keeps them as far apart: all that so few can tell, also where neither side varies (then one occurrence tells nothing) |
-//! | appeared, vanished call | expected number on the side without it is ȳ·n, so that chance alone leaves it out with probability exp(−ȳ n): beyond chance if below α/m |
-//! | appeared, vanished entry | as a call, with ȳ·n = the share of its task's occurrences × those of the task on the other side; all of a task that is not there at all are as the task |
+//! | appeared, vanished call | k of the n occurrences of the caller made it, none of the n′ on the other side: by chance alone with probability C(n, k)/C(n + n′, k), that all k of the n + n′ fall to the side that has n (Fisher's exact test); beyond chance if below α/m. k = n ȳ²/(s² + ȳ²), at most those that made it at all (Cauchy and Schwarz) |
+//! | appeared, vanished entry | as a call, with the occurrences of its task for those of the caller and its own for k; all of a task that is not there at all are as the task, its occurrences among those of all tasks |
 //! | m | number of calls and entries compared (Bonferroni): the probability of any false alarm is at most α |
 //!
 //! | symbol | field |
@@ -219,25 +219,42 @@ pub fn compare(old: &Side, new: &Side, level: f64) -> Changes {
 }
 
 fn one_sided(turn: Turn, here: &Index<'_>, there: &Index<'_>, threshold: f64, out: &mut Vec<OneSided>) {
-    let mut add = |what: &str, name: String, seen: f64, expected: f64| {
-        let p_value = (-expected).exp();
+    // `k` of `n` here had it, none of the second of `n`.
+    let mut add = |what: &str, name: String, seen: f64, k: u64, n: [u64; 2]| {
+        let p_value = all_on_one_side(k, n);
+        let expected = seen * n[1] as f64 / n[0].max(1) as f64;
         out.push(OneSided { turn, what: what.to_owned(), name, seen, expected, p_value, beyond_chance: p_value < threshold });
     };
-    let total = |index: &Index<'_>| index.tasks.values().sum::<u64>().max(1) as f64;
+    let total = |index: &Index<'_>| index.tasks.values().sum::<u64>();
     for (task, n) in here.tasks.iter().filter(|(task, _)| !there.tasks.contains_key(*task)) {
-        add("task", (*task).to_owned(), *n as f64, *n as f64 * total(there) / total(here));
+        add("task", (*task).to_owned(), *n as f64, *n, [total(here), total(there)]);
     }
     for (entry, (task, n)) in here.entries.iter().filter(|(entry, _)| !there.entries.contains_key(*entry)) {
         let Some(n_there) = there.tasks.get(task) else { continue };
-        let share = *n as f64 / here.tasks[task].max(1) as f64;
-        add("entry", (*entry).to_owned(), *n as f64, share * *n_there as f64);
+        add("entry", (*entry).to_owned(), *n as f64, *n, [here.tasks[task], *n_there]);
     }
     for (key, call) in here.calls.iter().filter(|(key, _)| !there.calls.contains_key(*key)) {
         if there.entries.contains_key(key.0) {
-            let seen = call.mean * here.callers(key.0, Some(call)) as f64;
-            add("call", call_name(key), seen, call.mean * there.callers(key.0, None) as f64);
+            let n = [here.callers(key.0, Some(call)), there.callers(key.0, None)];
+            add("call", call_name(key), call.mean * n[0] as f64, makers(call, n[0]), n);
         }
     }
+}
+
+/// How many of `n` occurrences made a call at all, at the least.
+fn makers(call: &SideCall, n: u64) -> u64 {
+    let square = call.mean * call.mean;
+    let share = square / (call.variance.unwrap_or(call.mean).max(0.0) + square);
+    // What is not a number is 0 as an integer.
+    ((share * n as f64).round() as u64).clamp(1, n.max(1))
+}
+
+/// Probability that `k` occurrences, of those of both sides, are all on the first.
+fn all_on_one_side(k: u64, [here, there]: [u64; 2]) -> f64 {
+    if k > here {
+        return 1.0;
+    }
+    (ln_binomial(here, k) - ln_binomial(here.saturating_add(there), k)).exp().min(1.0)
 }
 
 fn changed(key: &Key<'_>, calls: [&SideCall; 2], occurrences: [u64; 2], threshold: f64) -> Option<CallChange> {

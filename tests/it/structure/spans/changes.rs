@@ -72,6 +72,28 @@ fn what_appeared_or_vanished_is_weighed() {
     assert!(text.contains("web.rare vanished: seen 1 times") && text.contains("may be chance"), "{text}");
 }
 
+/// By Fisher's exact test: one of ten made the call, none of a hundred others: 10/110; 3 of 20 and none of 30: C(20, 3)/C(50, 3).
+#[test]
+fn what_is_rare_is_not_missed_where_few_were_seen() {
+    let p_of = |mean: f64, variance: Option<f64>, n: u64, n_without: u64| {
+        let with = side(&[("web.get", "db.read", mean, variance, n)]);
+        let mut without = side(&[("web.get", "db.read", mean, variance, n_without)]);
+        without.tasks[0].entries[0].calls.clear();
+        let changes = compare(&without, &with, LEVEL);
+        let change = changes.one_sided.iter().find(|change| change.what == "call").unwrap();
+        (change.expected, change.p_value)
+    };
+    let near = |(expected, p): (f64, f64), with: (f64, f64)| {
+        assert!((expected - with.0).abs() < 1e-9 && (p - with.1).abs() < 1e-9 * with.1.max(1e-9), "{expected} {p}");
+    };
+    near(p_of(0.1, Some(0.09), 10, 100), (10.0, 10.0 / 110.0));
+    near(p_of(0.15, Some(0.1275), 20, 30), (4.5, 1140.0 / 19600.0));
+    // Ten calls, all by one of a hundred.
+    near(p_of(0.1, Some(0.99), 100, 100), (10.0, 0.5));
+    near(p_of(1.0, Some(0.0), 10, 10), (10.0, 1.0 / 184_756.0));
+    near(p_of(1.0, Some(0.0), 10, 0), (0.0, 1.0));
+}
+
 #[test]
 fn the_same_extraction_has_not_changed() {
     let one = side(&[("web.get", "db.read", 1.5, Some(0.25), 1000)]);
