@@ -28,10 +28,13 @@ fn count_of_p_value(p: &str) -> Option<f64> {
     p.parse::<i32>().ok().filter(|p| (0..63).contains(p)).map(|p| 2_f64.powi(p))
 }
 
-/// The adjusted count of a rate: one in `rate` from 1 on, a probability below.
+/// The largest adjusted count: that of the smallest probability that OpenTelemetry's threshold can say, 2⁻⁵⁶.
+const MOST: f64 = (1_u64 << 56) as f64;
+
+/// The adjusted count of a rate: one in `rate` from 1 on, a probability below; none beyond what a threshold could say.
 pub(in crate::trace) fn adjusted_count_of_rate(rate: f64) -> Option<f64> {
     let count = if rate >= 1.0 { rate } else { rate.recip() };
-    (rate > 0.0 && count.is_finite()).then_some(count)
+    (rate > 0.0 && count <= MOST).then_some(count)
 }
 
 #[cfg(test)]
@@ -72,7 +75,7 @@ mod tests {
     fn rates_are_one_in_n_or_probabilities() {
         assert_eq!(adjusted_count_of_rate(20.0), Some(20.0));
         assert_eq!(adjusted_count_of_rate(0.25), Some(4.0));
-        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE / 1e10] {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE / 1e10, 1e300, 1e-20] {
             assert_eq!(adjusted_count_of_rate(rate), None);
         }
     }
