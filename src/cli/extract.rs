@@ -145,7 +145,7 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         users: args.users.sessions(),
         behaviour: args.users.behaviour(),
         records_kept: args.records,
-        ..args.traces.options()
+        ..args.traces.options()?
     };
     if let Some(path) = &args.resources {
         let text = input::read_text(path)?;

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use indicatif::ProgressBar;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, sources};
+use super::{Failure, input, sources};
 use crate::{
     structure::{
         ExtractError, ExtractOptions,
         observations::{Observed, Wanted},
         observe_streams,
+        option_file::{TechniqueOptions, parse_options},
         spans::{EntryRule, InternalSpans},
     },
     trace::{BadRows, Format, SourcesAre, StreamSource, diagnostics::Diagnostic},
@@ -43,24 +44,35 @@ pub(super) struct TraceArgs {
     /// Spans that match are one entry, as in 'GET /item/*=item'.
     #[arg(long, value_name = "PATTERN=NAME")]
     entry_rule: Vec<EntryRule>,
-    /// What becomes of internal spans: fold (into their entry), keep (as entries of their own).
-    #[arg(long, value_parser = by_name::<InternalSpans>, default_value = "fold")]
-    internal: InternalSpans,
+    /// What becomes of internal spans: fold (into their entry), keep (as entries of their own). By default fold.
+    #[arg(long, value_parser = by_name::<InternalSpans>)]
+    internal: Option<InternalSpans>,
     /// Share of traces that were recorded, where the spans do not say it.
     #[arg(long, value_name = "SHARE")]
     sampling_rate: Option<f64>,
     /// Attribute of spans that names the session of a request, beside session.id and its like; may be given several times.
     #[arg(long, value_name = "KEY")]
     session_key: Vec<String>,
+    /// Options of the techniques, TOML, with the names that they have over HTTP: [tlc], [execution_graph], [call_path] (with
+    /// measurements of resources to estimate demands from), [spans].
+    #[arg(long, value_name = "FILE.toml")]
+    options: Option<PathBuf>,
     /// Threads, by default one on each core: for as many files at the same time, or for the steps of fewer.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
 }
 
 impl TraceArgs {
-    /// The options of an extraction that these are.
-    pub(super) fn options(&self) -> ExtractOptions {
-        let mut options = ExtractOptions {
+    /// The options of an extraction that these are; what has an argument of its own goes before the file of options.
+    pub(super) fn options(&self) -> Result<ExtractOptions, Failure> {
+        let techniques = match &self.options {
+            Some(path) => {
+                let text = input::read_text(path)?;
+                parse_options(&path.to_string_lossy(), &text).map_err(|error| Failure::input(&error))?
+            }
+            None => TechniqueOptions::default(),
+        };
+        let options = ExtractOptions {
             bad_rows: if self.strict { BadRows::Reject } else { BadRows::Count },
             sources_are: if self.parts { SourcesAre::Parts } else { SourcesAre::Scenarios },
             seconds_per_tick: self.seconds_per_tick,
@@ -69,11 +81,12 @@ impl TraceArgs {
             limit_bytes: u64::MAX,
             ..ExtractOptions::default()
         };
-        options.spans.entry_rules.clone_from(&self.entry_rule);
-        options.spans.internal = self.internal;
-        options.spans.sampling_rate = self.sampling_rate;
-        options.spans.session_keys.clone_from(&self.session_key);
-        options
+        let mut options = options.asking(techniques);
+        options.spans.entry_rules.splice(0..0, self.entry_rule.iter().cloned());
+        options.spans.internal = self.internal.unwrap_or(options.spans.internal);
+        options.spans.sampling_rate = self.sampling_rate.or(options.spans.sampling_rate);
+        options.spans.session_keys.extend(self.session_key.iter().cloned());
+        Ok(options)
     }
 
     /// The files, with a bar of how much has been read.
@@ -83,8 +96,9 @@ impl TraceArgs {
 
     /// Reads the traces for what is wanted beside the structure.
     pub(super) fn observe(&self, wanted: &Wanted) -> Result<Observed, Failure> {
+        let options = self.options()?;
         let (sources, bar) = self.open()?;
-        let observed = observe_streams(sources, self.from, &self.options(), wanted);
+        let observed = observe_streams(sources, self.from, &options, wanted);
         bar.finish_and_clear();
         observed.map_err(|error| match &error {
             ExtractError::NothingObserved { diagnostics, .. } => match hint(diagnostics) {

@@ -16,6 +16,7 @@
 //! | `customers` | reference tasks and the usage profile |
 //! | `layers` | circles of blocking calls |
 //! | `assemble` | entries and customers to a model |
+//! | [`option_file`] | options of the techniques as a file |
 //! | [`resources`] | what a user says of processors, threads, demands and workload |
 //! | [`compare`](mod@compare) | what changed between two extractions |
 //! | [`profile`], [`usage`] | times by calling context, sessions |
@@ -34,6 +35,7 @@ mod layers;
 pub mod live;
 pub mod observations;
 mod observe;
+pub mod option_file;
 mod options;
 pub mod profile;
 mod recursion;

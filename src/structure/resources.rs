@@ -21,7 +21,7 @@
 //! ([`super::execution_graph::WorkloadReport::note_resources`]).
 
 use indexmap::IndexMap;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
 
 use super::interactions::{Hints, ProcessHints, ProcessorHints, Workload};
@@ -30,7 +30,7 @@ use crate::model::{ProcessorScheduling, TaskScheduling};
 /// Longest resource database, bytes.
 const LIMIT_BYTES: usize = 16 << 20;
 
-/// A resource database that cannot be used.
+/// A resource database, or a file of options, that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     /// It is not TOML, or has a key or type that is not known here.
@@ -120,14 +120,8 @@ enum Demand {
 /// [`ResourceError`]: text that is not TOML, a key that is not known, a value of another type or out of its range; each
 /// with its place.
 pub fn parse_resources(name: &str, text: &str) -> Result<Hints, ResourceError> {
-    if text.len() > LIMIT_BYTES {
-        return Err(ResourceError::TooLong { name: name.to_owned(), found: text.len() });
-    }
     let place = Place { name, text };
-    let database: Database = toml::from_str(text).map_err(|error| {
-        let (line, column) = place.line_and_column(error.span().map_or(0, |span| span.start));
-        ResourceError::Unreadable { name: name.to_owned(), line, column, reason: error.message().trim().replace('\n', "; ") }
-    })?;
+    let database: Database = parse_toml(name, text)?;
     let mut hints = Hints::default();
     for (task, row) in database.task {
         let process = place.task(&task, row)?;
@@ -138,6 +132,20 @@ pub fn parse_resources(name: &str, text: &str) -> Result<Hints, ResourceError> {
         hints.processors.insert(processor, ProcessorHints { cores, scheduling: row.scheduling });
     }
     Ok(hints)
+}
+
+/// Reads the TOML `text` called `name`.
+///
+/// # Errors
+/// [`ResourceError`]: text that is too long or not TOML, or a key or type that is not known.
+pub(super) fn parse_toml<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ResourceError> {
+    if text.len() > LIMIT_BYTES {
+        return Err(ResourceError::TooLong { name: name.to_owned(), found: text.len() });
+    }
+    toml::from_str(text).map_err(|error| {
+        let (line, column) = Place { name, text }.line_and_column(error.span().map_or(0, |span| span.start));
+        ResourceError::Unreadable { name: name.to_owned(), line, column, reason: error.message().trim().replace('\n', "; ") }
+    })
 }
 
 /// Tells where in the text a value stands.

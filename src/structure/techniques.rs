@@ -149,7 +149,7 @@ pub(super) fn call_paths(
         state.add(later.summary, later.diagnostics);
     })?;
     let State { technique, mut summary, diagnostics } = merged.ok_or(ExtractError::NoSources)?;
-    let finished = summed(apart, &mut summary, |hand_over| technique.finish(&[], hand_over));
+    let finished = summed(apart, &mut summary, |hand_over| technique.finish(hand_over));
     summary.hints.overlay(&finished.hints);
     summary.diagnostics.merge(diagnostics);
     summary.diagnostics.merge(finished.diagnostics);

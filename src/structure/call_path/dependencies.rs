@@ -39,6 +39,12 @@ pub enum Binning {
     Equiprobable(usize),
 }
 
+impl Default for Binning {
+    fn default() -> Self {
+        Self::Equiprobable(10)
+    }
+}
+
 /// A number in the order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Value(f64);
@@ -252,16 +258,16 @@ pub struct DependencyReport {
     pub dependency: DependencySpec,
     /// Number of tuples.
     pub n: u64,
-    /// Whether the values are in bins (ten equiprobable ones).
+    /// Whether the values are in bins.
     pub binned: bool,
     /// Distributions of the outcome.
     pub conditionals: Vec<Conditional>,
 }
 
 impl DependencyReport {
-    pub(super) fn of(dependency: &DependencySpec, dependence: &Dependence) -> Self {
+    pub(super) fn of(dependency: &DependencySpec, dependence: &Dependence, binning: Binning) -> Self {
         let binned = dependence.has_many_values();
-        let conditionals = if binned { dependence.partition(Binning::Equiprobable(10)) } else { dependence.per_value() };
+        let conditionals = if binned { dependence.partition(binning) } else { dependence.per_value() };
         Self { dependency: dependency.clone(), n: dependence.n(), binned, conditionals }
     }
 }

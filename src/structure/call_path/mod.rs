@@ -29,6 +29,7 @@
 //! a process is said not to limit them, as the paper's models do.
 
 mod batches;
+mod delays;
 pub mod demand;
 pub mod dependencies;
 mod flow;
@@ -42,6 +43,7 @@ mod report;
 mod summary;
 mod walk;
 
+pub use delays::DelayReport;
 pub use flow::{Alternative, FlowNode, LoopCount, Pmf};
 pub use options::{
     CallPathOptionError, CallPathOptions, Characterisation, DependencySpec, DependentAction, Instances, Partial, Slot, is_sampled,
@@ -180,8 +182,8 @@ impl CallPaths {
         self.batches.flush(&self.places, &self.options, out);
     }
 
-    /// Completes what is unfinished, and reports; `resources` are measurements to estimate demands from.
-    pub fn finish(mut self, resources: &[demand::Resource], out: &mut Out<'_>) -> Finished {
+    /// Completes what is unfinished, and reports.
+    pub fn finish(mut self, out: &mut Out<'_>) -> Finished {
         for live in self.live.drain() {
             self.complete(live, out);
         }
@@ -189,7 +191,7 @@ impl CallPaths {
             let message = "every request has records missing: they were used as they stand";
             self.diagnostics.add("only_partial_paths", message, String::new);
         }
-        let finished = report::finished(&self.summary, &self.places, &self.options, resources, self.diagnostics);
+        let finished = report::finished(&self.summary, &self.places, &self.options, self.diagnostics);
         Finished { observations: self.observations, ..finished }
     }
 

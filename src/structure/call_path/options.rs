@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    demand::{ConnectionDelay, Resource},
+    dependencies::Binning,
+};
 use crate::trace::call_path::Boundaries;
 
 /// Whether a component is one or several by the servers that it runs on.
@@ -102,6 +106,14 @@ pub struct CallPathOptions {
     pub batch_occurrences: usize,
     /// Dependencies to quantify.
     pub dependencies: Vec<DependencySpec>,
+    /// How values of parameters are put into bins where there are many.
+    pub binning: Binning,
+    /// What was measured of resources, to estimate demands from.
+    pub resources: Vec<Resource>,
+    /// What a connection to another server takes, by load in requests from outside a second.
+    pub connection_delay: Option<ConnectionDelay>,
+    /// The load for which that is said, requests a second; by default that of the records.
+    pub load_per_s: Option<f64>,
     /// Share of the contexts to use, in (0, 1]: whole contexts, chosen by a hash of their identity.
     pub sample: f64,
     /// Share of the requests that were recorded, in (0, 1].
@@ -122,6 +134,10 @@ impl Default for CallPathOptions {
             most_live_records: 1 << 20,
             batch_occurrences: 1 << 12,
             dependencies: Vec::new(),
+            binning: Binning::default(),
+            resources: Vec::new(),
+            connection_delay: None,
+            load_per_s: None,
             sample: 1.0,
             recorded: 1.0,
             slots: Vec::new(),
@@ -176,6 +192,30 @@ impl CallPathOptions {
                 let found = format!("{}..{}", slot.from_ns, slot.until_ns);
                 return Err(CallPathOptionError { option: "a slot", found, expected: "a beginning before the end" });
             }
+        }
+        for resource in &self.resources {
+            resource.check()?;
+        }
+        if let Binning::Equidistant(0) | Binning::Equiprobable(0) = self.binning {
+            return Err(CallPathOptionError { option: "binning", found: "0 bins".to_owned(), expected: "1 or more" });
+        }
+        let not_negative = |number: &f64| number.is_finite() && *number >= 0.0;
+        if let Some(load) = self.load_per_s.filter(|load| !not_negative(load)) {
+            return Err(CallPathOptionError {
+                option: "load_per_s",
+                found: load.to_string(),
+                expected: "a number of requests a second, 0 or more",
+            });
+        }
+        if let Some((load, delay)) =
+            self.connection_delay.iter().flat_map(|delay| &delay.samples).find(|(a, b)| !(not_negative(a) && not_negative(b)))
+        {
+            let found = format!("({load}, {delay})");
+            return Err(CallPathOptionError {
+                option: "a sample of connection_delay",
+                found,
+                expected: "a load and seconds, each 0 or more",
+            });
         }
         if self.client.trim().is_empty() {
             return Err(CallPathOptionError { option: "client", found: "empty".to_owned(), expected: "a process name" });

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Finished,
-    demand::{self, DemandEstimate, ObservedAction, Resource},
+    delays::{DelayReport, delays},
+    demand::{self, DemandEstimate, ObservedAction},
     dependencies::DependencyReport,
     flow::{CallKind, FlowKey, FlowNode, Label, Naming, flow_tree},
     live::NONE,
@@ -47,6 +48,9 @@ pub struct CallPathReport {
     pub dependencies: Vec<DependencyReport>,
     /// Demands.
     pub demands: Vec<DemandEstimate>,
+    /// What connections add to response times, where what they take is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connection_delays: Vec<DelayReport>,
     /// What was odd, and what a reader of the model should know.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -152,20 +156,18 @@ pub struct PathClass {
 }
 
 /// Puts together what is known at the end.
-pub(super) fn finished(
-    summary: &Summary,
-    places: &Places,
-    options: &CallPathOptions,
-    resources: &[Resource],
-    mut diagnostics: Diagnostics,
-) -> Finished {
+pub(super) fn finished(summary: &Summary, places: &Places, options: &CallPathOptions, mut diagnostics: Diagnostics) -> Finished {
     let services = services(summary, places, &mut diagnostics);
     let components = components(summary, places, &mut diagnostics);
     let actions = observed_actions(summary, places);
     let demands: Vec<DemandEstimate> =
-        resources.iter().flat_map(|resource| demand::estimate(resource, &actions, &mut diagnostics)).collect();
-    let dependencies: Vec<DependencyReport> =
-        options.dependencies.iter().zip(&summary.dependencies).map(|(spec, sums)| DependencyReport::of(spec, sums)).collect();
+        options.resources.iter().flat_map(|resource| demand::estimate(resource, &actions, &mut diagnostics)).collect();
+    let dependencies: Vec<DependencyReport> = options
+        .dependencies
+        .iter()
+        .zip(&summary.dependencies)
+        .map(|(spec, sums)| DependencyReport::of(spec, sums, options.binning))
+        .collect();
     for report in dependencies.iter().filter(|report| report.n < FEW_SAMPLES) {
         few_samples(&mut diagnostics, || format!("{} on {}", report.dependency.service, report.dependency.parameter), report.n);
     }
@@ -182,6 +184,10 @@ pub(super) fn finished(
         classes: classes(summary, places),
         dependencies,
         demands,
+        connection_delays: options
+            .connection_delay
+            .as_ref()
+            .map_or_else(Vec::new, |delay| delays(delay, options.load_per_s, summary, places)),
         diagnostics: diagnostics.clone().into_vec(),
     };
     Finished { report, hints, diagnostics, ..Finished::default() }

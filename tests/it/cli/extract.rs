@@ -85,3 +85,28 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
     let lenient = done(&["extract", bad, "--from", "same"]);
     assert!(lenient.contains("bad_row (1 times): rows that cannot be read were skipped"), "{lenient}");
 }
+
+/// What has no argument of its own is in a file, with the names that it has over HTTP.
+#[test]
+fn options_of_techniques_are_read_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let log = file(
+        "l.csv",
+        "time,kind,component,method,context_id,server\n0,entry,A,x,c,s1\n9,exit,A,x,c,s1\n20,entry,A,x,d,s2\n29,exit,A,x,d,s2\n",
+    );
+    let together = file("o.toml", "[call_path]\ninstances = \"together\"\n");
+    let tasks = |options: &[&str]| {
+        let printed = done(&[&["extract", &log, "--from", "call-path", "--format", "json"], options].concat());
+        serde_json::from_str::<Extraction>(&printed).unwrap().tasks.len()
+    };
+    assert_eq!((tasks(&[]), tasks(&["--options", &together])), (3, 2));
+    let wrong = file("wrong.toml", "[call_path]\ninstance = \"together\"\n");
+    let (code, _, errors) = layerfit(&["extract", &log, "--from", "call-path", "--options", &wrong]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("wrong.toml, line 2, column 1: unknown field `instance`"), "{errors}");
+}

@@ -1,6 +1,7 @@
 //! Call paths: records to components, control flow, dependencies, demands. Vectors are those of the technique's specification.
 
 mod laws;
+mod measured;
 mod parts;
 
 use super::{calls, models::check_valid};
@@ -39,7 +40,7 @@ fn found(csv: &str, options: &CallPathOptions) -> (Finished, Interactions) {
     let source = Source { name: "records.csv", bytes: csv.as_bytes() };
     let strict = ReadOptions { bad_rows: layerfit::trace::BadRows::Reject, ..ReadOptions::default() };
     read(&[source], &strict, &mut texts, &mut |texts, event| technique.feed(texts, event, &mut out)).unwrap();
-    let finished = technique.finish(&[], &mut out);
+    let finished = technique.finish(&mut out);
     assert_eq!(finished.report.records.accounted(), finished.report.records.seen, "every record is accounted for");
     (finished, all)
 }
@@ -505,7 +506,7 @@ fn kieker_bookstore_counts_are_those_of_kiekers_own_analysis() {
         kieker::read(&sources, &kieker::ReadOptions::default(), &mut texts, &mut |texts, event| technique.feed(texts, event, &mut out))
             .unwrap();
     assert_eq!((report.n_records, report.n_events), (6541, 6540));
-    let finished = technique.finish(&[], &mut out);
+    let finished = technique.finish(&mut out);
     let count = |from: Option<&str>, to: &str| {
         finished.report.connections.iter().filter(|c| c.from.as_deref() == from && c.to == to).map(|c| c.calls).sum::<u64>()
     };

@@ -30,6 +30,7 @@ pub use nnls::{Nnls, nnls};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::options::CallPathOptionError;
 use crate::trace::diagnostics::Diagnostics;
 
 /// Below this utilisation, response times are demands.
@@ -127,6 +128,30 @@ pub struct Resource {
 
 fn one() -> f64 {
     1.0
+}
+
+impl Resource {
+    /// Checks that numbers are those of a resource. (Utilisations outside of 0 to 1 are left out and told.)
+    ///
+    /// # Errors
+    /// [`CallPathOptionError`] for a throughput or time that is negative or no number, or cores that are not above 0.
+    pub fn check(&self) -> Result<(), CallPathOptionError> {
+        let error = |what: &str, found: f64, expected| {
+            Err(CallPathOptionError { option: "a resource", found: format!("{}: {what} {found}", self.name), expected })
+        };
+        let is_bad = |number: &f64| !(number.is_finite() && *number >= 0.0);
+        if !(self.cores.is_finite() && self.cores > 0.0) {
+            return error("cores", self.cores, "cores above 0");
+        }
+        let throughputs = self.intervals.iter().flat_map(|interval| interval.throughputs_per_s.values());
+        if let Some(bad) = throughputs.copied().find(is_bad) {
+            return error("throughput", bad, "throughputs of 0 or more");
+        }
+        match self.response_times_s.values().copied().find(is_bad) {
+            Some(bad) => error("response time", bad, "response times of 0 or more"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The rule that a demand was estimated by.

@@ -74,7 +74,7 @@ proptest! {
         let mut technique = technique(&CallPathOptions { quiet_records, most_live_records, ..CallPathOptions::default() });
         let events: Vec<(usize, Drawn)> = events.into_iter().enumerate().collect();
         feed_all(&mut technique, &texts, &events, &mut all);
-        let finished = technique.finish(&[], &mut |batch| all.merge(batch));
+        let finished = technique.finish(&mut |batch| all.merge(batch));
         prop_assert_eq!(finished.report.records.seen, events.len() as u64);
         prop_assert_eq!(finished.report.records.accounted(), events.len() as u64);
         for interaction in &all.interactions {
@@ -105,8 +105,8 @@ proptest! {
         let (other, all) = fed(&second);
         halves_all.merge(all);
         merged.merge(other, &mut |batch| halves_all.merge(batch));
-        let merged = merged.finish(&[], &mut |batch| halves_all.merge(batch)).report;
-        let whole = whole.finish(&[], &mut |batch| whole_all.merge(batch)).report;
+        let merged = merged.finish(&mut |batch| halves_all.merge(batch)).report;
+        let whole = whole.finish(&mut |batch| whole_all.merge(batch)).report;
         prop_assert_eq!(&merged.services, &whole.services);
         prop_assert_eq!(&merged.components, &whole.components);
         prop_assert_eq!(&merged.connections, &whole.connections);
