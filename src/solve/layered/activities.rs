@@ -7,7 +7,7 @@
 //! | symbol | is |
 //! |---|---|
 //! | `Z_a`, `D_a` | think time and demand, at the processor's speed |
-//! | `n_a` | slices: its own, where it has demand, and one after each call |
+//! | `n_a` | slices: its own, where it has demand, and one after each call that is waited for |
 //! | `W_p`, `W` | waits at the processor and for the called entry, the same for all activities of a strand |
 //! | `s` | first phase of the called entry |
 //! | `λ_e`, `w_n`, `v_na` | throughput of the entry, executions of the strand in one of the entry, of the activity in one of the strand |
@@ -49,9 +49,9 @@ fn service_time<S: Scalar>(net: &Net<S>, stage: &Stage<S>, node: &Node<S>, part:
     let mut time = part.think_time + part.demand;
     let mut slices = S::from(if part.uses_processor { 1.0 } else { 0.0 });
     for (kind, target, mean) in &part.calls {
-        slices += *mean;
         let group = node.calls.iter().find(|g| *kind == CallKind::Sync && net.arcs[g.arc].target == Some(*target));
         let Some(group) = group else { continue };
+        slices += *mean;
         let one = |a: usize| stage.unknowns[a] + stage.flow.first_phase(net, a);
         let legs = group.legs.iter().fold(one(group.arc), |sum, &leg| sum + net.arcs[leg].leg_probability * one(leg));
         time += *mean * legs;

@@ -149,6 +149,16 @@ impl Pairs {
         self.index.get(&ordered(net, a, b)).copied().unwrap_or(FREE)
     }
 
+    /// Tasks whose threads wait for a task's replies.
+    pub fn callers(&self, task: usize) -> &[usize] {
+        &self.callers[task]
+    }
+
+    /// Whether a task has work that nobody waits for.
+    pub fn is_unbounded(&self, task: usize) -> bool {
+        self.unbounded[task]
+    }
+
     /// Whether any strands run side by side.
     pub fn forks(&self) -> bool {
         !self.forked.is_empty()

@@ -90,7 +90,7 @@ pub(super) struct Node<S> {
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,
-    /// Host slices: one more than the mean number of calls.
+    /// Host slices: one more than the mean number of calls that are waited for.
     pub slices: S,
     /// Mean number of calls that block.
     pub n_sync: S,

@@ -12,12 +12,10 @@ const MAX_FORWARDING_LEGS: usize = 10_000;
 impl<S: Scalar> Compiler<'_, S> {
     /// Adds the node's calls and, once their number is known, its visits to the processor.
     pub(super) fn add_calls(&mut self, node: usize, calls: &[(CallKind, String, S)]) -> Result<(), SolveError> {
-        let mut total = S::from(0.0);
         let mut n_sync = S::from(0.0);
         for (kind, dest, mean) in calls {
             let from = self.net.entries[self.net.nodes[node].entry].name.clone();
             let target = self.destination(dest, || format!("call from entry \"{from}\""))?;
-            total += *mean;
             if *kind == CallKind::Async {
                 let arc = self.add_arc(Source::Detached(node), target, *mean, None, S::from(1.0))?;
                 self.net.nodes[node].sends.push(arc);
@@ -28,7 +26,8 @@ impl<S: Scalar> Compiler<'_, S> {
             let legs = self.forwarded_legs(node, target, *mean)?;
             self.net.nodes[node].calls.push(CallGroup { arc, legs });
         }
-        let slices = self.net.nodes[node].slices + total;
+        // Who sends without waiting goes on with its slice.
+        let slices = self.net.nodes[node].slices + n_sync;
         self.net.nodes[node].slices = slices;
         self.net.nodes[node].n_sync = n_sync;
         if self.net.nodes[node].uses_processor {

@@ -89,7 +89,7 @@ impl<S: Scalar> At<'_, S> {
         }
         let sends = |pool: usize| (0..n).any(|x| self.layout.pool_of[x] == Some(pool) && self.priority_of(x) >= level);
         let pools = self.layout.pools.iter().enumerate().filter(|(pool, _)| sends(*pool));
-        pools.map(|(_, &task)| self.sweep.populations.strands(self.sweep.net, task)).sum()
+        pools.map(|(_, &task)| self.sweep.populations.strands(self.sweep.net, task)).sum::<f64>().min(self.sources)
     }
 
     /// `f` of a row, whose arrivals find so many servers with requests at least as urgent, and all of them with that chance.

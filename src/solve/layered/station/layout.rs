@@ -5,6 +5,7 @@ use super::{
         exclusion::{FREE, Pairs},
         net::{Net, Work},
     },
+    origins::origins,
     returns::{Return, find_returns},
 };
 use crate::model::Scalar;
@@ -15,6 +16,8 @@ pub(in super::super) struct Layout {
     pub arcs: Vec<usize>,
     /// Distinct sending tasks whose threads are held.
     pub pools: Vec<usize>,
+    /// Tasks that begin what these send ([`super::origins`]).
+    pub origins: Vec<usize>,
     /// Position in `pools` of each arc's sender.
     pub pool_of: Vec<Option<usize>>,
     /// Distinct held nodes.
@@ -62,6 +65,7 @@ impl Layout {
         let arcs = net.stations[station].arcs.clone();
         let mut layout = Self {
             pools: Vec::new(),
+            origins: Vec::new(),
             pool_of: Vec::new(),
             groups: Vec::new(),
             group_of: Vec::new(),
@@ -79,6 +83,7 @@ impl Layout {
             arcs,
         };
         layout.group_arcs(net);
+        layout.origins = origins(net, pairs, &layout.pools);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
         let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();

@@ -31,6 +31,7 @@ mod busy;
 mod crowd;
 mod discipline;
 mod layout;
+mod origins;
 mod outside;
 mod overtaking;
 mod pool;
@@ -188,8 +189,8 @@ pub(super) fn station_waits<S: Scalar>(
 ) {
     let it = &sweep.net.stations[station];
     let places = layout.places();
-    let sources =
-        if layout.open { f64::INFINITY } else { layout.pools.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>() };
+    let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
+    let sources = if layout.open { f64::INFINITY } else { strands(&layout.pools).min(strands(&layout.origins)) };
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
     let excess = sweep.unknowns[places.excess];

@@ -1,0 +1,28 @@
+//! Who begins what comes to a station, and so how many requests there can be at once.
+//!
+//! A thread that requests something works for who waits for it, and who waits has one request on its way: followed from caller
+//! to caller, every request at a station is of another strand of a task that works for nobody who waits. These are the customers,
+//! threads that go on after their reply or take requests that nobody waits for, and strands of forks. Counted by them, the requests at
+//! a processor that all layers share are no more than the customers, however many threads the layers have.
+
+use super::super::{exclusion::Pairs, net::Net};
+
+/// The tasks whose strands begin what the threads of `pools` request.
+pub(super) fn origins<S>(net: &Net<S>, pairs: &Pairs, pools: &[usize]) -> Vec<usize> {
+    let mut open = pools.to_vec();
+    let mut is_met = vec![false; net.tasks.len()];
+    let mut found = Vec::new();
+    while let Some(task) = open.pop() {
+        if std::mem::replace(&mut is_met[task], true) {
+            continue;
+        }
+        let it = &net.tasks[task];
+        if it.class.is_some() || it.width > 1.0 || pairs.is_unbounded(task) {
+            found.push(task);
+        } else {
+            open.extend_from_slice(pairs.callers(task));
+        }
+    }
+    found.sort_unstable();
+    found
+}
