@@ -436,3 +436,38 @@ fn two_customers_of_one_processor() {
         }
     }
 }
+
+/// A task that sends without waiting goes on with its slice (language vector V2: thirds), so that the number of sends is of no account.
+#[test]
+fn asynchronous_sends_do_not_queue_again() {
+    let of = |sends: u32, customers: u32| {
+        let text = format!(
+            "P 0 p PR i p CP f p LG f -1 T 0 t ca r ua -1 PR m {customers} t cb r ub -1 PR m {customers} t sa n ea -1 CP m {customers} \
+             t sb n eb -1 CP m {customers} t lg n el -1 LG -1 \
+             E 0 s ua 0 -1 y ua ea 1 -1 s ub 0 -1 y ub eb 1 -1 s ea 2 -1 f ea 1 -1 z ea el {sends} -1 s eb 1 -1 s el 0.001 -1 -1"
+        );
+        let solution = solved(&super::features::read("log", &text));
+        ["ca", "cb"].map(|task| solution.tasks[task].throughput)
+    };
+    for throughput in of(1, 1).into_iter().chain(of(3, 1)) {
+        near(throughput, 1.0 / 3.0, 1e-6);
+    }
+    let ([few, _], [many, other]) = (of(0, 3), of(5, 3));
+    near(many, few, 1e-9);
+    near(many, other, 0.05);
+}
+
+/// As many customers as cores wait for none, however many threads their layers have on them.
+#[test]
+fn customers_have_a_core_each() {
+    for (cores, demand) in [(2, 0.0), (3, 0.5), (8, 0.01)] {
+        for scheduling in ["f", "h", "p", "r"] {
+            let text = format!(
+                "P 0 p P0 {scheduling} m {cores} -1 T 0 t c0 r uc -1 P0 m {cores} t s1 i e1 -1 P0 t s2 n e2 -1 P0 m {cores} -1 \
+                 E 0 s uc {demand} -1 y uc e1 1 -1 s e1 0.7 -1 y e1 e2 2 -1 s e2 0.2 -1 -1"
+            );
+            let solution = solved(&super::features::read("cores", &text));
+            near(solution.tasks["c0"].throughput, f64::from(cores) / (demand + 1.1), 1e-9);
+        }
+    }
+}

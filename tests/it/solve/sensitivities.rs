@@ -1,13 +1,14 @@
 //! Sensitivities against Richardson-extrapolated differences of plain solutions.
 
 use layerfit::{
-    model::{Bindings, Fan, Measure, Model, Number, ProcessorScheduling, Task},
+    model::{Bindings, CallOrder, Fan, Group, Measure, Model, Number, ProcessorScheduling, Task},
     solve::{SolveOptions, Solver, sensitivities, solve},
 };
 
 use super::{
     build::*,
     draw::{Kind, draw},
+    referee::one_of_each_kind,
 };
 
 /// What two fixed points solved to 1e-12 leave in an extrapolated difference over a step of a thousandth.
@@ -200,6 +201,64 @@ fn derivatives_depend_neither_on_their_company_nor_on_the_tolerance() {
                 }
             }
         }
+    }
+}
+
+/// Makes parameters of the demands of a model, up to three, of a mean number of calls, a think time and an open rate, where there are any.
+fn with_parameters(model: &mut Model) -> Vec<(String, f64)> {
+    let mut values: Vec<(String, f64)> = Vec::new();
+    let mut name = |number: &mut Number, kind: &str, most: usize| {
+        let n = values.iter().filter(|(name, _)| name.starts_with(kind)).count();
+        if let Some(value) = number.literal().filter(|value| *value > 0.0 && n < most) {
+            *number = parameter(&format!("{kind}{n}"));
+            values.push((format!("{kind}{n}"), value));
+        }
+    };
+    for task in &mut model.tasks {
+        name(&mut task.think_time, "think", 1);
+        let phases = task.entries.iter_mut().flat_map(|e| e.phases.iter_mut().map(|p| &mut p.activity));
+        for work in phases.chain(&mut task.activities) {
+            name(&mut work.host_demand, "demand", 3);
+            let is_fixed = work.call_order == CallOrder::Deterministic;
+            work.calls.iter_mut().filter(|_| !is_fixed).for_each(|call| name(&mut call.mean, "calls", 1));
+        }
+        task.entries.iter_mut().filter_map(|e| e.open_arrival_rate.as_mut()).for_each(|rate| name(rate, "rate", 1));
+    }
+    values
+}
+
+/// Every construct that has a model beside the exact chain, and fair shares: also where the approximation is poor, its derivatives are those
+/// of the approximation.
+#[test]
+fn derivatives_of_every_construct() {
+    let mut shared = processor("cpu", ProcessorScheduling::Cfs, 1);
+    shared.quantum = 0.01.into();
+    shared.groups = [("g1", 0.3), ("g2", 0.7)].map(|(name, share)| Group { name: name.into(), share: share.into(), cap: false }).into();
+    let class = |name: &str, group: &str, demand: f64| {
+        let e = format!("{name}e");
+        let mut task = server(&format!("{name}s"), [serves(&e, demand)]).scheduled(layerfit::model::TaskScheduling::Inf).on("cpu");
+        task.group = Some(group.into());
+        [customers(name, 3, 1.0, work(name, 0.0).calls_about(&e, 1.0)), task]
+    };
+    let shares = model([shared], class("a", "g1", 0.4).into_iter().chain(class("b", "g2", 0.3)));
+    let kinds = one_of_each_kind();
+    assert!(kinds.len() > 20);
+    for (kind, mut model) in kinds.into_iter().chain([("fair shares", shares)]) {
+        let values = with_parameters(&mut model);
+        assert!(!values.is_empty(), "{kind}");
+        let values: Vec<(&str, f64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let measures: Vec<String> =
+            (model.tasks.iter())
+                .map(|task| {
+                    if task.scheduling.is_reference() {
+                        format!("throughput({})", task.name)
+                    } else {
+                        format!("utilization({})", task.name)
+                    }
+                })
+                .collect();
+        let measures: Vec<&str> = measures.iter().map(String::as_str).collect();
+        check(&model, &values, &measures, Solver::Layered);
     }
 }
 
