@@ -55,6 +55,17 @@ impl PeerKind {
     }
 }
 
+/// How much attributes tell of a request being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Told {
+    /// Nothing.
+    Nothing,
+    /// An address.
+    Address,
+    /// Who is asked, or what: a peer service, HTTP, RPC, a data base, a message.
+    Request,
+}
+
 /// What a client span says of the one it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
@@ -66,6 +77,8 @@ pub struct Peer {
     pub kind: PeerKind,
     /// Whether attributes name it.
     pub is_named: bool,
+    /// How much attributes tell of the request.
+    pub told: Told,
 }
 
 /// What is to be known of a span beside its times. Numbers are of [`Catalog::names`].
@@ -262,7 +275,7 @@ impl Catalog {
             host,
             clock,
             instance: self.instances.insert_full((task, instance)).0 as u32,
-            peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3 },
+            peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3, told: said.told() },
             is_noise: said.is_noise(),
         }
     }
@@ -385,6 +398,30 @@ impl<'s> Said<'s> {
         let task = self.peer_task(kind);
         let is_named = task.is_some();
         (task.unwrap_or_else(|| format!("{service}.peer")), self.peer_entry(kind, options), kind, is_named)
+    }
+
+    /// How much attributes tell of the request that it makes.
+    fn told(&self) -> Told {
+        const OF_REQUESTS: &[Attribute] = &[
+            Attribute::PeerService,
+            Attribute::DbSystem,
+            Attribute::MessagingSystem,
+            Attribute::MessagingDestination,
+            Attribute::RpcService,
+            Attribute::RpcMethod,
+            Attribute::FaasName,
+            Attribute::HttpMethod,
+            Attribute::HttpRoute,
+            Attribute::Url,
+        ];
+        let says_request = self.span.kind == SpanKind::Producer || OF_REQUESTS.iter().any(|attribute| self.get(*attribute).is_some());
+        if says_request {
+            Told::Request
+        } else if self.get(Attribute::ServerAddress).is_some() {
+            Told::Address
+        } else {
+            Told::Nothing
+        }
     }
 
     fn peer_task(&self, kind: PeerKind) -> Option<String> {

@@ -16,6 +16,7 @@
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
 //! | `messages` | consumers and their producers, links |
+//! | `nested` | requests inside requests |
 //! | `offsets`, `skew`, `correct` | differences between clocks in each period, times by one clock |
 //! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
@@ -47,6 +48,7 @@ mod habits;
 mod live;
 mod load;
 mod messages;
+mod nested;
 mod observe;
 mod offsets;
 mod options;

@@ -11,7 +11,7 @@
 //! | circles | cut above their earliest span |
 //! | no kind | in another service than its parent, or a root: serving. Otherwise requesting if its only child is in another service, or it is a leaf whose attributes name another party; else internal |
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
-//! | requesting around a request of the same service | internal: two layers of instrumentation |
+//! | requesting around a request of the same service, or inside one | see [`super::nested`] |
 //! | clocks | see [`super::correct`] |
 //! | no times | if one span has none, all are of time 0 (`without_times`) |
 
@@ -23,6 +23,7 @@ use std::{
 use super::{
     catalog::{Catalog, NONE},
     live::{Group, Piece, UNFINISHED},
+    nested::Nested,
     quality::Notes,
 };
 use crate::trace::span::{SpanId, SpanKind, TraceId};
@@ -380,17 +381,15 @@ impl Tree {
 
     fn decide_roles(&mut self, catalog: &Catalog) {
         let n = self.len();
-        let (mut n_remote, mut n_local, mut n_served, mut n_local_calls) = (vec![0_u32; n], vec![0_u32; n], vec![0_u32; n], vec![0_u32; n]);
+        let (mut n_remote, mut n_local) = (vec![0_u32; n], vec![0_u32; n]);
         let label = |i: usize| catalog.label(self.pieces[i].label);
         for i in 0..n {
             let Some(parent) = self.parent_of(i) else { continue };
             let remote = label(i).task != label(parent).task;
-            let calls = matches!(self.pieces[i].kind, SpanKind::Client | SpanKind::Producer);
             n_remote[parent] += u32::from(remote);
             n_local[parent] += u32::from(!remote);
-            n_served[parent] += u32::from(remote || is_serving(&self.pieces[i]));
-            n_local_calls[parent] += u32::from(!remote && calls);
         }
+        let nested = Nested::of(self, catalog);
         let mut role = vec![Role::Fold; n];
         for i in self.order.iter().map(|i| *i as usize) {
             let parent = self.parent_of(i);
@@ -398,30 +397,34 @@ impl Tree {
             let here = label(i);
             let is_remote = around.is_none_or(|(_, there)| there.task != here.task);
             let in_process = around.is_some_and(|(role, there)| role != Role::Call && there.instance == here.instance);
-            role[i] =
-                if here.is_noise || matches!(around, Some((Role::Dropped, _))) {
-                    Role::Dropped
-                } else if self.is_fetch[i] || matches!(around, Some((Role::Fetch, _))) {
-                    Role::Fetch
-                } else if self.is_unattached[i] || matches!(around, Some((Role::Unattached, _))) {
-                    Role::Unattached
-                } else {
-                    match self.pieces[i].kind {
-                        SpanKind::Server | SpanKind::Consumer if in_process => Role::Fold,
-                        SpanKind::Server | SpanKind::Consumer => Role::Entry,
-                        SpanKind::Client | SpanKind::Producer if n_served[i] == 0 && n_local_calls[i] > 0 => {
-                            if is_remote && parent.is_some() { Role::Entry } else { Role::Fold }
+            role[i] = if here.is_noise || matches!(around, Some((Role::Dropped, _))) {
+                Role::Dropped
+            } else if self.is_fetch[i] || matches!(around, Some((Role::Fetch, _))) {
+                Role::Fetch
+            } else if self.is_unattached[i] || matches!(around, Some((Role::Unattached, _))) {
+                Role::Unattached
+            } else {
+                match self.pieces[i].kind {
+                    SpanKind::Server | SpanKind::Consumer if in_process => Role::Fold,
+                    SpanKind::Server | SpanKind::Consumer => Role::Entry,
+                    SpanKind::Client | SpanKind::Producer if nested.is_part[i] => Role::Fold,
+                    SpanKind::Client | SpanKind::Producer if nested.is_wrapper[i] => {
+                        if is_remote && parent.is_some() {
+                            Role::Entry
+                        } else {
+                            Role::Fold
                         }
-                        SpanKind::Client | SpanKind::Producer => Role::Call,
-                        SpanKind::Internal | SpanKind::Unspecified if is_remote || self.pieces[i].shared => Role::Entry,
-                        SpanKind::Internal => Role::Fold,
-                        SpanKind::Unspecified if n_remote[i] == 1 && n_local[i] == 0 => Role::Call,
-                        SpanKind::Unspecified if n_remote[i] + n_local[i] == 0 && here.peer.is_named && here.peer.task != here.task => {
-                            Role::Call
-                        }
-                        SpanKind::Unspecified => Role::Fold,
                     }
-                };
+                    SpanKind::Client | SpanKind::Producer => Role::Call,
+                    SpanKind::Internal | SpanKind::Unspecified if is_remote || self.pieces[i].shared => Role::Entry,
+                    SpanKind::Internal => Role::Fold,
+                    SpanKind::Unspecified if n_remote[i] == 1 && n_local[i] == 0 => Role::Call,
+                    SpanKind::Unspecified if n_remote[i] + n_local[i] == 0 && here.peer.is_named && here.peer.task != here.task => {
+                        Role::Call
+                    }
+                    SpanKind::Unspecified => Role::Fold,
+                }
+            };
             // A requesting root around requests of its own service has nothing to be folded into.
             if role[i] == Role::Fold && parent.is_none() {
                 role[i] = Role::Entry;

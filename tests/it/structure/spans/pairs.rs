@@ -117,6 +117,70 @@ fn a_request_inside_a_request_is_not_parallel_to_it() {
     b.run().check(&["Client sync web.get", "web.get sync names.lookup", "web.get sync store.read"]);
 }
 
+/// A name that is looked up and a connection made for a request are parts of it, whether or not its server half was seen.
+#[test]
+fn what_tells_less_than_the_request_around_it_is_part_of_it() {
+    for is_served in [false, true] {
+        let mut b = Build::default();
+        b.server((1, 0), "web", "get", (0.0, 20.0));
+        let get = b.client((2, 1), "web", "GET", (1.0, 18.0)).with(Attribute::HttpMethod, "GET");
+        get.with(Attribute::ServerAddress, "api.example").with(Attribute::Url, "https://api.example/v1/a");
+        b.span((3, 2), "web", "connect", SpanKind::Internal, (1.0, 5.0));
+        b.client((4, 3), "web", "dns.lookup", (1.1, 3.0));
+        b.client((5, 2), "web", "tcp.connect", (3.0, 5.0)).with(Attribute::ServerAddress, "93.184.216.34");
+        b.client((6, 5), "web", "tls.handshake", (4.0, 5.0));
+        if is_served {
+            b.server((7, 2), "api", "read", (6.0, 17.0));
+        }
+        let run = b.run();
+        run.check(&["Client sync web.get", if is_served { "web.get sync api.read" } else { "web.get sync api.example.GET /v1/a" }]);
+        assert_eq!(run.self_ms("web.get"), [Some(3.0), None]);
+    }
+}
+
+/// The logical request and its attempts; a wrapper that says nothing; what is served far inside.
+#[test]
+fn what_tells_as_much_as_the_request_around_it_is_that_request() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "call", (1.0, 99.0)).with(Attribute::HttpMethod, "GET").with(Attribute::ServerAddress, "api");
+    b.client((3, 2), "web", "try", (2.0, 40.0)).with(Attribute::HttpMethod, "GET").with(Attribute::ServerAddress, "api");
+    b.client((4, 2), "web", "try", (50.0, 90.0)).with(Attribute::HttpMethod, "GET").with(Attribute::ServerAddress, "api");
+    b.client((5, 2), "web", "dns", (41.0, 42.0));
+    b.run().check(&["Client sync web.get", "web.get sync api.try", "web.get sync api.try"]);
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "fetch", (1.0, 99.0));
+    b.client((3, 2), "web", "read", (2.0, 98.0)).with(Attribute::ServerAddress, "api");
+    b.run().check(&["Client sync web.get", "web.get sync api.read"]);
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "call", (1.0, 99.0)).with(Attribute::PeerService, "stock");
+    b.client((3, 2), "web", "proxy", (2.0, 98.0));
+    b.client((4, 3), "web", "channel", (3.0, 97.0));
+    b.server((5, 4), "store", "read", (5.0, 95.0));
+    b.run().check(&["Client sync web.get", "web.get sync store.read"]);
+}
+
+/// What carries a request of a data base is part of it; a cache asked on the way to a third party is asked beside it.
+#[test]
+fn requests_of_another_kind_do_not_stand_for_the_one_around_them() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "search", (10.0, 60.0)).with(Attribute::DbSystem, "elasticsearch");
+    b.client((3, 2), "web", "POST", (11.0, 59.0)).with(Attribute::HttpMethod, "POST").with(Attribute::ServerAddress, "es");
+    b.span((4, 1), "web", "publish", SpanKind::Producer, (70.0, 80.0)).with(Attribute::MessagingSystem, "sqs");
+    b.client((5, 4), "web", "POST", (71.0, 79.0)).with(Attribute::HttpMethod, "POST").with(Attribute::ServerAddress, "sqs.example");
+    b.run().check(&["Client sync web.get", "web.get sync elasticsearch.search", "web.get async sqs.publish"]);
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 100.0));
+    b.client((2, 1), "web", "pay", (10.0, 60.0)).with(Attribute::HttpMethod, "POST").with(Attribute::ServerAddress, "bank");
+    b.client((3, 2), "web", "token", (11.0, 13.0)).with(Attribute::DbSystem, "redis");
+    let run = b.run();
+    run.check(&["Client sync web.get", "web.get sync bank.pay", "web.get sync redis.token"]);
+    assert_eq!(run.self_ms("web.get"), [Some(50.0), None]);
+}
+
 #[test]
 fn kinds_are_inferred_where_they_are_not_said() {
     let mut b = Build::default();
