@@ -19,6 +19,7 @@ use super::{
     InternalSpans, SpanOptions,
     catalog::{Catalog, NONE, PeerKind},
     live::UNFINISHED,
+    messages::MessageOperation,
     quality::Notes,
     tree::{NOBODY, Role, Tree},
 };
@@ -472,7 +473,8 @@ impl Builder<'_> {
             let nested = self.is_nested(i);
             let call = &mut self.out.calls[call as usize];
             (call.has_server, call.is_nested) = (false, nested);
-            if tree.pieces[i].duration_ns == UNFINISHED {
+            let looks_for_messages = label.peer.kind == PeerKind::Queue && tree.pieces[i].operation == MessageOperation::Receive;
+            if tree.pieces[i].duration_ns == UNFINISHED || looks_for_messages {
                 self.out.occs[occ as usize].is_measured = false;
             }
         }

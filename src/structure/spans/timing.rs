@@ -357,7 +357,9 @@ pub fn measure(forest: &mut Forest) {
         if occ.is_gone || !occ.is_measured || occ.status != SpanStatus::Ok || occ.origin == Origin::Originator {
             continue;
         }
-        if matches!(occ.origin, Origin::Client(kind) if kind == PeerKind::Queue) {
+        // When a message that nobody handled was taken is not seen; whoever waits for the broker sees how long that took.
+        let is_waited_for = occ.requested_by != NOBODY && !forest.calls[occ.requested_by as usize].is_async;
+        if occ.origin == Origin::Client(PeerKind::Queue) && !is_waited_for {
             continue;
         }
         let calls = &forest.calls[forest.calls_of(o)];

@@ -189,6 +189,24 @@ fn looking_for_messages_is_a_request_to_the_queue() {
     assert_eq!(run.self_ms("worker.tick"), [Some(50.0), None]);
 }
 
+/// Who sends messages and waits until the broker has them waits for the broker; who looks for messages waits for these.
+#[test]
+fn what_a_client_waits_for_its_broker_is_the_brokers_time() {
+    for (operation, broker) in [("send", Some(4.0)), ("receive", None)] {
+        let mut b = Build::default();
+        b.server((1, 0), "api", "post", (0.0, 10.0));
+        b.client((2, 1), "api", "ev", (2.0, 6.0))
+            .with(OPERATION, operation)
+            .with(Attribute::MessagingSystem, "servicebus")
+            .with(Attribute::MessagingDestination, "ev");
+        let run = b.run();
+        run.check(&["Client sync api.post", "api.post sync servicebus/ev.ev"]);
+        assert_eq!(run.self_ms("api.post"), [Some(6.0), None]);
+        assert_eq!(run.self_ms("servicebus/ev.ev"), [broker, None], "{operation}");
+        assert!(run.hints.processes["servicebus/ev"].infinite);
+    }
+}
+
 /// The loop around a consumer does not do again what the consumer does.
 #[test]
 fn a_linked_consumer_inside_a_local_span_is_counted_once() {
