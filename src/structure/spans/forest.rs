@@ -116,6 +116,8 @@ pub struct Call {
     pub is_timed: bool,
     /// Whether clocks leave open on which side of the requester's reply it lies.
     pub is_open: bool,
+    /// Whether it ends after the requester's span, which waits for it nevertheless.
+    pub ends_late: bool,
     /// The requester's phase.
     pub phase: u8,
     /// The requester's parallel branch.
@@ -291,6 +293,7 @@ impl Builder<'_> {
             status: piece.status,
             is_timed: piece.duration_ns >= 0,
             is_open: false,
+            ends_late: false,
             phase: 1,
             branch: None,
             piece: i as u32,

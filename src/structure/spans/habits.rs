@@ -225,6 +225,14 @@ impl Habits {
         (first != second).then_some(if first > second { 1 } else { 2 })
     }
 
+    /// Whether most calls of `called` by `caller` (numbers of entries) are waited for.
+    pub fn is_waited_for(&self, caller: u32, called: u32) -> bool {
+        let n = |is_async: bool| {
+            self.phases.get(&(caller, called, is_async)).map_or(0, |InPhases { clear, open }| clear.iter().chain(open).sum::<u64>())
+        };
+        n(false) > n(true)
+    }
+
     /// Whether calls are hardly ever of `phase`, and where they are, clocks leave it open: then these are what puts them there.
     pub fn is_hardly_ever(&self, phase: u8, caller: u32, called: u32, is_async: bool) -> bool {
         let Some(InPhases { clear, open }) = self.phases.get(&(caller, called, is_async)) else { return false };

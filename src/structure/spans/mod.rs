@@ -458,6 +458,9 @@ impl Spans {
             }
             if call.is_open {
                 notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
+            if call.ends_late {
+                notes.count("ends_after_caller", || tree.name(call.piece as usize));
+            }
             }
         }
         for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && served.contains(&occ.task)) {

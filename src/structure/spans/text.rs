@@ -45,6 +45,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("completed_early", "traces were completed before their time as a bound was reached"),
     ("short_trace_id", "traces whose ids some spans give whole and others by their lower 64 bits: joined"),
     ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
+    (
+        "ends_after_caller",
+        "requests end after what made them, by a twentieth of their time at most, while most of their kind end in time: waited for",
+    ),
     ("late_link", "links to traces that were completed before: who requested these messages is not known"),
     ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),
     ("links_cut", "spans have more links than are used"),

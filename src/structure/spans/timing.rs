@@ -10,7 +10,9 @@
 //!   that outlast the span, and calls that start at r or later. A call that starts and ends at r, as far as the clock shows, is
 //!   of the phase that such calls are of as a rule.
 //! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
-//! - A call that starts before r and ends after it is not waited for: asynchronous. If r is the client's, whose clock may be off
+//! - A call that starts before r and ends after it is not waited for: asynchronous. But where r is the end of the requester's own span, a
+//!   call whose requesting half was seen and ends later by no more than 5 % of its own time is waited for if most calls of its kind (caller and entry called) end in
+//!   time: spans are not closed in the order in which things end. If r is the client's, whose clock may be off
 //!   by [δ₋, δ₊] ([`super::skew`]), that is so only if the call contains all of [r + δ₋, r + δ₊]. Otherwise it is waited for, on
 //!   the side of the reply that such calls are on as a rule, else on the nearer one, and r moves to its end or start.
 //!   So does r where a call is on one side of it, but may be on the other, and such calls are hardly ever on this side (one in ten,
@@ -40,7 +42,7 @@ use crate::{structure::interactions::Branch, trace::span::SpanStatus};
 pub const ENOUGH: u64 = 5;
 /// Overlaps are measured in this many resolutions of the clock.
 const RESOLUTIONS: i64 = 3;
-/// Part of the shorter call that an overlap must be larger than: one in so many.
+/// Part of the shorter call that an overlap must be larger than, and of a call that it may end late by: one in so many.
 const SHARE: i64 = 20;
 /// Calls of one occurrence beyond which pairs are neither counted nor compared with others.
 const MOST_PAIRED: usize = 48;
@@ -139,6 +141,7 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
                 let usual = habits.phase(occ.entry, called, false);
                 match nearer_phase(call, said_ns, usual, by_halves) {
                     Some(phase) => (call.phase, call.is_open) = (phase, true),
+                    None if ends_just_after(call, &occ) && habits.is_waited_for(occ.entry, called) => call.ends_late = true,
                     None => call.is_async = true,
                 }
             } else {
@@ -185,6 +188,13 @@ fn nearer_phase(call: &Call, said_ns: i64, usual: Option<u8>, possible: [bool; 2
     let nearer = if call.end_ns.saturating_sub(said_ns) < said_ns.saturating_sub(call.start_ns) { 1 } else { 2 };
     let candidates = [usual.unwrap_or(nearer), nearer, 3 - nearer];
     candidates.into_iter().find(|phase| !call.is_async && possible[usize::from(*phase) - 1])
+}
+
+/// Whether a call ends after the span that makes it, which replies at its end, by a small part of its own time.
+fn ends_just_after(call: &Call, occ: &Occ) -> bool {
+    let late = call.end_ns.saturating_sub(occ.end_ns);
+    let is_slight = late <= call.end_ns.saturating_sub(call.start_ns) / SHARE;
+    !call.is_async && call.has_client && occ.reply_ns == occ.end_ns && is_slight
 }
 
 fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {

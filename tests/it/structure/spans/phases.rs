@@ -86,3 +86,32 @@ fn load_and_queueing_are_told() {
     assert_eq!(run.quality.tasks["web"].concurrency, 2);
     assert_eq!(run.hints.processes["web"].threads, Some(2));
 }
+
+/// Ten requests of `web`, each with a query from 5 ms on; some of them end late, by that much.
+fn queries(late_ms: &[f64]) -> Run {
+    let mut b = Build::default();
+    for trace in 0..10_u128 {
+        let (at, late) = (100.0 * trace as f64, late_ms.get(trace as usize));
+        b.server((1, 0), "web", "get", (at, at + 20.0)).trace(trace + 1);
+        let end = late.map_or(19.5, |late| 20.0 + late);
+        b.client((2, 1), "web", "query", (at + 5.0, at + end)).trace(trace + 1).with(Attribute::DbSystem, "mysql");
+    }
+    b.run()
+}
+
+#[test]
+fn a_call_that_seldom_ends_just_after_its_caller_is_waited_for() {
+    let run = queries(&[0.3, 0.3, 0.7]);
+    assert!(run.calls().iter().all(|call| call.contains(" sync ")), "{:?}", run.calls());
+    assert_eq!((run.count("ends_after_caller"), run.self_ms("web.get")), (3, [Some(5.0), None]));
+}
+
+/// One that ends much later is not; nor is any of which as many end late as not.
+#[test]
+fn work_that_is_left_to_itself_is_not_waited_for() {
+    for (late, n_async, n_late) in [([3.0, 3.0, 0.3].as_slice(), 2, 1), (&[0.3; 5], 5, 0), (&[40.0, 30.0, 20.0, 0.3, 50.0, 60.0], 6, 0)] {
+        let run = queries(late);
+        let found = run.calls().iter().filter(|call| call.contains(" async ")).count();
+        assert_eq!((found, run.count("ends_after_caller")), (n_async, n_late), "{late:?}");
+    }
+}
