@@ -15,7 +15,7 @@
 //!
 //! Bounds: [`MAX_NAMES`] texts, entries of a task and tasks known from their clients only as the options say. What is over them is `(other)`.
 
-use super::{SpanOptions, generalize};
+use super::{SpanOptions, generalize, statements};
 use crate::trace::{
     hashed::{HashMap, HashSet, IndexSet},
     names::Names,
@@ -457,7 +457,7 @@ impl<'s> Said<'s> {
                 (Some(operation), Some(collection)) => Some(format!("{operation} {}", generalize::name(collection))),
                 (operation, _) => operation.map(str::to_owned),
             };
-            let from_statement = || self.get(Attribute::DbStatement).and_then(generalize::statement);
+            let from_statement = || self.get(Attribute::DbStatement).and_then(statements::statement);
             match self.get(Attribute::DbCollection) {
                 Some(_) => operation,
                 None => from_statement().or(operation),
@@ -481,6 +481,6 @@ fn named(name: &str) -> String {
             let start = name.rfind(' ').map_or(0, |at| at + 1);
             format!("{}{}", &name[..start], generalize::path(&name[start..]))
         }
-        None => generalize::statement_as_name(name).unwrap_or_else(|| generalize::name(name)),
+        None => statements::statement_as_name(name).unwrap_or_else(|| generalize::name(name)),
     }
 }

@@ -1,6 +1,6 @@
 //! Entry names from texts with ids in them: what differs between two requests for the same thing is cut out.
 //!
-//! Input: a route, URL, span name or database statement; output: a name that requests of the same kind share.
+//! Input: a route, URL or span name; output: a name that requests of the same kind share. Statements: [`super::statements`].
 //!
 //! | text | becomes |
 //! |---|---|
@@ -8,14 +8,18 @@
 //! | segment (between `/`, blanks, `,`, `=`, `&`, `:` and `;`) of digits | `{id}` |
 //! | segment that is a UUID, or hexadecimal of 8 or more with a digit, or `0x…` | `{id}` |
 //! | segment of 20 or more with letters and at least 4 digits (tokens) | `{id}` |
+//! | segment that is an e-mail address | `{id}` |
+//! | within a segment, between `.`, `-`, `_` and `@`: digits alone, also with `T` and `Z` of a time; hexadecimal of 8 or more with a digit | `{id}`; of several beside each other (dates) one |
+//! | digits alone after a version (`v1.2`), after a word that is numbered ([`NUMBERED`]: `utf-8`), two of them of one or two digits that are the segment (`1.1`) | stay |
 //! | 4 or more digits within a segment | `{id}` for the digits |
 //! | query (`?a=b`) in a word | cut |
-//! | span name that is a statement of SQL | as a statement |
-//! | host | its labels (between dots), as segments; an IP address stays |
+//! | port of a host in a name (`shop.local:8080/…`) | stays |
+//! | host | its labels (between dots) as segments, but for what is within one; an IP address stays |
 //! | its port from 32768 on | `{port}` |
 //! | segment that a broker calls a temporary queue by (`amq.gen-…`, `spring.gen-…`, `_INBOX.…`) | what it begins with, and `{id}` |
-//! | destination of messages | the same of what clients do (`ID:…`, `TempQueue…`, `temp-queue://…`, `temp-topic://…`), else a name |
-//! | statement | its verb and the first table: `SELECT orders`; other languages: the verb (`GET`) |
+//! | destination of messages | as a host's label; of what clients do (`ID:…`, `TempQueue…`, `temp-queue://…`, `temp-topic://…`) the same as of brokers |
+//!
+//! Words with digits (`oauth2`, `s3`, `http2`, `v1`) stay. What these rules let through is bounded by [`super::entries`].
 
 use std::borrow::Cow;
 
@@ -27,14 +31,17 @@ const SHORTEST_HEX: usize = 8;
 const SHORTEST_TOKEN: usize = 20;
 /// Fewest digits that are an id within a segment.
 const FEWEST_DIGITS: usize = 4;
+/// Words that a number belongs to: standards, and what there are few of.
+pub const NUMBERED: &[&str] = &[
+    "aes", "base", "http", "ipv", "iso", "latin", "level", "md", "mp", "oauth", "phase", "sha", "ssl", "step", "tls", "ucs", "utf", "v",
+    "ver", "version", "windows", "x",
+];
 /// What brokers begin names of temporary queues with.
 const TEMPORARY: &[&str] = &["amq.gen-", "spring.gen-", "_INBOX."];
 /// What clients do.
 const TEMPORARY_OF_CLIENTS: &[&str] = &["ID:", "TempQueue", "temp-queue://", "temp-topic://"];
 /// From here on ports are given away to who asks for any.
 const FIRST_SHORT_LIVED_PORT: u16 = 32768;
-/// Longest verb of a statement.
-const LONGEST_VERB: usize = 24;
 
 /// The path of a URL, with ids cut out; `/` for an empty path.
 pub fn path(url: &str) -> String {
@@ -48,13 +55,25 @@ pub fn path(url: &str) -> String {
 
 /// A name with ids cut out.
 pub fn name(text: &str) -> String {
+    generalized(text, push_tokens)
+}
+
+fn generalized(text: &str, push: fn(&mut String, &str)) -> String {
     let mut out = String::with_capacity(text.len());
     let whole = without_queries(text.trim());
     let mut rest = whole.as_ref();
+    let mut is_after_host = false;
     while !rest.is_empty() {
         let end = rest.find(is_separator).unwrap_or(rest.len());
-        push_segment(&mut out, &rest[..end]);
-        rest = &rest[end..];
+        let (segment, after) = rest.split_at(end);
+        let start = out.len();
+        if is_after_host && is_port(segment, after) {
+            out.push_str(segment);
+        } else {
+            push(&mut out, segment);
+        }
+        is_after_host = after.starts_with(':') && is_host(&out[start..]);
+        rest = after;
         if let Some(separator) = rest.chars().next() {
             out.push(separator);
             rest = &rest[separator.len_utf8()..];
@@ -63,6 +82,15 @@ pub fn name(text: &str) -> String {
     out.truncate(out.floor_char_boundary(LONGEST_NAME_BYTES));
     out.truncate(out.trim_end().len());
     out
+}
+
+fn is_host(segment: &str) -> bool {
+    segment == "localhost" || (segment.contains('.') && segment.contains(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whether what stands after a host and a colon is its port.
+fn is_port(segment: &str, after: &str) -> bool {
+    (after.is_empty() || after.starts_with('/')) && segment.parse::<u16>().is_ok()
 }
 
 /// A text without what stands in its words from a `?` that begins a query on.
@@ -89,17 +117,20 @@ fn begins_with<'p>(text: &str, prefixes: &[&'p str]) -> Option<&'p str> {
     prefixes.iter().find(|prefix| text.len() > prefix.len() && text.starts_with(**prefix)).copied()
 }
 
+/// A segment, with its ids cut out as a whole only.
 fn push_segment(out: &mut String, segment: &str) {
     if let Some(prefix) = begins_with(segment, TEMPORARY) {
         out.push_str(prefix);
         out.push_str("{id}");
-        return;
-    }
-    if is_id(segment) {
+    } else if is_id(segment) {
         out.push_str("{id}");
-        return;
+    } else {
+        push_long_numbers(out, segment);
     }
-    let mut rest = segment;
+}
+
+fn push_long_numbers(out: &mut String, text: &str) {
+    let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         out.push_str(&rest[..start]);
         let n_digits = rest[start..].bytes().take_while(u8::is_ascii_digit).count();
@@ -108,6 +139,73 @@ fn push_segment(out: &mut String, segment: &str) {
         rest = &rest[start + n_digits..];
     }
     out.push_str(rest);
+}
+
+/// A segment, with ids cut out of its parts.
+fn push_tokens(out: &mut String, segment: &str) {
+    let is_within = |c: char| matches!(c, '.' | '-' | '_' | '@');
+    let is_whole = begins_with(segment, TEMPORARY).is_some() || is_id(segment) || !segment.contains(is_within);
+    if is_email(segment) {
+        out.push_str("{id}");
+        return;
+    }
+    if is_whole || is_short_version(segment) {
+        push_segment(out, segment);
+        return;
+    }
+    let (mut rest, mut before, mut separator) = (segment, "", "");
+    let (mut is_numbered, mut is_after_id) = (false, false);
+    loop {
+        let end = rest.find(is_within).unwrap_or(rest.len());
+        let token = &rest[..end];
+        let is_number = !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit());
+        is_numbered = is_number && (is_numbered || is_version(before) || NUMBERED.iter().any(|word| before.eq_ignore_ascii_case(word)));
+        let is_id = token == "{id}" || (!is_numbered && is_id_token(token));
+        if !(is_id && is_after_id) {
+            out.push_str(separator);
+            if is_id {
+                out.push_str("{id}");
+            } else if is_numbered {
+                out.push_str(token);
+            } else {
+                push_long_numbers(out, token);
+            }
+        }
+        (is_after_id, before) = (is_id, token);
+        if end == rest.len() {
+            return;
+        }
+        separator = &rest[end..=end];
+        rest = &rest[end + 1..];
+    }
+}
+
+fn is_id_token(token: &str) -> bool {
+    let bytes = token.as_bytes();
+    let is_of_time = bytes.first().is_some_and(u8::is_ascii_digit) && bytes.iter().all(|b| b.is_ascii_digit() || b"TZ".contains(b));
+    let has_digit = bytes.iter().any(u8::is_ascii_digit);
+    is_of_time || (has_digit && bytes.len() >= SHORTEST_HEX && bytes.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// `v1`, `V12`.
+fn is_version(token: &str) -> bool {
+    let number = token.strip_prefix(['v', 'V']).unwrap_or("");
+    (1..FEWEST_DIGITS).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `1.1`.
+fn is_short_version(segment: &str) -> bool {
+    let is_short = |number: &str| (1..=2).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    segment.split_once('.').is_some_and(|(major, minor)| is_short(major) && is_short(minor))
+}
+
+fn is_email(segment: &str) -> bool {
+    let is_allowed = |c: char| c.is_alphanumeric() || c == '.' || c == '-';
+    let parts = segment.rsplit_once('@').or_else(|| segment.rsplit_once("%40"));
+    parts.is_some_and(|(user, domain)| {
+        let is_domain = domain.split('.').all(|label| !label.is_empty()) && domain.contains('.') && domain.chars().all(is_allowed);
+        !user.is_empty() && is_domain && domain.ends_with(|c: char| c.is_ascii_alphabetic())
+    })
 }
 
 fn is_id(segment: &str) -> bool {
@@ -154,7 +252,7 @@ fn without_ids(host: &str) -> String {
     if is_address || host.contains('/') {
         return host.to_owned();
     }
-    let labels: Vec<String> = host.split('.').map(name).collect();
+    let labels: Vec<String> = host.split('.').map(|label| generalized(label, push_segment)).collect();
     labels.join(".")
 }
 
@@ -162,50 +260,8 @@ fn without_ids(host: &str) -> String {
 pub fn destination(text: &str) -> String {
     match begins_with(text, TEMPORARY_OF_CLIENTS) {
         Some(prefix) => format!("{prefix}{{id}}"),
-        None => name(text),
+        None => generalized(text, push_segment),
     }
-}
-
-/// Verb and first table of a statement; `None` where it does not begin with a word.
-pub fn statement(text: &str) -> Option<String> {
-    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | ';')).filter(|w| !w.is_empty());
-    let verb = words.next().filter(|w| w.len() <= LONGEST_VERB && w.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'))?;
-    let verb = verb.to_ascii_uppercase();
-    let before_table: &[&str] = match verb.as_str() {
-        "SELECT" | "DELETE" | "WITH" => &["FROM"],
-        "INSERT" | "REPLACE" | "MERGE" => &["INTO"],
-        "UPDATE" => &[],
-        "CREATE" | "ALTER" | "DROP" | "TRUNCATE" => &["TABLE", "INDEX", "VIEW"],
-        _ => return Some(verb),
-    };
-    if !before_table.is_empty() {
-        words.find(|word| before_table.iter().any(|known| word.eq_ignore_ascii_case(known)));
-    }
-    let is_any = |word: &str, of: &[&str]| of.iter().any(|known| word.eq_ignore_ascii_case(known));
-    let mut table = words.find(|word| !is_any(word, &["ONLY", "IF", "NOT", "EXISTS"]));
-    // Of a statement within one: what that reads.
-    while table.is_some_and(|word| is_any(word, &["SELECT", "VALUES", "WITH"])) {
-        words.find(|word| is_any(word, &["FROM"]));
-        table = words.next();
-    }
-    let table = table.map(|t| name(t.trim_matches(|c: char| matches!(c, '"' | '`' | '\'')))).filter(|t| !t.is_empty());
-    Some(table.map_or_else(|| verb.clone(), |table| format!("{verb} {table}")))
-}
-
-/// Verb and table of a span name that is a statement of SQL; `None` of any other.
-pub fn statement_as_name(text: &str) -> Option<String> {
-    let (verb, rest) = text.split_once(char::is_whitespace)?;
-    let second: &[&str] = match verb.to_ascii_uppercase().as_str() {
-        "SELECT" | "DELETE" => &["FROM"],
-        "WITH" => &["SELECT"],
-        "INSERT" | "REPLACE" | "MERGE" => &["INTO"],
-        "UPDATE" => &["SET"],
-        _ => return None,
-    };
-    let mut words = rest.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
-    let has_second = words.any(|word| second.iter().any(|known| word.eq_ignore_ascii_case(known)));
-    let is_written_so = !verb.bytes().any(|b| b.is_ascii_lowercase()) || rest.contains(['*', '=', '(', ';', '\'']);
-    (has_second && is_written_so && !rest.starts_with('/')).then(|| statement(text))?
 }
 
 #[cfg(test)]
@@ -219,12 +275,25 @@ mod tests {
             ("/users/42/orders/7", "/users/{id}/orders/{id}"),
             ("https://shop.example:8080/cart/3f2504e0-4f89-11d3-9a0c-0305e82c3301?x=1#top", "/cart/{id}"),
             ("http://shop.example", "/"),
-            ("/img/deadbeef01.png", "/img/deadbeef01.png"),
+            ("/img/deadbeef01.png", "/img/{id}.png"),
             ("/img/deadbeef01", "/img/{id}"),
             ("/v1/oauth2/s3", "/v1/oauth2/s3"),
             ("/order_12345.html", "/order_{id}.html"),
             ("/reset/eyJhbGciOiJIUzI1NiJ9abc12345", "/reset/{id}"),
             ("/dead/beefcafe", "/dead/beefcafe"),
+            ("/item/AB-30-X", "/item/AB-{id}-X"),
+            ("/static/app.47eb301b.js", "/static/app.{id}.js"),
+            ("/e/user9@example.com", "/e/{id}"),
+            ("/e/user9%40example.com/x", "/e/{id}/x"),
+            ("/p/2024-01-09", "/p/{id}"),
+            ("/p/2024-01-09T10:30:00.5Z/x", "/p/{id}:{id}:{id}/x"),
+            ("/p/2024_report-7", "/p/{id}_report-{id}"),
+            ("/at/10.0.0.3", "/at/{id}"),
+            ("/api/1.1/users", "/api/1.1/users"),
+            ("/api/v1.2/v2-beta/users", "/api/v1.2/v2-beta/users"),
+            ("/oauth2/s3/http2/utf-8/iso-8859-1", "/oauth2/s3/http2/utf-8/iso-8859-1"),
+            ("/jquery-3.6.0.min.js", "/jquery-{id}.min.js"),
+            ("/@scope/pkg", "/@scope/pkg"),
             ("", "/"),
         ] {
             assert_eq!(path(url), expected, "{url}");
@@ -232,26 +301,21 @@ mod tests {
     }
 
     #[test]
-    fn names_have_neither_queries_nor_literals() {
+    fn names_have_no_queries_and_no_ids() {
         for (text, expected) in [
             ("GET /search?q=rust&page=2", "GET /search"),
             ("/a?x=1 then /b?y=2", "/a then /b"),
             ("GET /users/:id?", "GET /users/:id?"),
             ("GET /{id?}/{page=1}", "GET /{id?}/{page=1}"),
             ("really?", "really?"),
+            ("user-55.load", "user-{id}.load"),
+            ("HTTP/1.1 GET", "HTTP/1.1 GET"),
+            ("b.default.svc:8080/*", "b.default.svc:8080/*"),
+            ("localhost:80", "localhost:80"),
+            ("GET user:1234", "GET user:{id}"),
+            ("lock a.b:70000", "lock a.b:{id}"),
         ] {
             assert_eq!(name(text), expected, "{text}");
-        }
-        for (text, expected) in [
-            ("SELECT * FROM t WHERE id = 42", Some("SELECT t")),
-            ("update stock set n = 3 where id = 'x'", Some("UPDATE stock")),
-            ("WITH a AS (SELECT 1 FROM b) SELECT * FROM a", Some("WITH b")),
-            ("SELECT shop.orders", None),
-            ("delete user from cache", None),
-            ("DELETE /users from here", None),
-            ("SELECT", None),
-        ] {
-            assert_eq!(statement_as_name(text).as_deref(), expected, "{text}");
         }
     }
 
@@ -285,35 +349,16 @@ mod tests {
         }
     }
 
-    #[test]
-    fn statements_are_verb_and_table() {
-        for (text, expected) in [
-            ("select a, b from orders o where id = 5", Some("SELECT orders")),
-            ("INSERT INTO `users` (a) VALUES (1)", Some("INSERT users")),
-            ("update only \"stock\" set n = n - 1", Some("UPDATE stock")),
-            ("DELETE FROM shop.cart WHERE id=3", Some("DELETE shop.cart")),
-            ("GET user:1234", Some("GET")),
-            ("COMMIT", Some("COMMIT")),
-            ("SELECT 1", Some("SELECT")),
-            ("SELECT n FROM (SELECT COUNT(*) n FROM orders) t", Some("SELECT orders")),
-            ("SELECT * FROM (SELECT 1)", Some("SELECT")),
-            ("{ \"find\": 1 }", None),
-            ("", None),
-        ] {
-            assert_eq!(statement(text).as_deref(), expected, "{text}");
-        }
-    }
-
     proptest! {
         #[test]
         fn any_text_has_a_bounded_name(text in ".{0,300}") {
             prop_assert!(name(&text).len() <= LONGEST_NAME_BYTES);
-            let _ = statement(&text);
+            prop_assert!(destination(&text).len() <= LONGEST_NAME_BYTES + 16);
             let _ = path(&text);
         }
 
         #[test]
-        fn a_name_is_its_own_name(text in "[a-z/0-9 ]{0,60}") {
+        fn a_name_is_its_own_name(text in "[a-eTvx/0-9 .@_:-]{0,30}") {
             let once = name(&text);
             prop_assert_eq!(name(&once), once);
         }

@@ -12,7 +12,7 @@
 //! | file | rules |
 //! |---|---|
 //! | [`options`](SpanOptions) | what can be asked for |
-//! | `catalog`, `generalize` | names of tasks and entries |
+//! | `catalog`, `generalize`, `statements` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
 //! | `messages` | consumers and their producers, links |
@@ -56,6 +56,7 @@ pub mod quality;
 mod replies;
 mod restore;
 mod skew;
+mod statements;
 mod text;
 mod timing;
 mod tree;
@@ -456,11 +457,11 @@ impl Spans {
             if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
                 notes.count("outlives_caller", || tree.name(call.piece as usize));
             }
-            if call.is_open {
-                notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
             if call.ends_late {
                 notes.count("ends_after_caller", || tree.name(call.piece as usize));
             }
+            if call.is_open {
+                notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
             }
         }
         for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && served.contains(&occ.task)) {

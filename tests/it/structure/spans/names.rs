@@ -40,6 +40,12 @@ fn databases_queues_and_third_parties_are_named_by_what_their_clients_say() {
     for n in ["42", "'x'"] {
         assert_eq!(peer(&format!("SELECT * FROM t WHERE id = {n}"), &[(A::PeerService, "shop")]), "shop.SELECT t");
     }
+    for (statement, expected) in
+        [("/* load User */ SELECT a FROM t", "mysql.SELECT t"), ("-- by shop\nINSERT INTO u VALUES (1)", "mysql.INSERT u")]
+    {
+        assert_eq!(peer("shop", &[(A::DbSystem, "mysql"), (A::DbStatement, statement)]), expected);
+        assert_eq!(peer(statement, &[(A::DbSystem, "mysql")]), expected);
+    }
     let nested = (A::DbStatement, "SELECT n FROM (SELECT COUNT(*) n FROM orders) t");
     assert_eq!(peer("q", &[(A::DbSystem, "mysql"), nested]), "mysql.SELECT orders");
     let doubled = [(A::DbSystem, "mysql"), (A::DbOperation, "SELECT orders"), (A::DbCollection, "orders")];
