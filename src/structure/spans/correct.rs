@@ -3,12 +3,13 @@
 //! Input: a [`Tree`] and what is known of the clocks ([`super::skew`]); output: the tree with `start_ns` and `end_ns` by the clock
 //! of its root's host, and for each request served what the clocks leave open.
 //!
-//! - All times of a host move by its difference to the host of the root; of one that nothing compares with those before it, not
-//!   at all. Spans whose parents are not there move as if they hung below the first root.
+//! - All times of a host move by its difference to the host of the root; of one that nothing compares with those before it by what is
+//!   assumed ([`super::assume`]), as a rule not at all. Spans whose parents are not there move as if they hung below the first root.
 //! - A server half that still is not within its client half moves into it with its subtree, by the mean of both ends, if it fits,
 //!   is not on the same host, and nothing better is known; one that begins before its client is moved to begin with it.
 
 use super::{
+    assume::Assumed,
     catalog::Catalog,
     quality::Notes,
     skew::{Period, Seen, Skews},
@@ -50,6 +51,7 @@ impl Tree {
             return;
         }
         let clocks = skews.period(self.began_ns());
+        let assumed = Assumed::of(self, clocks, catalog);
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         (self.open_ns, self.admitted_ns) = (vec![[0; 2]; self.len()], vec![[0; 2]; self.len()]);
@@ -88,8 +90,10 @@ impl Tree {
             } else if let Some(moved) = of_group(&known) {
                 moved
             } else {
-                known.push((group, shift[parent].saturating_add(ahead)));
-                shift[parent]
+                let beyond = assumed.moved_ns.get(&[parent_host, host]).copied().unwrap_or(0);
+                let moved = shift[parent].saturating_add(beyond);
+                known.push((group, moved.saturating_add(ahead)));
+                moved
             };
             residual[i] = residual[parent];
             let moved = shift[i].saturating_add(residual[i]);
@@ -99,7 +103,11 @@ impl Tree {
                 self.open_ns[i] = clocks.left_open(parent_host, host);
                 self.admitted_ns[i] = self.admitted(i, parent, [parent_host, host], clocks);
             }
-            let nudge = self.nudge(i, parent, [parent_host, host], clocks);
+            let is_assumed = assumed.spans.contains(&i);
+            if is_assumed {
+                notes.count("clocks_not_compared", || self.name(i));
+            }
+            let nudge = self.nudge(i, parent, [parent_host, host], is_assumed, clocks);
             if nudge != 0 {
                 notes.count("clock_residual", || self.name(i));
                 residual[i] = residual[i].saturating_add(nudge);
@@ -124,7 +132,7 @@ impl Tree {
     }
 
     /// How far a served request has still to move to lie in the request made.
-    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], clocks: &Period) -> i64 {
+    fn nudge(&self, i: usize, parent: usize, hosts: [u32; 2], is_assumed: bool, clocks: &Period) -> i64 {
         let is_sync = self.pieces[parent].kind != SpanKind::Producer && self.pieces[i].kind != SpanKind::Consumer;
         if self.role[i] != Role::Entry || !is_sync || !self.role[parent].is_used() || self.is_linked[i] {
             return 0;
@@ -137,6 +145,8 @@ impl Tree {
         let early = from.saturating_sub(start).max(0);
         if early == 0 && end <= to {
             0
+        } else if is_assumed && fits {
+            if early > 0 { early } else { to.saturating_sub(end) }
         } else if self.role[parent] == Role::Call && fits && !same_host && (early > 0 || !is_trusted()) {
             from.saturating_sub(start) / 2 + to.saturating_sub(end) / 2
         } else {

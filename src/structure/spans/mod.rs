@@ -17,7 +17,7 @@
 //! | `tree` | duplicates, parents, kinds, corrected times |
 //! | `messages` | consumers and their producers, links |
 //! | `nested` | requests inside requests |
-//! | `offsets`, `skew`, `correct` | differences between clocks in each period, times by one clock |
+//! | `offsets`, `skew`, `assume`, `correct` | differences between clocks in each period, times by one clock |
 //! | `habits`, `restore` | what requests are like as a rule; lost spans |
 //! | `forest` | occurrences and calls |
 //! | `replies` | requests over queues |
@@ -39,6 +39,7 @@
 //! spans; self time is elapsed time, hence a first estimate of demand from above.
 
 mod account;
+mod assume;
 mod catalog;
 mod correct;
 mod emit;

@@ -312,3 +312,47 @@ fn delays_without_a_tail_are_no_second_phases() {
         assert!(run.quality.tasks["store"].entries["read"].self_s[1].count > 60, "{seed}: second phases have a tail");
     }
 }
+
+/// `n` requests of web on h1 of 20 ms with calls of the given times by the clock of store on h2, which alone saw them; that is ahead by `ahead` ms.
+fn served_only(n: u128, ahead: f64, calls: &[(f64, f64)], hosts: [&str; 2]) -> Run {
+    let mut b = Build::default();
+    for trace in 0..n {
+        let at = trace as f64 * 200.0;
+        b.server((1, 0), "web", "get", (at, at + 20.0)).trace(trace + 1).on(hosts[0], "w");
+        for (k, (start, end)) in calls.iter().enumerate() {
+            let times = (at + start + ahead, at + end + ahead);
+            b.server((2 + k as u64, 1), "store", "read", times).trace(trace + 1).on(hosts[1], "s");
+        }
+    }
+    b.run()
+}
+
+#[test]
+fn clocks_that_nothing_compares_make_no_call_asynchronous() {
+    for ahead in [-40.0, -5.0, 0.0, 5.0, 9.0, 40.0, 3.6e6] {
+        let run = served_only(10, ahead, &[(3.0, 13.0)], ["h1", "h2"]);
+        assert!(run.calls().iter().all(|call| call.contains(" sync ")), "{ahead}: {:?}", run.calls());
+        let assumed = if ahead == 0.0 || ahead == 5.0 { 0 } else { 10 };
+        assert_eq!((run.self_ms("web.get"), run.count("clocks_not_compared")), ([Some(10.0), None], assumed), "{ahead}");
+    }
+}
+
+/// All calls of one host move together, so that none overlap that did not.
+#[test]
+fn calls_that_follow_one_another_stay_apart_where_clocks_are_assumed() {
+    for ahead in [-9.0, 9.0] {
+        let run = served_only(10, ahead, &[(1.0, 6.0), (7.0, 12.0), (13.0, 18.0)], ["h1", "h2"]);
+        assert!(run.calls().iter().all(|call| call.ends_with("web.get") || call == "web.get sync store.read"), "{:?}", run.calls());
+        assert_eq!(run.self_ms("web.get"), [Some(5.0), None]);
+    }
+}
+
+/// One clock for both, a call that does not fit, or others that no difference brings inside with it: the clock decides.
+#[test]
+fn what_does_not_speak_for_a_wrong_clock_goes_by_the_clock() {
+    let n_async = |run: &Run| run.calls().iter().filter(|call| *call == "web.get async store.read").count();
+    assert_eq!(n_async(&served_only(10, 0.0, &[(12.0, 22.0)], ["h1", "h1"])), 10);
+    assert_eq!(n_async(&served_only(10, 0.0, &[(5.0, 30.0)], ["h1", "h2"])), 10);
+    let run = served_only(10, 0.0, &[(0.0, 8.0), (9.0, 19.0), (18.0, 36.0)], ["h1", "h2"]);
+    assert_eq!((n_async(&run), run.count("clocks_not_compared")), (10, 0));
+}
