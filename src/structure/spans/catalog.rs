@@ -13,9 +13,14 @@
 //! `rpc.service` · server address with its port · `SERVICE.peer`. Its entry: user's rule · `OPERATION collection` · verb and
 //! table of the statement · `METHOD route` · `rpc.method` · span name with ids cut out · `METHOD path`.
 //!
-//! Bounds: [`MAX_NAMES`] texts, entries of a task and tasks known from their clients only as the options say. What is over them is `(other)`.
+//! Bounds: [`MAX_NAMES`] texts, entries of a task ([`super::entries`]) and tasks known from their clients only as the options say. What is over them is `(other)`.
 
-use super::{SpanOptions, generalize, statements};
+use super::{
+    SpanOptions,
+    entries::Entries,
+    generalize, statements,
+    tree::{Role, Tree},
+};
 use crate::trace::{
     hashed::{HashMap, HashSet, IndexSet},
     names::Names,
@@ -129,16 +134,12 @@ pub struct Catalog {
     pub labels: IndexSet<Label>,
     /// Instances: task and name.
     pub instances: IndexSet<(u32, u32)>,
-    /// Entries: task and name.
-    pub entries: IndexSet<(u32, u32)>,
-    /// Entries of each task (number of its name).
-    n_entries: HashMap<u32, usize>,
+    /// Entries.
+    pub entries: Entries,
     /// Services.
     services: HashSet<u32>,
     /// Tasks known from their clients only.
     peers: HashSet<u32>,
-    /// Requests of entries that were over the bound, by task.
-    pub over_bound: HashMap<u32, u64>,
     /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
     cache: HashMap<Box<[u32]>, u32>,
     /// That of the span at hand.
@@ -158,25 +159,36 @@ impl Catalog {
         if self.names.len() >= MAX_NAMES && self.names.get(text).is_none() { self.names.intern(OTHER) } else { self.names.intern(text) }
     }
 
-    /// The entry of `task` that is called `name`; its entry [`OTHER`] where it has too many.
+    /// The entry of `task` that stands for `name`, of at most `limit` ([`super::entries`]).
     pub fn entry(&mut self, task: u32, name: u32, limit: usize) -> u32 {
-        if let Some(known) = self.entries.get_index_of(&(task, name)) {
-            return known as u32;
-        }
-        let n_entries = self.n_entries.entry(task).or_insert(0);
-        if *n_entries < limit {
-            *n_entries += 1;
-            return self.entries.insert_full((task, name)).0 as u32;
-        }
-        let other = self.names.intern(OTHER);
-        self.entries.insert_full((task, other)).0 as u32
+        self.entries.entry(task, name, limit, &mut self.names)
     }
 
-    /// Counts a request of the task's entry `name` if that was over the bound, so that `entry` is another.
-    pub fn count_if_over(&mut self, entry: u32, task: u32, name: u32) {
-        if self.entries.get_index(entry as usize).is_some_and(|(_, given)| *given != name) {
-            *self.over_bound.entry(task).or_insert(0) += 1;
+    /// Counts a request of the task's entry `name` where `entry` is another.
+    pub fn count_if_other(&mut self, entry: u32, task: u32, name: u32) {
+        self.entries.count(entry, task, name, &self.names);
+    }
+
+    /// Makes entries of the names that are used most by requests of these trees, of tasks that have more than `limit`.
+    pub fn make_room<'t>(&mut self, trees: impl Iterator<Item = &'t Tree>, limit: usize) {
+        let mut uses: HashMap<(u32, u32), u64> = HashMap::default();
+        for tree in trees {
+            let mut is_served = vec![false; tree.len()];
+            for i in tree.order.iter().rev().map(|i| *i as usize) {
+                let label = self.label(tree.pieces[i].label);
+                match tree.role[i] {
+                    Role::Entry => {
+                        *uses.entry((label.task, label.name)).or_default() += 1;
+                        tree.parent_of(i).into_iter().for_each(|parent| is_served[parent] = true);
+                    }
+                    Role::Call if !is_served[i] && !self.services.contains(&label.peer.task) => {
+                        *uses.entry((label.peer.task, label.peer.name)).or_default() += 1;
+                    }
+                    _ => {}
+                }
+            }
         }
+        self.entries.make_room(uses, limit, &mut self.names);
     }
 
     /// The task that stands for `peer`, which is known from its clients only: itself, or where there are `limit` of these, the rest of its kind.
@@ -193,7 +205,7 @@ impl Catalog {
 
     /// Name of the task and of the entry.
     pub fn entry_names(&self, entry: u32) -> (&str, &str) {
-        self.entries.get_index(entry as usize).map_or(("", ""), |(task, name)| (self.names.name(*task), self.names.name(*name)))
+        self.entries.get(entry).map_or(("", ""), |(task, name)| (self.names.name(task), self.names.name(name)))
     }
 
     /// The label numbered `label`.
@@ -241,17 +253,21 @@ impl Catalog {
             is_noise: label.is_noise,
         };
         let labels = other.labels.iter().map(|label| self.labels.insert_full(renumbered(label)).0 as u32).collect();
-        let entries = other.entries.iter().map(&both).collect::<Vec<_>>();
+        let entries = other.entries.iter().map(|pair| both(&pair)).collect::<Vec<_>>();
+        other.entries.fixed().for_each(|name| self.entries.fix(names[name as usize]));
         self.services.extend(other.services.iter().map(|task| names[*task as usize]));
         self.peers.extend(other.peers.iter().map(|task| names[*task as usize]));
         let mut numbers = Vec::with_capacity(entries.len());
         for (task, name) in entries {
             let number = self.entry(task, name, entries_per_task);
-            self.count_if_over(number, task, name);
+            self.count_if_other(number, task, name);
             numbers.push(number);
         }
-        for (task, n) in &other.over_bound {
-            *self.over_bound.entry(names[*task as usize]).or_insert(0) += n;
+        let Entries { over_bound, generalised, .. } = &mut self.entries;
+        for (here, theirs) in [(over_bound, &other.entries.over_bound), (generalised, &other.entries.generalised)] {
+            for (task, n) in theirs {
+                *here.entry(names[*task as usize]).or_insert(0) += n;
+            }
         }
         Renumbered { names, instances, labels, entries: numbers }
     }
@@ -269,13 +285,19 @@ impl Catalog {
         let clock = if host == NONE { self.name(&format!("{service} (host not said)")) } else { host };
         let name = self.name(&said.served(options));
         let peer = said.peer(service, options);
+        let peer = (self.name(&peer.0), self.name(&peer.1), peer.2, peer.3);
+        for name in [name, peer.1] {
+            if said.get(Attribute::HttpRoute).is_some() || options.entry_rules.iter().any(|rule| rule.name == self.names.name(name)) {
+                self.entries.fix(name);
+            }
+        }
         Label {
             task,
             name,
             host,
             clock,
             instance: self.instances.insert_full((task, instance)).0 as u32,
-            peer: Peer { task: self.name(&peer.0), name: self.name(&peer.1), kind: peer.2, is_named: peer.3, told: said.told() },
+            peer: Peer { task: peer.0, name: peer.1, kind: peer.2, is_named: peer.3, told: said.told() },
             is_noise: said.is_noise(),
         }
     }

@@ -12,7 +12,7 @@
 //! | file | rules |
 //! |---|---|
 //! | [`options`](SpanOptions) | what can be asked for |
-//! | `catalog`, `generalize`, `statements` | names of tasks and entries |
+//! | `catalog`, `generalize`, `statements`, `entries` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
 //! | `messages` | consumers and their producers, links |
@@ -43,6 +43,7 @@ mod assume;
 mod catalog;
 mod correct;
 mod emit;
+mod entries;
 mod forest;
 mod generalize;
 mod habits;
@@ -81,6 +82,7 @@ use crate::trace::{
 use account::Account;
 use catalog::{Catalog, PeerKind};
 use emit::{Batch, Sums};
+use entries::Entries;
 use forest::{Forest, Origin};
 use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
@@ -303,6 +305,7 @@ impl Spans {
             trees.push((tree, continued, early));
         }
         self.skews.update(&self.catalog);
+        self.catalog.make_room(trees.iter().map(|(tree, ..)| tree), self.options.entries_per_task);
         for (tree, ..) in &mut trees {
             tree.correct(&self.skews, &self.catalog, &mut self.notes);
             self.learn(tree);
@@ -326,19 +329,21 @@ impl Spans {
         let mut quality = self.account.quality(&self.catalog, &self.load.finished(), &self.skews, &self.evidence, &self.notes);
         quality.spans.read = self.n_read;
         quality.spans.used = self.n_read - self.notes.n_set_aside() - self.live.n_held() as u64;
-        let mut over_bound: Vec<(&str, u64)> =
-            self.catalog.over_bound.iter().map(|(task, n)| (self.catalog.names.name(*task), *n)).collect();
-        over_bound.sort_unstable();
         let Sampling { said, recordings, .. } = quality.sampling;
         if said > 0 && said < recordings && self.options.sampling_rate.is_none() {
             let reason = Reason { count: recordings - said, examples: self.account.unsaid.clone() };
             quality.spans.remarks.insert("sampling_not_said".to_owned(), reason);
         }
-        for (task, n) in over_bound {
-            let reason = quality.spans.remarks.entry("other_entries".to_owned()).or_default();
-            reason.count += n;
-            if reason.examples.len() < quality::EXAMPLES_KEPT {
-                reason.examples.push(task.to_owned());
+        let Entries { over_bound, generalised, .. } = &self.catalog.entries;
+        for (code, counts) in [("other_entries", over_bound), ("many_paths", generalised)] {
+            let mut counts: Vec<(&str, u64)> = counts.iter().map(|(task, n)| (self.catalog.names.name(*task), *n)).collect();
+            counts.sort_unstable();
+            for (task, n) in counts {
+                let reason = quality.spans.remarks.entry(code.to_owned()).or_default();
+                reason.count += n;
+                if reason.examples.len() < quality::EXAMPLES_KEPT {
+                    reason.examples.push(task.to_owned());
+                }
             }
         }
         quality
@@ -450,7 +455,7 @@ impl Spans {
         notes.merge(found.notes);
         let mut forest = found.forest;
         for occ in forest.occs.iter().filter(|occ| !occ.is_gone) {
-            catalog.count_if_over(occ.entry, occ.task, occ.name);
+            catalog.count_if_other(occ.entry, occ.task, occ.name);
         }
         timing::divide_phases(&mut forest, habits, self.resolution_ns);
         for call in &forest.calls {

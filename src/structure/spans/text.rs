@@ -57,6 +57,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),
     ("links_cut", "spans have more links than are used"),
     ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
+    ("many_paths", "requests whose paths differ in a part of which a task has very many: that part is {id}"),
     ("other_entries", "entries beyond the bound of their task are its entry (other)"),
 ];
 

@@ -90,6 +90,36 @@ fn entries_of_a_task_are_bounded() {
     assert_eq!(run.count("other_entries"), 20);
 }
 
+/// A crawler's one-off URLs come first: they become one entry, and what is asked often keeps its place; in any order, and in parts.
+#[test]
+fn one_off_paths_leave_room_for_what_is_asked_often() {
+    let mut b = Build::default();
+    let mut trace = 0;
+    let mut ask = |b: &mut Build, path: &str, route: bool| {
+        trace += 1;
+        let at = trace as f64;
+        let made = b.server((1, 0), "web", "GET", (at, at + 0.5)).trace(trace).with(Attribute::HttpMethod, "GET");
+        made.with(if route { Attribute::HttpRoute } else { Attribute::Url }, path);
+    };
+    let letters = || (b'a'..=b'z').map(char::from);
+    for (x, y) in letters().take(6).flat_map(|x| letters().map(move |y| (x, y))) {
+        ask(&mut b, &format!("/junk/{x}{y}"), false);
+        ask(&mut b, &format!("/shop/{x}{y}/parts"), false);
+    }
+    for (n, path) in ["/checkout", "/cart"].into_iter().cycle().take(20).enumerate() {
+        ask(&mut b, path, n % 4 == 0);
+    }
+    letters().for_each(|x| ask(&mut b, &format!("/routes/{x}"), true));
+    let run = b.run_with(&SpanOptions { entries_per_task: 60, ..SpanOptions::default() });
+    let entries = &run.quality.tasks["web"].entries;
+    assert_eq!((entries["GET /checkout"].occurrences, entries["GET /cart"].occurrences), (10, 10), "{:?}", entries.keys());
+    assert!(run.count("many_paths") > 100 && entries.len() <= 61, "{:?}", entries.keys());
+    let mut reversed = b.clone();
+    reversed.spans.reverse();
+    let again = reversed.run_with(&SpanOptions { entries_per_task: 60, ..SpanOptions::default() });
+    assert_eq!(again.quality.tasks["web"].entries.keys().collect::<Vec<_>>(), entries.keys().collect::<Vec<_>>());
+}
+
 #[test]
 fn queues_hosts_and_ports_that_come_and_go_are_one_task() {
     use Attribute as A;
