@@ -62,7 +62,8 @@ pub(super) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
 /// Entries with fewer than `few` occurrences are marked.
 fn report_task(text: &mut String, task: &TaskReport, few: u64) {
     let kind = if task.reference { "reference task" } else { "task" };
-    let _ = writeln!(text, "  {kind} {} on {}, {} seen", task.name, task.processor, plural(task.threads, "thread"));
+    let threads = if task.is_infinite { "any number of threads".to_owned() } else { format!("{} seen", plural(task.threads, "thread")) };
+    let _ = writeln!(text, "  {kind} {} on {}, {threads}", task.name, task.processor);
     for entry in &task.entries {
         let accepts = match entry.accepts {
             Accepts::Nothing => "starts on its own",

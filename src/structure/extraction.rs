@@ -71,6 +71,9 @@ pub struct TaskReport {
     pub processor: String,
     /// Sequential units seen; of a reference task the most at once.
     pub threads: u64,
+    /// Whether it has any number of threads.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_infinite: bool,
     /// Its entries.
     pub entries: Vec<EntryReport>,
 }

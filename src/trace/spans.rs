@@ -228,9 +228,14 @@ fn choose(found: &Found, format: SpanFormat, name: &str) -> Result<SpanFormatSee
     let not = |expected| ReadError::NotRecognised { name: name.to_owned(), seen: found.to_string(), expected };
     match (format, found) {
         (Otlp | Auto, Found::Protobuf(_)) => Ok(SpanFormatSeen::OtlpProtobuf),
-        (Otlp | Auto, Found::OtlpJson | Found::OtherSignals) | (Otlp, Found::OtherJson(_)) => Ok(SpanFormatSeen::OtlpJson),
-        (Jaeger | Auto, Found::Jaeger) | (Jaeger, Found::OtherJson(_)) => Ok(SpanFormatSeen::Jaeger),
-        (Zipkin | Auto, Found::Zipkin) | (Zipkin, Found::OtherJson(_)) => Ok(SpanFormatSeen::Zipkin),
+        (Otlp | Auto, Found::OtlpJson | Found::OtherSignals) | (Otlp, Found::OtherJson(_) | Found::EmptyAnswer) => {
+            Ok(SpanFormatSeen::OtlpJson)
+        }
+        (Jaeger | Auto, Found::Jaeger) | (Jaeger, Found::OtherJson(_) | Found::EmptyAnswer) => Ok(SpanFormatSeen::Jaeger),
+        (Zipkin | Auto, Found::Zipkin) | (Zipkin, Found::OtherJson(_) | Found::EmptyAnswer) => Ok(SpanFormatSeen::Zipkin),
+        (Auto, Found::EmptyAnswer) => {
+            Err(ReadError::NoSpans { name: name.to_owned(), reason: "it is the answer to a query that found nothing".to_owned() })
+        }
         (Otlp, _) => Err(not("OpenTelemetry spans (OTLP, JSON with \"resourceSpans\", or protobuf)")),
         (Jaeger, _) => Err(not("Jaeger spans (JSON with \"data\", \"traceID\", \"spans\", \"operationName\")")),
         (Zipkin, _) => Err(not("Zipkin spans (JSON arrays of spans with \"traceId\", \"id\", \"localEndpoint\")")),

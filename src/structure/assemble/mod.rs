@@ -241,7 +241,14 @@ impl Assembly<'_> {
             calls: self.call_reports(&customers.arcs, customers.n_occurrences),
             examples: Vec::new(),
         };
-        self.out.tasks.push(TaskReport { name, reference: true, processor, threads: customers.n_units, entries: vec![report] });
+        self.out.tasks.push(TaskReport {
+            name,
+            reference: true,
+            processor,
+            threads: customers.n_units,
+            is_infinite: false,
+            entries: vec![report],
+        });
     }
 
     /// Number of customers and their think time: as asked for, else as the traces say, else as many as were seen at once.
@@ -295,7 +302,8 @@ impl Assembly<'_> {
             self.out.diagnostics.add("cyclic_calls", message, || name.clone());
         }
         self.out.model.tasks.push(task);
-        self.out.tasks.push(TaskReport { name, reference: false, processor, threads, entries });
+        let is_infinite = hints.infinite;
+        self.out.tasks.push(TaskReport { name, reference: false, processor, threads, is_infinite, entries });
     }
 
     fn called_entries(&self) -> HashSet<usize> {

@@ -155,7 +155,12 @@ impl Catalog {
     }
 
     /// The number of a text; of [`OTHER`] once there are too many.
+    ///
+    /// Control characters, which would break lines of a report, are blanks.
     pub fn name(&mut self, text: &str) -> u32 {
+        if text.contains(char::is_control) {
+            return self.name(&text.replace(char::is_control, " "));
+        }
         if self.names.len() >= MAX_NAMES && self.names.get(text).is_none() { self.names.intern(OTHER) } else { self.names.intern(text) }
     }
 

@@ -63,7 +63,7 @@ pub struct Members {
     /// Which member requested each, and how.
     pub requested: Vec<(Option<usize>, CallForm)>,
     /// Whether all that leads to it is synchronous and of phase 1.
-    on_path: Vec<bool>,
+    pub on_path: Vec<bool>,
 }
 
 impl Members {
@@ -155,7 +155,7 @@ impl Batch {
         self.follow_calls(forest, base, &mut members);
         self.place(tree, forest, &members, trace, sums);
         if is_rooted {
-            self.explain(forest, &members, first, sums);
+            sums.account.explained.explain(forest, &members, first);
         }
         // A recording without its root is asked for by the same client.
         if !continued && !tree.is_timeless {
@@ -290,43 +290,6 @@ impl Batch {
 
     fn operation(&mut self, entry: u32, catalog: &Catalog) -> u32 {
         *self.operations.entry(entry).or_insert_with(|| self.out.operations.intern(catalog.entry_names(entry).1))
-    }
-
-    /// What the root's time consists of.
-    fn explain(&self, forest: &Forest, members: &Members, root: Root, sums: &mut Sums<'_>) {
-        let whole = &forest.occs[root.occ as usize];
-        let total = whole.reply_ns.saturating_sub(whole.start_ns);
-        let is_path = members.on_path.get(1).copied().unwrap_or(false) || whole.origin == Origin::Originator;
-        if total <= 0 || !is_path {
-            return;
-        }
-        let (mut own, mut gaps, mut unknown) = (0.0, 0.0, 0.0);
-        for (occ, _) in members.occs.iter().zip(&members.on_path).filter(|(_, on_path)| **on_path) {
-            let Some(o) = *occ else { continue };
-            let occ = &forest.occs[o as usize];
-            let calls = &forest.calls[forest.calls_of(o as usize)];
-            let waits = || calls.iter().filter(|call| !call.is_async && call.phase == 1);
-            match occ.self_ns[0] {
-                Some(ns) => own += ns,
-                None if occ.origin != Origin::Originator => {
-                    let waited: i64 = waits().fold(0, |sum, call| sum.saturating_add(call.end_ns.saturating_sub(call.start_ns)));
-                    unknown += occ.reply_ns.saturating_sub(occ.start_ns).saturating_sub(waited).max(0) as f64;
-                }
-                None => {}
-            }
-            for call in waits().filter(|call| call.has_client && call.has_server) {
-                let served = &forest.occs[call.to as usize];
-                let wait = call.end_ns.saturating_sub(call.start_ns);
-                gaps += wait.saturating_sub(served.reply_ns.saturating_sub(served.start_ns)).max(0) as f64;
-            }
-        }
-        let explained = &mut sums.account.explained;
-        explained.roots += 1;
-        explained.root_s += total as f64 * 1e-9;
-        explained.self_s += own * 1e-9;
-        explained.gap_s += gaps * 1e-9;
-        explained.unknown_s += unknown * 1e-9;
-        explained.parallel_s += (own + gaps + unknown - total as f64).max(0.0) * 1e-9;
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `replies` | requests over queues |
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
+//! | `explain` | what the time of roots consists of |
 //! | `load` | threads, load, workload |
 //! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
@@ -44,6 +45,7 @@ mod catalog;
 mod correct;
 mod emit;
 mod entries;
+mod explain;
 mod forest;
 mod generalize;
 mod habits;

@@ -173,6 +173,9 @@ pub struct Explained {
     pub parallel_s: f64,
     /// Of occurrences without known self time.
     pub unknown_s: f64,
+    /// Self times after those who had asked went on: they had given up, or did not wait to the end.
+    #[serde(default)]
+    pub after_s: f64,
 }
 
 /// How traces were sampled.
@@ -381,6 +384,7 @@ impl Explained {
         self.gap_s += more.gap_s;
         self.parallel_s += more.parallel_s;
         self.unknown_s += more.unknown_s;
+        self.after_s += more.after_s;
     }
 }
 

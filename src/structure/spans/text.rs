@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::quality::{CallQuality, EntryQuality, Moments, Quality, Reasons};
+use super::quality::{CallQuality, ClockQuality, EntryQuality, Moments, Quality, Reasons, TraceCounts};
 
 /// Occurrences below which an element is weakly supported.
 const FEW: u64 = 30;
@@ -154,46 +154,12 @@ impl Quality {
             "Traces: {} complete, {} incomplete ({} without a root), {} completed early, {} late parts.",
             traces.complete, traces.incomplete, traces.without_root, traces.early, traces.late
         );
-        let e = &self.explained;
-        if e.root_s > 0.0 {
-            let percent = |s: f64| 100.0 * s / e.root_s;
-            let _ = writeln!(
-                out,
-                "Time of {} root spans: {:.1} % self times, {:.1} % between clients and servers, {:.1} % of these parallel, {:.1} % not known.",
-                e.roots,
-                percent(e.self_s),
-                percent(e.gap_s),
-                percent(e.parallel_s),
-                percent(e.unknown_s)
-            );
-        }
+        self.root_time(&mut out);
         let s = &self.sampling;
         if s.said > 0 || (s.stand_for - s.recordings as f64).abs() > 1e-9 * s.stand_for {
             let _ = writeln!(out, "Sampling: {} recordings stand for {:.0}.", s.recordings, s.stand_for);
         }
-        for clock in &self.clocks {
-            let _ = writeln!(
-                out,
-                "Clock of {} is ahead of {}'s by {:.3} ms (between {:.3} and {:.3}; {} requests).",
-                clock.hosts[1],
-                clock.hosts[0],
-                clock.offset_s * 1e3,
-                clock.bounds_s[0] * 1e3,
-                clock.bounds_s[1] * 1e3,
-                clock.requests
-            );
-            for period in &clock.periods {
-                let _ = writeln!(
-                    out,
-                    "  It changed: {} by {:.3} ms (between {:.3} and {:.3}; {} requests looked at).",
-                    period.from_ns.map_or_else(|| "at first".to_owned(), |ns| format!("from {:.3} s", ns as f64 * 1e-9)),
-                    period.offset_s * 1e3,
-                    period.bounds_s[0] * 1e3,
-                    period.bounds_s[1] * 1e3,
-                    period.requests
-                );
-            }
-        }
+        self.clocks.iter().for_each(|clock| self::clock(&mut out, clock));
         for (name, task) in &self.tasks {
             let _ = write!(out, "{name}: {} instances, {} hosts, ", task.instances, task.hosts);
             let _ = match task.concurrency {
@@ -213,5 +179,50 @@ impl Quality {
             );
         }
         out
+    }
+    fn root_time(&self, out: &mut String) {
+        let e = &self.explained;
+        if e.root_s > 0.0 {
+            let percent = |s: f64| 100.0 * s / e.root_s;
+            let (own, gaps, parallel) = (percent(e.self_s), percent(e.gap_s), percent(e.parallel_s));
+            let roots = e.roots;
+            let _ = write!(out, "Time of {roots} root spans: {own:.1} % self times, {gaps:.1} % between clients and servers, ");
+            let _ = write!(out, "{parallel:.1} % of these parallel, ");
+            if percent(e.after_s) >= 0.05 {
+                let _ = write!(out, "{:.1} % of these after their clients had gone on, ", percent(e.after_s));
+            }
+            let _ = writeln!(out, "{:.1} % not known.", percent(e.unknown_s));
+            return;
+        }
+        let TraceCounts { complete, incomplete, without_root, .. } = self.traces;
+        let why = if self.spans.remarks.contains_key("without_times") {
+            "spans have no times"
+        } else if complete + incomplete == without_root {
+            "no trace has its root"
+        } else {
+            "no root is waited for, or its end is not known"
+        };
+        if complete + incomplete > 0 {
+            let _ = writeln!(out, "Time of root spans: not known, as {why}.");
+        }
+    }
+}
+
+fn clock(out: &mut String, clock: &ClockQuality) {
+    let ClockQuality { hosts: [first, second], requests, offset_s, bounds_s, periods } = clock;
+    let ms = |s: f64| s * 1e3;
+    let bounds = |[lower, upper]: [f64; 2]| format!("between {:.3} and {:.3}", ms(lower), ms(upper));
+    if periods.is_empty() {
+        let (offset, bounds) = (ms(*offset_s), bounds(*bounds_s));
+        let _ = writeln!(out, "Clock of {second} is ahead of {first}'s by {offset:.3} ms ({bounds}; {requests} requests).");
+        return;
+    }
+    let offsets = || periods.iter().map(|period| ms(period.offset_s));
+    let (least, most) = (offsets().fold(f64::INFINITY, f64::min), offsets().fold(f64::NEG_INFINITY, f64::max));
+    let _ = writeln!(out, "Clock of {second} is ahead of {first}'s by {least:.3} to {most:.3} ms, as it changed ({requests} requests).");
+    for period in periods {
+        let from = period.from_ns.map_or_else(|| "at first".to_owned(), |ns| format!("from {:.3} s", ns as f64 * 1e-9));
+        let (offset, bounds) = (ms(period.offset_s), bounds(period.bounds_s));
+        let _ = writeln!(out, "  It changed: {from} by {offset:.3} ms ({bounds}; {} requests looked at).", period.requests);
     }
 }

@@ -400,7 +400,7 @@ pub fn measure(forest: &mut Forest) {
 }
 
 /// Length of the union of intervals.
-fn union_ns(intervals: &mut [(i64, i64)]) -> i64 {
+pub(super) fn union_ns(intervals: &mut [(i64, i64)]) -> i64 {
     intervals.sort_unstable();
     let mut covered = 0_i64;
     let mut end = i64::MIN;

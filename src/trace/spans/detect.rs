@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::intake::abridged;
 
 /// Where a protobuf message ends.
@@ -29,6 +31,8 @@ pub(super) enum Found {
     Zipkin,
     /// OpenTelemetry's metrics, logs or profiles come first; spans may follow.
     OtherSignals,
+    /// JSON that is the answer to a query that found nothing, of whatever format.
+    EmptyAnswer,
     /// JSON with these keys.
     OtherJson(Vec<String>),
     /// Something else, in words.
@@ -43,6 +47,7 @@ impl fmt::Display for Found {
             Self::Jaeger => f.write_str("Jaeger JSON"),
             Self::Zipkin => f.write_str("Zipkin JSON"),
             Self::OtherSignals => f.write_str("OpenTelemetry metrics, logs or profiles (OTLP JSON)"),
+            Self::EmptyAnswer => f.write_str("JSON without spans"),
             Self::OtherJson(keys) if keys.is_empty() => f.write_str("JSON without keys"),
             Self::OtherJson(keys) => write!(f, "JSON of no known kind of trace (keys: {})", keys.join(", ")),
             Self::Other(words) => f.write_str(words),
@@ -52,7 +57,7 @@ impl fmt::Display for Found {
 
 impl Found {
     fn is_known(&self) -> bool {
-        !matches!(self, Self::OtherJson(_) | Self::Other(_))
+        !matches!(self, Self::EmptyAnswer | Self::OtherJson(_) | Self::Other(_))
     }
 }
 
@@ -122,7 +127,30 @@ fn detect_json(text: &[u8]) -> Found {
             keys.push(abridged(&known));
         }
     }
-    if keys.is_empty() && !starts_as_json(text) { Found::Other(describe(text)) } else { Found::OtherJson(keys) }
+    if keys.is_empty() && !starts_as_json(text) {
+        Found::Other(describe(text))
+    } else if is_empty_answer(text) {
+        Found::EmptyAnswer
+    } else {
+        Found::OtherJson(keys)
+    }
+}
+
+/// Whether JSON is an empty list, or says nothing in what holds the traces of an answer.
+fn is_empty_answer(text: &[u8]) -> bool {
+    fn is_empty(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(values) => values.iter().all(is_empty),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        }
+    }
+    match serde_json::from_slice(text) {
+        Ok(Value::Object(fields)) => ["data", "traces", "trace", "spans"].iter().any(|key| fields.get(*key).is_some_and(is_empty)),
+        Ok(Value::Array(values)) => values.iter().all(is_empty),
+        _ => false,
+    }
 }
 
 /// The keys of JSON, however broken: texts in quotes that a colon follows.

@@ -27,6 +27,21 @@ fn prints_a_report() {
     }
 }
 
+/// How many threads a third party has is not known from what one client sees of it.
+#[test]
+fn tasks_without_limit_have_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spans.json");
+    let span = |id: &str, more: &str| {
+        format!(r#"{{"traceId":"1","id":"{id}","timestamp":5,"duration":9,"localEndpoint":{{"serviceName":"s"}},{more}}}"#)
+    };
+    let client = r#""kind":"CLIENT","name":"get","parentId":"1","remoteEndpoint":{"serviceName":"bank"}"#;
+    fs::write(&path, format!("[{},{}]", span("1", r#""kind":"SERVER","name":"buy""#), span("2", client))).unwrap();
+    let report = done(&["extract", path.to_str().unwrap()]);
+    assert!(report.contains("  task bank on bank_cpu, any number of threads\n"), "{report}");
+    assert!(report.contains("  task s on s_cpu, 1 thread seen\n"), "{report}");
+}
+
 /// The JSON is that of the library's result, and the model written is the one in it.
 #[test]
 fn prints_json_and_writes_the_model() {

@@ -31,6 +31,11 @@ fn a_format_asked_for_must_be_the_one_there() {
         "traces is JSON of no known kind of trace (keys: a, b, c): expected spans of OpenTelemetry (OTLP JSON or protobuf), Jaeger JSON or Zipkin JSON, plain, gzip or zstd"
     );
     assert_eq!(refused(b"{\"a\":1}", SpanFormat::Zipkin), "traces holds no spans: none of its documents is of the format");
+    for answer in ["[]", "{\"data\":[],\"total\":0}"] {
+        let expected = "traces holds no spans: it is the answer to a query that found nothing";
+        assert_eq!(refused(answer.as_bytes(), SpanFormat::Auto), expected);
+    }
+    assert!(try_read(b"{\"data\":[]}", SpanFormat::Jaeger, &SpanReadOptions::default()).is_ok(), "beside others it is no fault");
     assert_eq!(
         refused(b"", SpanFormat::Otlp),
         "traces is empty: expected OpenTelemetry spans (OTLP, JSON with \"resourceSpans\", or protobuf)"

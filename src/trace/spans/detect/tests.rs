@@ -17,10 +17,18 @@ fn json_by_the_first_key_that_one_format_has() {
     check(r#"[[{"id":"2","traceId":"1"}]]"#, Found::Zipkin);
     check(r#"[{"name":"x","localEndpoint":{}}]"#, Found::Zipkin);
     check(r#"{"a":"\"resourceSpans\":","id":1}"#, Found::OtherJson(vec!["a".to_owned(), "id".to_owned()]));
-    check("[]", Found::OtherJson(Vec::new()));
+    check("{}", Found::OtherJson(Vec::new()));
     check("nonsense\n42\n{\"resourceSpans\":[]}", Found::OtlpJson);
     check("nonsense\n{\"a\":1}", Found::Other("text of no known format (first line: nonsense)".to_owned()));
     check("{nonsense\n{\"resourceSpans\":[]}", Found::OtlpJson);
+}
+
+#[test]
+fn an_answer_without_traces_is_told_from_what_is_none() {
+    let empty = ["[]", "[[]]", r#"{"data":[]}"#, r#"{"data":null,"total":0,"errors":null}"#, r#"{"traces":[], "metrics":{"n":1}}"#];
+    empty.iter().for_each(|text| check(text, Found::EmptyAnswer));
+    check(r#"{"data":[1]}"#, Found::OtherJson(vec!["data".to_owned()]));
+    check(r#"{"items":[]}"#, Found::OtherJson(vec!["items".to_owned()]));
 }
 
 #[test]

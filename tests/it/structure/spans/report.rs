@@ -1,6 +1,9 @@
 //! Quality: what was used, what was not and why; sampling; workload.
 
-use layerfit::structure::interactions::Workload;
+use layerfit::structure::{
+    interactions::Workload,
+    spans::quality::{ClockPeriod, ClockQuality, TraceCounts},
+};
 
 use super::*;
 
@@ -194,4 +197,52 @@ fn the_mix_is_the_scenarios() {
     let model = b.run().model();
     let shares: Vec<(&str, u64)> = model.scenarios.iter().map(|s| (s.name.as_str(), s.traces)).collect();
     assert_eq!(shares, [("web.browse", 2), ("web.buy", 1)]);
+}
+
+/// What a server does after its client gave up is no part of the root's time, nor parallel to any.
+#[test]
+fn work_after_the_client_gave_up_is_told() {
+    let mut b = Build::default();
+    b.server((1, 0), "web", "get", (0.0, 50.0));
+    b.client((2, 1), "web", "read", (10.0, 40.0)).status(SpanStatus::Timeout);
+    b.server((3, 2), "store", "read", (10.0, 90.0));
+    b.client((4, 3), "store", "q", (20.0, 80.0)).with(Attribute::DbSystem, "mysql");
+    let run = b.run();
+    let explained = run.quality.explained;
+    let ms = |s: f64| (s * 1e6).round() / 1e3;
+    assert_eq!([explained.self_s, explained.after_s, explained.unknown_s, explained.parallel_s].map(ms), [80.0, 40.0, 10.0, 0.0]);
+    let line = "160.0 % self times, 0.0 % between clients and servers, 0.0 % of these parallel, 80.0 % of these after their clients had gone on, 20.0 % not known.";
+    assert!(run.quality.text().contains(line), "{}", run.quality.text());
+}
+
+#[test]
+fn why_the_time_of_roots_is_not_known_is_told() {
+    let mut b = Build::default();
+    b.server((2, 1), "web", "get", (0.0, 50.0));
+    assert!(b.run().quality.text().contains("\nTime of root spans: not known, as no trace has its root.\n"));
+    b.spans.iter_mut().for_each(|span| (span.is_timeless, span.parent) = (true, None));
+    assert!(b.run().quality.text().contains("\nTime of root spans: not known, as spans have no times.\n"));
+    let mut b = Build::default();
+    b.span((1, 0), "web", "take", SpanKind::Consumer, (0.0, 50.0));
+    assert!(b.run().quality.text().contains("\nTime of root spans: not known, as no root is waited for, or its end is not known.\n"));
+}
+
+#[test]
+fn a_clock_that_changed_is_told_with_its_differences() {
+    let period = |from_ns, offset_s| ClockPeriod { from_ns, requests: 5, offset_s, bounds_s: [offset_s - 1e-3, offset_s + 1e-3] };
+    let periods = vec![period(None, 0.0), period(Some(2_500_000_000), 0.03)];
+    let clock = ClockQuality { hosts: ["A".to_owned(), "B".to_owned()], requests: 10, periods, ..ClockQuality::default() };
+    let text = Quality { clocks: vec![clock], traces: TraceCounts::default(), ..Quality::default() }.text();
+    let expected = "Clock of B is ahead of A's by 0.000 to 30.000 ms, as it changed (10 requests).\n  \
+        It changed: at first by 0.000 ms (between -1.000 and 1.000; 5 requests looked at).\n  \
+        It changed: from 2.500 s by 30.000 ms (between 29.000 and 31.000; 5 requests looked at).\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
+fn names_do_not_break_the_lines_of_a_report() {
+    let mut b = Build::default();
+    b.server((1, 0), "we\nb", "get\r\nall\tof\u{1b}[1m it", (0.0, 50.0));
+    let text = b.run().quality.text();
+    assert!(text.contains("\nwe b: 1 instances") && text.contains("\n  get  all of [1m it: 1 occurrences"), "{text:?}");
 }
