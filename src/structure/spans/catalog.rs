@@ -93,6 +93,8 @@ pub struct Label {
     pub task: u32,
     /// Name of the entry that it is where it is a request being served.
     pub name: u32,
+    /// Whether that is a route, a method of RPC, or given by the user's rule.
+    pub has_route: bool,
     /// The host, [`NONE`] where it is not said.
     pub host: u32,
     /// What its clock belongs to: the host; where it is not said, the service.
@@ -255,7 +257,7 @@ impl Catalog {
             clock: names[label.clock as usize],
             instance: instances[label.instance as usize],
             peer: Peer { task: names[label.peer.task as usize], name: names[label.peer.name as usize], ..label.peer },
-            is_noise: label.is_noise,
+            ..*label
         };
         let labels = other.labels.iter().map(|label| self.labels.insert_full(renumbered(label)).0 as u32).collect();
         let entries = other.entries.iter().map(|pair| both(&pair)).collect::<Vec<_>>();
@@ -299,6 +301,7 @@ impl Catalog {
         Label {
             task,
             name,
+            has_route: said.has_route(options),
             host,
             clock,
             instance: self.instances.insert_full((task, instance)).0 as u32,
@@ -408,6 +411,12 @@ impl<'s> Said<'s> {
             .or_else(|| self.generalised_name())
             .or_else(|| self.path())
             .unwrap_or_else(|| "(unnamed)".to_owned())
+    }
+
+    /// Whether the entry that it is where it is served is named by more than its span and path.
+    fn has_route(&self, options: &SpanOptions) -> bool {
+        let is_rpc = self.get(Attribute::RpcService).is_some() && self.get(Attribute::RpcMethod).is_some();
+        is_rpc || self.get(Attribute::HttpRoute).is_some() || self.by_rule(options, &[Attribute::Url]).is_some()
     }
 
     /// Task and entry of the one called, its kind, and whether attributes name it.

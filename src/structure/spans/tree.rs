@@ -11,6 +11,7 @@
 //! | circles | cut above their earliest span |
 //! | no kind | in another service than its parent, or a root: serving. Otherwise requesting if its only child is in another service, or it is a leaf whose attributes name another party; else internal |
 //! | serving inside the same instance | in-process: internal, unless a request leads to it |
+//! | serving without a route around one serving with a route inside the same instance | named by that |
 //! | requesting around a request of the same service, or inside one | see [`super::nested`] |
 //! | clocks | see [`super::correct`] |
 //! | no times | if one span has none, all are of time 0 (`without_times`) |
@@ -130,6 +131,7 @@ impl Tree {
         tree.put_in_order();
         tree.close_unfinished(notes);
         tree.decide_roles(catalog);
+        tree.take_routes(catalog);
         tree
     }
 
@@ -376,6 +378,27 @@ impl Tree {
                     self.start_ns[parent] = if known { self.start_ns[parent].min(self.start_ns[i]) } else { self.start_ns[i] };
                 }
             }
+        }
+    }
+
+    /// A request served without a route, as by a proxy, is named by the one request that its instance serves below it with one.
+    fn take_routes(&mut self, catalog: &Catalog) {
+        let label = |piece: &Piece| catalog.label(piece.label);
+        let is_below = |i: usize, parent: usize| {
+            let is_pair = self.role[parent] == Role::Entry && self.role[i] == Role::Fold && is_serving(&self.pieces[i]);
+            if !is_pair || self.pieces[parent].kind != self.pieces[i].kind {
+                return false;
+            }
+            let (here, above) = (label(&self.pieces[i]), label(&self.pieces[parent]));
+            let is_one = (here.instance, here.host, here.clock) == (above.instance, above.host, above.clock);
+            is_one && here.has_route && !above.has_route
+        };
+        let pairs: Vec<(usize, usize)> =
+            (0..self.len()).filter_map(|i| Some((self.parent_of(i)?, i))).filter(|(parent, i)| is_below(*i, *parent)).collect();
+        let mut n_below: HashMap<usize, u32> = HashMap::new();
+        pairs.iter().for_each(|(parent, _)| *n_below.entry(*parent).or_default() += 1);
+        for (parent, i) in pairs.into_iter().filter(|(parent, _)| n_below[parent] == 1) {
+            self.pieces[parent].label = self.pieces[i].label;
         }
     }
 

@@ -68,6 +68,27 @@ fn served_requests_are_named_by_route_rpc_or_name_without_ids() {
     assert_eq!(served("", &[]), "(unnamed)");
 }
 
+/// A proxy before its application, both of one service: the application knows what is asked.
+#[test]
+fn the_one_route_below_a_request_without_any_names_it() {
+    let route = |b: &mut Build, ids, route: &str| {
+        b.server(ids, "web", "GET", (5.0, 90.0)).with(Attribute::HttpMethod, "GET").with(Attribute::HttpRoute, route);
+    };
+    let mut b = Build::default();
+    b.server((1, 0), "web", "ingress", (0.0, 100.0));
+    route(&mut b, (2, 1), "/a");
+    let run = b.run();
+    run.check(&["Client sync web.GET /a"]);
+    assert_eq!(run.self_ms("web.GET /a"), [Some(100.0), None]);
+    let mut two = b.clone();
+    route(&mut two, (3, 1), "/b");
+    two.run().check(&["Client sync web.ingress"]);
+    let mut own = Build::default();
+    route(&mut own, (1, 0), "/outer");
+    route(&mut own, (2, 1), "/inner");
+    own.run().check(&["Client sync web.GET /outer"]);
+}
+
 #[test]
 fn spans_without_service_are_of_the_unknown_service() {
     let mut b = Build::default();
