@@ -23,6 +23,8 @@ pub(super) enum FrameKind {
     Send { message: Option<Box<OwnedKey>> },
     /// The beginning of another transaction.
     Fork { transaction: u32, waits: bool },
+    /// An execution that other records tell: nothing but time of its caller in which that waits.
+    Elsewhere,
     /// A call that turned out to be an instrumented service: nothing.
     Gone,
 }
@@ -109,7 +111,7 @@ impl Path {
         let mut open: Vec<(u32, u32, u32)> = Vec::new();
         let mut next_index = 0;
         for record in executions {
-            let What::Execution { location, until_ns, order_index, depth } = record.what else { continue };
+            let What::Execution { location, until_ns, order_index, depth, is_elsewhere } = record.what else { continue };
             self.n_missing += u64::from(order_index - next_index);
             let number = self.frames.len() as u32;
             self.close(&mut open, depth, (number, order_index));
@@ -120,7 +122,7 @@ impl Path {
             }
             open.push((number, depth, order_index));
             self.frames.push(Frame {
-                kind: FrameKind::Service,
+                kind: if is_elsewhere { FrameKind::Elsewhere } else { FrameKind::Service },
                 location,
                 parent,
                 start_ns: record.time_ns,

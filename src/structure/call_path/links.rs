@@ -52,6 +52,12 @@ impl Request {
         let partial = paths.iter().any(Path::is_partial);
         Self { name, session: live.session, paths, begun, partial, cut: live.cut }
     }
+
+    /// Whether other records tell all that it consists of.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        let mut frames = self.paths.iter().flat_map(|path| &path.frames).peekable();
+        frames.peek().is_some() && frames.all(|frame| frame.kind == FrameKind::Elsewhere)
+    }
 }
 
 /// Paths, with their records where they may have to be parsed once more.

@@ -84,6 +84,7 @@ pub(super) enum What {
         until_ns: i64,
         order_index: u32,
         depth: u32,
+        is_elsewhere: bool,
     },
     /// Here the transaction of this number in its context was begun.
     Fork {

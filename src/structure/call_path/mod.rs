@@ -197,6 +197,10 @@ impl CallPaths {
 
     fn complete(&mut self, live: Live, out: &mut Out<'_>) {
         let request = Request::of(live, &mut self.diagnostics);
+        if request.is_elsewhere() {
+            self.summary.add_records(&request);
+            return;
+        }
         self.walk.over(&request, &mut self.places, &mut self.summary.flows);
         for _ in 0..self.walk.n_unmatched {
             self.diagnostics.add("async_unmatched", UNMATCHED, || request.name.clone());
@@ -230,9 +234,10 @@ impl CallPaths {
             Kind::Receive { location, message } => {
                 What::Receive { location: self.location(texts, *location), message: message.as_ref().map(owned) }
             }
-            Kind::Execution { location, until_ns, order_index, depth } => {
+            Kind::Execution { location, until_ns, order_index, depth, is_elsewhere } => {
                 let location = self.location(texts, *location);
-                What::Execution { location, until_ns: *until_ns, order_index: *order_index, depth: *depth }
+                let (order_index, depth, is_elsewhere) = (*order_index, *depth, *is_elsewhere);
+                What::Execution { location, until_ns: *until_ns, order_index, depth, is_elsewhere }
             }
             // Begins are not records of their own.
             Kind::Begin { .. } => What::Fork { transaction: NONE, waits: false },

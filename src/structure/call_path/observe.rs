@@ -64,6 +64,10 @@ fn call_tree(request: &Request, weight: f64, places: &Places) -> CallTree {
                         node_of.push(None);
                         continue;
                     }
+                    FrameKind::Elsewhere => {
+                        node_of.push(parent);
+                        continue;
+                    }
                     FrameKind::Send { .. } | FrameKind::Gone => {
                         node_of.push(None);
                         continue;

@@ -176,10 +176,15 @@ impl Summary {
         by_instance
     }
 
+    /// Adds where the records of a request went.
+    pub(super) fn add_records(&mut self, request: &Request) {
+        request.paths.iter().for_each(|path| self.records.merge(&path.records));
+    }
+
     fn add_frames(&mut self, request: &Request) {
+        self.add_records(request);
         for path in &request.paths {
             self.paths.paths += 1;
-            self.records.merge(&path.records);
             for frame in path.frames.iter().filter(|frame| frame.kind == FrameKind::Service) {
                 self.paths.frames += 1;
                 self.paths.truncated += u64::from(frame.truncated);

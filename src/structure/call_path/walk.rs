@@ -116,8 +116,10 @@ impl Walk {
         region_of.clear();
         for (index, frame) in path.frames.iter().enumerate() {
             let parent = (frame.parent != NONE).then(|| (execution_of[frame.parent as usize], region_of[frame.parent as usize]));
+            let parent = parent.filter(|(caller, _)| *caller != NONE);
             let (execution, region) = match frame.kind {
                 FrameKind::Gone => (NONE, NONE),
+                FrameKind::Elsewhere => self.elsewhere(path, frame, parent),
                 FrameKind::Fork { transaction, waits } => {
                     self.fork(request, transaction, waits, frame, parent, flows);
                     (NONE, NONE)
@@ -131,6 +133,16 @@ impl Walk {
         }
         self.execution_of = execution_of;
         self.region_of = region_of;
+    }
+
+    /// What is called in an execution that is told elsewhere is called by the execution around it, which waits once.
+    fn elsewhere(&mut self, path: &Path, frame: &Frame, parent: Option<(u32, u32)>) -> (u32, u32) {
+        let Some((caller, region)) = parent else { return (NONE, NONE) };
+        if path.frames[frame.parent as usize].kind != FrameKind::Elsewhere {
+            let duration_ns = frame.end_ns - frame.start_ns;
+            self.executions[caller as usize].self_ns -= duration_ns;
+        }
+        (caller, region)
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a frame is seen with")]
@@ -164,7 +176,9 @@ impl Walk {
         // A callee that seems to last longer than its caller is not taken off in full.
         let caller_frame = &path.frames[frame.parent as usize];
         let blocked = frame.call_ns.map_or(duration, |call_ns| call_ns.max(duration)).min(caller_frame.end_ns - caller_frame.start_ns);
-        self.executions[caller as usize].self_ns -= blocked;
+        if caller_frame.kind != FrameKind::Elsewhere {
+            self.executions[caller as usize].self_ns -= blocked;
+        }
         self.executions[execution as usize].network_ns = frame.call_ns.map(|call_ns| (call_ns - duration).max(0));
         let half = (blocked - duration).max(0) / 2;
         self.call(region, frame.location, CallKind::Sync, (frame.start_ns - half, frame.end_ns + half), flows);

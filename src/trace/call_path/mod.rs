@@ -151,6 +151,8 @@ pub enum Kind<'r> {
         order_index: u32,
         /// Execution stack size: how many executions it is nested in.
         depth: u32,
+        /// Whether other records tell it, too: only its place among the executions of its transaction counts.
+        is_elsewhere: bool,
     },
     /// A call path begins, or what is known of it is told: its server, its thread, its parent.
     Begin {

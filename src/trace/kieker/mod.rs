@@ -16,14 +16,15 @@
 //! | `KiekerMetadataRecord` | none: the unit of the times, and the host where no other record says it |
 //! | anything else | none: counted by type |
 //!
-//! The context of an event is its trace, the ordering key its order index. A log that records both executions and operation
-//! events has each execution twice, in traces with other ids: [`Records::Auto`] then takes the events, as these have an order
-//! also where clocks are coarse, and counts the executions. The class of an event (which may be a subclass) is the component;
+//! The context of an event is its trace, the ordering key its order index. A log may hold an execution twice, as an execution and
+//! as operation events, in traces with other ids: [`Records::Auto`] then takes the events, as these have an order also where
+//! clocks are coarse, and counts the executions ([`twice`]). The class of an event (which may be a subclass) is the component;
 //! of an execution, that of its signature.
 
 mod archive;
 mod records;
 mod signature;
+mod twice;
 
 use std::{
     collections::BTreeSet,
@@ -46,7 +47,7 @@ use records::{RecordType, Records as RecordParser};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Records {
-    /// The events, if `kieker.map` names both.
+    /// All; of what is recorded in both forms the events.
     #[default]
     Auto,
     /// Operation events only.

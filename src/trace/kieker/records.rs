@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, io::BufRead};
 
-use super::{BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, unreadable};
+use super::{
+    BadRow, BadRows, ReadError, ReadOptions, ReadReport, Records as Wanted, Sink, Texts, Types, signature::Signature, twice::Twice,
+    unreadable,
+};
 use crate::trace::{
     call_path::{Event, Key, Kind, LINE_LIMIT_BYTES, Parent, TimeUnit, quoted},
     csv_rows,
@@ -14,6 +17,9 @@ use crate::trace::{
 
 /// Most fields of a record that are looked at.
 const MOST_FIELDS: usize = 16;
+
+/// What is said of executions that are not used.
+const TWICE: &str = "executions that are also recorded as events were skipped";
 
 /// What a record is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +70,8 @@ pub(super) struct Records<'o> {
     host: Option<u32>,
     executions: bool,
     events: bool,
+    /// What events tell, where executions may tell the same.
+    twice: Option<Twice>,
     /// Services of pairs of signature and class.
     services: Recent,
     seen: IndexMap<Box<str>, Seen>,
@@ -91,17 +99,13 @@ struct Fields<'l> {
 
 impl<'o> Records<'o> {
     pub(super) fn new(types: Types, options: &'o ReadOptions) -> Self {
-        let any = |forms: &[Form]| types.values().any(|kind| forms.contains(&kind.form));
-        let both = any(&[Form::Execution]) && any(&[Form::Before, Form::After]);
-        let (executions, events) = match options.records {
-            Wanted::Both => (true, true),
-            Wanted::Executions => (true, false),
-            Wanted::Events => (false, true),
-            Wanted::Auto => (!both, true),
-        };
+        let names = |forms: &[Form]| types.values().any(|kind| forms.contains(&kind.form));
+        let both = types.is_empty() || names(&[Form::Execution]) && names(&[Form::Before, Form::After]);
+        let (executions, events) = (options.records != Wanted::Events, options.records != Wanted::Executions);
+        let twice = (both && options.records == Wanted::Auto).then(Twice::default);
         let unit_ns = options.time_unit.unwrap_or_default().nanoseconds();
         let (services, seen, last, ends) = Default::default();
-        Self { types, options, unit_ns, host: None, executions, events, services, seen, last, ends }
+        Self { types, options, unit_ns, host: None, executions, events, twice, services, seen, last, ends }
     }
 
     /// Reads one file.
@@ -153,6 +157,7 @@ impl<'o> Records<'o> {
         let fields = Fields::of(log, line, text, &mut decoded, &mut self.ends);
         let id = fields.of[0];
         let (form, is_named) = self.form_of(id);
+        let mut own_context = String::new();
         let event = match form {
             Form::Other if is_named => {
                 report.diagnostics.add("unknown_record", "records of types that are not used were skipped", || {
@@ -163,8 +168,7 @@ impl<'o> Records<'o> {
             Form::Other => return Err(fields.bad(0, "the ID of a type that kieker.map names")),
             Form::Metadata => return self.metadata(&fields, texts),
             Form::Execution if !self.executions => {
-                let message = "executions that are also recorded as events were skipped";
-                report.diagnostics.add("recorded_twice", message, || format!("{log}, line {line}"));
+                report.diagnostics.add("recorded_twice", TWICE, || format!("{log}, line {line}"));
                 return Ok(());
             }
             Form::Trace | Form::Remote | Form::Before | Form::After | Form::Call if !self.events => {
@@ -172,7 +176,7 @@ impl<'o> Records<'o> {
                 report.diagnostics.add("events_skipped", message, || format!("{log}, line {line}"));
                 return Ok(());
             }
-            Form::Execution => self.execution(&fields, texts)?,
+            Form::Execution => self.execution(&fields, &mut own_context, texts, report)?,
             Form::Trace => trace(&fields, texts, self.unit_ns)?,
             Form::Remote => remote(&fields, self.unit_ns)?,
             Form::Before | Form::After | Form::Call => self.operation(&fields, form, texts)?,
@@ -220,7 +224,14 @@ impl<'o> Records<'o> {
         Ok(())
     }
 
-    fn execution<'l>(&mut self, fields: &Fields<'l>, texts: &mut Texts) -> Result<Event<'l>, BadRow> {
+    /// Without order index and stack size an execution is a request of its own, with `own_context`.
+    fn execution<'l>(
+        &mut self,
+        fields: &Fields<'l>,
+        own_context: &'l mut String,
+        texts: &mut Texts,
+        report: &mut ReadReport,
+    ) -> Result<Event<'l>, BadRow> {
         // Counted from the end, as older versions have an experiment id in front.
         let first = match fields.n {
             10 => 2,
@@ -228,21 +239,35 @@ impl<'o> Records<'o> {
             _ => return Err(fields.wrong_length("10 fields (or 11, with an experiment id)")),
         };
         let (tin, tout) = (fields.time(first + 3, self.unit_ns)?, fields.time(first + 4, self.unit_ns)?);
-        let order_index = fields.number(first + 6, "an execution order index, 0 or more")?;
-        let depth = fields.number(first + 7, "an execution stack size, 0 or more")?;
+        let place = fields.place(first + 6)?;
         if tout < tin {
             return Err(fields.bad(first + 4, "a time of exit that is not before that of entry"));
         }
+        let shown = || format!("{}, line {}", fields.log, fields.line);
+        let is_elsewhere = self.twice.as_mut().is_some_and(|twice| twice.finds(fields.of[first], (tin, tout)));
+        if is_elsewhere {
+            report.diagnostics.add("recorded_twice", TWICE, shown);
+        }
+        let context = if place.is_some() {
+            Key::of(fields.of[first + 2])
+        } else {
+            let message = "executions that do not say where in their trace they belong were taken as requests of their own";
+            report.diagnostics.add("execution_without_place", message, shown);
+            *own_context = shown();
+            Key::Text(own_context)
+        };
+        let (order_index, depth) = place.unwrap_or((0, 0));
         let host = fields.of[first + 5];
+        let location = self.location(fields.of[first], "", texts);
         Ok(Event {
-            context: Key::of(fields.of[first + 2]),
+            context,
             transaction: None,
             order: None,
             time_ns: tin,
             server: if host.is_empty() { self.host } else { Some(texts.names.intern(host)) },
             thread: None,
             session: session(fields.of[first + 1]),
-            kind: Kind::Execution { location: self.location(fields.of[first], "", texts), until_ns: tout, order_index, depth },
+            kind: Kind::Execution { location, until_ns: tout, order_index, depth, is_elsewhere },
         })
     }
 
@@ -264,16 +289,14 @@ impl<'o> Records<'o> {
             Form::After => Kind::Exit { location },
             _ => Kind::Call { location, returns: false },
         };
-        Ok(Event {
-            context: fields.trace(3)?,
-            transaction: None,
-            order: Some(fields.number(4, "an order index, 0 or more")?),
-            time_ns: fields.time(2, self.unit_ns)?,
-            server: None,
-            thread: None,
-            session: None,
-            kind,
-        })
+        let (context, time_ns) = (fields.trace(3)?, fields.time(2, self.unit_ns)?);
+        let order = Some(fields.number(4, "an order index, 0 or more")?);
+        match (&mut self.twice, form) {
+            (Some(twice), Form::Before) => twice.enter(signature, context, time_ns),
+            (Some(twice), Form::After) => twice.exit(signature, context, time_ns),
+            _ => {}
+        }
+        Ok(Event { context, transaction: None, order, time_ns, server: None, thread: None, session: None, kind })
     }
 
     fn location(&mut self, signature: &str, class: &str, texts: &mut Texts) -> u32 {
@@ -356,6 +379,15 @@ impl<'l> Fields<'l> {
 
     fn number<T: std::str::FromStr>(&self, at: usize, expected: &str) -> Result<T, BadRow> {
         self.of[at].parse().map_err(|_| self.bad(at, expected))
+    }
+
+    /// Order index and stack size of an execution, where it has them: -1 is none.
+    fn place(&self, at: usize) -> Result<Option<(u32, u32)>, BadRow> {
+        if self.of[at..=at + 1].contains(&"-1") {
+            return Ok(None);
+        }
+        let order_index = self.number(at, "an execution order index, 0 or more, or -1")?;
+        Ok(Some((order_index, self.number(at + 1, "an execution stack size, 0 or more, or -1")?)))
     }
 
     fn time(&self, at: usize, unit_ns: i64) -> Result<i64, BadRow> {

@@ -1,5 +1,6 @@
 //! Call paths: records to components, control flow, dependencies, demands. Vectors are those of the technique's specification.
 
+mod kieker_logs;
 mod laws;
 mod measured;
 mod parts;

@@ -27,8 +27,9 @@ fn read_sources(sources: &[(&str, &[u8])], options: &ReadOptions) -> (Vec<String
             Kind::Entry { location, .. } => format!("entry {}", service(location)),
             Kind::Exit { location } => format!("exit {}", service(location)),
             Kind::Call { location, returns } => format!("call {} {returns}", service(location)),
-            Kind::Execution { location, until_ns, order_index, depth } => {
-                format!("execution {} to {until_ns} {order_index} {depth}", service(location))
+            Kind::Execution { location, until_ns, order_index, depth, is_elsewhere } => {
+                let elsewhere = if is_elsewhere { " elsewhere" } else { "" };
+                format!("execution {} to {until_ns} {order_index} {depth}{elsewhere}", service(location))
             }
             Kind::Begin { parent: None } => "begin".to_owned(),
             Kind::Begin { parent: Some(Parent { context, order, waits }) } => format!("begin by {context} at {order} {waits}"),
@@ -88,15 +89,42 @@ fn flow_events_are_read_with_their_variants() {
 
 #[test]
 fn of_what_is_recorded_twice_the_events_are_read() {
-    let log = format!("{EXECUTION}$3;2;2;5;0;public void a.C.x();a.C\n");
-    let kinds = |records| {
+    // x is told by both, run by its execution only, y by its events only.
+    let log = "$3;2;2;5;0;public void a.C.x();a.CSub\n$3;3;3;5;1;public void a.C.y();a.C\n$4;5;5;5;2;public void a.C.y();a.C\n\
+        $4;8;8;5;3;public void a.C.x();a.CSub\n$1;9;public void a.C.x();<no-session-id>;77;1;9;host;1;1\n"
+        .to_owned()
+        + EXECUTION;
+    let of = |records| {
         let (events, report) = read_log(&log, &ReadOptions { records, ..ReadOptions::default() });
-        (events.len(), report.diagnostics.count("recorded_twice"), report.diagnostics.count("events_skipped"))
+        (events, report.diagnostics.count("recorded_twice"), report.diagnostics.count("events_skipped"))
     };
-    assert_eq!(kinds(Records::Auto), (1, 1, 0));
-    assert_eq!(kinds(Records::Both), (2, 0, 0));
-    assert_eq!(kinds(Records::Executions), (1, 0, 1));
-    assert_eq!(kinds(Records::Events), (1, 1, 0));
+    let (events, twice, skipped) = of(Records::Auto);
+    let executions = ["77 - @1 host -: execution a.C|x() to 9 1 1 elsewhere", "77 - @10 host -: execution a.b.C|run(String) to 20 1 1"];
+    assert_eq!((events.len(), twice, skipped), (6, 1, 0));
+    assert_eq!(events[4..], executions);
+    let n_of = |records| {
+        let (events, twice, skipped) = of(records);
+        (events.len(), twice, skipped)
+    };
+    assert_eq!(n_of(Records::Both), (6, 0, 0));
+    assert_eq!(n_of(Records::Executions), (2, 0, 4));
+    assert_eq!(n_of(Records::Events), (4, 2, 0));
+}
+
+#[test]
+fn executions_alone_are_read_whatever_else_the_map_names() {
+    let (events, report) = read_log(EXECUTION, &ReadOptions::default());
+    assert_eq!(events, ["77 - @10 host -: execution a.b.C|run(String) to 20 1 1"]);
+    assert_eq!(report.diagnostics.into_vec().len(), 0);
+}
+
+#[test]
+fn executions_without_a_place_in_their_trace_are_requests_of_their_own() {
+    let log = EXECUTION.replace(";77;", ";-1;").replace(";1;1\n", ";-1;-1\n").repeat(2) + &EXECUTION.replace(";1;1\n", ";-1;-1\n");
+    let strict = ReadOptions { bad_rows: BadRows::Reject, ..ReadOptions::default() };
+    let (events, report) = read_log(&log, &strict);
+    let expected = [1, 2, 3].map(|line| format!("k/1.dat, line {line} - @10 host -: execution a.b.C|run(String) to 20 0 0"));
+    assert_eq!((events, report.diagnostics.count("execution_without_place")), (expected.to_vec(), 3));
 }
 
 #[test]
@@ -207,7 +235,8 @@ fn bad_records_are_told_by_line_and_field_or_counted() {
     };
     check("$1;30;a.C.x();S;77;10;x;h;1;1", "field 7 of $1 is \"x\", expected a whole number of time units");
     check("$1;30;a.C.x();S;77;10;9;h;1;1", "field 7 of $1 is \"9\", expected a time of exit that is not before that of entry");
-    check("$1;30;a.C.x();S;77;10;20;h;-1;-1", "field 9 of $1 is \"-1\", expected an execution order index, 0 or more");
+    check("$1;30;a.C.x();S;77;10;20;h;-2;0", "field 9 of $1 is \"-2\", expected an execution order index, 0 or more, or -1");
+    check("$1;30;a.C.x();S;77;10;20;h;0;", "field 10 of $1 is missing, expected an execution stack size, 0 or more, or -1");
     check("$1;30;a.C.x()", "row is \"3 fields long\", expected 10 fields (or 11, with an experiment id)");
     check("$3;1;1;;0;a.C.x();a.C", "field 4 of $3 is missing, expected the ID of a trace");
     check("$77;1", "field 1 of $77 is \"$77\", expected the ID of a type that kieker.map names");
@@ -220,7 +249,7 @@ proptest! {
         let (events, report) = read_sources(&[("k/1.dat", log.as_bytes()), ("k/kieker.map", MAP.as_bytes())], &ReadOptions::default());
         if let Ok(report) = report {
             prop_assert_eq!(report.n_events, events.len() as u64);
-            let skipped = ["bad_row", "unknown_record", "recorded_twice"].map(|code| report.diagnostics.count(code)).iter().sum::<u64>();
+            let skipped = ["bad_row", "unknown_record"].map(|code| report.diagnostics.count(code)).iter().sum::<u64>();
             prop_assert!(report.n_events + skipped <= report.n_records, "{:?}", report);
         }
     }

@@ -42,6 +42,7 @@ fn feed_all(technique: &mut CallPaths, texts: &Texts, events: &[(usize, Drawn)],
                 until_ns: time_ns + 5,
                 order_index: u32::from(*extra),
                 depth: u32::from(*transaction),
+                is_elsewhere: location % 4 == 3,
             },
         };
         let event = Event {
