@@ -129,7 +129,8 @@ pub enum MergeKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Demands {
-    /// `SelfTimes` where the format carries times of work in a known unit (spans, Kieker logs), else `Default`.
+    /// `SelfTimes` where the format carries times of work (all but message logs, which tell when messages were accepted), else
+    /// `Default`.
     #[default]
     Auto,
     /// All are [`ExtractOptions::default_demand`].
@@ -259,7 +260,7 @@ impl ExtractOptions {
             options.seconds_per_tick = NANOSECONDS;
         }
         if options.demands == Demands::Auto {
-            options.demands = if in_nanoseconds { Demands::SelfTimes } else { Demands::Default };
+            options.demands = if technique == Technique::Same { Demands::Default } else { Demands::SelfTimes };
         }
         if technique != Technique::Same && options.merge == MergeKey::Auto {
             options.merge = MergeKey::Operation;

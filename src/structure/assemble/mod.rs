@@ -215,13 +215,9 @@ impl Assembly<'_> {
         task.scheduling = TaskScheduling::Ref;
         (task.multiplicity, task.think_time) = self.population(customers);
         let paced = !task.think_time.is(0.0);
-        let body = EntryBody {
-            name: entry_name.clone(),
-            accepts: Accepts::Nothing,
-            arcs: &customers.arcs,
-            forks: &[],
-            demands: self.demands([customers.self_time_ticks, None], said),
-        };
+        let demands = self.demands([customers.self_time_ticks, None], said);
+        self.note_default(&entry_name, [customers.self_time_ticks, None], said);
+        let body = EntryBody { name: entry_name.clone(), accepts: Accepts::Nothing, arcs: &customers.arcs, forks: &[], demands };
         self.add_entry(&mut task, &body);
         if !paced && customers.arcs.iter().all(|arc| arc.kind == ArcKind::Async) {
             let message = "customers wait for no reply and do not think, so that their rate is bounded by their own demand only: \
@@ -282,14 +278,11 @@ impl Assembly<'_> {
             let only_arrives = self.arrivals.contains_key(index) && !self.called.contains(index);
             let accepts = if only_arrives { Accepts::Async } else { merged.accepts };
             let arriving = self.arrival_names.get(index).map(|name| (name.clone(), Accepts::Async));
+            let self_times = merged.self_times.map(|time| time.map(|t| t.mean_ticks));
             for (entry_name, accepts) in std::iter::once((called, accepts)).chain(arriving) {
-                let body = EntryBody {
-                    name: entry_name.clone(),
-                    accepts,
-                    arcs: &merged.arcs,
-                    forks: &merged.forks,
-                    demands: self.demands(merged.self_times.map(|time| time.map(|t| t.mean_ticks)), said),
-                };
+                let demands = self.demands(self_times, said);
+                self.note_default(&entry_name, self_times, said);
+                let body = EntryBody { name: entry_name.clone(), accepts, arcs: &merged.arcs, forks: &merged.forks, demands };
                 self.add_entry(&mut task, &body);
                 entries.push(self.entry_report(entry_name, merged));
             }
@@ -380,11 +373,22 @@ impl Assembly<'_> {
 
     /// Demands of phases 1 and 2 in seconds: what is said of the entry, else as the options want it.
     fn demands(&self, self_time_ticks: [Option<f64>; 2], said: Option<[Option<f64>; 2]>) -> [f64; 2] {
+        let [first, second] = self.known_demands(self_time_ticks, said);
+        [first.unwrap_or(self.parts.options.default_demand), second.unwrap_or(0.0)]
+    }
+
+    fn known_demands(&self, self_time_ticks: [Option<f64>; 2], said: Option<[Option<f64>; 2]>) -> [Option<f64>; 2] {
         let options = self.parts.options;
         let measured = |ticks: Option<f64>| ticks.filter(|_| options.demands == Demands::SelfTimes).map(|t| t * options.seconds_per_tick);
         let said = said.unwrap_or_default();
-        let first = said[0].or(measured(self_time_ticks[0])).unwrap_or(options.default_demand);
-        [first, said[1].or(measured(self_time_ticks[1])).unwrap_or(0.0)]
+        [0, 1].map(|phase| said[phase].or(measured(self_time_ticks[phase])))
+    }
+
+    fn note_default(&mut self, entry: &str, self_time_ticks: [Option<f64>; 2], said: Option<[Option<f64>; 2]>) {
+        if self.known_demands(self_time_ticks, said)[0].is_none() {
+            let message = "entries have the default host demand";
+            self.out.diagnostics.add("host_demand_defaulted", message, || entry.to_owned());
+        }
     }
 
     fn note_mixed_acceptance(&mut self) {

@@ -99,8 +99,8 @@ pub struct WorkloadReport {
 }
 
 impl WorkloadReport {
-    /// Notes what a resource database leaves open (`missing_resource_info`, `host_demand_defaulted`), and what it says of
-    /// tasks, entries and processors that were not met (`unknown_resource`).
+    /// Notes what a resource database leaves open (`missing_resource_info`), and what it says of tasks, entries and processors
+    /// that were not met (`unknown_resource`).
     pub fn note_resources(&self, resources: &Hints, diagnostics: &mut Diagnostics) {
         let mut entries_of: BTreeMap<&str, Vec<&EntryDemand>> = BTreeMap::new();
         for entry in &self.entries {
@@ -117,13 +117,6 @@ impl WorkloadReport {
             for (what, _) in lacks.iter().filter(|(_, lacks)| *lacks) {
                 let message = "tasks of which the resource database does not say all; a default stands in";
                 diagnostics.add("missing_resource_info", message, || format!("{task}: {what}"));
-            }
-            let demands = said.map(|said| &said.demands);
-            for entry in entries.iter().filter(|entry| entry.cpu_ticks[0].is_none()) {
-                if demands.is_none_or(|demands| !demands.contains_key(&entry.entry)) {
-                    let message = "entries whose host demand neither the trace nor the resource database says; a default stands in";
-                    diagnostics.add("host_demand_defaulted", message, || format!("{task}.{}", entry.entry));
-                }
             }
         }
         note_unknown(resources, &entries_of, diagnostics);

@@ -178,7 +178,7 @@ fn vector_1_simple_rpc() {
     let extraction = to_model("m", found.interactions, &ExtractOptions::default()).unwrap();
     check_calls(&extraction, &["A.1 sync 1 B.b"]);
     assert_eq!(reference_tasks(&extraction.model), ["A"]);
-    assert_eq!(extraction.diagnostics, []);
+    assert_eq!(extraction.diagnostics.iter().map(|d| d.code.as_str()).collect::<Vec<_>>(), ["host_demand_defaulted"]);
     assert_eq!(found.report.events.used, 7);
 }
 
@@ -430,7 +430,6 @@ fn resources_are_held_against_the_trace() {
     let noted: Vec<(String, Vec<String>)> = diagnostics.into_vec().into_iter().map(|d| (d.code, d.examples)).collect();
     let expected = [
         ("missing_resource_info", vec!["B: threads", "C: a processor", "C: threads"]),
-        ("host_demand_defaulted", vec!["B.b"]),
         ("unknown_resource", vec!["entry B.q", "task X", "processor Q"]),
     ];
     assert_eq!(noted.len(), expected.len(), "{noted:?}");
@@ -510,7 +509,7 @@ fn the_documented_example_runs() {
     assert_eq!(sorted, classes);
     found.report.note_resources(&parse_resources("doors.toml", documented("toml")).unwrap(), &mut diagnostics);
     let noted: Vec<(String, Vec<String>)> = diagnostics.into_vec().into_iter().map(|d| (d.code, d.examples)).collect();
-    assert_eq!(noted, [("host_demand_defaulted".to_owned(), vec!["User.card".to_owned()])]);
+    assert_eq!(noted, []);
     let mut kinds = Vec::new();
     read_event_trace("doors.json", documented("json").as_bytes(), &ReadOptions::default(), &mut Diagnostics::default(), &mut |event| {
         kinds.push((event.kind, event.ack, event.cpu_ticks));

@@ -3,6 +3,7 @@
 
 mod arbitrary;
 mod call_path;
+mod demands;
 mod execution_graph;
 mod models;
 mod observed;

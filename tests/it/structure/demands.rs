@@ -1,0 +1,58 @@
+//! Where the demands of entries come from, and what is said of those that nothing tells.
+
+use layerfit::{
+    structure::{Demands, ExtractOptions, Extraction, extract, resources::parse_resources},
+    trace::{Format, Source},
+};
+
+const EVENTS: &str = "operation,thread,next_thread,event,type,task,entry,cpu\n1,1,,1,Ex,U,u,\n1,1,,2,Se,U,u,40\n1,1,,3,Re,A,a,700\n\
+    1,1,,4,Se,A,a,\n1,1,,5,Re,B,b,\n1,1,,6,Sa,B,b,\n1,1,,7,Ra,A,a,200\n1,1,,8,Sa,A,a,\n1,1,,9,Ra,U,u,\n1,1,,10,En,U,u,\n";
+
+fn extracted(text: &str, format: Format, options: &ExtractOptions) -> Extraction {
+    extract(&[Source { name: "trace", bytes: text.as_bytes() }], format, options).unwrap()
+}
+
+/// Demands of first phases by entry, and the entries of which it is told that they have the default.
+fn demands(extraction: &Extraction) -> (Vec<(&str, f64)>, Vec<&str>) {
+    let entries = extraction.model.tasks.iter().flat_map(|task| &task.entries);
+    let demands = entries.map(|e| (e.name.as_str(), e.phases[0].activity.host_demand.literal().unwrap())).collect();
+    let told = extraction.diagnostics.iter().filter(|d| d.code == "host_demand_defaulted");
+    (demands, told.flat_map(|d| &d.examples).map(String::as_str).collect())
+}
+
+#[test]
+fn demands_of_angio_traces_are_those_recorded() {
+    let found = extracted(include_str!("../../../examples/angio/figure-3.csv"), Format::Angio, &ExtractOptions::default());
+    let (demands, defaulted) = demands(&found);
+    assert_eq!(demands, [("a.1", 1e-3), ("A.place_order", 3e-4), ("B.reserve", 5e-4), ("C.notify", 2e-3)]);
+    assert_eq!(defaulted, ["a.1"]);
+}
+
+#[test]
+fn cpu_stamps_of_event_traces_are_demands() {
+    let found = extracted(EVENTS, Format::EventTrace, &ExtractOptions::default());
+    let (of_entries, defaulted) = demands(&found);
+    let expected = [("U.1", 4e-5), ("A.a", 9e-4), ("B.b", 1e-3)];
+    for ((entry, demand), (known, told)) in of_entries.iter().zip(expected) {
+        assert_eq!(*entry, known);
+        assert!((demand - told).abs() < 1e-12, "{entry}: {demand}");
+    }
+    assert_eq!((of_entries.len(), defaulted), (3, vec!["B.b"]));
+}
+
+#[test]
+fn what_is_told_is_what_was_defaulted() {
+    let resources = parse_resources("r.toml", "[task.A.demand]\na = 0.25\n").unwrap();
+    let of = |demands| ExtractOptions { demands, resources: resources.clone(), ..ExtractOptions::default() };
+    let found = extracted(EVENTS, Format::EventTrace, &of(Demands::Auto));
+    assert_eq!(demands(&found).1, ["B.b"]);
+    let found = extracted(EVENTS, Format::EventTrace, &of(Demands::Default));
+    assert_eq!(demands(&found), (vec![("U.1", 1e-3), ("A.a", 0.25), ("B.b", 1e-3)], vec!["U.1", "B.b"]));
+}
+
+#[test]
+fn message_logs_do_not_tell_demands() {
+    let log = "sender,receiver,time\nA,B,10\nB,A,30\n";
+    let (of_entries, defaulted) = (extracted(log, Format::Same, &ExtractOptions::default()), ["A.1", "B.1"]);
+    assert_eq!(demands(&of_entries), (vec![("A.1", 1e-3), ("B.1", 1e-3)], defaulted.to_vec()));
+}
