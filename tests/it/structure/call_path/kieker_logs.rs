@@ -32,7 +32,7 @@ fn found(log: &str) -> (Finished, Interactions) {
     let mut out = |batch: Interactions| all.merge(batch);
     let options = kieker::ReadOptions::default();
     kieker::read(&sources(log), &options, &mut texts, &mut |texts, event| technique.feed(texts, event, &mut out)).unwrap();
-    let finished = technique.finish(&[], &mut out);
+    let finished = technique.finish(&mut out);
     assert_eq!(finished.report.records.accounted(), finished.report.records.seen);
     (finished, all)
 }
