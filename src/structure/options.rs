@@ -104,7 +104,7 @@ pub enum SecondPhase {
     /// Work of the second phase of what it replied to.
     #[default]
     Detect,
-    /// The start of something new.
+    /// The start of something new, as in the paper; of the children of a root, the last live one is then the one it may wait for.
     Ignore,
 }
 

@@ -29,8 +29,10 @@
 //!
 //! Where this differs from the paper's text: an existing live receiver is never joined by an arc unless that closes a cycle
 //! (section 4.3 over 4.1); forwarding records keep the order client, forwarders, replier (Part C names the ends the other
-//! way round). *Self time* of an occurrence is the sum of its gaps from a reception to the next sending.
-
+//! way round). A root may wait for the child that it sent to last, in the paper (IC) for the last one that is live: a task that
+//! takes one request at a time can wait for nothing but its last message, and its receiver need not be live, where it handed that
+//! on. With [`SecondPhase::Ignore`] it is as in the paper. *Self time* of an occurrence is the sum of its gaps from a reception
+//! to the next sending.
 //!
 //! Memory is bounded: trees in which nothing can happen any more are handed over ([`Same`]) in batches, each with all of a
 //! tree. Trees that grow beyond what can be held are cut, and counted (`occurrence_cut`, `deep_tree`).

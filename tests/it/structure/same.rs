@@ -2,7 +2,7 @@
 
 use layerfit::{
     structure::{
-        ExtractOptions, MergeKey,
+        ExtractOptions, MergeKey, Timing,
         interactions::{InteractionKind, Interactions},
         same::{Same, SameOptions},
     },
@@ -81,6 +81,17 @@ fn figure_5_step() {
     check_calls(&found, &["A.1 async 1 B.1", "E.1 async 1 B.1"]);
     let b = found.tasks.iter().find(|task| task.name == "B").unwrap();
     assert_eq!((b.entries.len(), b.entries[0].occurrences), (1, 2), "B.1 and B.2 merge");
+}
+
+/// The immediate candidate of a root is its last live child in the paper; else what it sent to last, which may have handed that on.
+#[test]
+fn the_child_that_a_root_waits_for() {
+    let log =
+        messages(&[("E", "B", 1), ("B", "C", 2), ("B", "D", 3), ("D", "A", 4), ("C", "D", 5), ("D", "C", 6), ("E", "D", 7), ("C", "B", 8)]);
+    let expected = ["sync C.1@5 D.2@6", "async E.1 B.1 @1", "async B.1 D.1 @3", "async D.1 A.1 @4", "sync B.1@2 C.1@8", "async E.1 D.3 @7"];
+    check_records(&log, &literal(), &expected);
+    let ours = extract_text(&log, &ExtractOptions { timing: Timing::Reception, ..ExtractOptions::default() });
+    assert_eq!((ours.interactions.sync, ours.interactions.asynchronous), (1, 6));
 }
 
 const TABLE_1_RECORDS: [&str; 4] = [

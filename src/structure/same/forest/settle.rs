@@ -5,6 +5,7 @@ use smallvec::smallvec;
 use super::{Forest, Node, NodeId, State};
 use crate::{
     structure::{
+        SecondPhase,
         interactions::{Interaction, InteractionKind},
         same::notes::{Oddity, Place},
     },
@@ -41,10 +42,12 @@ impl Forest {
     }
 
     /// Leaves a root only the arc to the child whose message was sent last, which alone it can be blocked by. It need not be
-    /// the one attached last, where messages wait before they are accepted; nor be live, where it has forwarded.
+    /// the one attached last, where messages wait before they are accepted; nor be live, where it has forwarded. To the letter of
+    /// the paper it is the last one that is live.
     fn keep_candidate(&mut self, root: NodeId) {
         let children = self.nodes[root].children.clone();
-        let candidate = children.last().copied();
+        let may_stay = |child: &NodeId| self.second_phase == SecondPhase::Detect || self.nodes[*child].state == State::Live;
+        let candidate = children.iter().copied().rfind(may_stay);
         for child in children.into_iter().filter(|child| Some(*child) != candidate) {
             if self.nodes[child].state == State::Live {
                 self.notes.add(Oddity::RootFanoutAsync, Place::Unit(self.nodes[root].unit));
