@@ -16,7 +16,7 @@
 //! | met | is done |
 //! |---|---|
 //! | Se → Re in an entry | push (who runs, a new execution of the entry, `ph`); `ph` = 1 |
-//! | Sa → Ra in entry c | pop down to the youngest request by a client in c: one popped is a synchronous interaction, several a forwarded request; `ph` = that of the oldest popped. None: `unmatched_ack` |
+//! | Sa → Ra in entry c | pop down to the youngest request by a client in c: one popped is a synchronous interaction, several a forwarded request; `ph` = that of the oldest popped. None: `unmatched_ack`, no interaction; what the entry does then is of its last execution, else of one started from outside |
 //! | Fo → Be in entry c, a reply | as Sa, for the new thread, which keeps what is left of the stack; the old thread goes on with an empty stack and `ph` = 2 |
 //! | Fo → Be in another entry, else | an asynchronous request; the new thread begins with it as its one open request, so that a reply to it is seen (`async_rpc`; `async_fwd` if it was forwarded) |
 //! | Fo → Be in the same entry, no reply | the new thread is of the same execution |

@@ -131,7 +131,7 @@ impl ThreadWalk<'_, '_> {
             }
             None => {
                 self.note_unmatched(node);
-                let to = self.receiver_of_unmatched(node, key);
+                let to = self.walk.receiver_of_unmatched(key);
                 let left = self.stack.replace(to).into_frames();
                 self.walk.abandoned(&left, self.number);
                 (self.phase, self.n_inherited) = (1, 0);
@@ -149,17 +149,6 @@ impl ThreadWalk<'_, '_> {
 
     fn note_unmatched(&mut self, node: &Node) {
         self.note("unmatched_ack", "replies to an entry that has no open request", node);
-    }
-
-    /// The occurrence that a reply goes to which nobody waits for: the last one of the entry, else a new one.
-    fn receiver_of_unmatched(&mut self, node: &Node, key: u32) -> usize {
-        if let Some(known) = self.walk.last_of_key.get(&key) {
-            return *known;
-        }
-        let from = self.stack.current();
-        let to = self.walk.create(key, false);
-        self.walk.record(ClassKind::Async, self.phase, smallvec![from, to], smallvec![node.index]);
-        to
     }
 
     /// A thread is spawned.
@@ -217,7 +206,7 @@ impl ThreadWalk<'_, '_> {
                 return (self.stack.replace(current), phase);
             }
             self.note_unmatched(node);
-            return (Stack::new(self.receiver_of_unmatched(node, key)), 1);
+            return (Stack::new(self.walk.receiver_of_unmatched(key)), 1);
         };
         self.note_outer(node, key, position);
         let popped = self.stack.pop(position);

@@ -66,6 +66,27 @@ pub(super) struct Found {
     pub(super) n_unreachable: u64,
 }
 
+impl Found {
+    /// Drops those of the `unasked` executions that have no part in any exchange.
+    fn drop_idle(&mut self, unasked: &[usize]) {
+        if unasked.is_empty() {
+            return;
+        }
+        let mut stays = vec![true; self.occurrences.0.len()];
+        unasked.iter().for_each(|occurrence| stays[*occurrence] = false);
+        self.exchanges.iter().flat_map(|exchange| &exchange.chain).for_each(|occurrence| stays[*occurrence] = true);
+        let mut new_of = Vec::with_capacity(stays.len());
+        let mut n_before = 0;
+        for stays in &stays {
+            new_of.push(n_before);
+            n_before += usize::from(*stays);
+        }
+        self.exchanges.iter_mut().flat_map(|exchange| &mut exchange.chain).for_each(|occurrence| *occurrence = new_of[*occurrence]);
+        let mut stays = stays.into_iter();
+        self.occurrences.0.retain(|_| stays.next().unwrap_or(true));
+    }
+}
+
 /// What a walk needs to know beside the graph.
 pub(super) struct Context<'a> {
     pub(super) keys: &'a Keys,
@@ -110,6 +131,7 @@ pub(super) fn walk(graph: &Graph, context: Context<'_>) -> Found {
         context,
         found: Found::default(),
         last_of_key: HashMap::default(),
+        unasked: Vec::new(),
         claimed: vec![false; graph.threads.len()],
         pending: Vec::new(),
     };
@@ -118,6 +140,7 @@ pub(super) fn walk(graph: &Graph, context: Context<'_>) -> Found {
         thread::walk(&mut walk, strand);
     }
     walk.end();
+    walk.found.drop_idle(&walk.unasked);
     walk.found
 }
 
@@ -128,6 +151,8 @@ pub(super) struct Walk<'a> {
     pub(super) found: Found,
     /// The occurrence of each key that was created last.
     pub(super) last_of_key: HashMap<u32, usize>,
+    /// Executions that only a reply without a request led to.
+    unasked: Vec<usize>,
     /// Threads that something led to, shape `(n_threads,)`.
     pub(super) claimed: Vec<bool>,
     pub(super) pending: Vec<Strand>,
@@ -138,6 +163,17 @@ impl Walk<'_> {
         let occurrence = self.found.occurrences.create(key, originator);
         self.last_of_key.insert(key, occurrence);
         occurrence
+    }
+
+    /// The execution that a reply goes to which nobody waits for: the last one of the entry, else a new one, of which nothing
+    /// tells who started it.
+    pub(super) fn receiver_of_unmatched(&mut self, key: u32) -> usize {
+        if let Some(known) = self.last_of_key.get(&key) {
+            return *known;
+        }
+        let receiver = self.create(key, true);
+        self.unasked.push(receiver);
+        receiver
     }
 
     /// Finds the threads that an operation starts with: those that begin with Ex, else the one numbered 1.

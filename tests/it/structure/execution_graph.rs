@@ -336,7 +336,8 @@ fn dirty_operations_are_counted() {
         assert_eq!((found.count(code), found.shown()), (1, shown.iter().map(|s| (*s).to_owned()).collect()), "{code}: {threads:?}");
     };
     case(&["Ex A,Se A,Re B,En B"], "no_reply", &["async/1 A.a B.b"]);
-    case(&["Ex A,Se A,Re B,Sa B,Ra C,En C"], "unmatched_ack", &["async/1 A.a B.b", "async/1 B.b C.c"]);
+    case(&["Ex A,Se A,Re B,Sa B,Ra C,En C"], "unmatched_ack", &["async/1 A.a B.b"]);
+    case(&["Ex A,Se A,Re B,Sa B,Ra A,Sa A,Ra C,Se C,Re D,Sa D,Ra C,En C"], "unmatched_ack", &["sync/1 A.a B.b", "sync/1 C.c D.d"]);
     case(&["Ex A,Fo A(2),En A"], "missing_thread", &[]);
     case(&["Ex A,Fo A(2),Fo A(2),En A", "Be B,En B"], "forked_twice", &["async/1 A.a B.b"]);
     case(&["Re A,Se A,Re B,Sa B,Ra A,En A"], "no_external", &["sync/1 A.a B.b"]);
