@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     dependencies::Dependence,
-    flow::{Flows, Label, Labels},
+    flow::{Flow, Flows, Label, Labels},
     frames::FrameKind,
     links::Request,
     live::NONE,
@@ -138,6 +138,8 @@ pub(super) struct Summary {
     pub(super) span_ns: Option<(i64, i64)>,
     scratch: Vec<(u32, i64)>,
     key: Vec<u32>,
+    /// The flow of the service, of whole executions of the request at hand; shape `(n_executions,)`.
+    flow_of_execution: Vec<Option<Flow>>,
 }
 
 impl Summary {
@@ -152,6 +154,11 @@ impl Summary {
         for execution in &walk.executions {
             self.add_execution(execution, &walk.executions, weight);
         }
+        self.flow_of_execution.clear();
+        self.flow_of_execution.resize(walk.executions.len(), None);
+        for region in walk.regions.iter().filter(|region| region.action.is_none() && !region.truncated) {
+            self.flow_of_execution[region.execution as usize] = Some(region.flow);
+        }
         let mut steps = walk.steps.as_slice();
         for (number, region) in walk.regions.iter().enumerate() {
             let n_own = steps.iter().take_while(|(of, _)| *of as usize == number).count();
@@ -160,6 +167,7 @@ impl Summary {
             if !region.truncated {
                 self.add_region(region, own);
             }
+            self.add_calls(region, own);
         }
         if options.dependencies.is_empty() {
             return;
@@ -253,7 +261,13 @@ impl Summary {
         self.scratch.extend(steps.iter().map(|(_, step)| *step));
         let Some((stats, labels, n_kept)) = self.flows.stats(region.flow) else { return };
         stats.add(&self.scratch, region.tail_ns, labels, n_kept);
-        for (label, _) in &self.scratch {
+    }
+
+    /// Adds the calls of a region to those of the execution that it is in.
+    fn add_calls(&mut self, region: &Region, steps: &[Step]) {
+        let flow = self.flow_of_execution[region.execution as usize];
+        let Some((stats, labels, _)) = flow.and_then(|flow| self.flows.stats(flow)) else { return };
+        for (_, (label, _)) in steps {
             if let Some(Label::Call { location, kind }) = labels.get(*label) {
                 *stats.calls.entry((*location, *kind)).or_insert(0) += 1;
             }
