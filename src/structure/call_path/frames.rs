@@ -67,6 +67,8 @@ pub(super) struct Path {
     pub(super) n_missing: u64,
     /// Executions with an order index that another has.
     pub(super) n_duplicates: u64,
+    /// Executions that are nested deeper than the one around them and none that is missing can tell.
+    pub(super) n_too_deep: u64,
     /// Frames that are not inside of their parents by the clock.
     pub(super) n_outside: u64,
 }
@@ -112,11 +114,14 @@ impl Path {
         let mut next_index = 0;
         for record in executions {
             let What::Execution { location, until_ns, order_index, depth, is_elsewhere } = record.what else { continue };
-            self.n_missing += u64::from(order_index - next_index);
+            let n_missing = order_index - next_index;
+            self.n_missing += u64::from(n_missing);
             let number = self.frames.len() as u32;
             self.close(&mut open, depth, (number, order_index));
             next_index = order_index + 1;
             let parent = open.last().map_or(NONE, |(frame, ..)| *frame);
+            let deepest = open.last().map_or(0, |(_, depth, _)| depth + 1).saturating_add(n_missing);
+            self.n_too_deep += u64::from(depth > deepest);
             if let Some(parent) = self.frames.get(parent as usize) {
                 self.n_outside += u64::from(record.time_ns < parent.start_ns || until_ns > parent.end_ns);
             }

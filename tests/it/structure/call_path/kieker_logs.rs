@@ -95,3 +95,14 @@ fn executions_without_a_place_are_roots() {
     let (finished, _) = found(&log);
     assert_eq!(service(&finished, "p.A", "a()").mean_self_ns, Some(7.0));
 }
+
+#[test]
+fn stack_sizes_that_jump_are_told() {
+    let root = execution("A.a", (0, 100), (0, 0));
+    let jumps = |log: &str| count(&extracted(log), "stack_size_jump");
+    assert_eq!(jumps(&(execution("C.c", (20, 30), (1, 2)) + &root)), 1);
+    assert_eq!(jumps(&(execution("C.c", (20, 30), (1, 1)) + &root)), 0);
+    // That an execution is missing is told already.
+    assert_eq!(jumps(&(execution("C.c", (20, 30), (2, 2)) + &root)), 0);
+    assert_eq!(jumps(&execution("C.c", (20, 30), (0, 1))), 1);
+}
