@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use crate::{
     structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
-    trace::Time,
+    trace::{Time, diagnostics::Diagnostics},
 };
 
 /// Most occurrences of incomplete requests that are kept in case there are no others.
@@ -22,8 +22,9 @@ pub(super) struct Batches {
     pending: Interactions,
     /// Incomplete requests, for when there are no others.
     reserve: Interactions,
-    /// Incomplete requests that the reserve has no room for.
-    n_dropped: u64,
+    /// Incomplete requests, those in the reserve too, and those for which that has no room.
+    incomplete: Diagnostics,
+    dropped: Diagnostics,
     /// Whether complete requests were handed over.
     has_complete: bool,
     /// Occurrences of each unit in the request at hand.
@@ -45,9 +46,12 @@ impl Batches {
             return;
         }
         let keep = !request.partial || request.cut || options.partial == Partial::Keep;
-        if !keep && (self.has_complete || self.reserve.occurrences.len() > MOST_RESERVED) {
-            self.n_dropped += 1;
-            return;
+        if !keep {
+            note_left_out(&mut self.incomplete, request);
+            if self.has_complete || self.reserve.occurrences.len() > MOST_RESERVED {
+                note_left_out(&mut self.dropped, request);
+                return;
+            }
         }
         let batch = if keep { &mut self.pending } else { &mut self.reserve };
         self.n_of_unit.clear();
@@ -69,20 +73,24 @@ impl Batches {
         }
     }
 
-    /// Hands over the rest; incomplete requests if there were no others. Says whether only incomplete ones were used.
-    pub(super) fn finish(mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) -> bool {
+    /// Hands over the rest; incomplete requests if there were no others. Returns what is to be said of incomplete ones.
+    pub(super) fn finish(mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) -> Diagnostics {
         let only_partial = !self.has_complete && !self.reserve.occurrences.is_empty();
+        let mut said = if only_partial { std::mem::take(&mut self.dropped) } else { std::mem::take(&mut self.incomplete) };
         if only_partial {
             self.pending = std::mem::take(&mut self.reserve);
+            let message = "every request has records missing: they were used as they stand";
+            said.add("only_partial_paths", message, String::new);
         }
         self.flush(places, options, out);
-        only_partial
+        said
     }
 
     /// Takes over what another handed over or kept, named by its own places.
     pub(super) fn merge(&mut self, other: Self, theirs: &Places, places: &mut Places, options: &CallPathOptions) {
         self.has_complete |= other.has_complete;
-        self.n_dropped += other.n_dropped;
+        self.incomplete.merge(other.incomplete);
+        self.dropped.merge(other.dropped);
         for (batch, more) in [(&mut self.pending, other.pending), (&mut self.reserve, other.reserve)] {
             let mut here = named(std::mem::take(batch), places, options);
             here.merge(named(more, theirs, options));
@@ -105,6 +113,11 @@ impl Batches {
             self.reserve = Interactions::default();
         }
     }
+}
+
+fn note_left_out(diagnostics: &mut Diagnostics, request: &Request) {
+    let message = "requests of which records are missing were left out of the model";
+    diagnostics.add("requests_left_out", message, || request.name.clone());
 }
 
 /// Gives a batch the names that its numbers are of.

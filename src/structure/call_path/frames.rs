@@ -74,9 +74,9 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Whether records of it are missing.
+    /// Whether records of it are missing, beside those of what exits without an entry are of.
     pub(super) fn is_partial(&self) -> bool {
-        self.n_orphan_exits + self.n_truncated + self.n_missing > 0
+        self.n_truncated + self.n_missing > 0
     }
 
     /// Parses the records of one transaction; `place` is where it runs, unless its records say so.

@@ -187,10 +187,8 @@ impl CallPaths {
         for live in self.live.drain() {
             self.complete(live, out);
         }
-        if std::mem::take(&mut self.batches).finish(&self.places, &self.options, out) {
-            let message = "every request has records missing: they were used as they stand";
-            self.diagnostics.add("only_partial_paths", message, String::new);
-        }
+        let of_incomplete = std::mem::take(&mut self.batches).finish(&self.places, &self.options, out);
+        self.diagnostics.merge(of_incomplete);
         let finished = report::finished(&self.summary, &self.places, &self.options, self.diagnostics);
         Finished { observations: self.observations, ..finished }
     }

@@ -1,5 +1,6 @@
 //! Call paths: records to components, control flow, dependencies, demands. Vectors are those of the technique's specification.
 
+mod counts;
 mod kieker_logs;
 mod laws;
 mod measured;
@@ -419,7 +420,8 @@ fn incomplete_paths_are_left_out_and_counted() {
     let csv = format!("{HEADER}{}{tail}", records.csv);
     let (finished, all) = found(&csv, &CallPathOptions::default());
     assert_eq!((finished.diagnostics.count("truncated_path"), finished.diagnostics.count("orphan_exit")), (1, 1));
-    assert_eq!((finished.report.paths.contexts, finished.report.paths.partial, all.traces.len()), (3, 2, 1));
+    assert_eq!((finished.report.paths.contexts, finished.report.paths.partial, all.traces.len()), (3, 1, 1));
+    assert_eq!(finished.diagnostics.count("requests_left_out"), 1);
     let (x, y) = (service(&finished, "A", "x"), service(&finished, "B", "y"));
     assert_eq!((x.executions, x.truncated, y.executions, y.truncated), (2, 0, 1, 1));
     let (_, kept) = found(&csv, &CallPathOptions { partial: Partial::Keep, ..CallPathOptions::default() });
@@ -427,6 +429,7 @@ fn incomplete_paths_are_left_out_and_counted() {
     // Where nothing else is there, they are used.
     let (only, used) = found(&format!("{HEADER}{tail}"), &CallPathOptions::default());
     assert_eq!((only.diagnostics.count("only_partial_paths"), used.traces.len()), (1, 1));
+    assert_eq!(only.diagnostics.count("requests_left_out"), 0);
 }
 
 #[test]
