@@ -81,6 +81,9 @@ pub struct Recording {
     pub scenario: u32,
     /// How many recordings it stands for (> 0): 1, but 1 / probability where recordings were sampled.
     pub weight: f64,
+    /// Whether means over executions (of calls, of self times) weigh it too. Else only how often what is requested from outside
+    /// does.
+    pub weighs_means: bool,
     /// Whether this goes on with a recording whose beginning was handed over before (under the same name).
     pub continued: bool,
 }
@@ -88,7 +91,7 @@ pub struct Recording {
 impl Recording {
     /// A recording that stands for itself alone.
     pub fn new(name: impl Into<String>, scenario: u32) -> Self {
-        Self { name: name.into(), scenario, weight: 1.0, continued: false }
+        Self { name: name.into(), scenario, weight: 1.0, weighs_means: true, continued: false }
     }
 }
 

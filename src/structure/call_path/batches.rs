@@ -130,7 +130,7 @@ fn named(mut batch: Interactions, places: &Places, options: &CallPathOptions) ->
 
 fn append(batch: &mut Interactions, request: &Request, walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
     let trace = batch.traces.len() as u32;
-    batch.traces.push(Recording { weight, ..Recording::new(request.name.clone(), 0) });
+    batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(request.name.clone(), 0) });
     let client = batch.occurrences.len();
     // The client is unit 0.
     let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [None; 2] };

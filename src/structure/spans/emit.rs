@@ -136,7 +136,7 @@ impl Batch {
         count_trace(is_rooted, tree.has_gap[first.trace as usize], weight, continued, sums);
         let trace = self.out.traces.len() as u32;
         let scenario = self.scenario(forest, first, sums.catalog);
-        self.out.traces.push(Recording { name, scenario, weight, continued });
+        self.out.traces.push(Recording { weight, continued, ..Recording::new(name, scenario) });
         let base = self.out.occurrences.len();
         let starts_itself = forest.occs[first.occ as usize].origin == Origin::Originator;
         let above = starts_itself.then_some(first.occ);

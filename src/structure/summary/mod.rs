@@ -13,7 +13,7 @@
 //! | symbol | is |
 //! |---|---|
 //! | s | a scenario; fₛ its factor: 1, or by a usage profile pₛ / rₛ |
-//! | wₒ | weight of occurrence o: how many recordings its own stands for |
+//! | wₒ | weight of occurrence o: how many recordings its own stands for; 1 of what was requested in one that does not weigh means |
 //! | n(o, k, p, d) | requests of kind k from phase p of o to class d |
 //! | y(e, k, p, d) = Σₛ fₛ Σₒ wₒ n(o, k, p, d) / Σₛ fₛ Σₒ wₒ | mean calls of an invocation of e, over the occurrences o of e in s |
 
@@ -212,6 +212,7 @@ impl Summary {
         } else {
             self.served[unit as usize] = true;
         }
+        let weight = if occurrence.originator || trace.weighs_means { trace.weight } else { 1.0 };
         let by_operation = self.is_by_operation(number);
         let operation = occurrence.operation.map(|o| renumbered.operations[o as usize]);
         let class = &mut self.classes[number];
@@ -223,10 +224,10 @@ impl Summary {
             }
         }
         let sums = class.sums_of(scenario);
-        sums.add(occurrence.self_time_ticks, trace.weight);
+        sums.add(occurrence.self_time_ticks, weight);
         // By behaviour all occurrences are alike: the first one's counts are the means, without rounding.
         if by_operation {
-            sums.add_requests(arcs.from(index), class_of, trace.weight);
+            sums.add_requests(arcs.from(index), class_of, weight);
         } else if sums.n == 1 {
             sums.add_requests(arcs.from(index), class_of, 1.0);
         }

@@ -1,12 +1,12 @@
 //! Which requests count, and for how much.
 
 use layerfit::{
-    structure::{ExtractOptions, Extraction, extract},
+    structure::{ExtractOptions, Extraction, call_path::Slot, extract},
     trace::{Format, Source},
 };
 
-use super::{CallPathOptions, HEADER, Records, found, mean_calls, model_calls, service};
-use crate::structure::count;
+use super::{CallPathOptions, HEADER, Records, close, found, mean_calls, model_calls, service};
+use crate::structure::{calls, count};
 
 fn extracted(files: &[&str], call_path: CallPathOptions) -> Extraction {
     let sources: Vec<Source<'_>> = files.iter().map(|text| Source { name: "records.csv", bytes: text.as_bytes() }).collect();
@@ -37,6 +37,28 @@ fn requests_that_are_left_out_are_counted_and_named() {
     }
     let extraction = extracted(&[&cut, &cut.replace("cut", "too")], CallPathOptions::default());
     assert_eq!((count(&extraction, "requests_left_out"), count(&extraction, "only_partial_paths")), (0, 1));
+}
+
+/// S_x of the specification's second vector, of which the first 30 were recorded at a tenth of the rate.
+#[test]
+fn shares_that_were_recorded_scale_throughputs_and_no_probabilities() {
+    let mut records = Records::default();
+    for n in 0..100 {
+        let path = ["x:A(y:B)", "x:A(z:B)", "x:A(z:B z:B)"][usize::from(n >= 30) + usize::from(n >= 80)];
+        records.add(&format!("c{n}"), "t", path);
+    }
+    records.add("other", "t", "w:D");
+    let csv = format!("{HEADER}{}", records.csv);
+    let slots = vec![Slot { from_ns: 0, until_ns: 1205, rate: 0.1 }];
+    let extraction = extracted(&[&csv], CallPathOptions { slots, ..CallPathOptions::default() });
+    let mut found: Vec<String> = calls(&extraction.model);
+    found.sort();
+    let from_outside: Vec<String> = found.iter().filter(|call| call.starts_with("Client.1")).cloned().collect();
+    assert_eq!(found[..2], ["A.x sync 0.3 B.y", "A.x sync 0.9 B.z"]);
+    // 30 of the 100 stand for ten each.
+    let mean = |call: &str| call.split(' ').nth(2).unwrap().parse::<f64>().unwrap();
+    close(mean(&from_outside[0]), 1.0 / 371.0);
+    close(mean(&from_outside[1]), 370.0 / 371.0);
 }
 
 #[test]
