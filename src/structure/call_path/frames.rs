@@ -118,9 +118,9 @@ impl Path {
             self.n_missing += u64::from(n_missing);
             let number = self.frames.len() as u32;
             self.close(&mut open, depth, (number, order_index));
-            next_index = order_index + 1;
+            next_index = order_index.saturating_add(1);
             let parent = open.last().map_or(NONE, |(frame, ..)| *frame);
-            let deepest = open.last().map_or(0, |(_, depth, _)| depth + 1).saturating_add(n_missing);
+            let deepest = open.last().map_or(0, |(_, depth, _)| depth.saturating_add(1)).saturating_add(n_missing);
             self.n_too_deep += u64::from(depth > deepest);
             if let Some(parent) = self.frames.get(parent as usize) {
                 self.n_outside += u64::from(record.time_ns < parent.start_ns || until_ns > parent.end_ns);

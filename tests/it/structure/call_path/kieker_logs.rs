@@ -105,4 +105,7 @@ fn stack_sizes_that_jump_are_told() {
     // That an execution is missing is told already.
     assert_eq!(jumps(&(execution("C.c", (20, 30), (2, 2)) + &root)), 0);
     assert_eq!(jumps(&execution("C.c", (20, 30), (0, 1))), 1);
+    let most = u32::MAX.to_string();
+    assert_eq!(jumps(&execution("C.c", (20, 30), (0, 7)).replace(";0;7", &format!(";{most};{most}"))), 0);
+    assert_eq!(jumps(&(execution("C.c", (20, 30), (0, 7)).replace(";0;7", &format!(";0;{most}")) + &root.replace(";0;0", ";1;0"))), 1);
 }
