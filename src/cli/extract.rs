@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
-    /// How often a scenario (a file, or the log's column) is used, relative to the others.
+    /// How often a scenario (a file, the log's column, or what a recording starts with) is used, relative to the others.
     #[arg(long, value_name = "SCENARIO=WEIGHT")]
     profile: Vec<String>,
     /// Name of a task for a process, as from an instance to its class.

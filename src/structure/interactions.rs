@@ -72,6 +72,17 @@ pub struct Interaction {
     pub times: Times,
 }
 
+/// What the scenarios of recordings are that do not name any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScenariosBy {
+    /// All are of one scenario.
+    #[default]
+    One,
+    /// The service that the recording starts with.
+    Root,
+}
+
 /// A recording that interactions were found in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {

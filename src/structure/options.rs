@@ -9,7 +9,7 @@ use super::{
     NANOSECONDS,
     call_path::CallPathOptions,
     execution_graph::ExecutionGraphOptions,
-    interactions::Hints,
+    interactions::{Hints, ScenariosBy},
     observations::{UserOptions, Wanted},
     spans::SpanOptions,
     summary::SummaryOptions,
@@ -261,6 +261,13 @@ impl ExtractOptions {
         }
         if options.demands == Demands::Auto {
             options.demands = if technique == Technique::Same { Demands::Default } else { Demands::SelfTimes };
+        }
+        let names = |scenario: &str| options.usage_profile.is_empty() || options.usage_profile.contains_key(scenario);
+        if !names(&options.execution_graph.scenario) {
+            options.execution_graph.scenarios = ScenariosBy::Root;
+        }
+        if !names(&options.call_path.scenario) {
+            options.call_path.scenarios = ScenariosBy::Root;
         }
         if technique != Technique::Same && options.merge == MergeKey::Auto {
             options.merge = MergeKey::Operation;

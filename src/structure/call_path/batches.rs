@@ -1,6 +1,7 @@
 //! Executions to batches of interactions.
 
 use super::{
+    flow::Naming,
     links::Request,
     options::{CallPathOptions, Partial},
     places::Places,
@@ -9,7 +10,7 @@ use super::{
 use smallvec::smallvec;
 
 use crate::{
-    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording, ScenariosBy},
     trace::{Time, diagnostics::Diagnostics},
 };
 
@@ -56,25 +57,26 @@ impl Batches {
         let batch = if keep { &mut self.pending } else { &mut self.reserve };
         self.n_of_unit.clear();
         self.n_of_unit.resize(places.units.process_of.len(), 0);
-        append(batch, request, walk, weight, &mut self.n_of_unit);
+        let scenario = scenario(batch, walk, places, options);
+        append(batch, (request, scenario), walk, weight, &mut self.n_of_unit);
         if keep {
             self.has_complete = true;
             self.reserve = Interactions::default();
         }
         if self.pending.occurrences.len() >= options.batch_occurrences {
-            self.flush(places, options, out);
+            self.flush(places, out);
         }
     }
 
     /// Hands over what is pending.
-    pub(super) fn flush(&mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) {
+    pub(super) fn flush(&mut self, places: &Places, out: &mut dyn FnMut(Interactions)) {
         if !self.pending.occurrences.is_empty() {
-            out(named(std::mem::take(&mut self.pending), places, options));
+            out(named(std::mem::take(&mut self.pending), places));
         }
     }
 
     /// Hands over the rest; incomplete requests if there were no others. Returns what is to be said of incomplete ones.
-    pub(super) fn finish(mut self, places: &Places, options: &CallPathOptions, out: &mut dyn FnMut(Interactions)) -> Diagnostics {
+    pub(super) fn finish(mut self, places: &Places, out: &mut dyn FnMut(Interactions)) -> Diagnostics {
         let only_partial = !self.has_complete && !self.reserve.occurrences.is_empty();
         let mut said = if only_partial { std::mem::take(&mut self.dropped) } else { std::mem::take(&mut self.incomplete) };
         if only_partial {
@@ -82,18 +84,18 @@ impl Batches {
             let message = "every request has records missing: they were used as they stand";
             said.add("only_partial_paths", message, String::new);
         }
-        self.flush(places, options, out);
+        self.flush(places, out);
         said
     }
 
     /// Takes over what another handed over or kept, named by its own places.
-    pub(super) fn merge(&mut self, other: Self, theirs: &Places, places: &mut Places, options: &CallPathOptions) {
+    pub(super) fn merge(&mut self, other: Self, theirs: &Places, places: &mut Places) {
         self.has_complete |= other.has_complete;
         self.incomplete.merge(other.incomplete);
         self.dropped.merge(other.dropped);
         for (batch, more) in [(&mut self.pending, other.pending), (&mut self.reserve, other.reserve)] {
-            let mut here = named(std::mem::take(batch), places, options);
-            here.merge(named(more, theirs, options));
+            let mut here = named(std::mem::take(batch), places);
+            here.merge(named(more, theirs));
             // Numbers of units and operations are again those of the places.
             let unit_of: Vec<u32> = (here.units.names.iter().zip(&here.units.process_of))
                 .map(|(unit, process)| {
@@ -121,16 +123,23 @@ fn note_left_out(diagnostics: &mut Diagnostics, request: &Request) {
 }
 
 /// Gives a batch the names that its numbers are of.
-fn named(mut batch: Interactions, places: &Places, options: &CallPathOptions) -> Interactions {
+fn named(mut batch: Interactions, places: &Places) -> Interactions {
     batch.units = places.units.clone();
     batch.operations = places.operations.clone();
-    batch.scenarios.intern(&options.scenario);
     batch
 }
 
-fn append(batch: &mut Interactions, request: &Request, walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
+/// The number in the batch of the scenario of a request.
+fn scenario(batch: &mut Interactions, walk: &Walk, places: &Places, options: &CallPathOptions) -> u32 {
+    let first = walk.executions.first().filter(|_| options.scenarios == ScenariosBy::Root);
+    let Some(first) = first else { return batch.scenarios.intern(&options.scenario) };
+    let (component, method) = places.service(first.location);
+    batch.scenarios.intern(&format!("{component}.{method}"))
+}
+
+fn append(batch: &mut Interactions, (request, scenario): (&Request, u32), walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
     let trace = batch.traces.len() as u32;
-    batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(request.name.clone(), 0) });
+    batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(request.name.clone(), scenario) });
     let client = batch.occurrences.len();
     // The client is unit 0.
     let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [None; 2] };

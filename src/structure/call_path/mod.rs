@@ -176,10 +176,10 @@ impl CallPaths {
         other.live.renumber(&location, &name);
         self.live.merge(other.live);
         self.summary.merge(other.summary, &location, &name, &instance);
-        self.batches.merge(other.batches, &other.places, &mut self.places, &self.options);
+        self.batches.merge(other.batches, &other.places, &mut self.places);
         self.diagnostics.merge(other.diagnostics);
         self.observations.merge(other.observations);
-        self.batches.flush(&self.places, &self.options, out);
+        self.batches.flush(&self.places, out);
     }
 
     /// Completes what is unfinished, and reports.
@@ -187,7 +187,7 @@ impl CallPaths {
         for live in self.live.drain() {
             self.complete(live, out);
         }
-        let of_incomplete = std::mem::take(&mut self.batches).finish(&self.places, &self.options, out);
+        let of_incomplete = std::mem::take(&mut self.batches).finish(&self.places, out);
         self.diagnostics.merge(of_incomplete);
         let finished = report::finished(&self.summary, &self.places, &self.options, self.diagnostics);
         Finished { observations: self.observations, ..finished }

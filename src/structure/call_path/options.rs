@@ -6,7 +6,7 @@ use super::{
     demand::{ConnectionDelay, Resource},
     dependencies::Binning,
 };
-use crate::trace::call_path::Boundaries;
+use crate::{structure::interactions::ScenariosBy, trace::call_path::Boundaries};
 
 /// Whether a component is one or several by the servers that it runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,8 +94,11 @@ pub struct CallPathOptions {
     pub instances: Instances,
     /// Name of the process that makes the requests from outside.
     pub client: String,
-    /// Scenario that the recordings are of.
+    /// Scenario that the recordings are of, unless `scenarios` tells them apart.
     pub scenario: String,
+    /// Whether requests that start with different services are of different scenarios, `COMPONENT.METHOD`. A usage profile that
+    /// names these asks for it, too.
+    pub scenarios: ScenariosBy,
     /// What is done with incomplete call paths.
     pub partial: Partial,
     /// A context is complete when nothing of it is open for this many records.
@@ -129,6 +132,7 @@ impl Default for CallPathOptions {
             instances: Instances::default(),
             client: "Client".to_owned(),
             scenario: "call-path".to_owned(),
+            scenarios: ScenariosBy::default(),
             partial: Partial::default(),
             quiet_records: 10_000,
             most_live_records: 1 << 20,

@@ -3,12 +3,13 @@
 use crate::trace::hashed::HashMap;
 
 use super::{
+    ExecutionGraphOptions,
     graph::Keys,
     walk::{Exchange, Execution, Found},
     workload::ClassKind,
 };
 use crate::{
-    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording},
+    structure::interactions::{Interaction, InteractionKind, Interactions, Occurrence, Recording, ScenariosBy},
     trace::Time,
 };
 
@@ -37,13 +38,14 @@ impl Batch {
     }
 
     /// Adds operation `number`; the occurrences of each task are counted from 1.
-    pub(super) fn add(&mut self, number: u64, found: &Found, keys: &Keys, scenario: &str) {
-        if found.occurrences.0.is_empty() {
-            return;
-        }
+    pub(super) fn add(&mut self, number: u64, found: &Found, keys: &Keys, options: &ExecutionGraphOptions) {
+        let Some(first_execution) = found.occurrences.0.first() else { return };
         let all = &mut self.interactions;
         let (trace, first) = (u32::try_from(all.traces.len()).unwrap_or(u32::MAX), all.occurrences.len());
-        let scenario = all.scenarios.intern(scenario);
+        let scenario = match options.scenarios {
+            ScenariosBy::One => all.scenarios.intern(&options.scenario),
+            ScenariosBy::Root => all.scenarios.intern(&keys.shown(first_execution.key)),
+        };
         all.traces.push(Recording::new(number.to_string(), scenario));
         let mut n_of_unit: HashMap<u32, u32> = HashMap::default();
         for execution in &found.occurrences.0 {

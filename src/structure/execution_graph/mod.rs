@@ -49,7 +49,7 @@ use std::collections::{VecDeque, hash_map::Entry};
 
 use serde::{Deserialize, Serialize};
 
-use super::interactions::Interactions;
+use super::interactions::{Interactions, ScenariosBy};
 use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
 use batch::Batch;
 use graph::{Graph, Keys, Node};
@@ -85,8 +85,11 @@ pub enum CpuStamps {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionGraphOptions {
-    /// What the trace is a recording of: the scenario of every operation.
+    /// What the trace is a recording of: the scenario of every operation, unless `scenarios` tells them apart.
     pub scenario: String,
+    /// Whether operations that start with different entries are of different scenarios, `TASK.ENTRY`. A usage profile that names
+    /// these asks for it, too.
+    pub scenarios: ScenariosBy,
     /// What a request is whose client does not wait and yet gets a reply.
     pub async_rpc: AsyncRpc,
     /// What CPU stamps are.
@@ -98,7 +101,13 @@ pub struct ExecutionGraphOptions {
 
 impl Default for ExecutionGraphOptions {
     fn default() -> Self {
-        Self { scenario: "operation".to_owned(), async_rpc: AsyncRpc::default(), cpu: CpuStamps::default(), max_live_events: 1 << 24 }
+        Self {
+            scenario: "operation".to_owned(),
+            scenarios: ScenariosBy::default(),
+            async_rpc: AsyncRpc::default(),
+            cpu: CpuStamps::default(),
+            max_live_events: 1 << 24,
+        }
     }
 }
 
@@ -175,7 +184,7 @@ impl ExecutionGraphs {
         };
         let found = walk::walk(&graph, context);
         self.workload.add(&found);
-        self.batch.add(number, &found, &self.keys, &self.options.scenario);
+        self.batch.add(number, &found, &self.keys, &self.options);
         if self.batch.is_full() {
             self.hand_over(sink);
         }

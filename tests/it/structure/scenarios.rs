@@ -151,3 +151,55 @@ fn options_are_read_from_json() {
     let unknown = serde_json::from_str::<ExtractOptions>(r#"{"timming": "auto"}"#).unwrap_err().to_string();
     assert!(unknown.contains("unknown field `timming`"), "{unknown}");
 }
+
+/// Four recordings, of which one buys.
+fn recordings(format: Format) -> (String, [&'static str; 2]) {
+    let operations = ["browse", "browse", "buy", "browse"].into_iter().enumerate();
+    match format {
+        Format::EventTrace => {
+            let events = |(n, entry): (usize, &str)| {
+                format!(
+                    "{n},1,1,Ex,U,{entry}\n{n},1,2,Se,U,{entry}\n{n},1,3,Re,W,{entry}\n{n},1,4,Sa,W,{entry}\n{n},1,5,Ra,U,{entry}\n{n},1,6,En,U,{entry}\n"
+                )
+            };
+            let header = "operation,thread,event,type,task,entry\n".to_owned();
+            (header + &operations.map(events).collect::<String>(), ["U.browse", "U.buy"])
+        }
+        Format::Kieker => {
+            let execution = |(n, entry): (usize, &str)| format!("$1;9;public void p.W.{entry}();<no-session-id>;{n};1;9;H;0;0\n");
+            (operations.map(execution).collect(), ["p.W.browse()", "p.W.buy()"])
+        }
+        _ => {
+            let records = |(n, entry): (usize, &str)| format!("{n}1,entry,W,{entry},c{n}\n{n}9,exit,W,{entry},c{n}\n");
+            let header = "time,kind,component,method,context_id\n".to_owned();
+            (header + &operations.map(records).collect::<String>(), ["W.browse", "W.buy"])
+        }
+    }
+}
+
+#[test]
+fn scenarios_of_a_profile_are_what_recordings_start_with() {
+    for format in [Format::EventTrace, Format::CallPath, Format::Kieker] {
+        let (text, [browse, buy]) = recordings(format);
+        let map = "$1=kieker.common.record.controlflow.OperationExecutionRecord\n";
+        let sources = [Source { name: "k/trace.dat", bytes: text.as_bytes() }, Source { name: "k/kieker.map", bytes: map.as_bytes() }];
+        let n_sources = if format == Format::Kieker { 2 } else { 1 };
+        let of = |options: &ExtractOptions| extract(&sources[..n_sources], format, options).map_err(|error| error.to_string());
+        let mean = |found: &Extraction, entry: &str| {
+            let called = |call: &&String| call.contains("sync") && call.contains(entry) && !call.starts_with('W');
+            calls(&found.model).iter().filter(called).map(|call| call.split(' ').nth(2).unwrap().parse::<f64>().unwrap()).sum::<f64>()
+        };
+        let plain = of(&ExtractOptions::default()).unwrap();
+        assert_eq!((plain.scenarios.len(), mean(&plain, "browse"), mean(&plain, "buy")), (1, 0.75, 0.25), "{format:?}");
+        let shared = of(&profile(&[(browse, 1.0), (buy, 4.0)])).unwrap();
+        let found: Vec<_> = shared.scenarios.iter().map(|s| (s.name.as_str(), s.traces, s.probability)).collect();
+        assert_eq!(found, [(browse, 3, 0.2), (buy, 1, 0.8)], "{format:?}");
+        assert!((mean(&shared, "browse") - 0.2).abs() < 1e-12 && (mean(&shared, "buy") - 0.8).abs() < 1e-12, "{:?}", calls(&shared.model));
+        check_valid(&shared.model);
+        let error = of(&profile(&[("other", 1.0)])).unwrap_err();
+        assert!(error.contains(browse) && error.contains(buy), "{error}");
+        // The one scenario that they are of without a profile may be named, too.
+        let one = of(&profile(&[(&plain.scenarios[0].name, 1.0)])).unwrap();
+        assert_eq!((mean(&one, "browse"), mean(&one, "buy")), (0.75, 0.25), "{format:?}");
+    }
+}
