@@ -5,6 +5,9 @@
 //! bound is reached (then early, which is counted). Spans without times count as of the stream's time. The order of
 //! completion is that of the groups' last spans.
 //!
+//! Bounds are in spans, but a trace takes room beside them: a group counts as [`TRACE_COUNTS`] spans for each of its traces, or as its
+//! links, where these are more than its spans.
+//!
 //! A trace whose id has 128 bits, and one whose id is the lower 64 of these, are the same while either is held: exporters that keep
 //! the lower half only are mixed with others (as with Zipkin's `STRICT_TRACE_ID=false`).
 
@@ -24,6 +27,9 @@ const LEAST_DRAWN: u64 = 1 << 32;
 
 /// Most traces that links join.
 const MAX_JOINED_TRACES: usize = 1000;
+
+/// Spans that a trace counts as in the bounds, if it has fewer: about what it takes beside them.
+const TRACE_COUNTS: usize = 3;
 
 /// Marks a duration that is not known.
 pub const UNFINISHED: i64 = i64::MIN;
@@ -101,6 +107,17 @@ impl Group {
         }) as u32
     }
 
+    /// All of it; only how it was completed is left here.
+    pub fn take_spans(&mut self) -> Self {
+        let (continued, early) = (self.continued, self.early);
+        std::mem::replace(self, Self { continued, early, ..Self::default() })
+    }
+
+    /// Spans that it counts as in the bounds.
+    fn size(&self) -> usize {
+        self.pieces.len().max(self.links.len()).max(TRACE_COUNTS * self.traces.len())
+    }
+
     /// What groups are put in order by: the first start, then the smallest trace.
     pub fn key(&self) -> (i64, TraceId) {
         let start = self.pieces.iter().map(|p| p.start_ns).min().unwrap_or(0);
@@ -137,12 +154,14 @@ pub struct Bounds {
 pub struct Live {
     groups: HashMap<u64, Group>,
     group_of: HashMap<TraceId, u64>,
-    /// By the lower half of their ids: traces held with ids of more, and whether spans had the lower half only.
-    whole_ids: HashMap<u64, (TraceId, bool)>,
+    /// By the lower half of their ids: upper halves of traces held with ids of more, and whether spans had the lower half only.
+    whole_ids: HashMap<u64, (u64, bool)>,
     /// Groups with the last span that they had when they were put here.
     queue: VecDeque<(u64, i64)>,
     next_group: u64,
     n_held: usize,
+    /// What the groups count as in the bounds.
+    size: usize,
     now_ns: Option<i64>,
     leaped: bool,
     /// Whether traces were completed while others were still to come.
@@ -189,6 +208,7 @@ impl Live {
         let now = self.now_ns.unwrap_or(piece.start_ns);
         let start = if piece.is_timeless { now } else { piece.start_ns };
         let Some(group) = self.groups.get_mut(&number) else { return Added { late, size: 0 } };
+        let size = group.size();
         group.continued |= late;
         group.last_seen_ns = group.last_seen_ns.max(start).min(now);
         piece.trace = group.trace_number(trace);
@@ -200,8 +220,13 @@ impl Live {
             };
             group.links.push(PieceLink { trace: piece.trace, id: piece.id, to_trace: to as u32, to: *id });
         }
+        if group.pieces.is_empty() {
+            // Very many traces may have one span each.
+            group.pieces.reserve_exact(1);
+        }
         group.pieces.push(piece);
         self.n_held += 1;
+        self.size += group.size() - size;
         Added { late, size: group.pieces.len() }
     }
 
@@ -213,16 +238,17 @@ impl Live {
         }
         let short = TraceId(u128::from(lower));
         if trace == short {
-            let Some((whole, is_mixed)) = self.whole_ids.get_mut(&lower) else { return trace };
+            let Some((upper, is_mixed)) = self.whole_ids.get_mut(&lower) else { return trace };
+            let whole = TraceId(u128::from(*upper) << 64 | u128::from(lower));
             if !std::mem::replace(is_mixed, true) {
                 notes.count("short_trace_id", || whole.to_string());
             }
-            return *whole;
+            return whole;
         }
         if let Some(number) = self.group_of.remove(&short) {
             notes.count("short_trace_id", || trace.to_string());
             self.group_of.insert(trace, number);
-            self.whole_ids.insert(lower, (trace, true));
+            self.whole_ids.insert(lower, (upper_half(trace), true));
             let held = self.groups.get_mut(&number).into_iter().flat_map(|group| &mut group.traces);
             held.filter(|held| **held == short).for_each(|held| *held = trace);
         }
@@ -242,8 +268,9 @@ impl Live {
     /// Notes that a trace is of group `number`.
     fn hold(&mut self, trace: TraceId, number: u64) {
         self.group_of.insert(trace, number);
-        if trace.0 >> 64 > 0 && trace.0 as u64 >= LEAST_DRAWN {
-            self.whole_ids.entry(trace.0 as u64).or_insert((trace, false));
+        let upper = upper_half(trace);
+        if upper > 0 && trace.0 as u64 >= LEAST_DRAWN {
+            self.whole_ids.entry(trace.0 as u64).or_insert((upper, false));
         }
     }
 
@@ -254,7 +281,9 @@ impl Live {
         let number = self.next_group;
         self.next_group += 1;
         let now = self.now_ns.unwrap_or(0);
-        self.groups.insert(number, Group { traces: vec![trace], last_seen_ns: i64::MIN, ..Group::default() });
+        let group = Group { traces: vec![trace], last_seen_ns: i64::MIN, ..Group::default() };
+        self.size += group.size();
+        self.groups.insert(number, group);
         self.hold(trace, number);
         self.queue.push_back((number, now));
         number
@@ -264,7 +293,9 @@ impl Live {
     fn join(&mut self, number: u64, target: TraceId, bounds: &Bounds) -> u64 {
         let Some(other) = self.group_of.get(&target).copied() else {
             if let Some(group) = self.groups.get_mut(&number).filter(|g| g.traces.len() < MAX_JOINED_TRACES) {
+                let size = group.size();
                 group.traces.push(target);
+                self.size += group.size() - size;
                 self.hold(target, number);
             }
             return number;
@@ -276,15 +307,22 @@ impl Live {
             return number;
         }
         let (keep, gone) = if size(other) > size(number) { (other, number) } else { (number, other) };
-        if let Some(gone) = self.groups.remove(&gone) {
+        if let Some(gone) = self.remove(gone) {
             self.append(keep, gone);
         }
         keep
     }
 
+    fn remove(&mut self, number: u64) -> Option<Group> {
+        let group = self.groups.remove(&number)?;
+        self.size -= group.size();
+        Some(group)
+    }
+
     /// Puts all of `gone` into group `keep`.
     fn append(&mut self, keep: u64, gone: Group) {
         let Some(group) = self.groups.get_mut(&keep) else { return };
+        let size = group.size();
         let numbers: Vec<u32> = gone.traces.iter().map(|trace| group.trace_number(*trace)).collect();
         group.pieces.extend(gone.pieces.into_iter().map(|p| Piece { trace: numbers[p.trace as usize], ..p }));
         let renumber = |l: PieceLink| PieceLink { trace: numbers[l.trace as usize], to_trace: numbers[l.to_trace as usize], ..l };
@@ -292,6 +330,7 @@ impl Live {
         group.last_seen_ns = group.last_seen_ns.max(gone.last_seen_ns);
         group.continued |= gone.continued;
         group.early |= gone.early;
+        self.size += group.size() - size;
         for trace in &gone.traces {
             self.hold(*trace, keep);
         }
@@ -299,7 +338,7 @@ impl Live {
 
     /// The next group that is complete, if any.
     pub fn pop(&mut self, bounds: &Bounds) -> Option<Group> {
-        while self.n_held > bounds.hold_spans.min(bounds.max_open_spans) {
+        while self.size > bounds.hold_spans.min(bounds.max_open_spans) {
             let (number, _) = *self.queue.front()?;
             let Some(group) = self.groups.get(&number) else {
                 self.queue.pop_front();
@@ -310,7 +349,7 @@ impl Live {
             if is_idle {
                 return self.take_front(bounds);
             }
-            let over = self.n_held > bounds.max_open_spans;
+            let over = self.size > bounds.max_open_spans;
             // A group that was added to since it was put in the queue goes to its end once.
             if last_seen > self.queue.front()?.1 {
                 self.queue.pop_front();
@@ -345,14 +384,14 @@ impl Live {
     }
 
     fn take(&mut self, number: u64, bounds: &Bounds) -> Option<Group> {
-        let group = self.groups.remove(&number)?;
+        let group = self.remove(number)?;
         self.n_held -= group.pieces.len();
         let mut has_spans = vec![false; group.traces.len()];
         group.pieces.iter().for_each(|piece| has_spans[piece.trace as usize] = true);
         for (trace, has_spans) in group.traces.iter().zip(has_spans) {
             self.group_of.remove(trace);
             let lower = trace.0 as u64;
-            if self.whole_ids.get(&lower).is_some_and(|(whole, _)| whole == trace) {
+            if self.whole_ids.get(&lower).is_some_and(|(upper, _)| *upper == upper_half(*trace)) {
                 self.whole_ids.remove(&lower);
             }
             if bounds.completed_remembered > 0 && has_spans && self.completed.insert(*trace) {
@@ -411,4 +450,8 @@ impl Live {
         queue.sort_unstable_by_key(|(number, last_seen_ns)| (*last_seen_ns, *number));
         self.queue = queue.into();
     }
+}
+
+fn upper_half(trace: TraceId) -> u64 {
+    (trace.0 >> 64) as u64
 }

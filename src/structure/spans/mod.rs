@@ -101,6 +101,8 @@ const MAX_LINKS: usize = 128;
 const TIME_LIMIT_NS: i64 = 1 << 61;
 /// The coarsest clock, nanoseconds.
 const COARSEST_NS: i64 = 1_000_000;
+/// Most trees that are kept from one look at all that is held to the next.
+const TREES_KEPT: usize = 100_000;
 /// Before anything is learned.
 static NO_HABITS: LazyLock<Habits> = LazyLock::new(Habits::default);
 
@@ -298,21 +300,37 @@ impl Spans {
 
     /// Completes all traces that are held.
     pub fn flush(&mut self, sink: &mut dyn FnMut(Interactions)) {
-        let groups = self.live.take_all(&self.bounds);
-        let mut trees: Vec<(Tree, bool, bool)> = Vec::with_capacity(groups.len());
-        for group in groups {
-            let (continued, early) = (group.continued, group.early);
-            let tree = Tree::of(group, &self.catalog, &mut self.notes);
+        let mut groups = self.live.take_all(&self.bounds);
+        // A tree takes far more room than its group: of very many those beyond the bound are made again when they are wanted.
+        let mut trees: Vec<Tree> = Vec::with_capacity(groups.len().min(TREES_KEPT));
+        for group in &mut groups {
+            let is_kept = trees.len() < TREES_KEPT;
+            let whole = if is_kept { group.take_spans() } else { group.clone() };
+            let tree = Tree::of(whole, &self.catalog, &mut self.notes);
             self.learn_clocks(&tree);
-            trees.push((tree, continued, early));
+            if is_kept {
+                trees.push(tree);
+            }
         }
         self.skews.update(&self.catalog);
-        self.catalog.make_room(trees.iter().map(|(tree, ..)| tree), self.options.entries_per_task);
-        for (tree, ..) in &mut trees {
+        self.catalog.make_room(trees.iter(), self.options.entries_per_task);
+        for tree in &mut trees {
             tree.correct(&self.skews, &self.catalog, &mut self.notes);
             self.learn(tree);
         }
-        for (tree, continued, early) in trees {
+        for group in groups.iter().skip(TREES_KEPT) {
+            let mut tree = Tree::of(group.clone(), &self.catalog, &mut Notes::default());
+            tree.correct(&self.skews, &self.catalog, &mut self.notes);
+            self.learn(&tree);
+        }
+        let mut trees = trees.into_iter();
+        for group in groups {
+            let (continued, early) = (group.continued, group.early);
+            let tree = trees.next().unwrap_or_else(|| {
+                let mut tree = Tree::of(group, &self.catalog, &mut Notes::default());
+                tree.correct(&self.skews, &self.catalog, &mut Notes::default());
+                tree
+            });
             self.add(tree, None, continued, early);
             self.batch.hand_over(false, sink);
         }

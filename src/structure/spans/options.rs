@@ -76,10 +76,10 @@ pub struct SpanOptions {
     pub sampling_rate: Option<f64>,
     /// A trace is complete when the stream has gone on for this long after its last span, nanoseconds of span time, ≥ 0.
     pub idle_timeout_ns: i64,
-    /// Nothing is completed while no more spans than this are held, so that smaller inputs are seen as a whole; 0 for a
+    /// Nothing is completed while no more spans than this are held, a trace counting as three at least, so that smaller inputs are seen as a whole; 0 for a
     /// stream without end.
     pub hold_spans: usize,
-    /// Most spans that are held; beyond it the oldest unfinished traces are completed early.
+    /// Most spans that are held, a trace counting as three at least; beyond it the oldest unfinished traces are completed early.
     pub max_open_spans: usize,
     /// Most spans of one trace, or of traces joined by links, ≥ 1; beyond it the trace is completed early.
     pub max_trace_spans: usize,
