@@ -130,6 +130,9 @@ pub struct ProcessHints {
 pub struct ProcessorHints {
     /// Number of cores.
     pub cores: Option<u64>,
+    /// Machines that it stands for: it has as many cores at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<u64>,
     /// Scheduling.
     pub scheduling: Option<crate::model::ProcessorScheduling>,
 }
@@ -203,6 +206,7 @@ impl Hints {
         for (name, hints) in &other.processors {
             let here = self.processors.entry(name.clone()).or_default();
             here.cores = hints.cores.or(here.cores);
+            here.machines = hints.machines.or(here.machines);
             here.scheduling = hints.scheduling.or(here.scheduling);
         }
     }

@@ -129,7 +129,7 @@ pub fn parse_resources(name: &str, text: &str) -> Result<Hints, ResourceError> {
     }
     for (processor, row) in database.processor {
         let cores = row.cores.map(|cores| place.count(&format!("processor.{processor}.cores"), &cores)).transpose()?;
-        hints.processors.insert(processor, ProcessorHints { cores, scheduling: row.scheduling });
+        hints.processors.insert(processor, ProcessorHints { cores, machines: None, scheduling: row.scheduling });
     }
     Ok(hints)
 }
@@ -280,7 +280,7 @@ scheduling = "ps"
         assert_eq!(disk.demands["read"], [Some(0.5e-3), None]);
         assert_eq!(disk.demands["write block"], [Some(1.0), Some(0.25)]);
         assert!(hints.processes["Network"].infinite);
-        assert_eq!(hints.processors["DiskP"], ProcessorHints { cores: Some(4), scheduling: Some(ProcessorScheduling::Ps) });
+        assert_eq!(hints.processors["DiskP"], ProcessorHints { cores: Some(4), machines: None, scheduling: Some(ProcessorScheduling::Ps) });
         assert_eq!(hints.processes.keys().collect::<Vec<_>>(), ["User", "Camera", "Disk 1", "Network"]);
     }
 

@@ -136,7 +136,7 @@ pub struct Resource {
     pub namespace: Option<u32>,
     /// `service.instance.id`, else the pod, container or process that tells instances of a service apart.
     pub instance: Option<u32>,
-    /// `host.name`, `k8s.node.name`, `host.id`, Jaeger's `hostname`, the endpoint's address: what clocks belong to.
+    /// `host.name` (unless it is that of the pod, and the node is said), `k8s.node.name`, `host.id`, Jaeger's `hostname`, the endpoint's address: what clocks belong to.
     pub host: Option<u32>,
     /// `k8s.pod.name`, `container.id`.
     pub container: Option<u32>,

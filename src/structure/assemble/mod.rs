@@ -360,7 +360,7 @@ impl Assembly<'_> {
         let hints = self.processor_hints(name);
         let mut processor = Processor::new(name);
         processor.scheduling = hints.and_then(|hints| hints.scheduling).unwrap_or(scheduling);
-        if let Some(cores) = hints.and_then(|hints| hints.cores) {
+        if let Some(cores) = hints.and_then(|hints| hints.cores.or(hints.machines)) {
             processor.multiplicity = Number::Value(cores as f64);
         }
         self.out.model.processors.push(processor);

@@ -1,10 +1,11 @@
 //! Sums over occurrences and calls, from which the quality report is made.
 
-use crate::trace::hashed::{HashMap, HashSet};
+use crate::trace::hashed::HashMap;
 
 use super::{
     catalog::{Catalog, NONE, Renumbered},
     forest::{Call, Forest, Occ, Origin},
+    hints::{Life, instances, joined, most_alive},
     load::Load,
     offsets::Offset,
     quality::{
@@ -42,12 +43,25 @@ struct CallSums {
 /// What a task is known from, beside its entries.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSums {
-    /// Its hosts.
-    pub hosts: HashSet<u32>,
+    /// Its hosts, and when they were alive.
+    pub hosts: HashMap<u32, Life>,
     /// Whether spans of its own were seen.
     pub is_served: bool,
     /// Where it is known from otherwise.
     pub origin: Option<Origin>,
+}
+
+impl TaskSums {
+    fn note_host(&mut self, host: u32, life: Life) {
+        if self.hosts.len() < MAX_HOSTS || self.hosts.contains_key(&host) {
+            self.hosts.entry(host).and_modify(|known| *known = joined(*known, life)).or_insert(life);
+        }
+    }
+
+    /// Most hosts alive at the same time.
+    pub fn hosts_at_once(&self) -> u64 {
+        most_alive(self.hosts.values().map(|life| (*life, 1)))
+    }
 }
 
 /// Sums so far.
@@ -103,8 +117,8 @@ impl Account {
         let task = self.tasks.entry(occ.task).or_default();
         if occ.origin == Origin::Served {
             task.is_served = true;
-            if occ.host != NONE && task.hosts.len() < MAX_HOSTS {
-                task.hosts.insert(occ.host);
+            if occ.host != NONE {
+                task.note_host(occ.host, (occ.start_ns, occ.work_end_ns));
             }
         } else if task.origin.is_none() {
             task.origin = Some(occ.origin);
@@ -155,7 +169,7 @@ impl Account {
         self.unsaid.truncate(EXAMPLES_KEPT);
         for (task, theirs) in other.tasks {
             let task = self.tasks.entry(numbers.names[task as usize]).or_default();
-            task.hosts.extend(theirs.hosts.into_iter().map(|host| numbers.names[host as usize]));
+            theirs.hosts.into_iter().for_each(|(host, life)| task.note_host(numbers.names[host as usize], life));
             task.is_served |= theirs.is_served;
             task.origin = task.origin.or(theirs.origin);
         }
@@ -191,16 +205,14 @@ impl Account {
             quality.tasks.entry(task.to_owned()).or_default().entries.insert(name.to_owned(), entry);
         }
         self.add_calls(catalog, &mut quality);
-        for (instance, most) in load.most() {
-            let Some((task, _)) = catalog.instances.get_index(instance as usize) else { continue };
-            if let Some(task) = quality.tasks.get_mut(catalog.names.name(*task)) {
-                task.instances += 1;
-                task.concurrency += most;
+        for (task, of) in instances(catalog, load) {
+            if let Some(task) = quality.tasks.get_mut(catalog.names.name(task)) {
+                (task.instances, task.instances_at_once, task.concurrency) = (of.seen, of.at_once, of.concurrency);
             }
         }
         for (task, sums) in &self.tasks {
             if let Some(task) = quality.tasks.get_mut(catalog.names.name(*task)) {
-                task.hosts = sums.hosts.len() as u64;
+                (task.hosts, task.hosts_at_once) = (sums.hosts.len() as u64, sums.hosts_at_once());
             }
         }
         add_clocks(skews, catalog, &mut quality);

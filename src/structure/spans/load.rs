@@ -17,7 +17,11 @@
 
 use crate::trace::hashed::HashMap;
 
-use super::{catalog::Renumbered, quality::Moments};
+use super::{
+    catalog::Renumbered,
+    hints::{Life, joined},
+    quality::Moments,
+};
 use crate::structure::interactions::Workload;
 
 /// Events put in order at a time.
@@ -48,6 +52,8 @@ struct Event {
 struct Open {
     now: i64,
     most: i64,
+    /// Of instances: the first start and the last end.
+    life: Option<Life>,
 }
 
 /// Roots of one reference process.
@@ -142,6 +148,10 @@ impl Open {
         self.now += if is_start { 1 } else { -1 };
         self.most = self.most.max(self.now);
     }
+
+    fn lives(&mut self, life: Life) {
+        self.life = Some(self.life.map_or(life, |known| joined(known, life)));
+    }
 }
 
 fn seconds(ns: i64) -> f64 {
@@ -196,6 +206,7 @@ impl Load {
                 Who::Occurrence(instance, entry) => {
                     let open = self.instances.entry(instance).or_default();
                     open.count(event.is_start);
+                    open.lives((event.time_ns, event.time_ns));
                     if event.is_start {
                         self.at_start.entry(entry).or_default().add(open.now as f64);
                     }
@@ -216,6 +227,7 @@ impl Load {
             let open = self.instances.entry(numbers.instances[instance as usize]).or_default();
             open.now += theirs.now;
             open.most = open.most.max(theirs.most);
+            theirs.life.into_iter().for_each(|life| open.lives(life));
         }
         for (entry, theirs) in other.at_start {
             self.at_start.entry(numbers.entry(entry)).or_default().merge(theirs);
@@ -232,9 +244,9 @@ impl Load {
         finished
     }
 
-    /// Most occurrences open at once, by instance.
-    pub fn most(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.instances.iter().map(|(instance, open)| (*instance, u64::try_from(open.most).unwrap_or(0)))
+    /// Instances, with the most occurrences open at once and, where it is known, when they were alive.
+    pub fn instances(&self) -> impl Iterator<Item = (u32, u64, Option<Life>)> {
+        self.instances.iter().map(|(instance, open)| (*instance, u64::try_from(open.most).unwrap_or(0), open.life))
     }
 
     /// The workload of each reference process, where it is known.

@@ -24,7 +24,7 @@
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
 //! | `explain` | what the time of roots consists of |
-//! | `load` | threads, load, workload |
+//! | `load`, `hints` | threads, load, workload; what of it is said to the model |
 //! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
 //!
@@ -49,6 +49,7 @@ mod explain;
 mod forest;
 mod generalize;
 mod habits;
+mod hints;
 mod live;
 mod load;
 mod messages;
@@ -74,7 +75,7 @@ pub use options::{EntryRule, InternalSpans, SpanOptions};
 pub use quality::Quality;
 
 use super::{
-    interactions::{Hints, Interactions, ProcessHints, ProcessorHints},
+    interactions::{Hints, Interactions},
     observations::Observations,
 };
 use crate::trace::{
@@ -82,7 +83,7 @@ use crate::trace::{
     span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId},
 };
 use account::Account;
-use catalog::{Catalog, PeerKind};
+use catalog::Catalog;
 use emit::{Batch, Sums};
 use entries::Entries;
 use forest::{Forest, Origin};
@@ -367,64 +368,6 @@ impl Spans {
             }
         }
         quality
-    }
-
-    /// Processors, threads and workloads of the tasks seen so far.
-    ///
-    /// | task | threads | processor |
-    /// |---|---|---|
-    /// | with spans of its own | most occurrences open at once, summed over instances | its host, shared with others there; if it was seen on several, one of its own with as many cores |
-    /// | database or cache seen from clients | most requests open at once | of its own |
-    /// | queue, third party | without limit | of its own, without limit |
-    /// | kept internal spans | without limit | that of their service |
-    pub fn hints(&self) -> Hints {
-        let load = self.load.finished();
-        let mut hints = Hints::default();
-        let mut threads = std::collections::HashMap::new();
-        for (instance, most) in load.most() {
-            let Some((task, _)) = self.catalog.instances.get_index(instance as usize) else { continue };
-            *threads.entry(*task).or_insert(0) += most;
-        }
-        let mut tasks: Vec<u32> = self.account.tasks.keys().copied().collect();
-        tasks.sort_by_key(|task| self.catalog.names.name(*task));
-        for task in tasks {
-            let (sums, name) = (&self.account.tasks[&task], self.catalog.names.name(task));
-            let mut process = ProcessHints::default();
-            let bounded = sums.is_served || matches!(sums.origin, Some(Origin::Client(PeerKind::Store) | Origin::Implied));
-            process.infinite = !bounded;
-            process.threads = threads.get(&task).copied().filter(|n| bounded && *n > 0);
-            match sums.hosts.len() {
-                // What nobody else waits for either: a third party's own machines.
-                0 if !bounded && !name.ends_with("(internal)") => {
-                    let processor = format!("{name}_cpu");
-                    let scheduling = Some(crate::model::ProcessorScheduling::Inf);
-                    hints.processors.insert(processor.clone(), ProcessorHints { cores: None, scheduling });
-                    process.processor = Some(processor);
-                }
-                0 => {}
-                1 => process.processor = sums.hosts.iter().next().map(|host| self.catalog.names.name(*host).to_owned()),
-                n_hosts => {
-                    let processor = format!("{name}_cpu");
-                    hints.processors.insert(processor.clone(), ProcessorHints { cores: Some(n_hosts as u64), scheduling: None });
-                    process.processor = Some(processor);
-                }
-            }
-            hints.processes.insert(name.to_owned(), process);
-        }
-        let internal: Vec<(String, String)> =
-            hints.processes.keys().filter_map(|name| Some((name.clone(), name.strip_suffix("(internal)")?.to_owned()))).collect();
-        for (name, service) in internal {
-            let Some(of_service) = hints.processes.get_mut(&service) else { continue };
-            let processor = of_service.processor.get_or_insert_with(|| format!("{service}_cpu")).clone();
-            hints.processes[&name].processor = Some(processor);
-        }
-        let mut workloads: Vec<_> = load.workloads().collect();
-        workloads.sort_by_key(|(process, _)| self.catalog.names.name(*process));
-        for (process, workload) in workloads {
-            let name = self.catalog.names.name(process).to_owned();
-            hints.processes.entry(name).or_default().workload = Some(workload);
-        }
-        hints
     }
 
     fn complete(&mut self, group: Group, sink: &mut dyn FnMut(Interactions)) {

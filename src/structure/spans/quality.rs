@@ -274,9 +274,15 @@ pub struct EntryQuality {
 pub struct TaskQuality {
     /// Instances seen.
     pub instances: u64,
+    /// Of these the most at the same time.
+    #[serde(default)]
+    pub instances_at_once: u64,
     /// Hosts seen.
     pub hosts: u64,
-    /// Most occurrences open at once, summed over instances.
+    /// Of these the most at the same time.
+    #[serde(default)]
+    pub hosts_at_once: u64,
+    /// Most occurrences open at once, summed over the instances at the same time.
     pub concurrency: u64,
     /// Its entries.
     pub entries: IndexMap<String, EntryQuality>,
@@ -401,6 +407,8 @@ impl TaskQuality {
     fn merge(&mut self, other: Self) {
         self.instances = self.instances.max(other.instances);
         self.hosts = self.hosts.max(other.hosts);
+        self.instances_at_once = self.instances_at_once.max(other.instances_at_once);
+        self.hosts_at_once = self.hosts_at_once.max(other.hosts_at_once);
         self.concurrency = self.concurrency.max(other.concurrency);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().merge(entry);

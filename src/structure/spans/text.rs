@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::quality::{CallQuality, ClockQuality, EntryQuality, Moments, Quality, Reasons, TraceCounts};
+use super::quality::{CallQuality, ClockQuality, EntryQuality, Moments, Quality, Reasons, TaskQuality, TraceCounts};
 
 /// Occurrences below which an element is weakly supported.
 const FEW: u64 = 30;
@@ -66,6 +66,19 @@ fn reasons(out: &mut String, reasons: &Reasons) {
         let message = MESSAGES.iter().find(|(known, _)| known == code).map_or("", |(_, message)| message);
         let _ = writeln!(out, "  {} {code}: {message} (as in {})", reason.count, reason.examples.join(", "));
     }
+}
+
+fn instances(task: &TaskQuality) -> String {
+    format!("{} instances{}", task.instances, at_once(task.instances, task.instances_at_once))
+}
+
+fn hosts(task: &TaskQuality) -> String {
+    format!("{} hosts{}", task.hosts, at_once(task.hosts, task.hosts_at_once))
+}
+
+/// How many of those seen were there at the same time, where it was not all.
+fn at_once(seen: u64, at_once: u64) -> String {
+    if at_once == 0 || at_once >= seen { String::new() } else { format!(" ({at_once} at the same time)") }
 }
 
 fn support(n: u64) -> String {
@@ -161,7 +174,7 @@ impl Quality {
         }
         self.clocks.iter().for_each(|clock| self::clock(&mut out, clock));
         for (name, task) in &self.tasks {
-            let _ = write!(out, "{name}: {} instances, {} hosts, ", task.instances, task.hosts);
+            let _ = write!(out, "{name}: {}, {}, ", instances(task), hosts(task));
             let _ = match task.concurrency {
                 0 => writeln!(out, "not known how many at once"),
                 n => writeln!(out, "up to {n} at once"),

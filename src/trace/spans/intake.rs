@@ -429,11 +429,13 @@ impl Parts {
             Client, Container, HostAddress, HostId, HostName, InstanceId, Language, Namespace, Node, Pod, Process, RuntimeName, Service,
         };
         let first = |parts: &[Part]| parts.iter().find_map(|part| self.0[*part as usize]);
+        // Inside a pod, the name of the host is that of the pod as a rule.
+        let is_pod = self.0[HostName as usize].is_some() && self.0[HostName as usize] == self.0[Pod as usize];
         Resource {
             service: first(&[Service]),
             namespace: first(&[Namespace]),
             instance: first(&[InstanceId, Pod, Container, Client, Process]),
-            host: first(&[HostName, Node, HostId, HostAddress]),
+            host: self.0[Node as usize].filter(|_| is_pod).or_else(|| first(&[HostName, Node, HostId, HostAddress])),
             container: first(&[Pod, Container]),
             runtime: first(&[Language, RuntimeName]),
         }

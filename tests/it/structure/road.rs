@@ -138,7 +138,7 @@ fn processors_keep_up_with_what_arrived() {
             all.hints.processes.insert(server.into(), ProcessHints { threads: Some(8), ..ProcessHints::default() });
         }
         if cores.is_some() {
-            all.hints.processors.insert("web_cpu".into(), ProcessorHints { cores, scheduling: None });
+            all.hints.processors.insert("web_cpu".into(), ProcessorHints { cores, ..ProcessorHints::default() });
         }
         let options = ExtractOptions { demands: Demands::SelfTimes, seconds_per_tick: 1e-9, ..ExtractOptions::default() };
         to_model("m", all, &options).unwrap()
@@ -165,7 +165,9 @@ fn what_is_said_beside_is_in_the_model() {
     };
     hints.processes.insert("web".into(), web);
     hints.processes.insert("a".into(), ProcessHints { processor: Some("node".into()), infinite: true, ..ProcessHints::default() });
-    hints.processors.insert("node".into(), ProcessorHints { cores: Some(4), scheduling: Some(ProcessorScheduling::Ps) });
+    hints
+        .processors
+        .insert("node".into(), ProcessorHints { cores: Some(4), scheduling: Some(ProcessorScheduling::Ps), ..ProcessorHints::default() });
     let workload = Some(Workload::Closed { customers: 9.0, think_time: 1.5 });
     hints.processes.insert("Client".into(), ProcessHints { workload, ..ProcessHints::default() });
     let model = fork_below_a_client(hints).model;

@@ -378,3 +378,20 @@ fn compressed_documents_read_alike() {
         assert_eq!(try_read(&bytes, SpanFormat::Auto, &STRICT).unwrap().spans.len(), 2);
     }
 }
+
+/// In a pod the host's name is the pod's as a rule; the machine, whose processor and clock pods share, is the node.
+#[test]
+fn a_pod_is_no_host() {
+    let host = |name: &str, more: &str| {
+        let resource = format!(
+            r#"{{"key":"service.name","value":{{"stringValue":"s"}}}},{{"key":"host.name","value":{{"stringValue":"{name}"}}}},
+            {{"key":"k8s.pod.name","value":{{"stringValue":"s-1"}}}}{more}"#
+        );
+        let span = r#"{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"x","kind":2,
+            "startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000250000000"}"#;
+        let text = format!(r#"{{"resourceSpans":[{{"resource":{{"attributes":[{resource}]}},"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#);
+        read(&text).host(0).to_owned()
+    };
+    let node = r#",{"key":"k8s.node.name","value":{"stringValue":"n1"}}"#;
+    assert_eq!((host("s-1", node), host("s-1", ""), host("m2", node)), ("n1".to_owned(), "s-1".to_owned(), "m2".to_owned()));
+}

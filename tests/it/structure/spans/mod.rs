@@ -4,6 +4,7 @@ mod changes;
 mod clocks;
 mod forks;
 mod hostile;
+mod load;
 mod lost;
 mod names;
 mod pairs;

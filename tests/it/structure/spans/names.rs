@@ -227,7 +227,7 @@ fn hosts_are_processors_and_instances_threads() {
     let hint = |task: &str| run.hints.processes[task].clone();
     assert_eq!((hint("web").processor.as_deref(), hint("web").threads), (Some("h1"), Some(1)));
     assert_eq!((hint("cart").processor.as_deref(), hint("cart").threads), (Some("cart_cpu"), Some(2)), "two instances, one at a time each");
-    assert_eq!(run.hints.processors["cart_cpu"].cores, Some(2));
+    assert_eq!(run.hints.processors["cart_cpu"].machines, Some(2));
     assert_eq!((hint("postgresql").processor, hint("postgresql").threads, hint("postgresql").infinite), (None, Some(1), false));
     assert_eq!(run.quality.tasks["cart"].instances, 2);
 }
