@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
+    model::{Model, Number},
     structure::{Accepts, ArcKind, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind},
     trace::diagnostics::Diagnostic,
 };
@@ -27,7 +28,7 @@ pub(super) fn report(extraction: &Extraction) -> String {
     }
     let _ = writeln!(text, "\ntasks");
     let few = if extraction.quality.is_some() { FEW } else { 0 };
-    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, few));
+    extraction.tasks.iter().for_each(|task| report_task(&mut text, task, &extraction.model, few));
     let _ = writeln!(text, "\nrecords");
     extraction.records.iter().take(RECORDS_SHOWN).for_each(|record| report_record(&mut text, record));
     if let Some(more) = extraction.records.len().checked_sub(RECORDS_SHOWN).filter(|more| *more > 0) {
@@ -60,10 +61,11 @@ pub(super) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
 }
 
 /// Entries with fewer than `few` occurrences are marked.
-fn report_task(text: &mut String, task: &TaskReport, few: u64) {
+fn report_task(text: &mut String, task: &TaskReport, model: &Model, few: u64) {
     let kind = if task.reference { "reference task" } else { "task" };
-    let threads = if task.is_infinite { "any number of threads".to_owned() } else { format!("{} seen", plural(task.threads, "thread")) };
-    let _ = writeln!(text, "  {kind} {} on {}, {threads}", task.name, task.processor);
+    let seen = if task.is_infinite { "any number of threads".to_owned() } else { format!("{} seen", plural(task.threads, "thread")) };
+    let who = population(task, model).unwrap_or(seen);
+    let _ = writeln!(text, "  {kind} {} on {}, {who}", task.name, task.processor);
     for entry in &task.entries {
         let accepts = match entry.accepts {
             Accepts::Nothing => "starts on its own",
@@ -76,6 +78,21 @@ fn report_task(text: &mut String, task: &TaskReport, few: u64) {
         let _ = writeln!(text, ", self time {}", times.join(" + "));
         entry.calls.iter().for_each(|call| report_call(text, call, entry));
     }
+}
+
+/// Customers and their think time; `None` where these are only as many as were seen at once.
+fn population(task: &TaskReport, model: &Model) -> Option<String> {
+    let of = model.task(&task.name).filter(|_| task.reference)?;
+    let (is_one, is_seen) = (of.multiplicity.is(1.0), of.multiplicity.is(task.threads as f64));
+    if is_seen && of.think_time.is(0.0) {
+        return None;
+    }
+    let customers = if is_one { "customer" } else { "customers" };
+    Some(format!("{} {customers}, think time {} s", number(&of.multiplicity), number(&of.think_time)))
+}
+
+fn number(number: &Number) -> String {
+    number.literal().map_or_else(|| number.to_string(), |value| format!("{}", (value * 1e6).round() / 1e6))
 }
 
 fn report_call(text: &mut String, call: &CallReport, entry: &EntryReport) {

@@ -122,6 +122,32 @@ pub struct ProcessHints {
     pub demands: IndexMap<String, [Option<f64>; 2]>,
     /// Of a process that starts on its own: its workload.
     pub workload: Option<Workload>,
+    /// Of a process that starts on its own: what was seen of the load that it makes, whatever its workload is said to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenLoad>,
+}
+
+/// The load that a process was seen to make.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeenLoad {
+    /// Cycles a second, > 0.
+    pub rate: f64,
+    /// What its workload is concluded from; `None` where that is said.
+    pub evidence: Option<Evidence>,
+}
+
+/// What a workload is concluded from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// So many sessions, of which each makes its next request after a reply: customers.
+    Sessions(u64),
+    /// The number of cycles under way has a variance of so many times its mean, where random arrivals have 1: customers.
+    Steady(f64),
+    /// Gaps between starts vary by so much (standard deviation over mean), less than what would follow replies: arrivals by a clock.
+    Clock(f64),
+    /// None of these: random arrivals.
+    Arrivals,
 }
 
 /// What is known of a processor.
@@ -201,7 +227,11 @@ impl Hints {
             here.infinite |= hints.infinite;
             here.scheduling = hints.scheduling.or(here.scheduling);
             here.demands.extend(hints.demands.iter().map(|(operation, demands)| (operation.clone(), *demands)));
-            here.workload = hints.workload.or(here.workload);
+            here.seen = hints.seen.or(here.seen);
+            if hints.workload.is_some() {
+                here.workload = hints.workload;
+                here.seen = here.seen.map(|seen| SeenLoad { evidence: hints.seen.and_then(|seen| seen.evidence), ..seen });
+            }
         }
         for (name, hints) in &other.processors {
             let here = self.processors.entry(name.clone()).or_default();

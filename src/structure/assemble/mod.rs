@@ -20,7 +20,7 @@ use super::{
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
-    interactions::{ProcessHints, ProcessorHints, Workload, processor_name},
+    interactions::{Evidence, ProcessHints, ProcessorHints, Workload, processor_name},
     layers,
     summary::Summary,
 };
@@ -203,10 +203,13 @@ impl Assembly<'_> {
             }
             if customers.class.is_none() {
                 let message = "requests arrive from outside, at the rate seen: there is no reference task";
-                self.out.diagnostics.add("open_workload", message, || format!("{name}: {rate:.6} a second"));
+                let by_clock = matches!(customers.seen.and_then(|seen| seen.evidence), Some(Evidence::Clock(_)));
+                let how = if by_clock { ", as regular as by a clock" } else { "" };
+                self.out.diagnostics.add("open_workload", message, || format!("{name}: {rate:.6} a second{how}"));
             }
             return;
         }
+        self.note_closed(customers, &name);
         let shared = hints.and_then(|hints| hints.processor.as_deref());
         let processor = shared.map_or_else(|| processor_name(&name), model_name);
         // Their one entry stands for all that they begin.
@@ -215,8 +218,9 @@ impl Assembly<'_> {
         task.scheduling = TaskScheduling::Ref;
         (task.multiplicity, task.think_time) = self.population(customers);
         let paced = !task.think_time.is(0.0);
-        let demands = self.demands([customers.self_time_ticks, None], said);
-        self.note_default(&entry_name, [customers.self_time_ticks, None], said);
+        let own = [Self::own_time(customers), None];
+        let demands = self.demands(own, said);
+        self.note_default(&entry_name, own, said);
         let body = EntryBody { name: entry_name.clone(), accepts: Accepts::Nothing, arcs: &customers.arcs, forks: &[], demands };
         self.add_entry(&mut task, &body);
         if !paced && customers.arcs.iter().all(|arc| arc.kind == ArcKind::Async) {
@@ -245,6 +249,32 @@ impl Assembly<'_> {
             is_infinite: false,
             entries: vec![report],
         });
+    }
+
+    /// Says that a closed workload is concluded, and from what.
+    fn note_closed(&mut self, customers: &Customers, name: &str) {
+        let asked = self.parts.options.customers.is_some() || !self.parts.options.think_time.is(0.0);
+        let (Some(Workload::Closed { customers: n, think_time }), Some(seen), false) = (customers.workload, customers.seen, asked) else {
+            return;
+        };
+        let by = match seen.evidence {
+            Some(Evidence::Sessions(sessions)) => format!("by {sessions} sessions"),
+            Some(Evidence::Steady(part)) => {
+                format!("the number of requests under way varies by {part:.2} of what that of random arrivals does")
+            }
+            Some(Evidence::Clock(_) | Evidence::Arrivals) | None => return,
+        };
+        let message = "requests come from customers, who think between a reply and their next request: if they arrive whatever the replies, \
+                       a resource file is to say the rate";
+        let example =
+            || format!("{name}: population {}, think time {think_time:.6} s, {:.6} requests a second: {by}", n.round(), seen.rate);
+        self.out.diagnostics.add("closed_workload", message, example);
+    }
+
+    /// Self time of a cycle in ticks; what customers do by themselves is part of a think time that was seen.
+    fn own_time(customers: &Customers) -> Option<f64> {
+        let thinks = matches!(customers.workload, Some(Workload::Closed { think_time, .. }) if think_time > 0.0);
+        customers.self_time_ticks.or((thinks && customers.seen.is_some()).then_some(0.0))
     }
 
     /// Number of customers and their think time: as asked for, else as the traces say, else as many as were seen at once.

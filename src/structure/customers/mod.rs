@@ -20,7 +20,7 @@ pub use sessions::of_sessions;
 use super::{
     ExtractOptions, OptionError,
     entries::{ArcKind, Merged, MergedArc},
-    interactions::Workload,
+    interactions::{ProcessHints, SeenLoad, Workload},
     summary::{Label, Start, Summary},
 };
 
@@ -43,6 +43,8 @@ pub struct Customers {
     pub self_time_ticks: Option<f64>,
     /// The workload, where the traces or the user say it.
     pub workload: Option<Workload>,
+    /// What was seen of the load that they make.
+    pub seen: Option<SeenLoad>,
 }
 
 /// A scenario of the usage profile.
@@ -141,22 +143,28 @@ fn of_class(task: Option<u32>, starts: &[Start], summary: &Summary, merged: &Mer
         n_units: summary.most_starters(task),
         arcs,
         self_time_ticks: self_time,
-        workload: workload(starts, summary),
+        workload: joined_hints(starts, summary, |hints| hints.workload, joined),
+        seen: joined_hints(starts, summary, |hints| hints.seen, joined_load),
     }
 }
 
-/// The workload of the processes that start: of several open ones the sum of rates, of several closed ones all customers
-/// with the mean think time; of both kinds, nothing.
-fn workload(starts: &[Start], summary: &Summary) -> Option<Workload> {
+/// What hints say of the processes that start, joined; `None` where two do not go together.
+fn joined_hints<T>(
+    starts: &[Start],
+    summary: &Summary,
+    said: impl Fn(&ProcessHints) -> Option<T>,
+    joined: impl Fn(T, T) -> Option<T>,
+) -> Option<T> {
     let units = summary.units.process_of.iter().zip(&summary.tasks.of_unit);
     let mut processes: Vec<u32> =
         units.filter(|(_, task)| starts.iter().any(|start| start.task == **task)).map(|(process, _)| *process).collect();
     processes.sort_unstable();
     processes.dedup();
-    let known = processes.iter().filter_map(|process| summary.hints.processes.get(summary.units.processes.name(*process))?.workload);
+    let known = processes.iter().filter_map(|process| said(summary.hints.processes.get(summary.units.processes.name(*process))?));
     known.map(Some).reduce(|a, b| joined(a?, b?)).flatten()
 }
 
+/// Of several open workloads the sum of rates, of several closed ones all customers with the mean think time; of both kinds, nothing.
 fn joined(a: Workload, b: Workload) -> Option<Workload> {
     match (a, b) {
         (Workload::Open { rate: a }, Workload::Open { rate: b }) => Some(Workload::Open { rate: a + b }),
@@ -165,4 +173,10 @@ fn joined(a: Workload, b: Workload) -> Option<Workload> {
         }
         _ => None,
     }
+}
+
+/// All cycles a second; of differing evidence none.
+#[expect(clippy::unnecessary_wraps, reason = "as the other way of joining")]
+fn joined_load(a: SeenLoad, b: SeenLoad) -> Option<SeenLoad> {
+    Some(SeenLoad { rate: a.rate + b.rate, evidence: a.evidence.filter(|evidence| Some(*evidence) == b.evidence) })
 }

@@ -85,6 +85,7 @@ pub fn of_sessions(
             arcs: mix(usage, class, &arcs),
             self_time_ticks: Some(0.0),
             workload: Some(Workload::Closed { customers: population.n as f64, think_time }),
+            seen: None,
         }
     };
     let mut all: Vec<Customers> = usage.classes.iter().zip(population).enumerate().map(class).collect();
@@ -146,6 +147,7 @@ fn background(
         arcs: left.into_iter().map(arc).collect(),
         self_time_ticks: None,
         workload: Some(Workload::Open { rate }),
+        seen: None,
     })
 }
 

@@ -103,9 +103,9 @@ impl Spans {
         }
         let mut workloads: Vec<_> = load.workloads().collect();
         workloads.sort_by_key(|(process, _)| self.catalog.names.name(*process));
-        for (process, workload) in workloads {
-            let name = self.catalog.names.name(process).to_owned();
-            hints.processes.entry(name).or_default().workload = Some(workload);
+        for (process, (workload, seen)) in workloads {
+            let hints = hints.processes.entry(self.catalog.names.name(process).to_owned()).or_default();
+            (hints.workload, hints.seen) = (Some(workload), Some(seen));
         }
         hints
     }

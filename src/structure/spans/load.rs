@@ -12,7 +12,8 @@
 //! | seen | workload |
 //! |---|---|
 //! | sessions on at least half of the roots, with two requests or more | closed: think time Z = mean gap between a reply and the next request of the session, customers = (n/T)(R + Z) by Little's law, at least the most at once |
-//! | n ≥ 30, all recorded (w = 1), and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once, Z = R (1 − p)/p |
+//! | n ≥ 30, all recorded (w = 1), gaps between starts with a coefficient of variation below 1/5 and less than half the standard deviation of the times from the last end to a start (or below 1/100, starts not being ends) | open, by a clock: rate = (n − 1)/T. The starts of customers keep time with the ends |
+//! | n ≥ 30, all recorded, and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once, Z = R (1 − p)/p |
 //! | else | open: rate = w (n − 1)/T (Poisson arrivals have Var N/E N = 1) |
 
 use crate::trace::hashed::HashMap;
@@ -22,7 +23,7 @@ use super::{
     hints::{Life, joined},
     quality::Moments,
 };
-use crate::structure::interactions::Workload;
+use crate::structure::interactions::{Evidence, SeenLoad, Workload};
 
 /// Events put in order at a time.
 const BUFFER: usize = 1 << 17;
@@ -32,6 +33,13 @@ const MAX_SESSIONS: usize = 100_000;
 const FEWEST_ROOTS: u64 = 30;
 /// Dispersion of the number of open roots below which the population is closed.
 const CLOSED_BELOW: f64 = 0.5;
+/// Coefficient of variation of the gaps between starts below which they may be a clock's, and below which they are whatever the ends do.
+const REGULAR_BELOW: f64 = 0.2;
+const EXACT_BELOW: f64 = 0.01;
+/// Standard deviation of the gaps, over that of the times since the last end, below which starts do not follow ends.
+const APART_BELOW: f64 = 0.5;
+/// Mean time since the last end, over the mean gap, from which starts are not ends.
+const NOT_ENDS_FROM: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
@@ -68,6 +76,10 @@ struct Roots {
     response_s: Moments,
     weight: Moments,
     think_s: Moments,
+    /// From one start to the next, and from the last end to a start.
+    gap_s: Moments,
+    since_end_s: Moments,
+    last_end_ns: Option<i64>,
     n_with_session: u64,
     /// End of the last request of each session.
     sessions: HashMap<u32, i64>,
@@ -83,10 +95,14 @@ impl Roots {
         self.last_event_ns = self.last_event_ns.max(event.time_ns);
         self.open.count(event.is_start);
         if event.is_start {
-            if self.first_ns.is_none() {
-                (self.first_ns, self.last_event_ns) = (Some(event.time_ns), event.time_ns);
+            match self.first_ns {
+                None => (self.first_ns, self.last_event_ns) = (Some(event.time_ns), event.time_ns),
+                Some(_) => self.gap_s.add(seconds(event.time_ns.saturating_sub(self.last_start_ns))),
             }
+            self.last_end_ns.iter().for_each(|end_ns| self.since_end_s.add(seconds(event.time_ns.saturating_sub(*end_ns))));
             self.last_start_ns = event.time_ns;
+        } else {
+            self.last_end_ns = Some(event.time_ns);
         }
         if session == 0 {
             return;
@@ -112,34 +128,52 @@ impl Roots {
         self.response_s.merge(other.response_s);
         self.weight.merge(other.weight);
         self.think_s.merge(other.think_s);
+        self.gap_s.merge(other.gap_s);
+        self.since_end_s.merge(other.since_end_s);
+        self.last_end_ns = self.last_end_ns.max(other.last_end_ns);
         self.n_with_session += other.n_with_session;
         self.sessions.extend(other.sessions);
     }
 
-    fn workload(&self) -> Option<Workload> {
+    /// The workload, and what was seen of it.
+    fn workload(&self) -> Option<(Workload, SeenLoad)> {
         let n = self.weight.count;
         let span = seconds(self.last_start_ns.saturating_sub(self.first_ns?));
         if n < 2 || span <= 0.0 {
             return None;
         }
-        let rate = (n - 1) as f64 / span;
+        let rate = (n - 1) as f64 / span * self.weight.mean;
+        let found = |workload: Workload, evidence: Evidence| Some((workload, SeenLoad { rate, evidence: Some(evidence) }));
         let most = self.open.most as f64;
         let whole = |customers: f64| customers.round().max(most).max(1.0);
         if self.n_with_session * 2 >= n && self.think_s.count > 0 {
             let think_time = self.think_s.mean;
-            let customers = rate * self.weight.mean * (self.response_s.mean + think_time);
-            return Some(Workload::Closed { customers: whole(customers), think_time });
+            let customers = whole(rate * (self.response_s.mean + think_time));
+            return found(Workload::Closed { customers, think_time }, Evidence::Sessions(self.sessions.len() as u64));
         }
         let all = seconds(self.last_event_ns.saturating_sub(self.first_ns?));
         let mean = self.area[0] / all;
         let dispersion = (self.area[1] / all - mean * mean) / mean;
-        let is_whole = (self.weight.mean - 1.0).abs() < 1e-9;
-        if n >= FEWEST_ROOTS && is_whole && dispersion < CLOSED_BELOW {
-            let busy = 1.0 - dispersion.max(0.0);
-            let think_time = self.response_s.mean * (1.0 - busy) / busy;
-            return Some(Workload::Closed { customers: whole(mean / busy), think_time });
+        let tells = n >= FEWEST_ROOTS && (self.weight.mean - 1.0).abs() < 1e-9;
+        if let (true, Some(variation)) = (tells, self.clock()) {
+            return found(Workload::Open { rate }, Evidence::Clock(variation));
         }
-        Some(Workload::Open { rate: rate * self.weight.mean })
+        if tells && dispersion < CLOSED_BELOW {
+            let dispersion = dispersion.max(0.0);
+            let busy = 1.0 - dispersion;
+            let think_time = self.response_s.mean * dispersion / busy;
+            return found(Workload::Closed { customers: whole(mean / busy), think_time }, Evidence::Steady(dispersion));
+        }
+        found(Workload::Open { rate }, Evidence::Arrivals)
+    }
+
+    /// The coefficient of variation of the gaps between starts where they are a clock's.
+    fn clock(&self) -> Option<f64> {
+        let variation = self.gap_s.coefficient_of_variation()?;
+        let [gap, since_end] = [self.gap_s, self.since_end_s].map(|moments| moments.variance().map(f64::sqrt));
+        let is_apart = gap? < APART_BELOW * since_end?;
+        let is_exact = variation < EXACT_BELOW && self.since_end_s.mean > NOT_ENDS_FROM * self.gap_s.mean;
+        (variation < REGULAR_BELOW && (is_apart || is_exact)).then_some(variation)
     }
 }
 
@@ -249,8 +283,8 @@ impl Load {
         self.instances.iter().map(|(instance, open)| (*instance, u64::try_from(open.most).unwrap_or(0), open.life))
     }
 
-    /// The workload of each reference process, where it is known.
-    pub fn workloads(&self) -> impl Iterator<Item = (u32, Workload)> {
+    /// The workload of each reference process, where it is known, and what was seen of it.
+    pub fn workloads(&self) -> impl Iterator<Item = (u32, (Workload, SeenLoad))> {
         self.roots.iter().filter_map(|(process, roots)| Some((*process, roots.workload()?)))
     }
 }

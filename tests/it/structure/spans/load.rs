@@ -1,12 +1,68 @@
-//! Instances and hosts that come and go.
+//! What was going on at once: workloads, instances and hosts that come and go, and models that agree with the load that they are made from.
+
+use layerfit::structure::interactions::{Evidence, SeenLoad, Workload};
 
 use super::*;
+
+/// Numbers in [0, 1) by a fixed linear congruence.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+fn load(b: &Build) -> (Workload, SeenLoad) {
+    let client = b.run().hints.processes["Client"].clone();
+    (client.workload.unwrap(), client.seen.unwrap())
+}
 
 /// The model with what the spans say beside.
 fn model(b: &Build) -> Extraction {
     let mut run = b.run();
     run.interactions.hints = run.hints.clone();
     run.model()
+}
+
+/// Requests of `web`, one every so often, that last as long as is said, in milliseconds.
+fn every(gap_ms: f64, n: u32, mut lasts_ms: impl FnMut() -> f64) -> Build {
+    let mut b = Build::default();
+    for trace in 0..n {
+        let at = gap_ms * f64::from(trace);
+        b.server((1, 0), "web", "get", (at, at + lasts_ms())).trace(u128::from(trace) + 1);
+    }
+    b
+}
+
+/// A load generator that keeps to its clock has several requests open at once, whatever the replies: no customers.
+#[test]
+fn a_constant_rate_is_open() {
+    let mut random = Random(7);
+    for b in [every(10.0, 500, || 55.0 + 5.0 * random.next()), every(10.0, 500, || 55.0)] {
+        let (workload, seen) = load(&b);
+        let Workload::Open { rate } = workload else { panic!("{workload:?}") };
+        assert!((rate - 100.0).abs() < 1e-6 && matches!(seen.evidence, Some(Evidence::Clock(_))), "{rate} {seen:?}");
+    }
+}
+
+/// Customers who do not think wait for one server that takes nearly the same time for each: they start as regularly, but where another ends.
+#[test]
+fn customers_before_a_regular_server_are_no_clock() {
+    let mut random = Random(7);
+    let mut b = Build::default();
+    let (mut ends, mut now) = (vec![0.0; 8], 0.0);
+    for trace in 0..500_usize {
+        let start = ends[trace % 8];
+        now += 9.5 + random.next();
+        ends[trace % 8] = now;
+        b.server((1, 0), "web", "get", (start, now)).trace(trace as u128 + 1);
+    }
+    let (workload, seen) = load(&b);
+    let Workload::Closed { customers, think_time } = workload else { panic!("{workload:?}") };
+    assert!(customers == 8.0 && think_time < 0.005, "{workload:?}");
+    assert!(matches!(seen.evidence, Some(Evidence::Steady(_))), "{seen:?}");
 }
 
 /// Pods that replace one another are as many as are alive at the same time.
