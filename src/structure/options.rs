@@ -254,7 +254,7 @@ pub struct OptionError {
 impl ExtractOptions {
     /// The options with what goes without saying for a technique said.
     pub(super) fn resolved(&self, technique: Technique) -> Self {
-        let mut options = self.clone();
+        let mut options = Self { technique: Some(technique), ..self.clone() };
         let in_nanoseconds = matches!(technique, Technique::Spans | Technique::CallPath);
         if in_nanoseconds {
             options.seconds_per_tick = NANOSECONDS;

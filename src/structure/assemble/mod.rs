@@ -71,6 +71,7 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         parts,
         entry_names,
         arrivals: IndexMap::new(),
+        load: IndexMap::new(),
         called: HashSet::new(),
         arrival_names: HashMap::new(),
         out: Assembled::default(),
@@ -101,8 +102,8 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         let processor = processors.entry(server.task).or_insert_with(named).clone();
         assembly.add_server(server, processor, hints);
     }
-    let arrivals = assembly.add_arrivals();
-    assembly.assume_cores(&arrivals, &hints);
+    assembly.add_arrivals();
+    assembly.assume_cores(&hints);
     assembly.note_mixed_acceptance();
     assembly.out
 }
@@ -167,6 +168,8 @@ struct Assembly<'p> {
     entry_names: Vec<String>,
     /// Entries that requests arrive at from outside, where nobody waits for a reply, with their rates.
     arrivals: IndexMap<usize, f64>,
+    /// Requests of entries a second by what starts, arrivals and customers alike, at the load seen.
+    load: IndexMap<usize, f64>,
     /// Entries that other entries or reference tasks call.
     called: HashSet<usize>,
     /// Names of the entries for what arrives from outside, of those that are called, too: one entry takes one kind of request.
@@ -197,6 +200,7 @@ impl Assembly<'_> {
     }
 
     fn add_customers(&mut self, customers: &Customers, name: String, entry_name: String, hints: Option<&ProcessHints>) {
+        self.note_load(customers);
         if let Some(rate) = self.rate_from_outside(customers) {
             for arc in &customers.arcs {
                 *self.arrivals.entry(arc.target).or_insert(0.0) += rate * arc.mean;
@@ -335,8 +339,8 @@ impl Assembly<'_> {
         entries.flat_map(|source| &source.arcs).chain(customers.flat_map(|customers| &customers.arcs)).map(|arc| arc.target).collect()
     }
 
-    /// Puts the arrivals into the model; their rates by merged entry.
-    fn add_arrivals(&mut self) -> IndexMap<usize, f64> {
+    /// Puts the arrivals into the model.
+    fn add_arrivals(&mut self) {
         for (entry, rate) in &self.arrivals {
             let name = self.arrival_names.get(entry).unwrap_or(&self.entry_names[*entry]);
             let known = self.out.model.tasks.iter_mut().flat_map(|task| &mut task.entries).find(|entry| entry.name == *name);
@@ -344,7 +348,6 @@ impl Assembly<'_> {
                 entry.open_arrival_rate = Some(Number::Value(*rate));
             }
         }
-        std::mem::take(&mut self.arrivals)
     }
 
     fn entry_report(&self, name: String, merged: &MergedEntry) -> EntryReport {

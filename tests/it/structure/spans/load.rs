@@ -1,6 +1,10 @@
 //! What was going on at once: workloads, instances and hosts that come and go, and models that agree with the load that they are made from.
 
-use layerfit::structure::interactions::{Evidence, SeenLoad, Workload};
+use layerfit::{
+    model::{Bindings, Model},
+    solve::{Solution, SolveOptions, solve},
+    structure::interactions::{Evidence, SeenLoad, Workload},
+};
 
 use super::*;
 
@@ -11,6 +15,10 @@ impl Random {
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.next()).ln()
     }
 }
 
@@ -24,6 +32,10 @@ fn model(b: &Build) -> Extraction {
     let mut run = b.run();
     run.interactions.hints = run.hints.clone();
     run.model()
+}
+
+fn solved(model: &Model) -> Solution {
+    solve(model, &Bindings::default(), &SolveOptions::default()).unwrap()
 }
 
 /// Requests of `web`, one every so often, that last as long as is said, in milliseconds.
@@ -63,6 +75,81 @@ fn customers_before_a_regular_server_are_no_clock() {
     let Workload::Closed { customers, think_time } = workload else { panic!("{workload:?}") };
     assert!(customers == 8.0 && think_time < 0.005, "{workload:?}");
     assert!(matches!(seen.evidence, Some(Evidence::Steady(_))), "{seen:?}");
+}
+
+/// Eight sessions whose requests take 40 ms, with as much to think as is said.
+fn sessions(think_ms: f64) -> Build {
+    let mut random = Random(3);
+    let mut b = Build::default();
+    for session in 0..8_u32 {
+        let mut at = 10.0 * random.next();
+        for n in 0..100_u32 {
+            let lasts = 38.0 + 4.0 * random.next();
+            b.server((1, 0), "web", "get", (at, at + lasts))
+                .trace(u128::from(session * 100 + n) + 1)
+                .with(Attribute::Session, &format!("s{session}"));
+            at += lasts + random.exponential(think_ms);
+        }
+    }
+    b
+}
+
+/// The model of customers has the throughput that they had, on cores that are more than the one which nothing says.
+#[test]
+fn a_closed_model_agrees_with_its_load() {
+    let b = sessions(10.0);
+    let (workload, seen) = load(&b);
+    assert!(
+        matches!(workload, Workload::Closed { customers: 8.0, .. }) && seen.evidence == Some(Evidence::Sessions(8)),
+        "{workload:?} {seen:?}"
+    );
+    let extraction = model(&b);
+    assert_eq!(crate::structure::count(&extraction, "closed_workload"), 1);
+    assert_eq!(crate::structure::count(&extraction, "cores_assumed"), 1);
+    let throughput = solved(&extraction.model).tasks["Client"].throughput;
+    assert!((throughput / seen.rate - 1.0).abs() < 0.05, "{throughput} {}", seen.rate);
+}
+
+/// One core would be busy for less than all of the time, but self times hold the waits for it already.
+#[test]
+fn an_open_model_agrees_with_its_load() {
+    let mut random = Random(5);
+    let mut b = Build::default();
+    let mut at = 0.0;
+    for trace in 1..=2000_u128 {
+        at += random.exponential(34.5);
+        b.server((1, 0), "web", "get", (at, at + 30.0)).trace(trace);
+    }
+    let extraction = model(&b);
+    assert_eq!(crate::structure::count(&extraction, "cores_assumed"), 1);
+    let response_s = solved(&extraction.model).entries["web.get"].service_times[0].unwrap();
+    assert!((response_s / 0.030 - 1.0).abs() < 0.1, "{response_s}");
+}
+
+/// Parallel requests of one caller come together: they find cores together, as if there were any number.
+#[test]
+fn branches_find_cores_together() {
+    let mut random = Random(5);
+    let mut b = Build::default();
+    let mut at = 0.0;
+    for trace in 1..=400_u128 {
+        at += random.exponential(100.0);
+        let lasts: Vec<f64> = (0..8).map(|_| random.exponential(10.0)).collect();
+        let all = lasts.iter().fold(0.0, |most: f64, ms| most.max(*ms)) + 3.0;
+        b.server((1, 0), "agg", "all", (at, at + all)).trace(trace);
+        for (n, ms) in (1..).zip(lasts) {
+            b.client((2 * n, 1), "agg", "get", (at + 1.0, at + 2.0 + ms)).trace(trace);
+            b.server((2 * n + 1, 2 * n), "shard", "get", (at + 1.5, at + 1.5 + ms)).trace(trace);
+        }
+    }
+    let mut found = model(&b).model;
+    let cores = found.processor("shard_cpu").unwrap().multiplicity.literal().unwrap();
+    assert!((9.0..=12.0).contains(&cores), "{cores}");
+    let response_s = |model: &Model| solved(model).entries["agg.all"].service_times[0].unwrap();
+    let response = response_s(&found);
+    found.processors.iter_mut().for_each(|processor| processor.multiplicity = 100.0.into());
+    let without_waits = response_s(&found);
+    assert!((response / without_waits - 1.0).abs() < 0.05, "{response} {without_waits}");
 }
 
 /// Pods that replace one another are as many as are alive at the same time.
