@@ -99,7 +99,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         SolutionFormat::Text => text(&solution),
         SolutionFormat::Json => format!("{}\n", serde_json::to_string_pretty(&solution).map_err(|e| Failure::internal(&e))?),
         SolutionFormat::Lqnx => {
-            let options = lqnx::LqnxOptions { elapsed_s, ..lqnx::LqnxOptions::default() };
+            let options = lqnx::LqnxOptions { confidence: options.simulation.confidence, elapsed_s };
             lqnx::write(&model, &values, &solution, &options).map_err(at_fault)?
         }
     });
@@ -116,7 +116,7 @@ pub(super) fn number(value: f64, half_width: Option<f64>) -> String {
 }
 
 /// As [`number`]; of what a simulation never observed, that.
-fn observed(value: Option<f64>, half_width: Option<f64>) -> String {
+pub(super) fn observed(value: Option<f64>, half_width: Option<f64>) -> String {
     value.map_or_else(|| "not observed".to_owned(), |value| number(value, half_width))
 }
 

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use super::solve::{number, table};
-use crate::solve::{AskedTimes, Bin, Quantile, Solution};
+use super::solve::{number, observed, table};
+use crate::solve::{AskedTimes, Bin, JoinResult, Quantile, Solution};
 
-/// Appends the response times of entries, lost requests, and the histograms and limits that the model asks for.
+/// Appends the response times of entries, the delays of joins, lost requests, and the histograms and limits that the model asks for.
 pub(super) fn append(out: &mut String, solution: &Solution) {
     response_times(out, solution);
+    joins(out, solution);
     lost_requests(out, solution);
     for (name, entry) in &solution.entries {
         entry.asked_times.iter().for_each(|asked| asked_times(out, &format!("entry {name}"), asked));
@@ -19,6 +20,9 @@ pub(super) fn append(out: &mut String, solution: &Solution) {
     }
     for (name, task) in &solution.tasks {
         task.asked_times.iter().for_each(|asked| asked_times(out, &format!("tokens of task {name}"), asked));
+    }
+    for join in &solution.joins {
+        join.asked_times.iter().for_each(|asked| asked_times(out, &format!("join of {}", joined(join)), asked));
     }
 }
 
@@ -34,6 +38,20 @@ fn response_times(out: &mut String, solution: &Solution) {
     }
     out.push('\n');
     table(out, &rows);
+}
+
+fn joins(out: &mut String, solution: &Solution) {
+    if solution.joins.is_empty() {
+        return;
+    }
+    let mut rows = vec![vec!["join".to_owned(), "delay".to_owned()]];
+    rows.extend(solution.joins.iter().map(|join| vec![joined(join), observed(join.delay, join.delay_half_width)]));
+    out.push('\n');
+    table(out, &rows);
+}
+
+fn joined(join: &JoinResult) -> String {
+    format!("{}: {}", join.task, join.activities.join(" & "))
 }
 
 fn quantile(q: &Quantile) -> String {

@@ -61,10 +61,10 @@ pub fn parse(text: &str, format: Format) -> Result<Model, ParseError> {
 }
 
 impl Format {
-    /// The format of a file name: `.lqnx` or `.xml`, `.lqn`, `.json`.
+    /// The format of a file name: `.lqnx`, `.xml` or, as files with results are called, `.lqxo`; `.lqn`; `.json`.
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
-            "lqnx" | "xml" => Some(Self::Lqnx),
+            "lqnx" | "lqxo" | "xml" => Some(Self::Lqnx),
             "lqn" => Some(Self::LqnText),
             "json" => Some(Self::Json),
             _ => None,

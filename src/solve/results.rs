@@ -132,6 +132,7 @@ impl<S: Scalar> Results<S> {
             mean: mean.value(),
             waiting: Some(call.waiting.value()),
             waiting_half_width: None,
+            waiting_variance: None,
             loss_probability: None,
         };
         if call.activities.is_empty() {

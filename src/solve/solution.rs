@@ -34,6 +34,9 @@ pub struct Solution {
     pub activities: IndexMap<String, IndexMap<String, ActivityResult>>,
     /// Results by call.
     pub calls: Vec<CallResult>,
+    /// Results of and-joins, from a simulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joins: Vec<JoinResult>,
 }
 
 /// Results of a processor.
@@ -113,6 +116,9 @@ pub struct EntryResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holding_time_half_width: Option<f64>,
+    /// Variance of these times, from a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holding_time_variance: Option<f64>,
     /// From the sending of a request (an open arrival) to the end of phase 1, or the whole cycle of a customer without its
     /// think time; from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +142,27 @@ pub struct ActivityResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_half_width: Option<f64>,
     /// Service times, where the model asks for their histogram or a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_times: Vec<AskedTimes>,
+}
+
+/// Results of an and-join of a task's graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JoinResult {
+    /// The task.
+    pub task: String,
+    /// The joined activities, in the order of the model.
+    pub activities: Vec<String>,
+    /// Mean time from the fork to the end of the last branch that the join waits for, or from the first to the last arrival where it
+    /// joins several entries; `None` where none was joined in a simulation.
+    pub delay: Option<f64>,
+    /// Half-width of the confidence interval, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_half_width: Option<f64>,
+    /// Variance of these times, from a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_variance: Option<f64>,
+    /// These times, where the model asks for their histogram.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_times: Vec<AskedTimes>,
 }
@@ -185,6 +212,9 @@ pub struct CallResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_half_width: Option<f64>,
+    /// Variance of these times, from a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_variance: Option<f64>,
     /// Fraction of requests lost at a full queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_probability: Option<f64>,

@@ -19,7 +19,7 @@ mod results;
 mod write;
 mod write_task;
 
-pub use results::{ResultElement, ResultElements};
+pub use results::{ResultBin, ResultElement, ResultElements};
 
 use super::{Model, format::ParseError};
 

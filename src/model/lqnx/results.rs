@@ -7,13 +7,14 @@
 //! | `result-activity` | phase or activity | `service-time`, `proc-waiting`, … |
 //! | `result-call` | call or forwarding | `waiting`, `loss-probability`, … |
 //! | `result-join-delay` | `pre-AND` | `join-waiting`, `join-variance` |
+//! | `underflow-bin`, `histogram-bin`, `overflow-bin` | `service-time-distribution` | `begin`, `end`, `prob`, `conf-95`, `conf-99` |
 //!
 //! Half-widths of confidence intervals stand inside as `result-conf-95` and `result-conf-99`, under the same names.
 
 use std::collections::HashMap;
 
 use super::write::Writer;
-use crate::model::Observed;
+use crate::model::{HistogramRequest, Observed};
 
 /// The results of one element.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +27,21 @@ pub struct ResultElement {
     pub half_widths_99: Vec<(&'static str, f64)>,
 }
 
+/// A bin of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResultBin {
+    /// Lower end, which belongs to the bin.
+    pub begin: f64,
+    /// Upper end, which does not; infinite for the bin of all longer times.
+    pub end: f64,
+    /// Part of the times that fall into the bin.
+    pub probability: f64,
+    /// Half-width of the probability at 95 %.
+    pub half_width_95: Option<f64>,
+    /// Half-width of the probability at 99 %.
+    pub half_width_99: Option<f64>,
+}
+
 /// The results of a solution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultElements {
@@ -33,6 +49,8 @@ pub struct ResultElements {
     pub general: Vec<(&'static str, String)>,
     /// Results by element; [`Observed::Solution`] has none here.
     pub elements: HashMap<Observed, ResultElement>,
+    /// Bins of the histograms asked for of an element, each from the one of all shorter to the one of all longer times.
+    pub histograms: HashMap<Observed, Vec<Vec<ResultBin>>>,
 }
 
 impl ResultElements {
@@ -53,6 +71,32 @@ impl ResultElements {
                     out.open(level);
                     write_values(out, half_widths);
                     out.close(level);
+                }
+            }
+            out.close(name);
+        }
+    }
+
+    /// Writes the bins of one histogram of an element, if they are known. One without times below its ends has no bin for them.
+    pub(super) fn write_bins(&self, of: &Observed, request: &HistogramRequest, out: &mut Writer<'_>) {
+        let is_it = |bins: &&Vec<ResultBin>| {
+            let ends = bins.get(1).zip(bins.last());
+            let n = usize::try_from(request.bins).ok().and_then(|n| n.checked_add(2));
+            Some(bins.len()) == n && ends.is_some_and(|(first, last)| (first.begin, last.begin) == (request.min, request.max))
+        };
+        let Some(bins) = self.histograms.get(of).and_then(|all| all.iter().find(is_it)) else { return };
+        for (i, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.begin < bin.end) {
+            let name = match i {
+                0 => "underflow-bin",
+                i if i + 1 == bins.len() => "overflow-bin",
+                _ => "histogram-bin",
+            };
+            out.open(name).attribute("begin", number(bin.begin));
+            out.attribute("end", if bin.end.is_finite() { number(bin.end) } else { "INF".to_owned() });
+            out.attribute("prob", number(bin.probability));
+            for (level, half_width) in [("conf-95", bin.half_width_95), ("conf-99", bin.half_width_99)] {
+                if let Some(half_width) = half_width.filter(|h| h.is_finite()) {
+                    out.attribute(level, number(half_width));
                 }
             }
             out.close(name);

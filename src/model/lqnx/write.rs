@@ -181,17 +181,20 @@ impl<'a> Writer<'a> {
     /// The histograms asked for of an element that stand apart.
     pub(super) fn histograms(&mut self, of: &Observed) {
         for histogram in self.histograms.get(of).cloned().unwrap_or_default() {
-            self.histogram(&histogram.request, if let Observed::Phase { phase, .. } = of { Some(*phase) } else { None });
+            self.histogram(&histogram.request, of, if let Observed::Phase { phase, .. } = of { Some(*phase) } else { None });
         }
     }
 
-    /// One histogram, of a phase if it stands on its entry.
-    pub(super) fn histogram(&mut self, request: &HistogramRequest, phase: Option<u8>) {
+    /// One histogram with its bins, where they are known; of a phase if it stands on its entry.
+    pub(super) fn histogram(&mut self, request: &HistogramRequest, of: &Observed, phase: Option<u8>) {
         self.open("service-time-distribution");
         if let Some(phase) = phase {
             self.attribute("phase", phase);
         }
         self.attribute("min", request.min).attribute("max", request.max).attribute("number-bins", request.bins);
+        if let Some(results) = self.results {
+            results.write_bins(of, request, self);
+        }
         self.close("service-time-distribution");
     }
 

@@ -81,8 +81,9 @@ fn write_phases(out: &mut Writer<'_>, entry: &Entry) {
     for phase in &entry.phases {
         out.open("activity").attribute("name", &phase.activity.name).attribute("phase", phase.phase);
         write_numbers(out, &phase.activity);
-        phase.activity.histogram.iter().for_each(|h| out.histogram(h, None));
-        out.observations(&Observed::Phase { entry: entry.name.clone(), phase: phase.phase });
+        let of = Observed::Phase { entry: entry.name.clone(), phase: phase.phase };
+        phase.activity.histogram.iter().for_each(|h| out.histogram(h, &of, None));
+        out.observations(&of);
         write_calls(out, &phase.activity, &|dest| Observed::PhaseCall { entry: entry.name.clone(), phase: phase.phase, dest });
         out.close("activity");
     }
@@ -120,7 +121,7 @@ fn write_graph(out: &mut Writer<'_>, task: &Task) {
             out.attribute("bound-to-entry", &entry.name);
         }
         write_numbers(out, activity);
-        activity.histogram.iter().for_each(|h| out.histogram(h, None));
+        activity.histogram.iter().for_each(|h| out.histogram(h, &of, None));
         out.histograms(&of);
         out.observations(&of);
         write_calls(out, activity, &|dest| Observed::ActivityCall { task: task.name.clone(), activity: activity.name.clone(), dest });

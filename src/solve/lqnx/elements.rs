@@ -9,7 +9,7 @@ use crate::{
         TaskScheduling, lqnx::ResultElement,
     },
     solve::{
-        CallResult, EntryResult, ResultCallKind, Solution,
+        AskedTimes, CallResult, EntryResult, ResultCallKind, Solution,
         visits::{Visits, visits},
     },
 };
@@ -19,6 +19,22 @@ const PHASE_UTILIZATION: [&str; 3] = ["phase1-utilization", "phase2-utilization"
 const PHASE_SERVICE_TIME: [&str; 3] = ["phase1-service-time", "phase2-service-time", "phase3-service-time"];
 const PHASE_VARIANCE: [&str; 3] = ["phase1-service-time-variance", "phase2-service-time-variance", "phase3-service-time-variance"];
 const PHASE_PROC_WAITING: [&str; 3] = ["phase1-proc-waiting", "phase2-proc-waiting", "phase3-proc-waiting"];
+
+/// Attributes of the two sides of a read-write lock: waits and times held with their variances, busy tokens.
+const READER: [&str; 5] = [
+    "rwlock-reader-waiting",
+    "rwlock-reader-waiting-variance",
+    "rwlock-reader-holding",
+    "rwlock-reader-holding-variance",
+    "rwlock-reader-utilization",
+];
+const WRITER: [&str; 5] = [
+    "rwlock-writer-waiting",
+    "rwlock-writer-waiting-variance",
+    "rwlock-writer-holding",
+    "rwlock-writer-holding-variance",
+    "rwlock-writer-utilization",
+];
 
 /// Difference of times, relative to their sum, that rounding explains.
 const ROUNDING: f64 = 1e-12;
@@ -69,6 +85,13 @@ impl Gathered {
         self.value(name, value)
     }
 
+    /// How often the limit that is asked for is exceeded.
+    fn exceedance<'a>(&mut self, asked: impl IntoIterator<Item = &'a AskedTimes>) {
+        if let Some(exceeds) = asked.into_iter().find_map(|asked| asked.exceeds) {
+            self.measured("prob-exceed-max-service-time", exceeds.probability, exceeds.probability_half_width);
+        }
+    }
+
     fn optional(&mut self, name: &'static str, value: Option<f64>) -> &mut Self {
         match value {
             Some(value) => self.value(name, value),
@@ -105,6 +128,7 @@ impl<'a> Elements<'a> {
             let place = Place { task, speed: processor.map_or(1.0, |p| literal(&p.speed_factor)), is_delay };
             self.task(&place);
         }
+        self.joins();
         self.elements
     }
 
@@ -146,6 +170,16 @@ impl<'a> Elements<'a> {
             let mut gathered = self.gather();
             gathered.value("utilization", busy);
             self.elements.insert(Observed::Group(group.name.clone()), gathered.element);
+        }
+    }
+
+    fn joins(&mut self) {
+        for join in &self.solution.joins {
+            let (Some(first), Some(delay)) = (join.activities.first(), join.delay) else { continue };
+            let mut gathered = self.gather();
+            gathered.measured("join-waiting", delay, join.delay_half_width);
+            gathered.optional("join-variance", join.delay_variance);
+            self.elements.insert(Observed::Join { task: join.task.clone(), activity: first.clone() }, gathered.element);
         }
     }
 
@@ -213,17 +247,20 @@ impl<'a> Elements<'a> {
                     && let Some(holding) = wait.holding_time
                 {
                     gathered.measured("semaphore-waiting", holding, wait.holding_time_half_width);
+                    gathered.optional("semaphore-waiting-variance", wait.holding_time_variance);
                     gathered.value("semaphore-utilization", wait.throughput * holding);
                 }
             }
             TaskScheduling::RwLock => {
-                let reader = ["rwlock-reader-waiting", "rwlock-reader-holding", "rwlock-reader-utilization"];
-                let writer = ["rwlock-writer-waiting", "rwlock-writer-holding", "rwlock-writer-utilization"];
-                for (role, [waiting, holding, utilization]) in [(RwLockRole::RLock, reader), (RwLockRole::WLock, writer)] {
+                for (role, [waiting, waiting_variance, holding, holding_variance, utilization]) in
+                    [(RwLockRole::RLock, READER), (RwLockRole::WLock, WRITER)]
+                {
                     let Some((entry, result)) = taking(entries().find(|e| e.rwlock == Some(role))) else { continue };
                     gathered.value(waiting, self.mean_wait(&entry.name));
+                    gathered.optional(waiting_variance, self.variance_of_wait(&entry.name));
                     if let Some(held) = result.holding_time {
                         gathered.measured(holding, held, result.holding_time_half_width);
+                        gathered.optional(holding_variance, result.holding_time_variance);
                         gathered.value(utilization, result.throughput * held);
                     }
                 }
@@ -234,10 +271,23 @@ impl<'a> Elements<'a> {
 
     /// Mean wait of the requests to an entry, over its callers.
     fn mean_wait(&self, entry: &str) -> f64 {
+        self.mean_over_calls(entry, |c| Some(c.waiting.unwrap_or(0.0))).unwrap_or(0.0)
+    }
+
+    /// Variance of the waits of the requests to an entry, over its callers, where it is known.
+    fn variance_of_wait(&self, entry: &str) -> Option<f64> {
+        let mean = self.mean_wait(entry);
+        let square = self.mean_over_calls(entry, |c| Some(c.waiting_variance? + c.waiting?.powi(2)))?;
+        Some((square - mean * mean).max(0.0))
+    }
+
+    /// Mean of a value of the requests to an entry, over its callers; `None` without requests, and where one of them has no value.
+    fn mean_over_calls(&self, entry: &str, of: impl Fn(&CallResult) -> Option<f64>) -> Option<f64> {
         let rate = |c: &CallResult| c.mean * connections(c) * self.entry_result(&c.from).map_or(0.0, |e| e.throughput);
-        let calls = || self.solution.calls.iter().filter(|c| c.to == entry);
+        let calls = || self.solution.calls.iter().filter(|c| c.to == entry && rate(c) > 0.0);
         let total: f64 = calls().map(rate).sum();
-        if total > 0.0 { calls().map(|c| rate(c) * c.waiting.unwrap_or(0.0)).sum::<f64>() / total } else { 0.0 }
+        let sum = calls().map(|c| Some(rate(c) * of(c)?)).sum::<Option<f64>>()?;
+        (total > 0.0).then_some(sum / total)
     }
 
     fn entry(&mut self, place: &Place<'a>, entry: &'a Entry) {
@@ -264,6 +314,7 @@ impl<'a> Elements<'a> {
                 if let Some(waiting) = call.waiting {
                     gathered.measured("waiting", waiting, call.waiting_half_width);
                 }
+                gathered.optional("waiting-variance", call.waiting_variance);
                 let of = Observed::Forwarding { entry: entry.name.clone(), dest: forwarding.dest.clone() };
                 self.elements.insert(of, gathered.element);
             }
@@ -323,6 +374,7 @@ impl<'a> Elements<'a> {
         }
         gathered.value("utilization", result.throughput * time.unwrap_or(0.0));
         gathered.optional("service-time-variance", result.service_time_variances.as_ref().and_then(|v| v.get(position)).copied().flatten());
+        gathered.exceedance(result.asked_times.iter().filter(|asked| asked.phase == Some(phase)));
         self.elements.insert(Observed::Phase { entry: entry.name.clone(), phase }, gathered.element);
         for (call, found) in work.calls.iter().zip(calls) {
             let Some(found) = found else { continue };
@@ -344,6 +396,7 @@ impl<'a> Elements<'a> {
                 gathered.measured("service-time", time, result.service_time_half_width);
             }
             gathered.value("utilization", rate * result.service_time.unwrap_or(0.0));
+            gathered.exceedance(&result.asked_times);
         }
         gathered.measured("throughput", rate, result.and_then(|r| r.throughput_half_width));
         gathered.value("proc-utilization", rate * literal(&activity.host_demand) / place.speed);
@@ -372,6 +425,9 @@ impl<'a> Elements<'a> {
         if let Some(waiting) = call.waiting {
             let waiting = if kind == CallKind::Async { waiting + first_phase } else { waiting };
             gathered.measured("waiting", waiting, call.waiting_half_width);
+        }
+        if kind == CallKind::Sync {
+            gathered.optional("waiting-variance", call.waiting_variance);
         }
         gathered.optional("loss-probability", call.loss_probability);
         gathered

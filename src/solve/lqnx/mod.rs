@@ -16,12 +16,17 @@
 //! | `throughput`, `utilization` of an activity | visits of the graph × `X` of its entries, where not counted (`graph`); × `S` |
 //! | `waiting` of an asynchronous call | `W + S1`: the tools count to the end of phase 1 |
 //! | `semaphore-waiting`, `-utilization`; `rwlock-*-holding`, `-utilization` | time held `H`; `X H` |
+//! | `rwlock-*-waiting`, `-waiting-variance` | mean and variance of `W` over all callers |
+//! | bins of a `service-time-distribution` (`histograms`) | those of a simulation; `conf-*` in them are half-widths |
+//!
+//! `waiting-variance` of an asynchronous call is left out: what is known is that of `W`, not of `W + S1`.
 //!
 //! `valid` says whether the solver converged, `conv-val` is its residual (of a simulation, in per cent, the largest relative
 //! half-width). Results are per copy of replicated elements. Meaning of the attributes: the LQN user manual (Franks et al.)
 //! and the schema `lqn-core.xsd` of the LQN tools.
 
 mod elements;
+mod histograms;
 mod interval;
 
 use self::{elements::Elements, interval::Intervals};
@@ -53,7 +58,8 @@ pub fn write(model: &Model, values: &Bindings, solution: &Solution, options: &Lq
     let bound = model.bound_to(&super::bind(model, values)?)?;
     let intervals = Intervals::new(solution, options.confidence);
     let elements = Elements::new(&bound, solution, intervals).all();
-    let results = lqnx::ResultElements { general: general(solution, options), elements };
+    let histograms = histograms::histograms(solution, intervals);
+    let results = lqnx::ResultElements { general: general(solution, options), elements, histograms };
     Ok(lqnx::write_with_results(&bound, &results))
 }
 

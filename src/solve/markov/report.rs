@@ -118,6 +118,7 @@ impl Report<'_> {
             mean: route.mean,
             waiting: Some(self.ratio(layout.waiting(r), layout.accepted(r))),
             waiting_half_width: None,
+            waiting_variance: None,
             loss_probability: (route.kind == ResultCallKind::Async).then(|| self.ratio(layout.lost(r), layout.offered(r))),
         }
     }

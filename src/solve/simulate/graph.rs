@@ -12,6 +12,9 @@ use crate::{
     solve::SolveError,
 };
 
+/// Most steps of the search for the joins of forks: in larger graphs the delays of joins are not measured.
+const LONGEST_SEARCH: usize = 100_000_000;
+
 /// What follows an activity, by the numbers of this graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
@@ -32,7 +35,8 @@ pub(super) enum Step {
 /// An and-join.
 #[derive(Debug)]
 pub(super) struct JoinStep {
-    inputs: Vec<usize>,
+    /// The joined activities.
+    pub(super) inputs: Vec<usize>,
     /// Arrivals it waits for.
     pub(super) needed: usize,
     /// What follows.
@@ -50,6 +54,8 @@ pub(super) struct Graph {
     pub(super) replies: Vec<Vec<usize>>,
     /// Branches of each and-fork.
     pub(super) forks: Vec<Vec<usize>>,
+    /// The joins of the branches of each and-fork.
+    pub(super) joined: Vec<Vec<usize>>,
     /// And-joins.
     pub(super) joins: Vec<JoinStep>,
     /// First entry (number in the task) that reaches each activity, and in which phase.
@@ -79,6 +85,7 @@ impl Graph {
         let builder = Builder { task, binder, names };
         let mut graph = builder.build()?;
         graph.walk(task)?;
+        graph.joined = graph.forks.iter().map(|branches| graph.joins_of(branches)).collect();
         Ok(graph)
     }
 
@@ -106,6 +113,31 @@ impl Graph {
         }
         self.classify_joins(task, &entries)?;
         self.check_loops(task, &loops)
+    }
+
+    /// The joins that all of whose activities these branches of a fork lead to, and no single one of them does.
+    fn joins_of(&self, branches: &[usize]) -> Vec<usize> {
+        if self.joins.is_empty() || self.next.len() * self.forks.len() * branches.len() > LONGEST_SEARCH {
+            return Vec::new();
+        }
+        let reached: Vec<Vec<bool>> = branches.iter().map(|&branch| self.reached_from(branch)).collect();
+        let is_its_fork = |join: &JoinStep| {
+            let is_led_to = |&input: &usize| reached.iter().any(|r| r[input]);
+            !join.is_external && join.inputs.iter().all(is_led_to) && !reached.iter().any(|r| join.inputs.iter().all(|&input| r[input]))
+        };
+        (0..self.joins.len()).filter(|&j| is_its_fork(&self.joins[j])).collect()
+    }
+
+    /// By activity, whether `first` is or leads to it.
+    fn reached_from(&self, first: usize) -> Vec<bool> {
+        let mut reached = vec![false; self.next.len()];
+        let mut open = vec![first];
+        while let Some(activity) = open.pop() {
+            if !std::mem::replace(&mut reached[activity], true) {
+                self.follow(activity, &self.next[activity], &Loops::new(), &mut |next, _| open.push(next));
+            }
+        }
+        reached
     }
 
     /// Calls `enter` with every activity that `step` leads to and the loops it is then inside of.

@@ -57,6 +57,8 @@ pub(super) struct Origins {
     pub(super) activities: Vec<(usize, String)>,
     /// Calls and forwardings.
     pub(super) calls: Vec<OriginCall>,
+    /// And-joins.
+    pub(super) joins: Vec<OriginJoin>,
     /// Histograms and limits that the model asks for.
     pub(super) watches: Vec<Watch>,
 }
@@ -70,6 +72,8 @@ pub(super) enum Watched {
     Activity { activity: usize },
     /// Times that the tokens of a semaphore are held.
     Holding { task: usize },
+    /// Delays of an and-join.
+    Join { join: usize },
 }
 
 /// A histogram of equal bins between two ends, or a limit: no bins, and both ends the limit.
@@ -119,6 +123,16 @@ pub(super) struct OriginCall {
     /// Copies of the called task to which one copy of the caller sends.
     pub(super) fan_out: u32,
     pub(super) mean: f64,
+}
+
+/// An and-join of the model.
+#[derive(Debug)]
+pub(super) struct OriginJoin {
+    pub(super) task: usize,
+    /// The joined activities.
+    pub(super) activities: Vec<String>,
+    /// Whether it is known when its delays begin: at a fork, or at the first arrival where it joins several entries.
+    pub(super) is_timed: bool,
 }
 
 /// A processor.
@@ -322,11 +336,15 @@ pub(super) struct Loop {
 #[derive(Debug)]
 pub(super) struct Fork {
     pub(super) branches: Vec<u32>,
+    /// The joins, by number in the task, whose delays begin here.
+    pub(super) joins: Vec<u32>,
 }
 
 /// An and-join.
 #[derive(Debug)]
 pub(super) struct Join {
+    /// Where its delays are collected.
+    pub(super) origin: u32,
     /// Whether it joins activities of several entries.
     pub(super) is_external: bool,
     /// Its number among the joins of its task.

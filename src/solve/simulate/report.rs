@@ -5,12 +5,12 @@ use indexmap::IndexMap;
 use super::{
     distribution::Blocks,
     estimate::{Batches, Estimate},
-    network::{Network, OriginEntry, Watch, Watched},
+    network::{Network, OriginEntry, OriginJoin, Watch, Watched},
     statistics::Layout,
 };
 use crate::solve::{
-    ActivityResult, AskedTimes, Bin, CallResult, Distribution, EntryResult, Exceedance, ProcessorResult, ResultCallKind, Solution,
-    TaskResult, results::several,
+    ActivityResult, AskedTimes, Bin, CallResult, Distribution, EntryResult, Exceedance, JoinResult, ProcessorResult, ResultCallKind,
+    Solution, TaskResult, results::several,
 };
 
 /// The results by element.
@@ -22,6 +22,7 @@ pub(super) fn solution(network: &Network, layout: &Layout, batches: &Batches) ->
         entries: network.origins.entries.iter().enumerate().map(|(e, entry)| (entry.name.clone(), report.entry(e, entry))).collect(),
         activities: report.activities(),
         calls: report.calls(),
+        joins: report.joins(),
         ..Solution::default()
     }
 }
@@ -51,6 +52,11 @@ pub(super) fn distributions(
                 results.and_then(|r| r.get_mut(name)).map(|r| &mut r.asked_times)
             }
             Watched::Holding { task } => solution.tasks.get_mut(&origins.tasks[task].name).map(|r| &mut r.asked_times),
+            Watched::Join { join } => {
+                let of = &origins.joins[join];
+                let found = solution.joins.iter_mut().find(|r| r.task == origins.tasks[of.task].name && r.activities == of.activities);
+                found.map(|r| &mut r.asked_times)
+            }
         };
         if let Some(list) = list {
             list.push(asked);
@@ -65,7 +71,7 @@ fn asked(w: usize, watch: &Watch, blocks: &Blocks<'_>) -> Option<AskedTimes> {
     }
     let phase = match watch.of {
         Watched::Phase { phase, .. } => Some(phase),
-        Watched::Activity { .. } | Watched::Holding { .. } => None,
+        Watched::Activity { .. } | Watched::Holding { .. } | Watched::Join { .. } => None,
     };
     if watch.bins == 0 {
         let (probability, probability_half_width) = blocks.watched(w, 1);
@@ -97,6 +103,13 @@ impl Report<'_> {
     /// Mean of the times summed at `place` and counted next to it; `None` where there were none.
     fn mean(&self, place: usize) -> Option<Estimate> {
         self.batches.mean(place, place + 1)
+    }
+
+    /// Mean and variance of the times summed at `place`, with their squares and number after it; `None` where there were none.
+    fn moments(&self, place: usize) -> Option<(Estimate, f64)> {
+        let mean = self.batches.mean(place, place + 2)?;
+        let square = self.batches.mean(place + 1, place + 2)?.mean;
+        Some((mean, (square - mean.mean * mean.mean).max(0.0)))
     }
 
     /// Part of those counted next to `place` that are counted at `place`.
@@ -159,9 +172,10 @@ impl Report<'_> {
             }
         }
         if entry.is_taking {
-            let holding = self.mean(self.layout.holding(e));
-            result.holding_time = holding.map(|h| h.mean);
-            result.holding_time_half_width = holding.and_then(|h| h.half_width);
+            let holding = self.moments(self.layout.holding(e));
+            result.holding_time = holding.map(|h| h.0.mean);
+            result.holding_time_half_width = holding.and_then(|h| h.0.half_width);
+            result.holding_time_variance = holding.map(|h| h.1);
         }
         result
     }
@@ -172,15 +186,14 @@ impl Report<'_> {
         for phase in 1..=entry.n_phases {
             let place = self.layout.phase(e, phase);
             let goes_on = || (phase + 1..=entry.n_phases).any(|p| self.batches.total(self.layout.phase(e, p) + 2) > 0.0);
-            let skipped = || goes_on().then_some(Estimate { mean: 0.0, half_width: Some(0.0) });
-            let time = self.batches.mean(place, place + 2).or_else(skipped);
+            let skipped = || goes_on().then_some((Estimate { mean: 0.0, half_width: Some(0.0) }, 0.0));
+            let time = self.moments(place).or_else(skipped);
             if phase > 1 && time.is_none() && !entry.has_phases {
                 break;
             }
-            let square = self.batches.mean(place + 1, place + 2);
-            result.service_times.push(time.map(|t| t.mean));
-            half_widths.push(time.and_then(|t| t.half_width));
-            variances.push(time.map(|t| square.map_or(0.0, |square| (square.mean - t.mean * t.mean).max(0.0))));
+            result.service_times.push(time.map(|t| t.0.mean));
+            half_widths.push(time.and_then(|t| t.0.half_width));
+            variances.push(time.map(|t| t.1));
         }
         result.service_times_half_width = half_widths.iter().any(Option::is_some).then_some(half_widths);
         result.service_time_variances = Some(variances);
@@ -193,14 +206,12 @@ impl Report<'_> {
         if count == 0 {
             return None;
         }
-        let place = self.layout.response(e);
-        let mean = self.batches.mean(place, place + 2)?;
-        let square = self.batches.mean(place + 1, place + 2)?.mean;
+        let (mean, variance) = self.moments(self.layout.response(e))?;
         Some(Distribution {
             count,
             mean: mean.mean,
             mean_half_width: mean.half_width,
-            std_deviation: (square - mean.mean * mean.mean).max(0.0).sqrt(),
+            std_deviation: variance.sqrt(),
             quantiles: times.quantiles(quantiles),
             histogram: times.histogram(),
         })
@@ -227,7 +238,7 @@ impl Report<'_> {
     fn calls(&self) -> Vec<CallResult> {
         let mut results = Vec::new();
         for (c, call) in self.network.origins.calls.iter().enumerate() {
-            let waiting = self.mean(self.layout.waiting(c));
+            let waiting = self.moments(self.layout.waiting(c));
             let to = &self.network.origins.entries[call.to];
             let lost = (call.kind == ResultCallKind::Async && to.is_bounded).then(|| self.part(self.layout.lost(c))).flatten();
             results.push(CallResult {
@@ -238,11 +249,28 @@ impl Report<'_> {
                 kind: call.kind,
                 fan_out: several(call.fan_out),
                 mean: call.mean,
-                waiting: waiting.map(|w| w.mean),
-                waiting_half_width: waiting.and_then(|w| w.half_width),
+                waiting: waiting.map(|w| w.0.mean),
+                waiting_half_width: waiting.and_then(|w| w.0.half_width),
+                waiting_variance: waiting.map(|w| w.1),
                 loss_probability: lost,
             });
         }
         results
+    }
+
+    fn joins(&self) -> Vec<JoinResult> {
+        let origins = &self.network.origins;
+        let result = |(j, join): (usize, &OriginJoin)| {
+            let delay = self.moments(self.layout.join(j));
+            JoinResult {
+                task: origins.tasks[join.task].name.clone(),
+                activities: join.activities.clone(),
+                delay: delay.map(|d| d.0.mean),
+                delay_half_width: delay.and_then(|d| d.0.half_width),
+                delay_variance: delay.map(|d| d.1),
+                asked_times: Vec::new(),
+            }
+        };
+        origins.joins.iter().enumerate().filter(|(_, join)| join.is_timed).map(result).collect()
     }
 }

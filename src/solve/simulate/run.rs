@@ -184,8 +184,12 @@ pub(super) struct Run<'n> {
     pub(super) frames: Pool<Frame>,
     /// Arrivals at the joins of each frame.
     pub(super) arrivals: Vec<u32>,
+    /// When the delays of these joins began; no number before that.
+    pub(super) forked: Vec<f64>,
     /// Instances that wait at each join of several entries.
     pub(super) parked: Vec<Vec<u32>>,
+    /// When the first of them arrived.
+    pub(super) parked_since: Vec<f64>,
     /// Strands to be run at this instant.
     pub(super) ready: VecDeque<u32>,
     /// Strands to be run, in random order, when none is ready.
@@ -235,7 +239,9 @@ impl<'n> Run<'n> {
             instances: Pool::new(),
             frames: Pool::new(),
             arrivals: Vec::new(),
+            forked: Vec::new(),
             parked: vec![Vec::new(); network.joins.len()],
+            parked_since: vec![0.0; network.joins.len()],
             ready: VecDeque::new(),
             later: Vec::new(),
             ties: law::stream(seed, replication, TIES_STREAM),

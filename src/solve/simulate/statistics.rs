@@ -5,9 +5,10 @@
 //! | integral of the busy servers, threads | processor, task, entry | 1 each |
 //! | integral of the asynchronous and open requests in the model | model | 1 |
 //! | cycles | task | 1 |
-//! | completions; phases; open response; holding; offered, lost; response | entry | 19 |
+//! | completions; phases; open response; holding; offered, lost; response | entry | 20 |
 //! | sum and number of service times | activity | 2 |
-//! | sum and number of waits; offered, lost | call | 4 |
+//! | sum, squares and number of waits; offered, lost | call | 5 |
+//! | sum, squares and number of delays | join | 3 |
 //! | offered, lost at a bounded queue | task | 2 |
 
 use super::{
@@ -16,9 +17,11 @@ use super::{
 };
 
 /// Numbers of an entry in a row.
-const ENTRY: usize = 19;
+const ENTRY: usize = 20;
 /// Numbers of a call in a row.
-const CALL: usize = 4;
+const CALL: usize = 5;
+/// Numbers of a join in a row.
+const JOIN: usize = 3;
 
 /// Where in a row what is kept.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +33,7 @@ pub(super) struct Layout {
     first_entry: usize,
     first_activity: usize,
     first_call: usize,
+    first_join: usize,
     first_lost: usize,
     width: usize,
 }
@@ -44,9 +48,21 @@ impl Layout {
         let first_entry = first_cycles + origins.tasks.len();
         let first_activity = first_entry + ENTRY * origins.entries.len();
         let first_call = first_activity + 2 * origins.activities.len();
-        let first_lost = first_call + CALL * origins.calls.len();
+        let first_join = first_call + CALL * origins.calls.len();
+        let first_lost = first_join + JOIN * origins.joins.len();
         let width = first_lost + 2 * origins.tasks.len();
-        Self { first_task, first_entry_level, population, first_cycles, first_entry, first_activity, first_call, first_lost, width }
+        Self {
+            first_task,
+            first_entry_level,
+            population,
+            first_cycles,
+            first_entry,
+            first_activity,
+            first_call,
+            first_join,
+            first_lost,
+            width,
+        }
     }
 
     /// Integral of the busy threads of a task.
@@ -88,19 +104,19 @@ impl Layout {
         self.completions(entry) + 10
     }
 
-    /// Sum and number of the times that tokens or locks were held.
+    /// Sum, sum of squares and number of the times that tokens or locks were held.
     pub(super) fn holding(&self, entry: usize) -> usize {
         self.completions(entry) + 12
     }
 
     /// Open arrivals lost, and all of them.
     pub(super) fn open_lost(&self, entry: usize) -> usize {
-        self.completions(entry) + 14
+        self.completions(entry) + 15
     }
 
     /// Sum, sum of squares and number of the response times.
     pub(super) fn response(&self, entry: usize) -> usize {
-        self.completions(entry) + 16
+        self.completions(entry) + 17
     }
 
     /// Sum and number of the service times of an activity.
@@ -108,14 +124,19 @@ impl Layout {
         self.first_activity + 2 * activity
     }
 
-    /// Sum and number of the waits of a call.
+    /// Sum, sum of squares and number of the waits of a call.
     pub(super) fn waiting(&self, call: usize) -> usize {
         self.first_call + CALL * call
     }
 
     /// Requests lost of a call, and all of them.
     pub(super) fn lost(&self, call: usize) -> usize {
-        self.waiting(call) + 2
+        self.waiting(call) + 3
+    }
+
+    /// Sum, sum of squares and number of the delays of a join.
+    pub(super) fn join(&self, join: usize) -> usize {
+        self.first_join + JOIN * join
     }
 
     /// Asynchronous requests and open arrivals lost at a bounded queue of a task, and all of them.
@@ -192,13 +213,18 @@ impl Statistics {
         self.row[place + 1] += 1.0;
     }
 
-    /// Adds the time of a phase to its sums and counts it.
+    /// Adds a time to the sum at `place`, its square to the sum after that, and counts it.
     #[inline]
-    pub(super) fn tally_phase(&mut self, entry: usize, phase: usize, time: f64) {
-        let place = self.layout.phase(entry, phase);
+    pub(super) fn tally_with_square(&mut self, place: usize, time: f64) {
         self.row[place] += time;
         self.row[place + 1] += time * time;
         self.row[place + 2] += 1.0;
+    }
+
+    /// Adds the time of a phase to its sums and counts it.
+    #[inline]
+    pub(super) fn tally_phase(&mut self, entry: usize, phase: usize, time: f64) {
+        self.tally_with_square(self.layout.phase(entry, phase), time);
         #[expect(clippy::cast_possible_truncation, reason = "1 to 3")]
         self.watch(Watched::Phase { entry, phase: phase as u8 }, time);
     }
@@ -214,11 +240,15 @@ impl Statistics {
     /// Adds a response time to the sums and the distribution of its entry.
     #[inline]
     pub(super) fn tally_response(&mut self, entry: usize, time: f64) {
-        let place = self.layout.response(entry);
-        self.row[place] += time;
-        self.row[place + 1] += time * time;
-        self.row[place + 2] += 1.0;
+        self.tally_with_square(self.layout.response(entry), time);
         self.times.responses[entry].add(time);
+    }
+
+    /// Adds the delay of a join to its sums and counts it.
+    #[inline]
+    pub(super) fn tally_join(&mut self, join: usize, time: f64) {
+        self.tally_with_square(self.layout.join(join), time);
+        self.watch(Watched::Join { join }, time);
     }
 
     /// The number that is integrated as [`Layout::population`].

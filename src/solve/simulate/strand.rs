@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use super::{
     law,
     network::{Next, Watched},
-    run::{Frame, NONE, Resume, Run, Turn},
+    run::{Frame, NONE, Resume, Run, Strand, Turn},
 };
 use crate::model::CallOrder;
 
@@ -306,8 +306,10 @@ impl Run<'_> {
         let first = place as usize * width;
         if self.arrivals.len() < first + width {
             self.arrivals.resize(first + width, 0);
+            self.forked.resize(first + width, f64::NAN);
         }
         self.arrivals[first..first + width].fill(0);
+        self.forked[first..first + width].fill(f64::NAN);
         place
     }
 
@@ -321,6 +323,12 @@ impl Run<'_> {
         self.branches.shuffle(&mut self.streams[task]);
         self.strands.items[strand as usize].turn = Turn::AtOnce;
         self.note_fork(strand);
+        if !network.forks[fork as usize].joins.is_empty() {
+            let first = self.join_frame(strand) as usize * network.joins_of_a_task;
+            for &slot in &network.forks[fork as usize].joins {
+                self.forked[first + slot as usize] = self.now;
+            }
+        }
         for i in 0..self.branches.len() {
             let branch = self.branches[i];
             if i == 0 {
@@ -374,26 +382,35 @@ impl Run<'_> {
         self.turn(strand, turns)
     }
 
+    /// The frame in which the joins that a strand comes to count their arrivals.
+    fn join_frame(&mut self, strand: u32) -> u32 {
+        let Strand { frame, instance, .. } = self.strands.items[strand as usize];
+        if frame != NONE {
+            return frame;
+        }
+        if self.instances.items[instance as usize].root == NONE {
+            self.instances.items[instance as usize].root = self.new_frame(Frame { turns: NONE, parent: NONE, n_inside: 1 });
+        }
+        self.instances.items[instance as usize].root
+    }
+
     fn arrive_at_join(&mut self, strand: u32, number: u32) -> bool {
         let network = self.network;
         let join = &network.joins[number as usize];
         if join.is_external {
             return self.arrive_at_external_join(strand, number);
         }
-        let mut frame = self.strands.items[strand as usize].frame;
-        if frame == NONE {
-            let instance = self.strands.items[strand as usize].instance as usize;
-            if self.instances.items[instance].root == NONE {
-                self.instances.items[instance].root = self.new_frame(Frame { turns: NONE, parent: NONE, n_inside: 1 });
-            }
-            frame = self.instances.items[instance].root;
-        }
-        let arrivals = &mut self.arrivals[frame as usize * network.joins_of_a_task + join.slot as usize];
+        let place = self.join_frame(strand) as usize * network.joins_of_a_task + join.slot as usize;
+        let arrivals = &mut self.arrivals[place];
         *arrivals += 1;
         let goes_on = *arrivals == join.needed;
         self.note_join(strand, number, goes_on);
         if !goes_on {
             return self.end_strand(strand);
+        }
+        let since = self.forked[place];
+        if !since.is_nan() {
+            self.statistics.tally_join(join.origin as usize, self.now - since);
         }
         self.strands.items[strand as usize].turn = Turn::AtOnce;
         self.follow(strand, &join.next)

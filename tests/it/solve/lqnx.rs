@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use layerfit::{
-    model::{Bindings, Model, Severity, json, lqnx as format},
+    model::{Bindings, Histogram, HistogramRequest, Model, Observed, Severity, json, lqnx as format},
     solve::{
-        SimulateOptions, Solution, SolveError, SolveOptions, Solver,
+        AskedTimes, SimulateOptions, Solution, SolveError, SolveOptions, Solver,
         lqnx::{LqnxOptions, write},
         simulate, solve,
     },
@@ -28,10 +28,12 @@ const RESULTS: &[&str] = &[
     "semaphore-waiting-variance",
     "semaphore-utilization",
     "rwlock-reader-holding",
+    "rwlock-reader-holding-variance",
     "rwlock-reader-waiting",
     "rwlock-reader-waiting-variance",
     "rwlock-reader-utilization",
     "rwlock-writer-holding",
+    "rwlock-writer-holding-variance",
     "rwlock-writer-waiting",
     "rwlock-writer-waiting-variance",
     "rwlock-writer-utilization",
@@ -83,7 +85,8 @@ fn schema(element: &str, parent: &str) -> (&'static [&'static str], &'static [&'
             &["service-time-distribution", "result-activity", "synch-call|asynch-call"],
         ),
         ("activity", _) => (&["name", "count", "prob"], &[]),
-        ("service-time-distribution", _) => (HISTOGRAM, &[]),
+        ("service-time-distribution", _) => (HISTOGRAM, &["underflow-bin", "histogram-bin", "overflow-bin"]),
+        ("underflow-bin" | "histogram-bin" | "overflow-bin", _) => (&["begin", "end", "prob", "conf-95", "conf-99"], &[]),
         ("synch-call" | "asynch-call", _) => (&["dest", "calls-mean"], &["result-call"]),
         ("forwarding", _) => (&["dest", "prob"], &["result-call"]),
         ("precedence", _) => (&[], &["pre|pre-OR|pre-AND", "post|post-OR|post-AND|post-LOOP"]),
@@ -96,6 +99,7 @@ fn schema(element: &str, parent: &str) -> (&'static [&'static str], &'static [&'
         ("fan-in", _) => (&["source", "value"], &[]),
         ("fan-out", _) => (&["dest", "value"], &[]),
         ("result-join-delay", _) => (&["join-waiting", "join-variance"], &["result-conf-95", "result-conf-99"]),
+        ("result-conf-95" | "result-conf-99", "result-join-delay") => (&["join-waiting", "join-variance"], &[]),
         ("result-conf-95" | "result-conf-99", _) => (RESULTS, &[]),
         (result, _) if result.starts_with("result-") => (RESULTS, &["result-conf-95", "result-conf-99"]),
         _ => panic!("<{element}> in <{parent}> is not in the schema"),
@@ -103,7 +107,7 @@ fn schema(element: &str, parent: &str) -> (&'static [&'static str], &'static [&'
 }
 
 /// An element with its attributes and children.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     name: String,
     attributes: Vec<(String, String)>,
@@ -292,6 +296,89 @@ fn a_simulation_has_half_widths_at_both_levels() {
     assert_near(task.number("semaphore-utilization"), holding * solution.entries["take"].throughput, "semaphore-utilization");
 }
 
+/// A phase with a limit and two histograms, a second phase of a graph, an activity, a join and tokens with one each.
+fn asking_model() -> Model {
+    let text = "P 0 p DD i p SS i -1
+        T 0 t cc r cc -1 DD z 1 m 2 t ss n ss -1 SS t gg n gg -1 SS t kk S take give -1 SS -1
+        E 0 s cc 0 -1 f cc 1 -1 y cc ss 1 -1 y cc gg 1 -1 y cc take 1 -1 y cc give 1 -1 s ss 1 0.5 -1 M ss 2 -1 H ss 1 0:2 4 H ss 2 1:2 2
+          A gg aa s take 0.1 -1 s give 0.1 -1 V take P give -1
+        A gg s aa 0.1 H aa 0:1 2 M aa 0.1 s bb 0.2 s dd 0.3 s ee 0.1 : aa -> bb & dd; bb & dd -> ee; ee[gg] -1";
+    let mut model = read("asking", text);
+    let mut ask = |of, min, max, bins| model.histograms.push(Histogram { of, request: HistogramRequest { min, max, bins } });
+    ask(Observed::Phase { entry: "ss".into(), phase: 1 }, 0.5, 2.0, 3);
+    ask(Observed::Phase { entry: "gg".into(), phase: 1 }, 0.0, 1.0, 2);
+    ask(Observed::Join { task: "gg".into(), activity: "bb".into() }, 0.25, 1.0, 3);
+    ask(Observed::Task("kk".into()), 0.0, 2.0, 2);
+    model
+}
+
+#[test]
+fn limits_and_histograms_asked_for_are_answered_where_they_stand() {
+    let model = asking_model();
+    let solution = simulate_quickly(&model);
+    let document = write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap();
+    let root = Node::parse(&document);
+    root.assert_permitted("");
+    assert_eq!(format::parse(&document).unwrap(), model.clone().in_file_order(), "the document reads back");
+    let exceeds = |name: &str, asked: &[AskedTimes]| {
+        let expected = asked.iter().find_map(|a| a.exceeds).unwrap();
+        let result = root.result("activity", name);
+        assert_eq!(result.number("prob-exceed-max-service-time"), expected.probability, "{name}");
+        let half_width = result.children.iter().find(|c| c.name == "result-conf-95").unwrap().number("prob-exceed-max-service-time");
+        assert_eq!(half_width, expected.probability_half_width.unwrap(), "{name}");
+    };
+    exceeds("ss_ph1", &solution.entries["ss"].asked_times);
+    exceeds("aa", &solution.activities["gg"]["aa"].asked_times);
+    let histograms = |of: Option<&Node>| -> Vec<Node> {
+        of.unwrap().children.iter().filter(|c| c.name == "service-time-distribution").cloned().collect()
+    };
+    let named = |kind: &str, name: &str| root.find(&|n| n.name == kind && n.attribute("name") == Some(name));
+    let places = [
+        (histograms(named("activity", "ss_ph1")), &solution.entries["ss"].asked_times[1..2]),
+        (histograms(named("entry", "ss")), &solution.entries["ss"].asked_times[3..]),
+        (histograms(named("activity", "ss_ph2")), &solution.entries["ss"].asked_times[2..3]),
+        (histograms(named("entry", "gg")), &solution.entries["gg"].asked_times[..]),
+        (histograms(named("activity", "aa")), &solution.activities["gg"]["aa"].asked_times[1..]),
+        (histograms(root.find(&|n| n.name == "pre-AND")), &solution.joins[0].asked_times[..]),
+        (histograms(named("task", "kk")), &solution.tasks["kk"].asked_times[..]),
+    ];
+    for (place, (found, expected)) in places.iter().enumerate() {
+        assert_eq!((found.len(), expected.len()), (1, 1), "{place}");
+        let bins: Vec<_> = expected[0].histogram.iter().filter(|b| b.end != Some(b.begin)).collect();
+        assert_eq!(found[0].children.len(), bins.len(), "{place}");
+        for (node, bin) in found[0].children.iter().zip(bins) {
+            assert_eq!((node.number("begin"), node.number("end")), (bin.begin, bin.end.unwrap_or(f64::INFINITY)), "{place}");
+            assert_eq!(node.number("prob"), bin.probability, "{place}");
+            assert_eq!(node.attribute("conf-95").is_some(), bin.probability_half_width.is_some(), "{place}");
+        }
+        assert_near(found[0].children.iter().map(|bin| bin.number("prob")).sum(), 1.0, "all bins");
+    }
+}
+
+#[test]
+fn delays_of_joins_and_variances_of_waits_are_written() {
+    let model = asking_model();
+    let solution = simulate_quickly(&model);
+    let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
+    let join = root.find(&|n| n.name == "result-join-delay").unwrap();
+    let expected = &solution.joins[0];
+    assert_eq!((expected.task.as_str(), expected.activities.as_slice()), ("gg", ["bb".to_owned(), "dd".to_owned()].as_slice()));
+    assert_eq!((Some(join.number("join-waiting")), Some(join.number("join-variance"))), (expected.delay, expected.delay_variance));
+    assert_eq!(join.children.iter().map(|c| c.number("join-waiting")).next(), expected.delay_half_width);
+    let call = solution.calls.iter().find(|c| c.to == "ss").unwrap();
+    assert_eq!(Some(root.result("synch-call", "ss").number("waiting-variance")), call.waiting_variance);
+    assert_eq!(Some(root.result("task", "kk").number("semaphore-waiting-variance")), solution.entries["take"].holding_time_variance);
+    let (name, text) = MODELS.iter().find(|(name, _)| *name == "a read-write lock").unwrap();
+    let model = read(name, text);
+    let solution = simulate_quickly(&model);
+    let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
+    let lock = root.result("task", "ll");
+    let [reads, writes] = ["rl", "wl"].map(|to| solution.calls.iter().find(|c| c.to == to).unwrap().waiting_variance.unwrap());
+    assert_near(lock.number("rwlock-reader-waiting-variance"), reads, "readers wait");
+    assert_near(lock.number("rwlock-writer-waiting-variance"), writes, "writers wait");
+    assert_eq!(Some(lock.number("rwlock-writer-holding-variance")), solution.entries["wl"].holding_time_variance);
+}
+
 #[test]
 fn asynchronous_waits_count_to_the_end_of_the_first_phase() {
     let (name, text) = MODELS.iter().find(|(name, _)| *name == "asynchronous calls").unwrap();
@@ -319,4 +406,23 @@ fn the_command_line_writes_results_under_the_values_set() {
     let model = format::parse(&document).unwrap();
     assert_eq!((model.tasks[0].multiplicity.literal(), model.tasks[0].think_time.literal()), (Some(6.0), Some(3.0)));
     assert!(model.parameters.is_empty() && model.observations.is_empty());
+}
+
+/// Half-widths stand at 95 and 99 %, whatever the confidence asked for; files with results are called `.lqxo`.
+#[test]
+fn the_command_line_writes_what_it_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let of = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(of("model.lqn"), MODELS[0].1).unwrap();
+    let solved = |arguments: &[&str]| {
+        let simulated = ["--solver", "simulate", "--time", "200", "--format", "lqnx"];
+        let output = Command::new(env!("CARGO_BIN_EXE_layerfit")).arg("solve").args(arguments).args(simulated).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let document = solved(&[&of("model.lqn")]);
+    std::fs::write(of("results.lqxo"), &document).unwrap();
+    let again = solved(&[&of("results.lqxo"), "--confidence", "0.8"]);
+    let half_width = |text: &str| Node::parse(text).result("task", "ss").children[0].number("throughput");
+    assert_near(half_width(&again) / half_width(&document), 1.0, "half-width at 95 %");
 }

@@ -2,8 +2,10 @@
 //! 20000 time units), with their 95 % half-widths, or the exact value where theory has it (then the error is 0).
 
 use layerfit::{
-    model::{Bindings, Entry, Fan, Group, Model, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling},
-    solve::{SolveError, SolveOptions, Solver},
+    model::{
+        Bindings, Entry, Fan, Group, Model, Precedence, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling,
+    },
+    solve::{Solution, SolveError, SolveOptions, Solver},
 };
 
 use super::{
@@ -172,6 +174,13 @@ fn graph_model(scheduling: ProcessorScheduling, task: Task) -> Model {
     model([processor("s", scheduling, 1)], [customers("c", 1, 1.0, work("c", 0.0).calls("e", 1)), task])
 }
 
+/// Checks the delay of the first join.
+#[track_caller]
+fn joined(solution: &Solution, want: f64, error: f64) {
+    let join = &solution.joins[0];
+    check(join.delay.unwrap(), join.delay_half_width, want, error);
+}
+
 fn graph_server() -> Task {
     server("s", [starts("e", "a")])
 }
@@ -186,8 +195,11 @@ fn v9_forks_joins_branches_and_loops() {
     let solution = run(&graph_model(ProcessorScheduling::Inf, parallel()), 4.0 * TIME);
     service(&solution, "e", 1, 3.0, 0.0);
     near(variance(&solution), 2.5, 0.05);
+    joined(&solution, 1.5, 0.0);
+    near(solution.joins[0].delay_variance.unwrap(), 1.25, 0.05);
     let solution = run(&graph_model(ProcessorScheduling::Fcfs, parallel()), 2.0 * TIME);
     service(&solution, "e", 1, 3.5, 0.0);
+    joined(&solution, 2.0, 0.0);
     let activities = [work("a", 1.0), work("b", 2.0), work("c", 1.0), work("d", 0.5)];
     let branches = [chooses("a", &[(0.3, "b"), (0.7, "c")]), merges(&["b", "c"], "d")];
     let solution = run(&graph_model(ProcessorScheduling::Inf, graph_server().graph(activities, branches).replies("e", "d")), 4.0 * TIME);
@@ -210,6 +222,7 @@ fn v10_quorums_and_branches_that_go_on() {
     waiting(&solution, "c", "e", 0.334, 0.003);
     service(&solution, "e", 1, 1.1, 0.0);
     service(&solution, "e", 2, 2.0 / 3.0, 0.0);
+    joined(&solution, 0.5, 0.0);
     busy(&solution, "s", 0.726, 0.002);
     let activities = [work("a", 0.1), work("b", 0.5), work("c", 2.0)];
     let task = graph_server().graph(activities, [forks("a", &["b", "c"])]).replies("e", "b");
@@ -240,6 +253,7 @@ fn v11_semaphores() {
     waiting(&solution, "c", "wait", 0.801, 0.005);
     let holding = &solution.entries["wait"];
     check(holding.holding_time.unwrap(), holding.holding_time_half_width, 1.0, 0.0);
+    near(holding.holding_time_variance.unwrap(), 1.0, 0.05);
     throughput(&run(&semaphore(2.0, [0.0, 0.0]), TIME), "c", 0.982, 0.002);
     let solution = run(&semaphore(1.0, [0.2, 0.3]), 2.0 * TIME);
     throughput(&solution, "c", 0.608, 0.001);
@@ -320,6 +334,38 @@ fn v14_joins_of_several_entries() {
     service(&solution, "A", 1, 1.931, 0.01);
     service(&solution, "B", 1, 0.941, 0.004);
     busy(&solution, "s", 0.773, 0.002);
+    joined(&solution, 1.665, 0.009);
+}
+
+/// Delays begin at the fork that all branches of a join come from: also within a loop, around another join, and where joins cross forks.
+#[test]
+fn joins_are_delayed_from_their_own_fork() {
+    let delays = |activities: &[(&str, f64)], graph: Vec<Precedence>| -> Vec<Option<f64>> {
+        let task = graph_server().graph(activities.iter().map(|&(name, demand)| work(name, demand)), graph).replies("e", "z");
+        let solution = run(&graph_model(ProcessorScheduling::Inf, task), TIME);
+        solution.joins.iter().map(|join| join.delay).collect()
+    };
+    let both = 1.5; // the longer of two exponential times of 1
+    let turns = vec![repeats("a", &[(2.0, "b")], "z"), forks("b", &["c", "d"]), joins(&["c", "d"], 0, "f")];
+    let found = delays(&[("a", 0.1), ("b", 0.5), ("c", 1.0), ("d", 1.0), ("f", 0.3), ("z", 0.1)], turns);
+    near(found[0].unwrap(), both, 0.03);
+    let nested = vec![forks("a", &["b", "g"]), forks("b", &["c", "d"]), joins(&["c", "d"], 0, "f"), joins(&["f", "g"], 0, "z")];
+    let found = delays(&[("a", 0.1), ("b", 0.5), ("c", 1.0), ("d", 1.0), ("f", 0.3), ("g", 0.0), ("z", 0.1)], nested);
+    near(found[0].unwrap(), both, 0.03);
+    near(found[1].unwrap(), 0.5 + both + 0.3, 0.03);
+    // Of the fork of b one branch meets g, whose delay begins at the fork before; the other goes on alone.
+    let crossed = vec![forks("a", &["b", "g"]), forks("b", &["c", "d"]), joins(&["d", "g"], 0, "z")];
+    let found = delays(&[("a", 0.1), ("b", 0.5), ("c", 1.0), ("d", 1.0), ("g", 0.0), ("z", 0.1)], crossed);
+    near(found[0].unwrap(), 0.5 + 1.0, 0.03);
+}
+
+/// Who finds the other one there waits for the rest of an exponential service: with probability 1/2 (arrival theorem).
+#[test]
+fn waits_have_a_variance() {
+    let tasks = [customers("c", 2, 1.0, work("c", 0.0).calls("e", 1)), server("s", [serves("e", 1.0)])];
+    let solution = run(&model([], tasks), 2.0 * TIME);
+    waiting(&solution, "c", "e", 0.5, 0.0);
+    near(solution.calls[0].waiting_variance.unwrap(), 0.75, 0.05);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
         SolveError,
         simulate::{
             bind::unusable,
-            network::{Watch, Watched},
+            network::{OriginJoin, Watch, Watched},
         },
     },
 };
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         for histogram in &model.histograms {
             match self.watched(&histogram.of) {
                 Some(of) => self.watch_histogram(of, &histogram.request)?,
-                None => self.network.notes.push("a histogram of a join or an unknown element is asked for, and not measured".into()),
+                None => self.network.notes.push("a histogram is asked for of what is not measured".into()),
             }
         }
         Ok(())
@@ -73,6 +73,10 @@ impl Compiler<'_> {
                 Some(Watched::Activity { activity: found })
             }
             Observed::Task(task) => origins.tasks.iter().position(|t| t.name == *task).map(|task| Watched::Holding { task }),
+            Observed::Join { task, activity } => {
+                let is_it = |j: &OriginJoin| j.is_timed && origins.tasks[j.task].name == *task && j.activities.first() == Some(activity);
+                origins.joins.iter().position(is_it).map(|join| Watched::Join { join })
+            }
             _ => None,
         }
     }

@@ -12,13 +12,13 @@ use crate::{
             bind::unusable,
             graph::{Graph, Step},
             law::{Family, Law},
-            network::{Activity, Call, Entry, Fork, Forwarding, Join, Loop, Network, Next, OriginCall, Source},
+            network::{Activity, Call, Entry, Fork, Forwarding, Join, Loop, Network, Next, OriginCall, OriginJoin, Source},
         },
     },
 };
 
 impl Compiler<'_> {
-    /// Registers calls and forwardings for results: by entry and phase, by activity, and the forwardings by entry.
+    /// Registers calls, forwardings and joins for results: by entry and phase, by activity, the forwardings by entry.
     pub(super) fn call_origins(&mut self, t: usize, task: &model::Task, graph: &Graph) -> Result<CallOrigins, SolveError> {
         let mut origins = CallOrigins::default();
         for (e, entry) in task.entries.iter().enumerate() {
@@ -41,6 +41,12 @@ impl Compiler<'_> {
             let (entry, phase) = graph.reached[a].unwrap_or((0, 1));
             let ids = self.calls_of(t, (self.first_origin[t] + entry, phase), Some(activity.name.clone()), activity)?;
             origins.activities.push(ids);
+        }
+        origins.first_join = self.network.origins.joins.len();
+        for (j, join) in graph.joins.iter().enumerate() {
+            let activities = join.inputs.iter().map(|&a| task.activities[a].name.clone()).collect();
+            let is_timed = join.is_external || graph.joined.iter().any(|joins| joins.contains(&j));
+            self.network.origins.joins.push(OriginJoin { task: t, activities, is_timed });
         }
         Ok(origins)
     }
@@ -82,7 +88,7 @@ impl Compiler<'_> {
             let site = Site { t, copy, number, family, phase: 0, origin: index(origins.first_activity + a) };
             self.activity(&site, activity, origins.activities[a])?;
         }
-        self.link(graph, t, copy, first_activity);
+        self.link(graph, (t, copy), first_activity, origins.first_join);
         for (e, entry) in task.entries.iter().enumerate() {
             let mut first = graph.first[e].map(|a| first_activity + index(a));
             let mut phases: Vec<_> = entry.phases.iter().collect();
@@ -207,19 +213,21 @@ impl Compiler<'_> {
     }
 
     /// Numbers a task's graph over all copies.
-    fn link(&mut self, graph: &Graph, t: usize, copy: u32, first_activity: u32) {
+    fn link(&mut self, graph: &Graph, (t, copy): (usize, u32), first_activity: u32, first_join_origin: usize) {
         let network = &mut self.network;
         let first_fork = index(network.forks.len());
         let first_join = index(network.joins.len());
         let entry = self.placements[t].first_entry + copy * self.placements[t].n_entries;
         let shift = Shift { first_activity, first_fork, first_join };
-        for branches in &graph.forks {
-            network.forks.push(Fork { branches: branches.iter().map(|&b| first_activity + index(b)).collect() });
+        for (branches, joins) in graph.forks.iter().zip(&graph.joined) {
+            let branches = branches.iter().map(|&b| first_activity + index(b)).collect();
+            network.forks.push(Fork { branches, joins: joins.iter().map(|&j| index(j)).collect() });
         }
         network.joins_of_a_task = network.joins_of_a_task.max(graph.joins.len());
         for (slot, join) in graph.joins.iter().enumerate() {
             let next = shift.step(&join.next, network);
-            network.joins.push(Join { is_external: join.is_external, slot: index(slot), needed: index(join.needed), next });
+            let origin = index(first_join_origin + slot);
+            network.joins.push(Join { origin, is_external: join.is_external, slot: index(slot), needed: index(join.needed), next });
         }
         for (a, step) in graph.next.iter().enumerate() {
             let this = first_activity + index(a);
@@ -238,6 +246,7 @@ pub(super) struct CallOrigins {
     forwardings: Vec<usize>,
     activities: Vec<usize>,
     first_activity: usize,
+    first_join: usize,
 }
 
 /// Where an activity belongs.

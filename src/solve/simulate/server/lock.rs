@@ -56,7 +56,7 @@ impl Run<'_> {
         let entries = self.network.tasks[task as usize].entries.clone();
         if let Some(taker) = entries.map(|e| &self.network.entries[e as usize]).find(|e| e.role == role) {
             let place = self.statistics.layout.holding(taker.origin as usize);
-            self.statistics.tally(place, self.now - since);
+            self.statistics.tally_with_square(place, self.now - since);
             let task = self.network.tasks[task as usize].origin as usize;
             self.statistics.watch(Watched::Holding { task }, self.now - since);
         }

@@ -285,7 +285,7 @@ impl Run<'_> {
         let task = self.network.entries[request.entry as usize].task;
         if !request.is_open {
             let place = self.statistics.layout.waiting(request.origin as usize);
-            self.statistics.tally(place, self.now - request.sent);
+            self.statistics.tally_with_square(place, self.now - request.sent);
         }
         if self.network.tasks[task as usize].kind != TaskKind::Synchronizing {
             self.shift_entry(request.entry, 1.0);

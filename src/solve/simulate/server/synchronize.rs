@@ -34,7 +34,11 @@ impl Run<'_> {
         let parked = &mut self.parked[number as usize];
         #[expect(clippy::cast_possible_truncation, reason = "as many as the join has inputs")]
         let arrived = parked.len() as u32 + 1;
+        if arrived == 1 {
+            self.parked_since[number as usize] = self.now;
+        }
         if arrived == join.needed {
+            self.statistics.tally_join(join.origin as usize, self.now - self.parked_since[number as usize]);
             while let Some(partner) = self.parked[number as usize].pop() {
                 self.join_partner(this.instance, partner);
             }
