@@ -31,6 +31,9 @@ const BLOCK_ROWS: usize = MOST_ROWS / MOST_BLOCKS;
 /// Events of the run that finds how much model time a row should cover.
 const TRIAL_EVENTS: u64 = 8192;
 
+/// Relative half-width up to which a run for a given time knows what precision is asked of otherwise, and counts as converged.
+const TIMED_PRECISION: f64 = 0.1;
+
 /// Rows that the trial run is worth.
 const TRIAL_ROWS: f64 = 64.0;
 
@@ -146,10 +149,20 @@ fn trial_length(network: &Network, options: &SimulateOptions) -> Result<f64, Sol
     Err(unusable("model", format!("no time passes in its first {TRIAL_EVENTS} events")))
 }
 
+/// What precision is asked of: the throughput of a reference task or the response time of an open entry.
+struct Known {
+    /// Its name, for people.
+    name: String,
+    /// Relative half-width.
+    relative: f64,
+}
+
 /// Why the simulation ended.
 struct Outcome {
-    /// Largest relative half-width of what precision is asked of.
-    residual: f64,
+    /// What precision is asked of, the least precise first.
+    known: Vec<Known>,
+    /// The relative half-width up to which what is known counts as known.
+    wanted: f64,
     /// Whether what was asked was reached.
     is_reached: bool,
     /// What never happened in the time measured.
@@ -171,14 +184,16 @@ fn rounds(
         }
         let rows: Vec<&Rows> = replications.iter().map(|r| &r.rows).collect();
         let batches = Batches::new(&rows, layout, &references, network.origins.tasks.len(), options.confidence);
-        let residual = residual(network, layout, &batches, &references);
+        let known = known(network, layout, &batches, &references);
+        let residual = known.first().map_or(0.0, |k| k.relative);
         let is_precise = options.precision.is_some_and(|p| residual <= p) && !batches.is_transient;
         let is_timed_out = options.run_time.is_some() && target == MOST_ROWS;
         let is_spent = replications.iter().any(|r| r.events_left == 0);
         if is_precise || is_timed_out || is_spent {
             let unseen = unseen(network, layout, &batches);
-            let is_reached = is_precise || (is_timed_out && options.precision.is_none() && unseen.is_empty());
-            return Ok((batches, Outcome { residual, is_reached, unseen }));
+            let is_known = residual <= TIMED_PRECISION && unseen.is_empty();
+            let is_reached = is_precise || (is_timed_out && options.precision.is_none() && is_known);
+            return Ok((batches, Outcome { known, wanted: options.precision.unwrap_or(TIMED_PRECISION), is_reached, unseen }));
         }
         if target == MOST_ROWS {
             replications.iter_mut().for_each(Replication::halve);
@@ -203,11 +218,20 @@ fn extend_all(replications: &mut [Replication<'_>], target: usize, workers: usiz
     });
 }
 
-/// Largest relative half-width of the reference tasks' throughputs and the open entries' response times.
-fn residual(network: &Network, layout: &Layout, batches: &Batches, references: &[usize]) -> f64 {
-    let cycles = references.iter().map(|&t| batches.rate(layout.cycles(t), 1.0));
-    let responses = open_entries(network).map(|e| batches.mean(layout.open(e), layout.open(e) + 1).unwrap_or_default());
-    cycles.chain(responses).map(|e| e.relative()).fold(0.0, f64::max)
+/// How precisely the reference tasks' throughputs and the open entries' response times are known, the least precise first.
+fn known(network: &Network, layout: &Layout, batches: &Batches, references: &[usize]) -> Vec<Known> {
+    let origins = &network.origins;
+    let cycles = references.iter().map(|&t| Known {
+        name: format!("the throughput of task \"{}\"", origins.tasks[t].name),
+        relative: batches.rate(layout.cycles(t), 1.0).relative(),
+    });
+    let responses = open_entries(network).map(|e| Known {
+        name: format!("the response time of entry \"{}\"", origins.entries[e].name),
+        relative: batches.mean(layout.open(e), layout.open(e) + 1).unwrap_or_default().relative(),
+    });
+    let mut known: Vec<Known> = cycles.chain(responses).collect();
+    known.sort_by(|a, b| b.relative.total_cmp(&a.relative));
+    known
 }
 
 /// The entries to which requests come from outside.
@@ -230,7 +254,7 @@ fn unseen(network: &Network, layout: &Layout, batches: &Batches) -> Vec<String> 
 fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outcome: &Outcome, options: &SimulateOptions) {
     solution.solver = "simulate".into();
     solution.iterations = batches.count();
-    solution.residual = outcome.residual;
+    solution.residual = outcome.known.first().map_or(0.0, |k| k.relative);
     solution.converged = outcome.is_reached && !batches.is_transient;
     solution.measured_time = Some(batches.time);
     let notes = &mut solution.diagnostics;
@@ -252,8 +276,27 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
             ));
         }
     }
-    if let (Some(precision), false) = (options.precision, outcome.is_reached) {
-        notes
-            .push(format!("the relative half-width reached is {:.2e}, not the asked {precision:.2e}: allow more events", outcome.residual));
+    if !outcome.is_reached {
+        notes.extend(imprecise(outcome, options));
     }
+}
+
+/// What is not known as precisely as it should be. What was never seen at all is said elsewhere.
+fn imprecise(outcome: &Outcome, options: &SimulateOptions) -> Option<String> {
+    let is_told = |k: &&Known| k.relative.is_finite() || outcome.unseen.is_empty();
+    let mut imprecise = outcome.known.iter().filter(|k| k.relative > outcome.wanted).filter(is_told);
+    let worst = imprecise.next()?;
+    let others = match imprecise.count() {
+        0 => String::new(),
+        n => format!(" (and {n} others)"),
+    };
+    let limit = match options.precision {
+        Some(precision) => format!("{:.3} % were asked for", 100.0 * precision),
+        None => format!("more than {} % does not count as converged", 100.0 * TIMED_PRECISION),
+    };
+    let remedy = if options.run_time.is_some() { "simulate for longer" } else { "allow more events" };
+    if worst.relative.is_infinite() {
+        return Some(format!("the run is too short to tell how precisely {} is known{others}: {remedy}", worst.name));
+    }
+    Some(format!("{} is known to within {:.3} %{others}, where {limit}: {remedy}", worst.name, 100.0 * worst.relative))
 }

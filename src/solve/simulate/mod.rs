@@ -129,7 +129,8 @@ impl SimulateOptions {
 /// Simulates `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
 /// [`Solution::iterations`] is the number of batches, [`Solution::residual`] the largest relative half-width of those that
-/// `precision` is asked of, and [`Solution::converged`] whether the asked precision or time was reached in a steady state.
+/// `precision` is asked of, and [`Solution::converged`] whether that is within the asked precision, of a run for a given time alone within
+/// 0.1, in a steady state.
 ///
 /// # Errors
 /// [`SolveError::Unbound`], [`SolveError::Unusable`] for numbers and references that cannot be used,

@@ -287,6 +287,18 @@ fn v12_read_write_locks() {
     waiting(&solution, "writers", "wl", 1.414, 0.007);
 }
 
+/// Readers get in only where a writer comes back after the other one has left: one time of a hundred.
+#[test]
+fn starved_customers_are_not_converged() {
+    let roles = [("rl", RwLockRole::RLock), ("ru", RwLockRole::RUnlock), ("wl", RwLockRole::WLock), ("wu", RwLockRole::WUnlock)];
+    let lock = server("s", roles.map(|(name, role)| Entry { rwlock: Some(role), ..serves(name, 0.0) })).scheduled(TaskScheduling::RwLock);
+    let model = model([], [lockers("readers", 1, 0.0, "rl", "ru"), lockers("writers", 2, 0.01, "wl", "wu"), lock]);
+    let solution = run(&model, 2000.0);
+    let said = solution.diagnostics.iter().find(|d| d.starts_with("the throughput of task \"readers\" is known to within"));
+    assert!(!solution.converged && solution.residual > 0.1 && said.is_some(), "{solution:?}");
+    assert!(said.unwrap().contains("more than 10 % does not count as converged: simulate for longer"), "{said:?}");
+}
+
 /// Two customers on a fair-share processor with these shares: the first thinks as long, the second not at all.
 fn fair(shares: [f64; 2], cap: bool, think: f64) -> Model {
     let group = |name: &str, share: f64| Group { name: name.into(), share: share.into(), cap };
