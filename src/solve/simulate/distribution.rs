@@ -63,6 +63,11 @@ impl<'a> Blocks<'a> {
         (mean, half_width.is_finite().then_some(half_width))
     }
 
+    /// A part with its half-width, which is none where all times fell on one side: nothing is known of how far off 0 or 1 is.
+    fn unless_never((part, half_width): (f64, Option<f64>)) -> (f64, Option<f64>) {
+        (part, half_width.filter(|_| part > 0.0 && part < 1.0))
+    }
+
     /// Response times of entry `entry`.
     pub(super) fn response(&self, entry: usize) -> Responses<'_> {
         let mut all = Buckets::default();
@@ -79,7 +84,7 @@ impl<'a> Blocks<'a> {
     /// Part of the times of watch `watch` that fall into its bin `bin`, with half-width.
     pub(super) fn watched(&self, watch: usize, bin: usize) -> (f64, Option<f64>) {
         let counts = self.blocks.iter().map(|b| &b.watched[watch].counts);
-        self.part(counts.map(|c| (real(c[bin]), real(c.iter().sum()))))
+        Self::unless_never(self.part(counts.map(|c| (real(c[bin]), real(c.iter().sum())))))
     }
 }
 
@@ -118,7 +123,7 @@ impl Responses<'_> {
     /// Their histogram.
     pub(super) fn histogram(&self) -> Vec<Bin> {
         let bin = |ends: &[f64]| {
-            let (probability, probability_half_width) = self.part(ends[0], ends[1]);
+            let (probability, probability_half_width) = Blocks::unless_never(self.part(ends[0], ends[1]));
             Bin { begin: ends[0], end: Some(ends[1]), probability, probability_half_width }
         };
         edges(&self.all).windows(2).map(bin).collect()

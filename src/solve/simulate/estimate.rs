@@ -79,6 +79,11 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
+    /// The same, without the half-width of a mean that was 0 throughout: nothing is known of how far off 0 is.
+    pub(super) fn unless_never(self) -> Self {
+        Self { half_width: self.half_width.filter(|_| self.mean != 0.0), ..self }
+    }
+
     /// Half-width over mean; infinite where there is none, 0 of a mean that is known to be 0.
     pub(super) fn relative(&self) -> f64 {
         match self.half_width {
@@ -170,9 +175,8 @@ impl Batches {
 
     /// The sum at `place` per time, times `scale`. Where it is 0, nothing happened, and nothing is known of how far off 0 is.
     pub(super) fn rate(&self, place: usize, scale: f64) -> Estimate {
-        let found = self.ratio(|batch| (batch.sums[place], batch.time)).unwrap_or_default();
-        let half_width = found.half_width.filter(|_| found.mean != 0.0);
-        Estimate { mean: scale * found.mean, half_width: half_width.map(|h| scale * h) }
+        let found = self.ratio(|batch| (batch.sums[place], batch.time)).unwrap_or_default().unless_never();
+        Estimate { mean: scale * found.mean, half_width: found.half_width.map(|h| scale * h) }
     }
 
     /// The mean of the values that are summed at `place` and counted at `number`; `None` where there are none.

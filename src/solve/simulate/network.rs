@@ -53,8 +53,8 @@ pub(super) struct Origins {
     pub(super) tasks: Vec<OriginTask>,
     /// Entries.
     pub(super) entries: Vec<OriginEntry>,
-    /// Activities of graphs: task, name.
-    pub(super) activities: Vec<(usize, String)>,
+    /// Activities of graphs.
+    pub(super) activities: Vec<OriginActivity>,
     /// Calls and forwardings.
     pub(super) calls: Vec<OriginCall>,
     /// And-joins.
@@ -110,6 +110,19 @@ pub(super) struct OriginEntry {
     pub(super) is_bounded: bool,
     /// Whether requests to it take a token or lock.
     pub(super) is_taking: bool,
+    /// Whether every request to it is accepted at once, by the kind of its task.
+    pub(super) is_immediate: bool,
+    /// By phase, whether it can take time; all of them in a graph.
+    pub(super) takes_time: [bool; 3],
+}
+
+/// An activity of a graph of the model.
+#[derive(Debug)]
+pub(super) struct OriginActivity {
+    pub(super) task: usize,
+    pub(super) name: String,
+    /// Whether it can take time.
+    pub(super) takes_time: bool,
 }
 
 /// A call or forwarding of the model.

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::{
     distribution::Blocks,
     estimate::{Batches, Estimate},
-    network::{Network, OriginEntry, OriginJoin, Watch, Watched},
+    network::{Network, OriginActivity, OriginEntry, OriginJoin, Watch, Watched},
     statistics::Layout,
 };
 use crate::solve::{
@@ -47,9 +47,9 @@ pub(super) fn distributions(
         let list = match watch.of {
             Watched::Phase { entry, .. } => solution.entries.get_mut(&origins.entries[entry].name).map(|r| &mut r.asked_times),
             Watched::Activity { activity } => {
-                let (task, name) = &origins.activities[activity];
-                let results = solution.activities.get_mut(&origins.tasks[*task].name);
-                results.and_then(|r| r.get_mut(name)).map(|r| &mut r.asked_times)
+                let of = &origins.activities[activity];
+                let results = solution.activities.get_mut(&origins.tasks[of.task].name);
+                results.and_then(|r| r.get_mut(&of.name)).map(|r| &mut r.asked_times)
             }
             Watched::Holding { task } => solution.tasks.get_mut(&origins.tasks[task].name).map(|r| &mut r.asked_times),
             Watched::Join { join } => {
@@ -105,11 +105,12 @@ impl Report<'_> {
         self.batches.mean(place, place + 1)
     }
 
-    /// Mean and variance of the times summed at `place`, with their squares and number after it; `None` where there were none.
-    fn moments(&self, place: usize) -> Option<(Estimate, f64)> {
+    /// Mean and variance of the times summed at `place`, with their squares and number after it; `None` where there were none. A mean of 0
+    /// has a half-width only where it is 0 by the structure of the model.
+    fn moments(&self, place: usize, is_none: bool) -> Option<(Estimate, f64)> {
         let mean = self.batches.mean(place, place + 2)?;
         let square = self.batches.mean(place + 1, place + 2)?.mean;
-        Some((mean, (square - mean.mean * mean.mean).max(0.0)))
+        Some((if is_none { mean } else { mean.unless_never() }, (square - mean.mean * mean.mean).max(0.0)))
     }
 
     /// Part of those counted next to `place` that are counted at `place`.
@@ -139,7 +140,7 @@ impl Report<'_> {
                 utilization_half_width: busy.half_width,
                 ..TaskResult::default()
             };
-            if let Some(lost) = self.mean(self.layout.task_lost(t)) {
+            if let Some(lost) = self.mean(self.layout.task_lost(t)).map(Estimate::unless_never) {
                 result.loss_probability = Some(lost.mean);
                 result.loss_probability_half_width = lost.half_width;
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
@@ -164,7 +165,7 @@ impl Report<'_> {
         };
         self.phases(e, entry, &mut result);
         if entry.is_open {
-            let response = self.mean(self.layout.open(e));
+            let response = self.mean(self.layout.open(e)).map(Estimate::unless_never);
             result.open_wait_time = response.map(|r| r.mean);
             result.open_wait_time_half_width = response.and_then(|r| r.half_width);
             if entry.is_bounded {
@@ -172,7 +173,7 @@ impl Report<'_> {
             }
         }
         if entry.is_taking {
-            let holding = self.moments(self.layout.holding(e));
+            let holding = self.moments(self.layout.holding(e), false);
             result.holding_time = holding.map(|h| h.0.mean);
             result.holding_time_half_width = holding.and_then(|h| h.0.half_width);
             result.holding_time_variance = holding.map(|h| h.1);
@@ -187,7 +188,8 @@ impl Report<'_> {
             let place = self.layout.phase(e, phase);
             let goes_on = || (phase + 1..=entry.n_phases).any(|p| self.batches.total(self.layout.phase(e, p) + 2) > 0.0);
             let skipped = || goes_on().then_some((Estimate { mean: 0.0, half_width: Some(0.0) }, 0.0));
-            let time = self.moments(place).or_else(skipped);
+            let is_none = entry.takes_time.get(phase - 1) == Some(&false);
+            let time = self.moments(place, is_none).or_else(skipped);
             if phase > 1 && time.is_none() && !entry.has_phases {
                 break;
             }
@@ -206,7 +208,7 @@ impl Report<'_> {
         if count == 0 {
             return None;
         }
-        let (mean, variance) = self.moments(self.layout.response(e))?;
+        let (mean, variance) = self.moments(self.layout.response(e), false)?;
         Some(Distribution {
             count,
             mean: mean.mean,
@@ -219,10 +221,11 @@ impl Report<'_> {
 
     fn activities(&self) -> IndexMap<String, IndexMap<String, ActivityResult>> {
         let mut results: IndexMap<String, IndexMap<String, ActivityResult>> = IndexMap::new();
-        for (a, (t, name)) in self.network.origins.activities.iter().enumerate() {
-            let task = &self.network.origins.tasks[*t];
+        for (a, OriginActivity { task, name, takes_time }) in self.network.origins.activities.iter().enumerate() {
+            let task = &self.network.origins.tasks[*task];
             let place = self.layout.activity(a);
-            let (time, rate) = (self.mean(place), self.rate(place + 1, f64::from(task.copies)));
+            let time = self.mean(place).map(|time| if *takes_time { time.unless_never() } else { time });
+            let rate = self.rate(place + 1, f64::from(task.copies));
             let result = ActivityResult {
                 service_time: time.map(|t| t.mean),
                 service_time_half_width: time.and_then(|t| t.half_width),
@@ -238,8 +241,8 @@ impl Report<'_> {
     fn calls(&self) -> Vec<CallResult> {
         let mut results = Vec::new();
         for (c, call) in self.network.origins.calls.iter().enumerate() {
-            let waiting = self.moments(self.layout.waiting(c));
             let to = &self.network.origins.entries[call.to];
+            let waiting = self.moments(self.layout.waiting(c), to.is_immediate);
             let lost = (call.kind == ResultCallKind::Async && to.is_bounded).then(|| self.part(self.layout.lost(c))).flatten();
             results.push(CallResult {
                 from: self.network.origins.entries[call.from].name.clone(),
@@ -261,7 +264,7 @@ impl Report<'_> {
     fn joins(&self) -> Vec<JoinResult> {
         let origins = &self.network.origins;
         let result = |(j, join): (usize, &OriginJoin)| {
-            let delay = self.moments(self.layout.join(j));
+            let delay = self.moments(self.layout.join(j), false);
             JoinResult {
                 task: origins.tasks[join.task].name.clone(),
                 activities: join.activities.clone(),

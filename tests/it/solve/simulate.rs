@@ -239,6 +239,31 @@ fn overload_is_an_error_and_not_a_number() {
     assert_eq!(resource, "task \"s\"");
 }
 
+/// What was 0 throughout has a half-width only where it can be nothing else.
+#[test]
+fn nothing_is_known_of_how_far_off_a_zero_is() {
+    let solved = |scheduling, demand| {
+        let mut phase = work("e", demand);
+        phase.max_service_time = 100.0.into();
+        let mut called = server("s", [entry("e", [phase])]).scheduled(scheduling);
+        called.queue_length = 50.0.into();
+        let tasks = [customers("c", 1, 1.0, work("c", 0.1).calls("e", 1)), called, server("t", [open(serves("f", 0.1), 0.1)])];
+        let mut model = model([], tasks);
+        model.tasks[2].queue_length = 50.0.into();
+        run(&model, 5000.0)
+    };
+    let solution = solved(TaskScheduling::Fcfs, 1.0);
+    assert!(solution.converged, "{:?}", solution.diagnostics);
+    assert_eq!((solution.calls[0].waiting, solution.calls[0].waiting_half_width), (Some(0.0), None));
+    let exceeds = solution.entries["e"].asked_times[0].exceeds.unwrap();
+    assert_eq!((exceeds.probability, exceeds.probability_half_width), (0.0, None));
+    let task = &solution.tasks["t"];
+    assert_eq!((task.loss_probability, task.loss_probability_half_width), (Some(0.0), None));
+    let solution = solved(TaskScheduling::Inf, 0.0);
+    assert_eq!((solution.calls[0].waiting, solution.calls[0].waiting_half_width), (Some(0.0), Some(0.0)));
+    assert_eq!(solution.entries["e"].service_times_half_width, Some(vec![Some(0.0)]));
+}
+
 #[test]
 fn mild_overload_is_not_converged() {
     let model = model([], [server("s", [open(serves("e", 1.0), 1.3)])]);

@@ -168,6 +168,8 @@ impl<'a> Compiler<'a> {
                 is_open: entry.open_arrival_rate.is_some(),
                 is_bounded: !task.queue_length.is(0.0),
                 is_taking: matches!(role(entry), Role::Wait | Role::ReadLock | Role::WriteLock),
+                is_immediate: matches!(role(entry), Role::ReadUnlock | Role::WriteUnlock),
+                takes_time: [entry.start_activity.is_some(); 3],
             });
         }
     }
@@ -184,6 +186,10 @@ impl<'a> Compiler<'a> {
         let origin = &mut self.network.origins.tasks[t];
         origin.sums_levels = kind != TaskKind::Synchronizing;
         origin.sums_cycles = !kind.is_open_ended();
+        if threads == Count::Infinite {
+            let first = self.first_origin[t];
+            self.network.origins.entries[first..first + task.entries.len()].iter_mut().for_each(|e| e.is_immediate = true);
+        }
         let p = self.model.processors.iter().position(|p| p.name == task.processor);
         let p = p.ok_or_else(|| unusable(&element, format!("its processor \"{}\" does not exist", task.processor)))?;
         self.hosts.push(p);

@@ -69,7 +69,7 @@ impl Compiler<'_> {
                 Some(Watched::Phase { entry, phase: *phase })
             }
             Observed::Activity { task, activity } => {
-                let found = origins.activities.iter().position(|(t, name)| origins.tasks[*t].name == *task && name == activity)?;
+                let found = origins.activities.iter().position(|a| origins.tasks[a.task].name == *task && a.name == *activity)?;
                 Some(Watched::Activity { activity: found })
             }
             Observed::Task(task) => origins.tasks.iter().position(|t| t.name == *task).map(|task| Watched::Holding { task }),

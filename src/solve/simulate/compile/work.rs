@@ -12,7 +12,7 @@ use crate::{
             bind::unusable,
             graph::{Graph, Step},
             law::{Family, Law},
-            network::{Activity, Call, Entry, Fork, Forwarding, Join, Loop, Network, Next, OriginCall, OriginJoin, Source},
+            network::{Activity, Call, Entry, Fork, Forwarding, Join, Loop, Network, Next, OriginActivity, OriginCall, OriginJoin, Source},
         },
     },
 };
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         }
         origins.first_activity = self.network.origins.activities.len();
         for (a, activity) in task.activities.iter().enumerate() {
-            self.network.origins.activities.push((t, activity.name.clone()));
+            self.network.origins.activities.push(OriginActivity { task: t, name: activity.name.clone(), takes_time: false });
             let (entry, phase) = graph.reached[a].unwrap_or((0, 1));
             let ids = self.calls_of(t, (self.first_origin[t] + entry, phase), Some(activity.name.clone()), activity)?;
             origins.activities.push(ids);
@@ -86,7 +86,8 @@ impl Compiler<'_> {
         let number = self.placements[t].first_task + copy;
         for (a, activity) in task.activities.iter().enumerate() {
             let site = Site { t, copy, number, family, phase: 0, origin: index(origins.first_activity + a) };
-            self.activity(&site, activity, origins.activities[a])?;
+            let takes_time = self.activity(&site, activity, origins.activities[a])?;
+            self.network.origins.activities[origins.first_activity + a].takes_time |= takes_time;
         }
         self.link(graph, (t, copy), first_activity, origins.first_join);
         for (e, entry) in task.entries.iter().enumerate() {
@@ -96,7 +97,11 @@ impl Compiler<'_> {
             for (i, phase) in phases.iter().enumerate() {
                 let this = index(self.network.activities.len());
                 let site = Site { t, copy, number, family, phase: phase.phase, origin: u32::MAX };
-                self.activity(&site, &phase.activity, origins.phases[&(e, phase.phase)])?;
+                let takes_time = self.activity(&site, &phase.activity, origins.phases[&(e, phase.phase)])?;
+                let origin = &mut self.network.origins.entries[self.first_origin[t] + e];
+                if let Some(phase_takes_time) = origin.takes_time.get_mut(usize::from(phase.phase).wrapping_sub(1)) {
+                    *phase_takes_time |= takes_time;
+                }
                 if i + 1 < phases.len() {
                     self.network.activities[this as usize].next = Next::Activity(this + 1);
                 }
@@ -172,7 +177,8 @@ impl Compiler<'_> {
         Ok((0..out).map(to).collect())
     }
 
-    fn activity(&mut self, site: &Site, activity: &model::Activity, origin: usize) -> Result<(), SolveError> {
+    /// Adds a phase or activity. Whether it can take time.
+    fn activity(&mut self, site: &Site, activity: &model::Activity, origin: usize) -> Result<bool, SolveError> {
         let element = format!("activity \"{}\"", activity.name);
         let deterministic = activity.call_order == CallOrder::Deterministic;
         let first_call = index(self.network.calls.len());
@@ -196,11 +202,12 @@ impl Compiler<'_> {
             self.slices[p].0 += mean;
             self.slices[p].1 += 1.0;
         }
+        let think = self.binder.amount(&activity.think_time, &element, "think time")?;
         self.network.activities.push(Activity {
             origin: site.origin,
             task: site.number,
             phase: site.phase,
-            think: self.binder.amount(&activity.think_time, &element, "think time")?,
+            think,
             has_demand: demand > 0.0,
             slice,
             order: activity.call_order,
@@ -209,7 +216,8 @@ impl Compiler<'_> {
             replies: Vec::new(),
             next: Next::End,
         });
-        Ok(())
+        let waits = self.network.calls[first_call as usize..].iter().any(|call| call.is_sync);
+        Ok(demand > 0.0 || think > 0.0 || waits)
     }
 
     /// Numbers a task's graph over all copies.

@@ -337,7 +337,7 @@ fn legend(network: &Network) -> Legend {
     let tasks = network.tasks.iter().map(task).collect();
     let entries = network.entries.iter().map(|e| (origins.entries[e.origin as usize].name.clone(), e.task)).collect();
     let activity = |a: &super::network::Activity| match a.phase {
-        0 => origins.activities[a.origin as usize].1.clone(),
+        0 => origins.activities[a.origin as usize].name.clone(),
         phase => format!("phase {phase}"),
     };
     Legend { tasks, entries, activities: network.activities.iter().map(activity).collect() }
