@@ -3,11 +3,12 @@
 use indexmap::IndexSet;
 
 use super::{
+    MarkovOptions,
     code::{decode, encode},
     compile::index,
     course::{Course, Event},
     draws::Draws,
-    network::Network,
+    network::{NONE, Network},
     refused,
     rewards::{Layout, Row, add_levels},
     state::{Doing, State},
@@ -16,6 +17,9 @@ use crate::solve::SolveError;
 
 /// Most runs of the choices of one event.
 const RUNS_LIMIT: usize = 20_000;
+
+/// Requests that nobody waits for at one task without bound, above which they count as piling up.
+const PILE: usize = 20;
 
 /// Probability that the runs too improbable to be followed may leave out together.
 const LOSS_LIMIT: f64 = 1e-12;
@@ -69,10 +73,11 @@ impl Chain {
     /// The chain of `network`.
     ///
     /// # Errors
-    /// [`SolveError::Unsupported`] where there are more than `limit` states, [`SolveError::Unusable`] for a model that goes in
+    /// [`SolveError::Unsupported`] where there are more states, or more work to find them, than `options` allow, [`SolveError::Unusable`] for a model that goes in
     /// circles without time passing or in which a reply is missing.
-    pub(super) fn explore(network: &Network, limit: usize) -> Result<Self, SolveError> {
-        let mut explorer = Explorer { network, limit, chain: Self::default(), layout: Layout::new(network), next: Vec::new() };
+    pub(super) fn explore(network: &Network, options: &MarkovOptions) -> Result<Self, SolveError> {
+        let (chain, layout) = (Self::default(), Layout::new(network));
+        let mut explorer = Explorer { network, options, chain, layout, next: Vec::new(), work: 0, pile: None };
         explorer.start()?;
         let mut row = Row::new(explorer.layout.width);
         let mut at = 0;
@@ -113,11 +118,15 @@ impl Chain {
 
 struct Explorer<'a> {
     network: &'a Network,
-    limit: usize,
+    options: &'a MarkovOptions,
     chain: Chain,
     layout: Layout,
     /// States after the event at hand, with rates.
     next: Vec<(usize, f64)>,
+    /// Work so far, in the unit of [`MarkovOptions::max_work`].
+    work: usize,
+    /// The pile in the state at hand.
+    pile: Option<(usize, usize)>,
 }
 
 impl Explorer<'_> {
@@ -127,10 +136,10 @@ impl Explorer<'_> {
         if is_new {
             self.chain.parents.push(parent.unwrap_or(number));
         }
-        if number < self.limit {
+        if number < self.options.max_states {
             return Ok(number);
         }
-        Err(refused("so large a state space", format!("the model, which has more than {} states", self.limit)))
+        Err(refused("so large a state space", format!("the model, which has more than {} states", self.options.max_states)))
     }
 
     /// The states at the start: all customers think, or begin where they do not.
@@ -139,7 +148,7 @@ impl Explorer<'_> {
         for _ in 0..RUNS_LIMIT {
             let mut course = Course::new(self.network, State::empty(self.network), &mut draws);
             for (t, task) in self.network.tasks.iter().enumerate().filter(|t| t.1.is_reference) {
-                if task.threads > self.limit {
+                if task.threads > self.options.max_states {
                     return Err(refused("so many customers", format!("{} of them", task.threads)));
                 }
                 for _ in 0..task.threads {
@@ -170,6 +179,7 @@ impl Explorer<'_> {
             self.chain.dead.push(number);
         }
         self.next.clear();
+        self.pile = pile(self.network, state);
         for (event, rate) in events {
             self.event(number, state, event, rate, row)?;
         }
@@ -186,10 +196,24 @@ impl Explorer<'_> {
         Ok(())
     }
 
+    /// Counts a run of an event in `state`, where requests that nobody waits for have piled up.
+    fn spend(&mut self, state: &State) -> Result<(), SolveError> {
+        let Some((task, n)) = self.pile else { return Ok(()) };
+        self.work += state.strands.len();
+        if self.work <= self.options.max_work {
+            return Ok(());
+        }
+        let (found, name) = (self.chain.len(), &self.network.tasks[task].name);
+        let element =
+            format!("task \"{name}\", at which nothing bounds what goes on after the reply: {n} in one of the first {found} states");
+        Err(refused("so large a state space", element))
+    }
+
     fn event(&mut self, number: usize, state: &State, event: Event, rate: f64, row: &mut Row) -> Result<(), SolveError> {
         let mut draws = Draws::new();
         let mut total = 0.0;
         for _ in 0..RUNS_LIMIT {
+            self.spend(state)?;
             let mut course = Course::new(self.network, state.clone(), &mut draws);
             if course.after(event)? {
                 let (state, counts) = (course.state, course.counts);
@@ -208,6 +232,15 @@ impl Explorer<'_> {
         }
         Err(refused("so many choices that take no time", "the model".into()))
     }
+}
+
+/// A task without bound, and how many requests are at work there that nobody waits for, where they are more than a few.
+fn pile(network: &Network, state: &State) -> Option<(usize, usize)> {
+    let mut left = vec![0; network.tasks.len()];
+    for instance in state.instances.iter().filter(|i| i.caller == NONE && !i.is_customer) {
+        left[network.entries[instance.entry as usize].task as usize] += 1;
+    }
+    left.into_iter().enumerate().find(|&(task, n)| n > PILE && network.tasks[task].threads == usize::MAX)
 }
 
 /// What can happen in a state, with rates.

@@ -167,6 +167,7 @@ impl<'a> Compiler<'a> {
         let first = index(self.network.entries.len());
         let visits = if is_reference { self.visits(task)? } else { Vec::new() };
         self.network.tasks.push(Task {
+            name: task.name.clone(),
             processor: index(p),
             is_reference,
             order,

@@ -29,7 +29,8 @@
 //! | graphs | sequence, or-fork, and-fork, and-join, quorum, loop, replies |
 //!
 //! Refused by name: times of other laws, quanta and fair shares, joins of several entries, open and asynchronous
-//! requests at queues without bound, and more states than [`MarkovOptions::max_states`].
+//! requests at queues without bound, and more states than [`MarkovOptions::max_states`], also where it only
+//! begins to show ([`MarkovOptions::max_work`]).
 //!
 //! Source: the semantics as in [`super::simulate`]; chains and their solution, Stewart, Introduction to the Numerical Solution of
 //! Markov Chains (1994).
@@ -71,6 +72,9 @@ const MOST_COPIES: usize = 10_000;
 pub struct MarkovOptions {
     /// Most states, beyond which the model is refused.
     pub max_states: usize,
+    /// Most work in finding them where requests that nobody waits for pile up at a task without bound, beyond which the model is refused: runs
+    /// of events, each as much as there are strands of control in its state.
+    pub max_work: usize,
     /// Flow out of balance, as a part of all flow, at which the steady state counts as found.
     pub tolerance: f64,
     /// Most sweeps over the balance equations.
@@ -79,7 +83,7 @@ pub struct MarkovOptions {
 
 impl Default for MarkovOptions {
     fn default() -> Self {
-        Self { max_states: 300_000, tolerance: 1e-13, max_sweeps: 20_000 }
+        Self { max_states: 300_000, max_work: 20_000_000, tolerance: 1e-13, max_sweeps: 20_000 }
     }
 }
 
@@ -97,7 +101,7 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     let values = model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))?;
     let copies = copies::lay_out(model, &values, ("markov", MOST_COPIES))?;
     let network = compile::compile(&copies.all, &values)?;
-    let chain = Chain::explore(&network, options.max_states)?;
+    let chain = Chain::explore(&network, options)?;
     let class = recurrent_class(&copies.all, &network, &chain)?;
     let steady = steady::steady_state(&restricted(&chain, &class), options.tolerance, options.max_sweeps);
     let mut means = vec![0.0; rewards::Layout::new(&network).width];

@@ -98,6 +98,7 @@ pub(super) enum Role {
 /// A task.
 #[derive(Debug)]
 pub(super) struct Task {
+    pub(super) name: String,
     pub(super) processor: u32,
     pub(super) is_reference: bool,
     pub(super) order: QueueOrder,

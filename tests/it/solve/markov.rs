@@ -469,6 +469,19 @@ fn options_bound_the_work() {
     assert!(!solution.converged && solution.residual > 0.0 && solution.residual < 1e-14, "{}", solution.residual);
 }
 
+/// Second phases of an infinite server pile up without end, each state larger than the one before.
+#[test]
+fn states_that_grow_without_end_are_refused() {
+    let mut called = server("s", [entry("e", [work("e1", 0.31), work("e2", 0.19)])]).scheduled(TaskScheduling::Inf);
+    called.processor = "cpu".into();
+    let cpu = processor("cpu", ProcessorScheduling::Ps, 1);
+    let model = model([cpu], [customers("c", 1, 2.56, work("c", 0.13).calls("e", 1)), called]);
+    let options = MarkovOptions { max_work: 1_000_000, ..MarkovOptions::default() };
+    let error = solve_markov(&model, &Bindings::new(), &options).unwrap_err();
+    assert!(matches!(error, SolveError::Unsupported { construct: "so large a state space", .. }), "{error}");
+    assert!(error.to_string().contains("task \"s\", at which nothing bounds what goes on after the reply"), "{error}");
+}
+
 #[test]
 fn deadlock_is_found_and_named() {
     let tasks = [
