@@ -297,6 +297,7 @@ impl<S: Scalar> Plan<S> {
             entries,
             calls,
             activities: Vec::new(),
+            joins: Vec::new(),
             copies: None,
         }
     }

@@ -342,6 +342,7 @@ impl Results<f64> {
             entries,
             calls,
             activities: Vec::new(),
+            joins: Vec::new(),
             copies: Some(copies),
         }
     }

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
+use super::{ActivityResult, CallResult, EntryResult, JoinResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
 use crate::model::{Model, Scalar};
 
 /// Results by index in the model: processors, tasks, and entries in the order of their tasks.
@@ -23,6 +23,7 @@ pub(super) struct Results<S> {
     pub calls: Vec<CallValues<S>>,
     /// Of graphs.
     pub activities: Vec<ActivityValues<S>>,
+    pub joins: Vec<JoinValues<S>>,
     /// Of how many copies of each task the values are means, where any has more than one.
     pub copies: Option<Vec<u32>>,
 }
@@ -73,6 +74,20 @@ pub(super) struct ActivityValues<S> {
     pub throughput: S,
 }
 
+/// Values of an and-join of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct JoinValues<S> {
+    /// Index of its task.
+    pub task: usize,
+    /// The joined activities.
+    pub activities: Vec<String>,
+    /// From the fork to the end of the last branch that is waited for, and its variance.
+    pub delay: S,
+    pub variance: S,
+    /// Executions a unit of time.
+    pub throughput: S,
+}
+
 /// A number of copies as solutions say it: only where there is more than one.
 pub(super) fn several(copies: u32) -> Option<u32> {
     (copies > 1).then_some(copies)
@@ -112,6 +127,7 @@ impl<S: Scalar> Results<S> {
                 solution.activities.entry(task.name.clone()).or_default().insert(activity.name.clone(), result);
             }
         }
+        solution.joins = self.joins.iter().map(|join| join.result(&model.tasks[join.task].name)).collect();
         solution
     }
 
@@ -151,6 +167,18 @@ impl<S: Scalar> EntryValues<S> {
             service_times: self.service_times.iter().map(|s| Some(s.value())).collect(),
             open_wait_time: self.open_wait_time.as_ref().map(Scalar::value),
             ..EntryResult::default()
+        }
+    }
+}
+
+impl<S: Scalar> JoinValues<S> {
+    fn result(&self, task: &str) -> JoinResult {
+        JoinResult {
+            task: task.to_owned(),
+            activities: self.activities.clone(),
+            delay: Some(self.delay.value()),
+            delay_variance: Some(self.variance.value()),
+            ..JoinResult::default()
         }
     }
 }

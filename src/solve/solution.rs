@@ -34,7 +34,7 @@ pub struct Solution {
     pub activities: IndexMap<String, IndexMap<String, ActivityResult>>,
     /// Results by call.
     pub calls: Vec<CallResult>,
-    /// Results of and-joins, from a simulation.
+    /// Results of and-joins, from a simulation or the layered solver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joins: Vec<JoinResult>,
 }
@@ -159,7 +159,7 @@ pub struct JoinResult {
     /// Half-width of the confidence interval, from a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_half_width: Option<f64>,
-    /// Variance of these times, from a simulation.
+    /// Variance of these times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_variance: Option<f64>,
     /// These times, where the model asks for their histogram.

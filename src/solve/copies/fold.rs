@@ -3,6 +3,7 @@
 //! ```text
 //! utilization, throughput:   the mean over the copies of the element
 //! service time:              Σ_copies X_j s_j / Σ_copies X_j
+//! delay of a join:           Σ_copies X_j d_j / Σ_copies X_j, its variance from the mean of the squares
 //! wait of a call:            Σ_connections λ_a w_a / Σ_connections λ_a
 //! ```
 //!
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use super::Copies;
 use crate::{
     model::Scalar,
-    solve::results::{ActivityValues, CallValues, EntryValues, Results},
+    solve::results::{ActivityValues, CallValues, EntryValues, JoinValues, Results},
 };
 
 impl Copies {
@@ -27,6 +28,7 @@ impl Copies {
             entries: self.entries(&entries, &of.entries),
             calls: self.calls(&entries, &of.calls),
             activities: self.activities(&of.activities),
+            joins: self.joins(&of.joins),
             copies: self.has_several().then(|| self.tasks.clone()),
             ..of
         }
@@ -42,8 +44,35 @@ impl Copies {
         folded
     }
 
+    /// By task of the model of all copies, which it is a copy of.
+    fn owners(&self) -> Vec<usize> {
+        self.tasks.iter().enumerate().flat_map(|(t, &n)| (0..n).map(move |_| t)).collect()
+    }
+
+    fn joins<S: Scalar>(&self, of: &[JoinValues<S>]) -> Vec<JoinValues<S>> {
+        let owners = self.owners();
+        let mut folded: Vec<JoinValues<S>> = Vec::new();
+        for join in of {
+            let task = owners[join.task];
+            let share = join.throughput / S::from(f64::from(self.tasks[task]));
+            let Some(sum) = folded.iter_mut().find(|f| f.task == task && f.activities == join.activities) else {
+                folded.push(JoinValues { task, throughput: share, ..join.clone() });
+                continue;
+            };
+            let total = sum.throughput + share;
+            if total > 0.0 {
+                let mean = |one: S, other: S| (one * sum.throughput + other * share) / total;
+                let square = mean(sum.variance + sum.delay * sum.delay, join.variance + join.delay * join.delay);
+                sum.delay = mean(sum.delay, join.delay);
+                sum.variance = square - sum.delay * sum.delay;
+            }
+            sum.throughput = total;
+        }
+        folded
+    }
+
     fn activities<S: Scalar>(&self, of: &[ActivityValues<S>]) -> Vec<ActivityValues<S>> {
-        let owners: Vec<usize> = self.tasks.iter().enumerate().flat_map(|(t, &n)| (0..n).map(move |_| t)).collect();
+        let owners = self.owners();
         let mut folded: Vec<ActivityValues<S>> = Vec::new();
         for activity in of {
             let task = owners[activity.task];

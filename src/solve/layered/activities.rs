@@ -1,4 +1,4 @@
-//! Results of the activities of a graph, of which several may run as one strand.
+//! Results of the activities of a graph, of which several may run as one strand, and of its joins.
 //!
 //! ```text
 //! S_a = Z_a + D_a + n_a W_p + Σ_calls y (W + s + Σ_legs p (W_leg + s_leg))       X_a = Σ_nodes λ_e w_n v_na
@@ -16,11 +16,11 @@
 
 use super::{
     Stage,
-    net::{Net, Node, Part},
+    net::{Net, Node, Part, Work},
 };
 use crate::{
     model::{CallKind, Scalar},
-    solve::results::ActivityValues,
+    solve::results::{ActivityValues, JoinValues},
 };
 
 /// Times and throughputs of all activities that are executed, in the order of the nodes.
@@ -40,6 +40,24 @@ pub(super) fn activity_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<
             // Of an activity in two strands, the mean over its executions.
             it.service_time = if total > 0.0 { (it.service_time * it.throughput + time * rate) / total } else { time };
             it.throughput = total;
+        }
+    }
+    values
+}
+
+/// Delays of all joins, in the order of the entries.
+pub(super) fn join_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<JoinValues<S>> {
+    let mut values = Vec::new();
+    for (e, entry) in net.entries.iter().enumerate() {
+        let Work::Graph(graph) = &entry.work else { continue };
+        for (activities, times, delay) in graph.joins(&|node| stage.flow.strand(node)) {
+            values.push(JoinValues {
+                task: entry.task,
+                activities: activities.to_vec(),
+                delay: delay.mean,
+                variance: delay.variance,
+                throughput: stage.flow.entry_rate[e] * times,
+            });
         }
     }
     values

@@ -33,6 +33,12 @@ impl<S: Scalar> Moments<S> {
         Self { mean: S::from(0.0), variance: S::from(0.0) }
     }
 
+    /// What is left without a part that is independent of the rest.
+    pub fn without(self, part: Self) -> Self {
+        let positive = |x: S| if x > 0.0 { x } else { S::from(0.0) };
+        Self { mean: positive(self.mean - part.mean), variance: positive(self.variance - part.variance) }
+    }
+
     /// Moments of a geometric number of repetitions of this mean.
     pub fn repeated(self, count: S) -> Self {
         let mean = self.mean * count;
@@ -60,6 +66,8 @@ const NEGLIGIBLE: f64 = 1e-12;
 /// Squared coefficient of variation from which a constant part is split off, and the stages of the rest.
 const LEAST_MIXED_CVSQ: f64 = 0.25;
 const SHIFTED_STAGES: u32 = 4;
+/// How far from a bound, relatively, a time begins to feel it.
+const CORNER: f64 = 0.05;
 /// The half line starts with intervals of this many spreads.
 const SPREADS: f64 = 1.0;
 
@@ -144,6 +152,17 @@ pub(super) fn kth_completion<S: Scalar>(k: usize, pieces: &[Moments<S>]) -> Mome
     });
     let variance = square - mean * mean;
     Moments { mean, variance: if variance > 0.0 { variance } else { zero } }
+}
+
+/// A time that is no longer than `most` in the mean, with the corner between the two rounded so that derivatives pass it.
+pub(super) fn at_most<S: Scalar>(time: Moments<S>, most: S) -> Moments<S> {
+    if most <= 0.0 || time.mean <= most * (1.0 - CORNER) {
+        return time;
+    }
+    let above = -(time.mean / most) + (1.0 + CORNER);
+    let mean = if above > 0.0 { most * (-(above * above) / (4.0 * CORNER) + 1.0) } else { most };
+    let shorter = mean / time.mean;
+    Moments { mean, variance: time.variance * shorter * shorter }
 }
 
 /// Mean time in which two independent pieces of work, each given by its start and its end, both run.

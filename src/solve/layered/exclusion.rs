@@ -34,6 +34,7 @@ use std::{
 use super::{
     super::erlang::coexistence,
     flow::Flow,
+    graph::Strand,
     linearizer::Populations,
     net::{Net, Work},
 };
@@ -218,7 +219,7 @@ impl Pairs {
         for (e, entry) in net.entries.iter().enumerate() {
             let Work::Graph(graph) = &entry.work else { continue };
             self.forked.push(e);
-            for overlap in graph.overlaps(&|_| super::completion::Moments { mean: S::from(1.0), variance: S::from(1.0) }) {
+            for overlap in graph.overlaps(&|_| Strand::exponential(S::from(1.0))) {
                 let next = self.strands.len();
                 self.strands.insert(overlap.nodes, next);
             }
@@ -423,7 +424,7 @@ impl<S: Scalar> Exclusion<S> {
         for &e in &pairs.forked {
             let Work::Graph(graph) = &net.entries[e].work else { continue };
             let rate = flow.entry_rate[e];
-            for overlap in graph.overlaps(&|node| flow.moments(node)) {
+            for overlap in graph.overlaps(&|node| flow.strand(node)) {
                 if let Some(&strand) = pairs.strands.get(&overlap.nodes) {
                     self.overlaps[strand] = if rate > 0.0 { overlap.density / rate } else { S::from(0.0) };
                 }

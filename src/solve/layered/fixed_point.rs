@@ -85,6 +85,8 @@ pub(super) struct Structure {
     sparing: Sparing,
     n_unknowns: usize,
     probability_of: Vec<usize>,
+    /// By arc, where the share of its wait stands that other strands of its fork cause, if they meet.
+    contention_of: Vec<Option<usize>>,
     /// Stations that the threads of a task visit.
     visited: Vec<Vec<usize>>,
     /// Where what one thread less leaves at a station begins, and the number of all.
@@ -98,6 +100,7 @@ impl Structure {
         let mut layouts: Vec<Layout> = Vec::with_capacity(net.stations.len());
         let mut offset = net.arcs.len() + net.stations.len();
         let mut probability_of = vec![0; net.arcs.len()];
+        let mut contention_of = vec![None; net.arcs.len()];
         let mut visited = vec![Vec::new(); net.tasks.len()];
         let mut first_left = Vec::with_capacity(net.stations.len());
         let mut n_left = 0;
@@ -105,6 +108,7 @@ impl Structure {
             let layout = Layout::new(net, &pairs, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
+                contention_of[a] = layout.siblings.then(|| layout.places().contention + layout.row_of[i]);
             }
             offset = layout.places().end;
             layout.pools.iter().for_each(|&task| visited[task].push(station));
@@ -113,7 +117,7 @@ impl Structure {
             layouts.push(layout);
         }
         let sparing = Sparing::new(net, &pairs, &layouts);
-        Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, visited, first_left, n_left }
+        Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, contention_of, visited, first_left, n_left }
     }
 
     /// Length of the row of unknowns.
@@ -251,7 +255,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
-        let waits = Waits { wait: &x[..self.net.arcs.len()], row: &self.structure.probability_of, probability: x };
+        let Structure { probability_of, contention_of, .. } = &*self.structure;
+        let waits = Waits { wait: &x[..self.net.arcs.len()], row: probability_of, contention: contention_of, ratios: x };
         self.flow.update(self.net, &waits, populations.customers);
     }
 

@@ -13,7 +13,8 @@
 
 use super::{
     completion::Moments,
-    net::{Net, Node, Source, Work},
+    graph::Strand,
+    net::{Discipline, Net, Node, Source, Work},
 };
 use crate::model::Scalar;
 
@@ -24,6 +25,8 @@ pub(super) struct Flow<S> {
     pub elapsed: Vec<S>,
     /// Its variance `V_i`.
     pub variance: Vec<S>,
+    /// The waits in it of a strand of a graph.
+    pub of_strands: Vec<StrandWaits<S>>,
     /// Elapsed time of an entry's phases.
     pub phases: Vec<[S; 3]>,
     /// Their variances.
@@ -42,7 +45,9 @@ pub(super) struct Waits<'a, S> {
     pub wait: &'a [S],
     /// By arc, the place of its probability.
     pub row: &'a [usize],
-    pub probability: &'a [S],
+    /// By arc, the place of the share that other strands of the same fork cause.
+    pub contention: &'a [Option<usize>],
+    pub ratios: &'a [S],
 }
 
 impl<S: Scalar> Waits<'_, S> {
@@ -51,7 +56,7 @@ impl<S: Scalar> Waits<'_, S> {
         if wait <= 0.0 {
             return S::from(0.0);
         }
-        let p = self.probability[self.row[arc]];
+        let p = self.ratios[self.row[arc]];
         let p = if p < LEAST_WAIT_PROBABILITY {
             S::from(LEAST_WAIT_PROBABILITY)
         } else if p > 1.0 {
@@ -61,6 +66,18 @@ impl<S: Scalar> Waits<'_, S> {
         };
         wait * wait * (p.recip() * 2.0 - 1.0)
     }
+
+    /// Wait for other strands of the same fork.
+    fn contended(&self, arc: usize) -> S {
+        self.contention[arc].map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
+    }
+}
+
+/// How long a strand waits for others of its graph, and at its first slice for all else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StrandWaits<S> {
+    pub contended: S,
+    pub opening: Moments<S>,
 }
 
 /// A wait that happens less often than this adds nothing that matters to a variance.
@@ -75,6 +92,7 @@ impl<S: Scalar> Flow<S> {
         Self {
             elapsed: vec![zero; net.nodes.len()],
             variance: vec![zero; net.nodes.len()],
+            of_strands: vec![StrandWaits { contended: zero, opening: Moments::zero() }; net.nodes.len()],
             phases: vec![[zero; 3]; net.entries.len()],
             phase_variances: vec![[zero; 3]; net.entries.len()],
             entry_rate: vec![zero; net.entries.len()],
@@ -199,9 +217,10 @@ impl<S: Scalar> Flow<S> {
                     for node in graph.nodes_of(v) {
                         let Moments { mean, variance } = node_times(net, waits, self, node);
                         (self.elapsed[node], self.variance[node]) = (mean, variance);
+                        self.of_strands[node] = strand_waits(net, waits, node);
                     }
                 }
-                let times = graph.times(&|node| self.moments(node));
+                let times = graph.times(&|node| self.strand(node));
                 self.phases[entry] = [times.first.mean, times.late.mean, S::from(0.0)];
                 self.phase_variances[entry] = [times.first.variance, times.late.variance, S::from(0.0)];
             }
@@ -211,6 +230,12 @@ impl<S: Scalar> Flow<S> {
     /// Moments of a node's elapsed time.
     pub fn moments(&self, node: usize) -> Moments<S> {
         Moments { mean: self.elapsed[node], variance: self.variance[node] }
+    }
+
+    /// A node as a strand of its graph.
+    pub fn strand(&self, node: usize) -> Strand<S> {
+        let StrandWaits { contended, opening } = self.of_strands[node];
+        Strand { time: self.moments(node), contended, opening }
     }
 
     /// Time that a thread is held for one request to an entry.
@@ -258,6 +283,24 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
         }
     }
     Moments { mean, variance }
+}
+
+/// How long a node waits for other strands of its graph, and at its first slice for all else.
+fn strand_waits<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, node: usize) -> StrandWaits<S> {
+    let it = &net.nodes[node];
+    let (mut contended, mut opening) = (S::from(0.0), Moments::zero());
+    if let Some(host) = it.host_arc {
+        let by_strands = waits.contended(host);
+        contended = it.slices * by_strands;
+        let wait = waits.wait[host];
+        let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
+        if queues && it.begins_at_processor && wait > by_strands {
+            let share = -(by_strands / wait) + 1.0;
+            opening = Moments { mean: wait * share, variance: waits.variance(host) * share * share };
+        }
+    }
+    contended = it.calls.iter().fold(contended, |sum, group| sum + net.arcs[group.arc].visits * waits.contended(group.arc));
+    StrandWaits { contended, opening }
 }
 
 /// Mean and variance of one blocking call over `arc`, with the forwarded `legs` that follow it.

@@ -8,6 +8,8 @@
 //! T_v = C_p                          start after vertex p            C_v = T_v + X_v   end
 //! T_v = k-th smallest of C_p         start of a join of k            (all: the largest)
 //! first phase  = C_reply,            the rest = max over the ends of strands - C_reply
+//! T_v = w + largest of (C_p - w_p)    join of all p, where more than one begins at d at a queue: they find the same there
+//! T_v ≤ w + Σ_p (C_p - w_p - c_p)     between which and d only they wait for each other: they could take turns
 //! Ω_vw = ∫ P(v runs at t) P(w runs at t) dt                          mean time in which both run
 //! ```
 //!
@@ -15,11 +17,13 @@
 //! |---|---|
 //! | `X_v` | duration of a vertex, mean and variance from its node's elapsed time |
 //! | `T_v`, `C_v` | start and end, mean and variance, laws fitted to the two ([`super::completion`]) |
+//! | `c_p` | waits of the strand up to the end of `p` for the others of its fork: in such a time one of them is in service |
+//! | `w_p` | wait for others at the processor where the strand of `p` begins, 0 where it does not queue; `w` its mean over them |
 //! | `Ω_vw` | overlap: what own siblings are found at the same station ([`super::exclusion`]) |
 //!
 //! Sources: join delays from the first two moments of the branches: Jiang 1996, Franks 1999 §4.6; overlap: Mak & Lundstrom 1990.
 
-use super::completion::{Moments, kth_completion, overlap};
+use super::completion::{Moments, at_most, kth_completion, overlap};
 use crate::model::Scalar;
 
 /// The graph of an entry that forks.
@@ -57,7 +61,36 @@ pub(super) enum Piece<S> {
 pub(super) enum Start {
     First,
     After(usize),
-    Join { before: Vec<usize>, needed: usize, dominator: usize },
+    Join {
+        before: Vec<usize>,
+        /// The activities that are joined, as the model has them.
+        activities: Vec<String>,
+        needed: usize,
+        dominator: usize,
+        /// Whether all are waited for, and nothing but what is between the dominator and the join runs beside it.
+        encloses: bool,
+    },
+}
+
+/// The time of a strand's node, and how much of it is waited for other strands of the same graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strand<S> {
+    pub time: Moments<S>,
+    pub contended: S,
+    /// Its first wait, for what is no part of the graph, where all that begin at a time find the same.
+    pub opening: Moments<S>,
+}
+
+impl<S: Scalar> Strand<S> {
+    /// Nothing to do.
+    pub fn none() -> Self {
+        Self { time: Moments::zero(), contended: S::from(0.0), opening: Moments::zero() }
+    }
+
+    /// An exponential time that waits for no other strand.
+    pub fn exponential(mean: S) -> Self {
+        Self { time: Moments { mean, variance: mean * mean }, ..Self::none() }
+    }
 }
 
 /// Times of one execution.
@@ -77,15 +110,41 @@ pub(super) struct Overlap<S> {
     pub density: S,
 }
 
-/// Start and duration of every vertex; the start relative to the end of its dominator.
+/// Start and work of every vertex; the start relative to the end of its dominator.
 struct Timeline<S> {
     start: Vec<Moments<S>>,
-    duration: Vec<Moments<S>>,
+    work: Vec<Strand<S>>,
+}
+
+/// When all strands have ended that begin together; where `only_these` wait for each other, no later than if they took turns.
+fn completion_of_all<S: Scalar>(strands: &[Strand<S>], only_these: bool) -> Moments<S> {
+    let zero = S::from(0.0);
+    let n_queueing = strands.iter().filter(|s| s.opening.mean > 0.0).count();
+    let shares = |s: &Strand<S>| n_queueing > 1 && s.opening.mean > 0.0;
+    let mut together = Moments::zero();
+    let (mut queueing, mut others) = (Vec::new(), Vec::new());
+    for strand in strands {
+        if shares(strand) {
+            together = together + strand.opening;
+            queueing.push(strand.time.without(strand.opening));
+        } else {
+            others.push(strand.time);
+        }
+    }
+    let mut in_turn = strands.iter().fold(zero, |sum, s| sum + s.time.mean - s.contended);
+    if !queueing.is_empty() {
+        let each = 1.0 / n_queueing as f64;
+        in_turn -= together.mean * (1.0 - each);
+        together = Moments { mean: together.mean * each, variance: together.variance * each };
+        others.push(kth_completion(queueing.len(), &queueing) + together);
+    }
+    let all = kth_completion(others.len(), &others);
+    if only_these { at_most(all, in_turn) } else { all }
 }
 
 impl<S: Scalar> Graph<S> {
-    /// Times of one execution, from the `elapsed` moments of a node.
-    pub fn times(&self, elapsed: &dyn Fn(usize) -> Moments<S>) -> GraphTimes<S> {
+    /// Times of one execution, from the `elapsed` times of a node.
+    pub fn times(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> GraphTimes<S> {
         let timeline = self.timeline(elapsed);
         let end = self.latest(&timeline, &self.ends);
         let Some(reply) = self.reply else { return GraphTimes { first: end, late: Moments::zero() } };
@@ -98,17 +157,17 @@ impl<S: Scalar> Graph<S> {
     }
 
     /// Overlap of all concurrent nodes, those inside loops included.
-    pub fn overlaps(&self, elapsed: &dyn Fn(usize) -> Moments<S>) -> Vec<Overlap<S>> {
+    pub fn overlaps(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Vec<Overlap<S>> {
         let timeline = self.timeline(elapsed);
         let mut overlaps = Vec::new();
         for &(v, w) in &self.concurrent {
             let d = self.common_dominator(v, w);
             let run = |v: usize| {
                 let end = self.end_after(&timeline, v, d);
-                let own = timeline.duration[v];
+                let own = timeline.work[v].time;
                 (Moments { mean: end.mean - own.mean, variance: end.variance - own.variance }, end)
             };
-            let both = timeline.duration[v].mean * timeline.duration[w].mean;
+            let both = timeline.work[v].time.mean * timeline.work[w].time.mean;
             let density = if both > 0.0 { overlap(run(v), run(w)) / both } else { S::from(0.0) };
             for a in self.nodes_of(v) {
                 overlaps.extend(self.nodes_of(w).into_iter().map(|b| Overlap { nodes: (a, b), density }));
@@ -122,6 +181,22 @@ impl<S: Scalar> Graph<S> {
         overlaps
     }
 
+    /// The joins, those inside loops included, with the mean number of their executions in one of the graph and the time from the end of
+    /// their dominator to each.
+    pub fn joins(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Vec<(&[String], S, Moments<S>)> {
+        let timeline = self.timeline(elapsed);
+        let mut joins = Vec::new();
+        for (vertex, &start) in self.vertices.iter().zip(&timeline.start) {
+            if let Start::Join { activities, .. } = &vertex.start {
+                joins.push((activities.as_slice(), S::from(1.0), start));
+            }
+            if let Piece::Loop(count, body) = &vertex.piece {
+                joins.extend(body.joins(elapsed).into_iter().map(|(activities, times, delay)| (activities, times * *count, delay)));
+            }
+        }
+        joins
+    }
+
     /// All nodes of a vertex.
     pub fn nodes_of(&self, vertex: usize) -> Vec<usize> {
         match &self.vertices[vertex].piece {
@@ -131,21 +206,37 @@ impl<S: Scalar> Graph<S> {
         }
     }
 
-    fn timeline(&self, elapsed: &dyn Fn(usize) -> Moments<S>) -> Timeline<S> {
+    fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {
         let n = self.vertices.len();
-        let mut timeline = Timeline { start: vec![Moments::zero(); n], duration: vec![Moments::zero(); n] };
+        let mut timeline = Timeline { start: vec![Moments::zero(); n], work: vec![Strand::none(); n] };
         for (v, vertex) in self.vertices.iter().enumerate() {
-            timeline.duration[v] = match &vertex.piece {
+            timeline.work[v] = match &vertex.piece {
                 Piece::Leaf(node) => elapsed(*node),
-                Piece::Empty => Moments::zero(),
-                Piece::Loop(count, body) => body.times(elapsed).first.repeated(*count),
+                Piece::Empty => Strand::none(),
+                Piece::Loop(count, body) => Strand { time: body.times(elapsed).first.repeated(*count), ..Strand::none() },
             };
-            if let Start::Join { before, needed, dominator } = &vertex.start {
-                let laws: Vec<Moments<S>> = before.iter().map(|&p| self.end_after(&timeline, p, Some(*dominator))).collect();
-                timeline.start[v] = kth_completion(*needed, &laws);
+            if let Start::Join { before, needed, dominator, encloses, .. } = &vertex.start {
+                let strands: Vec<Strand<S>> = before.iter().map(|&p| self.strand(&timeline, p, *dominator)).collect();
+                timeline.start[v] = if *needed == strands.len() {
+                    completion_of_all(&strands, *encloses)
+                } else {
+                    kth_completion(*needed, &strands.iter().map(|s| s.time).collect::<Vec<_>>())
+                };
             }
         }
         timeline
+    }
+
+    /// All from the end of `dominator` to the end of `vertex`.
+    fn strand(&self, timeline: &Timeline<S>, vertex: usize, dominator: usize) -> Strand<S> {
+        let mut strand = Strand { time: self.end_after(timeline, vertex, Some(dominator)), ..Strand::none() };
+        for v in self.ways_to(vertex, Some(dominator)) {
+            strand.contended += timeline.work[v].contended;
+            if matches!(self.vertices[v].start, Start::After(p) if p == dominator) {
+                strand.opening = timeline.work[v].opening;
+            }
+        }
+        strand
     }
 
     /// When the last of `vertices` ends, from the start of the graph.
@@ -162,13 +253,12 @@ impl<S: Scalar> Graph<S> {
 
     /// From the end of `dominator` (the start of the graph, if none) to the end of `vertex`.
     fn end_after(&self, timeline: &Timeline<S>, vertex: usize, dominator: Option<usize>) -> Moments<S> {
-        let mut total = Moments::zero();
-        let mut at = Some(vertex);
-        while let Some(v) = at.filter(|&v| Some(v) != dominator) {
-            total = total + timeline.start[v] + timeline.duration[v];
-            at = self.dominator(v);
-        }
-        total
+        self.ways_to(vertex, dominator).fold(Moments::zero(), |total, v| total + timeline.start[v] + timeline.work[v].time)
+    }
+
+    /// The vertices that every way from `dominator` to `vertex` leads through, from `vertex` up; without `dominator` itself.
+    fn ways_to(&self, vertex: usize, dominator: Option<usize>) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(vertex), |&v| self.dominator(v)).take_while(move |&v| Some(v) != dominator)
     }
 
     fn dominator(&self, vertex: usize) -> Option<usize> {
@@ -231,6 +321,19 @@ impl<S: Scalar> Graph<S> {
         }
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
         self.concurrent = (0..n).flat_map(|v| (v + 1..n).map(move |w| (v, w))).filter(|&(v, w)| !self.precedes(v, w)).collect();
+        let encloses: Vec<bool> = (0..n).map(|join| self.nothing_runs_beside(join)).collect();
+        for (vertex, nothing_beside) in self.vertices.iter_mut().zip(encloses) {
+            if let Start::Join { before, needed, encloses, .. } = &mut vertex.start {
+                *encloses = nothing_beside && *needed == before.len();
+            }
+        }
+    }
+
+    /// Whether what is between a join and its dominator only runs beside other such vertices.
+    fn nothing_runs_beside(&self, join: usize) -> bool {
+        let Start::Join { dominator, .. } = self.vertices[join].start else { return false };
+        let within = |v: usize| v > dominator && self.precedes(dominator, v) && self.precedes(v, join);
+        self.concurrent.iter().all(|&(v, w)| within(v) == within(w))
     }
 
     /// Whether `vertex` only starts once the entry has replied.
@@ -259,5 +362,44 @@ impl<S: Scalar> Graph<S> {
             widest = widest.max(inside);
         }
         widest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strand(mean: f64, contended: f64) -> Strand<f64> {
+        Strand { contended, ..Strand::exponential(mean) }
+    }
+
+    /// One of the two waits for the other, whichever it is: both are done after the work of both.
+    #[test]
+    fn branches_that_need_one_server_take_turns() {
+        for (one, other) in [(0.5, 0.5), (0.9, 0.1)] {
+            // Either is first as often.
+            let strands = [strand(one + other / 2.0, other / 2.0), strand(other + one / 2.0, one / 2.0)];
+            let (together, beside_others) = (completion_of_all(&strands, true), completion_of_all(&strands, false));
+            assert!((together.mean - (one + other)).abs() < 0.01, "{together:?}");
+            assert!(beside_others.mean > together.mean * 1.1, "{beside_others:?}");
+        }
+    }
+
+    #[test]
+    fn branches_that_never_meet_are_independent() {
+        let strands = [strand(1.0, 0.0), strand(3.0, 0.0)];
+        let all = completion_of_all(&strands, true);
+        assert!((all.mean - (4.0 - 0.75)).abs() < 1e-5, "{all:?}");
+    }
+
+    /// What all find before them delays them all, and once.
+    #[test]
+    fn a_queue_that_all_branches_join_is_waited_for_once() {
+        let queue = Moments { mean: 4.0, variance: 0.0 };
+        let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, contended: 0.0, opening: queue };
+        let two = completion_of_all(&[behind(1.0), behind(3.0)], false);
+        assert!((two.mean - (4.0 + 4.0 - 0.75)).abs() < 1e-5, "{two:?}");
+        let with_another = completion_of_all(&[behind(1.0), strand(2.0, 0.0), behind(3.0)], false);
+        assert!(with_another.mean > two.mean && with_another.mean < two.mean + 0.3, "{with_another:?}");
     }
 }

@@ -87,6 +87,8 @@ pub(super) struct Node<S> {
     /// Whether it visits its processor: a demand that is written as 0 does not, one of a parameter does, even at 0, so that
     /// the solution and its derivatives are continuous there.
     pub uses_processor: bool,
+    /// Whether, as a strand of a graph, it begins with a visit to its processor.
+    pub begins_at_processor: bool,
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,

@@ -8,7 +8,10 @@ use super::{
     Record, Stage,
     net::{Net, Node, Part, Source, Work},
 };
-use super::{activities::activity_values, flow::Flow};
+use super::{
+    activities::{activity_values, join_values},
+    flow::Flow,
+};
 use crate::model::Scalar;
 
 /// Load at which an open queue counts as saturated, as a share of its servers.
@@ -125,6 +128,7 @@ pub(super) fn results<S: Scalar>(net: &Net<S>, stage: &Stage<S>, record: &Record
         entries: (0..net.entries.len()).map(|e| entry_values(net, stage, e)).collect(),
         calls: call_values(net, stage),
         activities: activity_values(net, stage),
+        joins: join_values(net, stage),
         copies: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Results of the activities of graphs: each as the exact answer has it, and the calls that they make.
 
 use layerfit::{
-    model::{Bindings, Measure, Model},
+    model::{Bindings, Measure, Model, Precedence},
     solve::{Solution, SolveOptions, Solver, measure, solve},
 };
 
@@ -82,6 +82,36 @@ fn times_of_activities_add_up() {
     let time = |name: &str| results[name].throughput / entry.throughput * results[name].service_time.unwrap();
     near(["in", "few", "many", "then", "each", "out"].map(time).iter().sum(), entry.service_times[0].unwrap(), SAME);
     near(time("after"), entry.service_times[1].unwrap(), SAME);
+}
+
+/// Before a join is what comes before the fork, after it what follows; the delay is what the branches take together.
+#[test]
+fn delays_of_joins_are_between_what_comes_before_and_after() {
+    let model = fork_and_join();
+    let (solution, simulated) = (solved(&model, Solver::Layered), solved(&model, Solver::Simulate));
+    let [join] = solution.joins.as_slice() else { panic!("{:?}", solution.joins) };
+    assert_eq!((join.task.as_str(), join.activities.as_slice()), ("s", ["left".to_owned(), "right".to_owned()].as_slice()));
+    let time = |name: &str| solution.activities["s"][name].service_time.unwrap();
+    near(time("in") + join.delay.unwrap() + time("out"), solution.entries["e"].service_times[0].unwrap(), SAME);
+    near(join.delay.unwrap(), simulated.joins[0].delay.unwrap(), 0.05);
+    assert!(join.delay_half_width.is_none() && join.delay_variance.unwrap() > 0.0);
+}
+
+/// A body that forks is joined as often as it is repeated; copies of the task say what the task alone says.
+#[test]
+fn delays_of_joins_are_means_over_copies() {
+    let activities = [work("in", 0.1), work("split", 0.0), work("left", 0.2), work("right", 0.3), work("out", 0.05)];
+    let precedences = [repeats("in", &[(2.0, "split")], "out"), forks("split", &["left", "right"])];
+    let ends = Precedence { pre: joins(&["left", "right"], 0, "out").pre, post: None };
+    let task = server("s", [starts("e", "in")]).graph(activities, precedences.into_iter().chain([ends])).replies("e", "out");
+    let one = model([], [customers("c", 2, 3.0, work("c", 0.1).calls_about("e", 1.0)), task]);
+    let mut two = one.clone();
+    two.processors.iter_mut().for_each(|p| p.replication = 2.0.into());
+    two.tasks.iter_mut().for_each(|t| t.replication = 2.0.into());
+    let [one, two] = [one, two].map(|model| solved(&model, Solver::Layered).joins);
+    assert_eq!(one.len(), 1);
+    near(two[0].delay.unwrap(), one[0].delay.unwrap(), SAME);
+    near(two[0].delay_variance.unwrap(), one[0].delay_variance.unwrap(), SAME);
 }
 
 /// Residence times of solutions that give activities: each counts as often as it is executed, and branches side by side both count.

@@ -380,6 +380,18 @@ fn delays_of_joins_and_variances_of_waits_are_written() {
 }
 
 #[test]
+fn layered_delays_of_joins_are_written() {
+    let (name, text) = MODELS.iter().find(|(name, _)| *name == "a fork and a join").unwrap();
+    let model = read(name, text);
+    let solution = solve_quickly(&model);
+    let root = Node::parse(&write(&model, &Bindings::new(), &solution, &LqnxOptions::default()).unwrap());
+    let join = root.find(&|n| n.name == "result-join-delay").unwrap();
+    assert_eq!(Some(join.number("join-waiting")), solution.joins[0].delay);
+    assert_eq!(Some(join.number("join-variance")), solution.joins[0].delay_variance);
+    assert!(join.children.is_empty(), "an approximation has no interval");
+}
+
+#[test]
 fn asynchronous_waits_count_to_the_end_of_the_first_phase() {
     let (name, text) = MODELS.iter().find(|(name, _)| *name == "asynchronous calls").unwrap();
     let model = read(name, text);

@@ -44,7 +44,8 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("priorities at processors", processor_priorities(), Within(2.0, 6.3)),
         ("priorities at tasks", task_priorities(), Within(2.4, 6.3)),
         ("priorities at full tasks", full_priorities(), Within(9.4, 40.8)),
-        ("and-fork and join", parallel(), Within(1.6, 3.0)),
+        ("and-fork and join", parallel(), Within(1.9, 3.9)),
+        ("branches on one processor", branches_on_one_processor(), Within(3.7, 7.9)),
         ("quorum join", quorums(), Within(9.9, 14.1)),
         ("replication", replication(), Within(0.7, 2.1)),
         ("locks", locks(), Refused),
@@ -288,6 +289,20 @@ fn parallel() -> Vec<Model> {
         server("s", [starts("e", "a")]).graph(activities(), all).replies("e", "d").times(threads)
     };
     vec![graph(1, task(1.0)), graph(3, task(1.0).on("delay")), graph(3, task(2.0))]
+}
+
+/// Forks whose branches need the processor at the same time, of one customer and of several, with and without time elsewhere.
+fn branches_on_one_processor() -> Vec<Model> {
+    let of = |(n, think, b, c, calls): (u32, f64, f64, f64, f64)| {
+        let activities = [work("a", 0.2), work("b", b).calls_about("f", calls), work("c", c), work("d", 0.1)];
+        let all = [forks("a", &["b", "c"]), joins(&["b", "c"], 0, "d")];
+        let task = server("s", [starts("e", "a")]).graph(activities, all).replies("e", "d").times(f64::from(n));
+        model([], [customers("c", n, think, work("c", 0.0).calls("e", 1)), task, server("t", [serves("f", 0.3)])])
+    };
+    let of_one = [(1, 0.0, 0.5, 0.5, 0.0), (1, 0.0, 0.9, 0.1, 0.0), (1, 0.5, 0.2, 0.4, 1.0)];
+    let of_several =
+        [(2, 0.0, 0.5, 0.5, 0.0), (2, 0.0, 0.9, 0.1, 0.0), (2, 1.0, 0.7, 0.3, 0.0), (2, 0.0, 0.3, 0.6, 1.0), (3, 3.0, 0.4, 0.4, 0.0)];
+    of_one.into_iter().chain(of_several).map(of).collect()
 }
 
 fn quorums() -> Vec<Model> {

@@ -317,6 +317,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             weight: S::from(1.0),
             demand: work.demand / speed,
             uses_processor: work.uses_processor,
+            begins_at_processor: false,
             think_time: work.think_time,
             cvsq: work.cvsq,
             deterministic: work.deterministic,

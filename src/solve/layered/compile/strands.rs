@@ -67,6 +67,12 @@ impl<'a> Outline<'a> {
         self.task.replies.iter().any(|r| r.entry == self.entry.name && r.activity == activity)
     }
 
+    /// Whether an activity does not call or think before its first slice.
+    fn begins_at_processor(&self, activity: &str) -> bool {
+        let it = self.task.activities.iter().find(|a| a.name == activity);
+        it.is_some_and(|a| !a.host_demand.is(0.0) && a.think_time.is(0.0))
+    }
+
     /// Whether nothing that can follow `activity` forks, joins or replies.
     fn is_plain(&self, activity: &str) -> bool {
         let mut open = vec![activity];
@@ -133,7 +139,13 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 return Err(super::unusable(format!("task \"{}\"", outline.task.name), "its activity graph never ends"));
             }
             let (visits, stop) = self.walk(outline, &strand.activities)?;
-            let piece = if visits.is_empty() { Piece::Empty } else { Piece::Leaf(self.leaf(entry, outline, &visits, weight)?) };
+            let piece = if visits.is_empty() {
+                Piece::Empty
+            } else {
+                let node = self.leaf(entry, outline, &visits, weight)?;
+                self.net.nodes[node].begins_at_processor = strand.activities.iter().all(|(name, _)| outline.begins_at_processor(name));
+                Piece::Leaf(node)
+            };
             graph.vertices.push(Vertex { start: strand.start, piece });
             let v = graph.vertices.len() - 1;
             let Stop::At(name) = stop else { continue };
@@ -172,7 +184,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 return Ok(());
             }
             let before = std::mem::take(before);
-            start = self.join(outline, graph, before, quorum)?;
+            start = self.join(outline, graph, before, (activities, quorum))?;
         }
         match &precedence.post {
             None => {
@@ -218,7 +230,13 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         graph.vertices.len() - 1
     }
 
-    fn join(&self, outline: &Outline<'a>, graph: &Graph<S>, before: Vec<usize>, quorum: &Number) -> Result<Start, SolveError> {
+    fn join(
+        &self,
+        outline: &Outline<'a>,
+        graph: &Graph<S>,
+        before: Vec<usize>,
+        (activities, quorum): (&[String], &Number),
+    ) -> Result<Start, SolveError> {
         let element = || format!("task \"{}\"", outline.task.name);
         let needed = quorum.eval(self.values)?.value();
         let all = before.len() as f64;
@@ -226,7 +244,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let needed = if needed >= 1.0 && needed <= all { needed as usize } else { before.len() };
         let dominator = before[1..].iter().try_fold(before[0], |d, &v| graph.common_dominator(d, v));
         let dominator = dominator.ok_or_else(|| unsupported("a join of branches that no common fork starts", element()))?;
-        Ok(Start::Join { before, needed, dominator })
+        Ok(Start::Join { before, activities: activities.to_vec(), needed, dominator, encloses: false })
     }
 
     fn leaf(&mut self, entry: usize, outline: &Outline<'a>, visits: &HashMap<&str, S>, weight: S) -> Result<usize, SolveError> {

@@ -148,7 +148,9 @@ impl Layout {
     pub fn places(&self) -> Places {
         let removal = self.offset + self.rows.len();
         let boost = removal + self.groups.len() * self.rows.len();
-        Places { probability: self.offset, removal, boost, end: boost + self.groups.len() * self.pools.len(), excess: self.excess }
+        let contention = boost + self.groups.len() * self.pools.len();
+        let end = contention + if self.siblings { self.rows.len() } else { 0 };
+        Places { probability: self.offset, removal, boost, contention, end, excess: self.excess }
     }
 }
 
@@ -161,6 +163,8 @@ pub(in super::super) struct Places {
     pub removal: usize,
     /// `φ`, `groups × pools`.
     pub boost: usize,
+    /// Share of the wait that other strands of the same fork cause, by row; none where none meet.
+    pub contention: usize,
     pub end: usize,
     /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers. It stands beside the waits.
     pub excess: usize,

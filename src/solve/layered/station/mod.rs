@@ -291,12 +291,13 @@ impl<S: Scalar> At<'_, S> {
             kept.clone_from(&scratch.caused);
         }
         if self.sweep.capacity == Capacity::Held {
-            let ratios = self.places.removal..self.places.end;
+            let ratios = self.places.removal..self.places.contention;
             next[ratios.clone()].copy_from_slice(&self.sweep.unknowns[ratios]);
         } else {
             self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
-            self.update_boost(scratch, &mut next[self.places.boost..self.places.end]);
+            self.update_boost(scratch, &mut next[self.places.boost..self.places.contention]);
         }
+        self.update_contention(scratch, &mut next[self.places.contention..self.places.end]);
         let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {
@@ -411,6 +412,18 @@ impl<S: Scalar> At<'_, S> {
             scratch.alpha[at] += scratch.alpha_own[at];
             scratch.beta[at] += scratch.beta_own[at];
             scratch.load[at] += sibling * it.rate * it.first;
+        }
+    }
+
+    /// The share of each row's wait that its own thread's other strands cause.
+    fn update_contention(&self, scratch: &Scratch<S>, next: &mut [S]) {
+        let n = self.visits.len();
+        for (row, share) in next.iter_mut().enumerate() {
+            let terms = row * n..(row + 1) * n;
+            let parts = scratch.alpha_own[terms.clone()].iter().zip(&scratch.beta_own[terms]).zip(self.visits);
+            let own = parts.fold(S::from(0.0), |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+            let wait = scratch.wait[row];
+            *share = if own > 0.0 && wait > 0.0 { own / wait } else { S::from(0.0) };
         }
     }
 
