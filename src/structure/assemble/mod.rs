@@ -222,7 +222,7 @@ impl Assembly<'_> {
         task.scheduling = TaskScheduling::Ref;
         (task.multiplicity, task.think_time) = self.population(customers);
         let paced = !task.think_time.is(0.0);
-        let own = [Self::own_time(customers), None];
+        let own = [Self::own_time(customers, paced), None];
         let demands = self.demands(own, said);
         self.note_default(&entry_name, own, said);
         let body = EntryBody { name: entry_name.clone(), accepts: Accepts::Nothing, arcs: &customers.arcs, forks: &[], demands };
@@ -275,10 +275,13 @@ impl Assembly<'_> {
         self.out.diagnostics.add("closed_workload", message, example);
     }
 
-    /// Self time of a cycle in ticks; what customers do by themselves is part of a think time that was seen.
-    fn own_time(customers: &Customers) -> Option<f64> {
+    /// Self time of a cycle in ticks; what customers do by themselves is part of a think time that was seen. A cycle without any, that
+    /// waits for nothing and is not `paced` either, would take no time: then it is not known.
+    fn own_time(customers: &Customers, paced: bool) -> Option<f64> {
         let thinks = matches!(customers.workload, Some(Workload::Closed { think_time, .. }) if think_time > 0.0);
-        customers.self_time_ticks.or((thinks && customers.seen.is_some()).then_some(0.0))
+        let waits = customers.arcs.iter().any(|arc| arc.kind != ArcKind::Async);
+        let known = customers.self_time_ticks.or((thinks && customers.seen.is_some()).then_some(0.0));
+        known.filter(|ticks| *ticks > 0.0 || waits || paced)
     }
 
     /// Number of customers and their think time: as asked for, else as the traces say, else as many as were seen at once.

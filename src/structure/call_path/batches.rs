@@ -142,7 +142,7 @@ fn append(batch: &mut Interactions, (request, scenario): (&Request, u32), walk: 
     batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(request.name.clone(), scenario) });
     let client = batch.occurrences.len();
     // The client is unit 0.
-    let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [None; 2] };
+    let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [Some(0.0), None] };
     batch.occurrences.push(outside);
     let first = batch.occurrences.len();
     for execution in &walk.executions {

@@ -269,7 +269,7 @@ impl Batch {
             let (unit, number) = placed[m];
             let occ = of.map(|o| &forest.occs[o as usize]);
             let operation = occ.filter(|occ| occ.entry != NOBODY).map(|occ| self.operation(occ.entry, sums.catalog));
-            let self_time_ticks = occ.map_or([None; 2], |occ| occ.self_ns);
+            let self_time_ticks = occ.map_or([Some(0.0), None], |occ| occ.self_ns);
             self.out.occurrences.push(Occurrence { unit, number, trace, operation, originator: m == 0, self_time_ticks });
             if let Some(occ) = occ.filter(|occ| occ.entry != NOBODY) {
                 if tree.is_timeless {

@@ -1,6 +1,8 @@
 //! Where the demands of entries come from, and what is said of those that nothing tells.
 
 use layerfit::{
+    model::Bindings,
+    solve::{SolveOptions, Solver, solve},
     structure::{Demands, ExtractOptions, Extraction, extract, resources::parse_resources},
     trace::{Format, Source},
 };
@@ -55,4 +57,34 @@ fn message_logs_do_not_tell_demands() {
     let log = "sender,receiver,time\nA,B,10\nB,A,30\n";
     let (of_entries, defaulted) = (extracted(log, Format::Same, &ExtractOptions::default()), ["A.1", "B.1"]);
     assert_eq!(demands(&of_entries), (vec![("A.1", 1e-3), ("B.1", 1e-3)], defaulted.to_vec()));
+}
+
+const SPAN: &str = r#"{"traceId":"1","timestamp":1000,"localEndpoint":{"serviceName":"web"}"#;
+
+/// The client that stands above roots does nothing itself: the time of a cycle is that of what it waits for, in every solver.
+#[test]
+fn customers_that_were_not_recorded_take_no_time() {
+    let text = format!(r#"[{SPAN},"id":"1","kind":"SERVER","name":"buy","duration":4000}}]"#);
+    let found = extracted(&text, Format::Zipkin, &ExtractOptions { customers: Some(2.0.into()), ..ExtractOptions::default() });
+    assert_eq!(demands(&found), (vec![("Client.1", 0.0), ("web.buy", 4e-3)], vec![]));
+    for solver in [Solver::Auto, Solver::Layered, Solver::Markov, Solver::Simulate] {
+        let options = SolveOptions { solver, ..SolveOptions::default() };
+        let throughput = solve(&found.model, &Bindings::new(), &options).unwrap().tasks["Client"].throughput;
+        assert!((throughput / 250.0 - 1.0).abs() < 0.05, "{solver:?}: {throughput}");
+    }
+    let calls = "record_id,time,kind,component,method,context_id\n1,10,entry,A,run,c\n2,20,exit,A,run,c\n";
+    let found = extracted(calls, Format::CallPath, &ExtractOptions::default());
+    assert_eq!(demands(&found).0[0].1, 0.0, "{:?}", demands(&found));
+}
+
+/// Customers that wait for nothing and do not think would send without end: they have the default, and it is told.
+#[test]
+fn a_cycle_that_takes_no_time_at_all_has_the_default() {
+    let text = format!(r#"[{SPAN},"id":"1","kind":"CONSUMER","name":"take","duration":4000}}]"#);
+    let options = ExtractOptions { customers: Some(2.0.into()), ..ExtractOptions::default() };
+    let found = extracted(&text, Format::Zipkin, &options);
+    assert_eq!(demands(&found), (vec![("Client.1", 1e-3), ("web.take", 4e-3)], vec!["Client.1"]));
+    assert_eq!(found.diagnostics.iter().filter(|d| d.code == "unpaced_customers").count(), 1);
+    let thinking = ExtractOptions { think_time: 1.0.into(), ..options };
+    assert_eq!(demands(&extracted(&text, Format::Zipkin, &thinking)), (vec![("Client.1", 0.0), ("web.take", 4e-3)], vec![]));
 }
