@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::summary::Label;
+use super::summary::{Label, MOST_COUNTS};
 
 /// How an entry is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,12 +43,22 @@ pub struct MergedArc {
     pub counts: Vec<(u64, u64)>,
 }
 
+impl MergedArc {
+    /// How many requests each of `n` invocations made, where all made as many.
+    pub fn each_time(&self, n: u64) -> Option<u64> {
+        match self.counts[..] {
+            [(calls, times)] if times == n && calls < MOST_COUNTS => Some(calls),
+            _ => None,
+        }
+    }
+}
+
 /// Requests that an entry makes at once, and waits for together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedFork {
     /// Forks for each invocation of the entry.
     pub mean: f64,
-    /// The requests of each branch; means are for each invocation of the entry.
+    /// The requests of each branch; means are for each invocation of the entry, counts for each fork.
     pub branches: Vec<Vec<MergedArc>>,
 }
 

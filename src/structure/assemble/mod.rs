@@ -225,7 +225,8 @@ impl Assembly<'_> {
         let own = [Self::own_time(customers, paced), None];
         let demands = self.demands(own, said);
         self.note_default(&entry_name, own, said);
-        let body = EntryBody { name: entry_name.clone(), accepts: Accepts::Nothing, arcs: &customers.arcs, forks: &[], demands };
+        let (name_of_entry, n_occurrences) = (entry_name.clone(), customers.n_occurrences);
+        let body = EntryBody { name: name_of_entry, accepts: Accepts::Nothing, n_occurrences, arcs: &customers.arcs, forks: &[], demands };
         self.add_entry(&mut task, &body);
         if !paced && customers.arcs.iter().all(|arc| arc.kind == ArcKind::Async) {
             let message = "customers wait for no reply and do not think, so that their rate is bounded by their own demand only: \
@@ -319,7 +320,8 @@ impl Assembly<'_> {
             for (entry_name, accepts) in std::iter::once((called, accepts)).chain(arriving) {
                 let demands = self.demands(self_times, said);
                 self.note_default(&entry_name, self_times, said);
-                let body = EntryBody { name: entry_name.clone(), accepts, arcs: &merged.arcs, forks: &merged.forks, demands };
+                let (arcs, forks, n_occurrences) = (&merged.arcs, &merged.forks, merged.n_occurrences);
+                let body = EntryBody { name: entry_name.clone(), accepts, n_occurrences, arcs, forks, demands };
                 self.add_entry(&mut task, &body);
                 entries.push(self.entry_report(entry_name, merged));
             }

@@ -132,7 +132,12 @@ fn of_class(task: Option<u32>, starts: &[Start], summary: &Summary, merged: &Mer
             *sums.entry(*request).or_insert(0.0) += sum;
         }
     }
-    let arc = |((kind, phase, target), sum): (_, f64)| MergedArc { kind, phase, target, mean: sum / n_cycles, counts: Vec::new() };
+    // Where all cycles are of one entry, how often each makes what requests is known.
+    let only: &[MergedArc] = if let (Some(_), [start]) = (task, starts) { &merged.entries[start.entry].arcs } else { &[] };
+    let arc = |((kind, phase, target), sum): (_, f64)| {
+        let of_entry = only.iter().find(|arc| (arc.kind, arc.phase, arc.target) == (kind, phase, target));
+        MergedArc { kind, phase, target, mean: sum / n_cycles, counts: of_entry.map_or_else(Vec::new, |arc| arc.counts.clone()) }
+    };
     let mut arcs: Vec<MergedArc> = sums.into_iter().map(arc).collect();
     arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
     Customers {

@@ -168,28 +168,21 @@ impl Summary {
     fn entry(&self, number: usize, factors: &[f64], entry_of: &[usize]) -> MergedEntry {
         let (signature, class) = self.classes.get_index(number).expect("the number is of a class");
         let pooled = Pooled::of(class, factors, self.is_by_operation(number));
-        let arc = |(kind, phase, target): (ArcKind, u8, usize), mean: f64, counts: Vec<(u64, u64)>| MergedArc {
+        let arc = |(kind, phase, target): (ArcKind, u8, usize), sums: RequestSums| MergedArc {
             kind,
             phase,
             target: entry_of[target],
-            mean,
-            counts,
+            mean: sums.sum / pooled.requests_weight,
+            counts: sums.counts.into_iter().collect(),
         };
-        let mut arcs: Vec<MergedArc> = pooled
-            .requests
-            .into_iter()
-            .map(|(key, sums)| arc(key, sums.sum / pooled.requests_weight, sums.counts.into_iter().collect()))
-            .collect();
+        let mut arcs: Vec<MergedArc> = pooled.requests.into_iter().map(|(key, sums)| arc(key, sums)).collect();
         arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
-        let forks = joined(pooled.forks, pooled.requests_weight).into_iter().map(|(shape, weight, requests)| MergedFork {
-            mean: weight / pooled.requests_weight,
+        let forks = joined(pooled.forks, pooled.requests_weight).into_iter().map(|(shape, fork)| MergedFork {
+            mean: fork.weight / pooled.requests_weight,
             branches: shape
                 .into_iter()
-                .zip(requests)
-                .map(|(branch, sums)| {
-                    let arcs = branch.into_iter().zip(sums);
-                    arcs.map(|((kind, class), sum)| arc((kind, 1, class), sum / pooled.requests_weight, Vec::new())).collect()
-                })
+                .zip(fork.requests)
+                .map(|(branch, sums)| branch.into_iter().zip(sums).map(|((kind, class), sums)| arc((kind, 1, class), sums)).collect())
                 .collect(),
         });
         MergedEntry {
@@ -215,7 +208,7 @@ struct Pooled {
     requests_weight: f64,
     self_time: [TimeSums; 2],
     requests: hashed::IndexMap<(ArcKind, u8, usize), RequestSums>,
-    forks: BTreeMap<ForkShape, (f64, Vec<Vec<f64>>)>,
+    forks: BTreeMap<ForkShape, ForkSums>,
 }
 
 impl Pooled {
@@ -236,8 +229,10 @@ impl Pooled {
         }
         pooled.requests_weight = if by_operation { pooled.weight } else { 1.0 };
         if !by_operation {
+            // What one occurrence showed, all of them do.
             let n = pooled.n;
-            pooled.requests.values_mut().flat_map(|sums| sums.counts.values_mut()).for_each(|times| *times = n);
+            let of_forks = pooled.forks.values_mut().flat_map(|fork| fork.requests.iter_mut().flatten());
+            pooled.requests.values_mut().chain(of_forks).flat_map(|sums| sums.counts.values_mut()).for_each(|times| *times *= n);
         }
         pooled
     }
@@ -249,43 +244,33 @@ impl Pooled {
         factor: f64,
     ) {
         for (key, sums) in requests {
-            let all = self.requests.entry(*key).or_default();
-            all.sum += factor * sums.sum;
-            sums.counts.iter().for_each(|(n, times)| *all.counts.entry(*n).or_insert(0) += times);
+            self.requests.entry(*key).or_default().add_scaled(sums, factor);
         }
         for (shape, sums) in forks {
-            let empty = || (0.0, sums.requests.iter().map(|branch| vec![0.0; branch.len()]).collect());
-            let all = self.forks.entry(shape.clone()).or_insert_with(empty);
-            all.0 += factor * sums.weight;
-            for (here, there) in all.1.iter_mut().flatten().zip(sums.requests.iter().flatten()) {
-                *here += factor * there;
-            }
+            self.forks.entry(shape.clone()).or_default().add_scaled(sums, factor);
         }
     }
 }
-
-/// Forks with the weighted numbers of requests of their branches.
-type WeightedFork = (ForkShape, f64, Vec<Vec<f64>>);
 
 /// Most forks of one shape in an invocation for smaller ones to be taken for it.
 const ONCE: f64 = 1.05;
 
 /// Branches of a fork need not overlap in every invocation: a fork all of whose branches another one has is that other one with
 /// some branches out of step, unless both together are made more than once in an invocation.
-fn joined(forks: BTreeMap<ForkShape, (f64, Vec<Vec<f64>>)>, n_invocations: f64) -> Vec<WeightedFork> {
-    let mut by_size: Vec<WeightedFork> = forks.into_iter().map(|(shape, (weight, requests))| (shape, weight, requests)).collect();
-    by_size.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(b.1.total_cmp(&a.1)));
-    let mut kept: Vec<WeightedFork> = Vec::new();
-    for (shape, weight, requests) in by_size {
-        let whole =
-            kept.iter_mut().find_map(|fork| Some((places(&shape, &fork.0)?, fork)).filter(|(_, f)| f.1 + weight <= ONCE * n_invocations));
+fn joined(forks: BTreeMap<ForkShape, ForkSums>, n_invocations: f64) -> Vec<(ForkShape, ForkSums)> {
+    let mut by_size: Vec<(ForkShape, ForkSums)> = forks.into_iter().collect();
+    by_size.sort_by(|(a, of_a), (b, of_b)| b.len().cmp(&a.len()).then(of_b.weight.total_cmp(&of_a.weight)));
+    let mut kept: Vec<(ForkShape, ForkSums)> = Vec::new();
+    for (shape, fork) in by_size {
+        let fits = |whole: &ForkSums| whole.weight + fork.weight <= ONCE * n_invocations;
+        let whole = kept.iter_mut().find_map(|(known, whole)| Some((places(&shape, known)?, whole)).filter(|(_, whole)| fits(whole)));
         let Some((places, whole)) = whole else {
-            kept.push((shape, weight, requests));
+            kept.push((shape, fork));
             continue;
         };
-        whole.1 += weight;
-        for (place, more) in places.into_iter().zip(requests) {
-            whole.2[place].iter_mut().zip(more).for_each(|(here, there)| *here += there);
+        whole.weight += fork.weight;
+        for (place, more) in places.into_iter().zip(fork.requests) {
+            whole.requests[place].iter_mut().zip(more).for_each(|(here, there)| here.add_scaled(&there, 1.0));
         }
     }
     kept

@@ -27,6 +27,7 @@ use indexmap::IndexMap;
 pub use merged::{Start, Starters};
 
 use arcs::Arcs;
+pub(super) use sums::MOST_COUNTS;
 use sums::Sums;
 
 use super::{

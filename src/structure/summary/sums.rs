@@ -13,7 +13,7 @@ use super::{
 use crate::structure::entries::ArcKind;
 
 /// Numbers of calls of one invocation that are told apart; greater ones are counted together.
-pub(super) const MOST_COUNTS: usize = 64;
+pub(in crate::structure) const MOST_COUNTS: u64 = 64;
 
 /// Forks of different shape that are kept of one class; requests of further ones are counted as made one after another.
 const MOST_FORKS: usize = 16;
@@ -55,13 +55,29 @@ pub(super) struct RequestSums {
     pub(super) counts: BTreeMap<u64, u64>,
 }
 
+impl RequestSums {
+    fn add(&mut self, n: u64, weight: f64) {
+        self.sum += weight * n as f64;
+        *self.counts.entry(n.min(MOST_COUNTS)).or_insert(0) += 1;
+    }
+
+    /// Adds `factor` times what `other` sums up, and its counts.
+    pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
+        self.sum += factor * other.sum;
+        other.counts.iter().for_each(|(n, times)| *self.counts.entry(*n).or_insert(0) += times);
+    }
+}
+
+/// Sums over the requests of forks, by branch and request in the order of the shape.
+pub(super) type BranchSums = Vec<Vec<RequestSums>>;
+
 /// Forks of one shape.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ForkSums {
     /// Weighted number of them.
     pub(super) weight: f64,
-    /// Weighted numbers of requests, by branch and request in the order of the shape.
-    pub(super) requests: Vec<Vec<f64>>,
+    /// Their requests; counts are of forks.
+    pub(super) requests: BranchSums,
 }
 
 /// Sums over occurrences of a class in recordings of one scenario.
@@ -94,15 +110,18 @@ impl Sums {
         let mut keys: SmallVec<[(ArcKind, u8, usize); 8]> = arcs.iter().map(|arc| (arc.kind, arc.phase, class_of[arc.target])).collect();
         keys.sort_unstable();
         for same in keys.chunk_by(|a, b| a == b) {
-            let sums = self.requests.entry(same[0]).or_default();
-            sums.sum += weight * same.len() as f64;
-            *sums.counts.entry(same.len().min(MOST_COUNTS) as u64).or_insert(0) += 1;
+            self.requests.entry(same[0]).or_default().add(same.len() as u64, weight);
         }
         if arcs.iter().any(|arc| arc.branch.is_some()) {
             for (shape, counts) in forks::forks(arcs, class_of) {
                 if self.forks.contains_key(&shape) || self.forks.len() < MOST_FORKS {
-                    let counts: Vec<Vec<f64>> = counts.iter().map(|b| b.iter().map(|n| weight * *n as f64).collect()).collect();
-                    self.forks.entry(shape).or_default().add(weight, &counts);
+                    let sums = self.forks.entry(shape).or_default();
+                    sums.weight += weight;
+                    sums.requests.resize_with(counts.len(), Vec::new);
+                    for (branch, counts) in sums.requests.iter_mut().zip(counts) {
+                        branch.resize_with(counts.len(), RequestSums::default);
+                        branch.iter_mut().zip(counts).for_each(|(request, n)| request.add(n, weight));
+                    }
                 }
             }
         }
@@ -121,34 +140,33 @@ impl Sums {
             return;
         }
         for ((kind, phase, class), sums) in later.requests {
-            let here = self.requests.entry((kind, phase, class_of[class])).or_default();
-            here.sum += sums.sum;
-            sums.counts.into_iter().for_each(|(n, times)| *here.counts.entry(n).or_insert(0) += times);
+            self.requests.entry((kind, phase, class_of[class])).or_default().add_scaled(&sums, 1.0);
         }
         for (shape, sums) in later.forks {
-            let mut branches: Vec<Vec<((ArcKind, usize), f64)>> = Vec::with_capacity(shape.len());
+            let mut branches: Vec<Vec<((ArcKind, usize), RequestSums)>> = Vec::with_capacity(shape.len());
             for (branch, requests) in shape.into_iter().zip(sums.requests) {
                 let mut renamed: Vec<_> = branch.into_iter().map(|(kind, class)| (kind, class_of[class])).zip(requests).collect();
                 renamed.sort_by_key(|(request, _)| *request);
                 branches.push(renamed);
             }
             branches.sort_by(|a, b| a.iter().map(|(r, _)| r).cmp(b.iter().map(|(r, _)| r)));
-            let (shape, requests): (ForkShape, Vec<Vec<f64>>) = branches.into_iter().map(|branch| branch.into_iter().unzip()).unzip();
+            let (shape, requests): (ForkShape, BranchSums) = branches.into_iter().map(|branch| branch.into_iter().unzip()).unzip();
             if self.forks.contains_key(&shape) || self.forks.len() < MOST_FORKS {
-                self.forks.entry(shape).or_default().add(sums.weight, &requests);
+                self.forks.entry(shape).or_default().add_scaled(&ForkSums { weight: sums.weight, requests }, 1.0);
             }
         }
     }
 }
 
 impl ForkSums {
-    pub(super) fn add(&mut self, weight: f64, requests: &[Vec<f64>]) {
-        self.weight += weight;
+    /// Adds `factor` times what `other`, of the same shape, sums up.
+    pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
+        self.weight += factor * other.weight;
         if self.requests.is_empty() {
-            self.requests = requests.iter().map(|branch| vec![0.0; branch.len()]).collect();
+            self.requests = other.requests.iter().map(|branch| vec![RequestSums::default(); branch.len()]).collect();
         }
-        for (here, there) in self.requests.iter_mut().flatten().zip(requests.iter().flatten()) {
-            *here += there;
+        for (here, there) in self.requests.iter_mut().flatten().zip(other.requests.iter().flatten()) {
+            here.add_scaled(there, factor);
         }
     }
 }

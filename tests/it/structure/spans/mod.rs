@@ -2,6 +2,7 @@
 
 mod changes;
 mod clocks;
+mod exact;
 mod forks;
 mod hostile;
 mod load;
