@@ -36,7 +36,6 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub use intake::Place;
 pub(super) use {
     detect::Framing,
     documents::{each_document, each_element, is_container},
@@ -46,6 +45,7 @@ pub(super) use {
     notes::{Notes, Said, kind_of_name},
     sampling::adjusted_count_of_tracestate,
 };
+pub use {intake::Place, sampling::LARGEST_COUNT};
 
 use super::{
     BadRows,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::structure::OptionError;
+use crate::{structure::OptionError, trace::spans::LARGEST_COUNT};
 
 /// What becomes of internal spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct SpanOptions {
     pub peer_tasks: usize,
     /// Rules for entry names; the first that matches names the entry.
     pub entry_rules: Vec<EntryRule>,
-    /// Share of traces that were recorded, in (0, 1], where the spans do not say it themselves.
+    /// Share of traces that were recorded, in [2⁻⁵⁶, 1] as a `tracestate` can say it, where the spans do not say it themselves.
     pub sampling_rate: Option<f64>,
     /// A trace is complete when the stream has gone on for this long after its last span, nanoseconds of span time, ≥ 0.
     pub idle_timeout_ns: i64,
@@ -133,7 +133,9 @@ impl SpanOptions {
             return error("client", "empty".to_owned(), "a task name");
         }
         match self.sampling_rate {
-            Some(rate) if !(rate > 0.0 && rate <= 1.0) => error("sampling_rate", rate.to_string(), "a share above 0, up to 1"),
+            Some(rate) if !(1.0 / LARGEST_COUNT..=1.0).contains(&rate) => {
+                error("sampling_rate", rate.to_string(), "a share above 0 (of one trace in 2^56 or more), up to 1")
+            }
             _ => Ok(()),
         }
     }

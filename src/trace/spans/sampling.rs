@@ -29,12 +29,12 @@ fn count_of_p_value(p: &str) -> Option<f64> {
 }
 
 /// The largest adjusted count: that of the smallest probability that OpenTelemetry's threshold can say, 2⁻⁵⁶.
-const MOST: f64 = (1_u64 << 56) as f64;
+pub const LARGEST_COUNT: f64 = (1_u64 << 56) as f64;
 
 /// The adjusted count of a rate: one in `rate` from 1 on, a probability below; none beyond what a threshold could say.
 pub(in crate::trace) fn adjusted_count_of_rate(rate: f64) -> Option<f64> {
     let count = if rate >= 1.0 { rate } else { rate.recip() };
-    (rate > 0.0 && count <= MOST).then_some(count)
+    (rate > 0.0 && count <= LARGEST_COUNT).then_some(count)
 }
 
 #[cfg(test)]

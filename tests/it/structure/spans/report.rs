@@ -104,7 +104,12 @@ fn sampled_traces_stand_for_many() {
     b.spans.iter_mut().for_each(|span| span.adjusted_count = None);
     let run = b.run_with(&SpanOptions { sampling_rate: Some(0.1), ..SpanOptions::default() });
     assert!(run.interactions.traces.iter().all(|t| t.weight == 10.0));
-    assert!(SpanOptions { sampling_rate: Some(0.0), ..SpanOptions::default() }.check().is_err());
+    let check = |rate| SpanOptions { sampling_rate: Some(rate), ..SpanOptions::default() }.check().map_err(|error| error.to_string());
+    assert!(check(1.0).is_ok() && check(2_f64.powi(-56)).is_ok());
+    // One in more than any sampler could say: their number would be none.
+    for rate in [0.0, 1e-310, 1e-17, -0.5, 1.5, f64::NAN] {
+        assert!(check(rate).unwrap_err().starts_with(&format!("sampling_rate is {rate}, expected a share above 0")), "{rate}");
+    }
 }
 
 /// Jaeger's clients write it into root spans only, others into all.
