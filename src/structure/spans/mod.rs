@@ -12,7 +12,7 @@
 //! | file | rules |
 //! |---|---|
 //! | [`options`](SpanOptions) | what can be asked for |
-//! | `catalog`, `generalize`, `statements`, `entries` | names of tasks and entries |
+//! | `catalog`, `naming`, `generalize`, `statements`, `entries` | names of tasks and entries |
 //! | `live` | which spans belong together, and when a trace is complete |
 //! | `tree` | duplicates, parents, kinds, corrected times |
 //! | `messages` | consumers and their producers, links |
@@ -53,6 +53,7 @@ mod hints;
 mod live;
 mod load;
 mod messages;
+mod naming;
 mod nested;
 mod observe;
 mod offsets;
