@@ -17,7 +17,11 @@ const LONGEST_VERB: usize = 24;
 
 /// Verb and first table of a statement; `None` where it does not begin with a word.
 pub fn statement(text: &str) -> Option<String> {
-    let text = without_comments(text);
+    of_code(&without_comments(text))
+}
+
+/// As [`statement`], of a text without comments.
+fn of_code(text: &str) -> Option<String> {
     let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | ';')).filter(|w| !w.is_empty());
     let verb = words.next().filter(|w| w.len() <= LONGEST_VERB && w.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'))?;
     let verb = verb.to_ascii_uppercase();
@@ -56,7 +60,7 @@ pub fn statement_as_name(text: &str) -> Option<String> {
     let mut words = rest.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
     let has_second = words.any(|word| second.iter().any(|known| word.eq_ignore_ascii_case(known)));
     let is_written_so = !verb.bytes().any(|b| b.is_ascii_lowercase()) || rest.contains(['*', '=', '(', ';', '\'']);
-    (has_second && is_written_so && !rest.starts_with('/')).then(|| statement(&text))?
+    (has_second && is_written_so && !rest.starts_with('/')).then(|| of_code(&text))?
 }
 
 /// A statement without its comments; what stands in quotes is none.
