@@ -24,6 +24,13 @@ pub(super) fn choose<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Result<&'a
     })
 }
 
+/// Whether the client accepts `media_type` and says so by its name.
+pub(super) fn names(headers: &HeaderMap, media_type: &str) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut ranges = accept.flat_map(|value| value.split(',')).filter_map(Range::parse);
+    ranges.any(|range| range.media_type.eq_ignore_ascii_case(media_type) && range.quality > 0.0)
+}
+
 /// One `type/subtype;q=…` of an `Accept` header.
 struct Range<'a> {
     media_type: &'a str,
@@ -66,6 +73,15 @@ mod tests {
             headers.insert(header::ACCEPT, accept.parse().unwrap());
         }
         assert_eq!(choose(&headers, &["application/json", "application/xml"]).ok(), expected, "{accept}");
+    }
+
+    #[test]
+    fn a_type_is_accepted_by_name() {
+        for (accept, expected) in [("", false), ("*/*", false), ("a/b, A/Json;q=0.1", true), ("a/json;q=0", false), ("a/*", false)] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            assert_eq!(names(&headers, "a/json"), expected, "{accept}");
+        }
     }
 
     #[test]

@@ -111,13 +111,13 @@ pub struct Problem {
     #[schema(example = 404)]
     status: u16,
     /// What went wrong with this request and what was expected.
-    detail: String,
+    pub(super) detail: String,
     /// Stable code, for programs.
     #[schema(example = "not_found")]
-    code: String,
+    pub(super) code: String,
     /// The request, as the log names it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
+    pub(super) request_id: Option<String>,
     /// Members of the code's own.
     #[serde(flatten)]
     #[schema(value_type = Option<Object>)]
@@ -135,6 +135,11 @@ impl Error {
     pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.members.insert(member.to_owned(), value.into());
         self
+    }
+
+    /// The same under another code.
+    pub(super) fn with_code(self, code: Code) -> Self {
+        Self { code, ..self }
     }
 
     /// There is no `what` of that `id`.
@@ -205,44 +210,73 @@ impl IntoResponse for Error {
 pub(super) fn problem_response(status: StatusCode, problem: &Problem) -> Response {
     let mut response = (status, Json(problem)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-    }
+    with_retry_after(response)
+}
+
+/// The response with the seconds after which the same request may succeed, where time alone can make it so.
+pub(super) fn with_retry_after(mut response: Response) -> Response {
+    let seconds = match response.status() {
+        StatusCode::SERVICE_UNAVAILABLE => "5",
+        // Room is made by whoever deletes what takes it.
+        StatusCode::TOO_MANY_REQUESTS => "60",
+        _ => return response,
+    };
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
     response
 }
 
 macro_rules! documented_problems {
-    ($(#[$doc:meta])* $name:ident: $($status:ident),*) => {
+    ($document:ident, $(#[$doc:meta])* $name:ident: $($status:ident),*) => {
         $(#[$doc])*
         pub(super) struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
                 let statuses = [$(StatusCode::$status),*];
-                statuses.into_iter().map(|status| (status.as_str().to_owned(), problem_document(status))).collect()
+                statuses.into_iter().map(|status| (status.as_str().to_owned(), $document(status).into())).collect()
             }
         }
     };
 }
 
 documented_problems! {
+    problem_document,
     /// How an operation that reads can fail.
     ReadProblems: BAD_REQUEST, NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, UNPROCESSABLE_ENTITY, INTERNAL_SERVER_ERROR, SERVICE_UNAVAILABLE
 }
 documented_problems! {
+    problem_document,
     /// How an operation that takes a body can fail.
     WriteProblems: BAD_REQUEST, NOT_FOUND, REQUEST_TIMEOUT, CONFLICT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE,
         UNPROCESSABLE_ENTITY, INTERNAL_SERVER_ERROR, SERVICE_UNAVAILABLE
 }
 
+documented_problems! {
+    status_document,
+    /// How the receiver of OTLP can fail.
+    ReceptionProblems: BAD_REQUEST, CONFLICT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, TOO_MANY_REQUESTS, INTERNAL_SERVER_ERROR,
+        SERVICE_UNAVAILABLE
+}
+
+/// A `google.rpc.Status` or a problem document, as the client accepts.
+fn status_document(status: StatusCode) -> openapi::Response {
+    let mut response = problem_document(status);
+    response.description += "; a google.rpc.Status whose one detail, a google.rpc.ErrorInfo, has the code in upper case as its reason";
+    for (media_type, kind) in [("application/json", openapi::Type::Object), ("application/x-protobuf", openapi::Type::String)] {
+        let schema: RefOr<openapi::Schema> = openapi::ObjectBuilder::new().schema_type(kind).into();
+        response.content.insert(media_type.to_owned(), openapi::ContentBuilder::new().schema(Some(schema)).build().into());
+    }
+    response
+}
+
 /// A status in the OpenAPI document: the codes that go with it.
-fn problem_document(status: StatusCode) -> RefOr<openapi::Response> {
+fn problem_document(status: StatusCode) -> openapi::Response {
     let names: Vec<&str> = Code::ALL.iter().filter(|code| code.status() == status).map(|code| code.name()).collect();
     let schema = openapi::Ref::from_schema_name(Problem::name());
     openapi::ResponseBuilder::new()
         .description(format!("`code`: {}", names.join(", ")))
         .content(PROBLEM_JSON, openapi::ContentBuilder::new().schema(Some(schema)).build())
-        .into()
+        .build()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! | file | is |
 //! |---|---|
 //! | [`systems`](self) … `jobs` | one file for each resource: its wire types, its handlers |
-//! | `error` | the one error type, and the only place that knows status codes |
+//! | `error`, `rpc_status` | the one error type, and the only place that knows status codes; the same as OTLP's exporters read it |
 //! | `limits` | bounds on requests, with reasons |
 //! | `body`, `extract`, `accept` | reading a request: body, path and query, accepted types |
 //! | `observe`, `telemetry`, `probes` | request ids, log, metrics, health |
@@ -30,6 +30,7 @@ mod predictions;
 mod probes;
 mod problems;
 mod reception;
+mod rpc_status;
 mod serve;
 mod state;
 mod structures;
@@ -58,7 +59,8 @@ pub use state::AppState;
         description = "Traces of a running system become a layered queueing network, measurement trials fit its parameters, \
                        the fitted model predicts, with confidence bands.\n\n\
                        Work that takes long is a job: the request that starts it answers 202 with the resource, its `state` \
-                       and its `job`. Errors are `application/problem+json` with a stable `code`; `GET /v1/problems` lists them. \
+                       and its `job`. Errors are `application/problem+json` with a stable `code`; `GET /v1/problems` lists them; those of `POST /v1/traces` \
+                       are `google.rpc.Status` as OTLP asks, unless problem documents are accepted by name. \
                        Bodies may be gzip (`Content-Encoding: gzip`). Lists are walked by `limit` and `after`."
     ),
     components(schemas(Problem)),

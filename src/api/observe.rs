@@ -1,10 +1,10 @@
-//! What is done around every request: its id, one line in the log, its metrics, its time-out, its problem document.
+//! What is done around every request: its id, one line in the log, its metrics, its time-out, the form of its error.
 
 use std::time::Instant;
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue},
+    http::{HeaderName, HeaderValue, Method},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -14,6 +14,8 @@ use uuid::Uuid;
 use super::{
     AppState, Code, Error,
     error::{Unsigned, problem_response},
+    reception,
+    rpc_status::{self, Encoding},
 };
 
 /// Header that carries a request's id in and out.
@@ -41,12 +43,14 @@ pub(super) async fn observe(State(state): State<AppState>, request: Request, nex
     let request_id = request_id(&request);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let encoding =
+        (method == Method::POST && route == reception::PATH).then(|| rpc_status::encoding_of_errors(request.headers())).flatten();
     let span = info_span!("request", request_id, %method, route);
     state.telemetry().begin_request();
     let mut in_flight = InFlight { state: &state, is_answered: false };
 
     let response = answer_in_time(&state, request, next).instrument(span.clone()).await;
-    let response = sign(response, &request_id);
+    let response = sign(response, &request_id, encoding);
 
     in_flight.is_answered = true;
     let (duration, status) = (begun.elapsed(), response.status().as_u16());
@@ -77,14 +81,19 @@ fn request_id(request: &Request) -> String {
     sent.filter(is_usable).map_or_else(|| Uuid::new_v4().to_string(), str::to_owned)
 }
 
-/// Puts the request's id into the response, and into its problem document where it is one.
-fn sign(response: Response, request_id: &str) -> Response {
+/// Puts the request's id into the response, and into its problem document where it is one; that leaves as a `google.rpc.Status` where it is to
+/// have an encoding of OTLP.
+fn sign(response: Response, request_id: &str, encoding: Option<Encoding>) -> Response {
     let unsigned = response.extensions().get::<Unsigned>().cloned();
     let mut response = match unsigned {
         None => response,
         Some(Unsigned(problem)) => {
             let status = response.status();
-            let mut signed = problem_response(status, &problem.of_request(request_id));
+            let problem = problem.of_request(request_id);
+            let mut signed = match encoding {
+                Some(encoding) => rpc_status::response(status, &problem, encoding),
+                None => problem_response(status, &problem),
+            };
             // What a router said beside the problem: the methods that a path takes.
             for (name, value) in response.headers() {
                 if !signed.headers().contains_key(name) && name != axum::http::header::CONTENT_LENGTH {

@@ -2,7 +2,8 @@
 //!
 //! Spans are filed under the system that the header `x-layerfit-system` names, else under that of their resource's
 //! `service.namespace`, else under `default`; systems are made as they are named. What is answered follows the OTLP
-//! specification: 200 with `partialSuccess` where some spans could not be taken, in the request's own encoding.
+//! specification: 200 with `partialSuccess` where some spans could not be taken, in the request's own encoding; errors as
+//! [`super::rpc_status`] has them.
 
 use std::ops::ControlFlow;
 
@@ -18,10 +19,12 @@ use serde_json::json;
 use super::{
     AppState, Code, Error,
     body::{self, Bound},
-    error::{WriteProblems, chain},
+    error::{ReceptionProblems, chain},
+    rpc_status::Encoding,
 };
 use crate::{
     jobs::{ReceptionError, Receptions},
+    store::StoreError,
     trace::{
         BadRows,
         diagnostics::Diagnostics,
@@ -40,28 +43,16 @@ const DEFAULT_SYSTEM: &str = "default";
 /// Longest name of a system, characters.
 const SYSTEM_NAME_MAX: usize = 200;
 
-const PROTOBUF: &str = "application/x-protobuf";
-const JSON: &str = "application/json";
+/// Where exporters send to.
+pub(super) const PATH: &str = "/v1/traces";
 
-/// The two encodings of OTLP/HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Protobuf,
-    Json,
-}
-
-impl Encoding {
-    fn of(headers: &HeaderMap) -> Result<Self, Error> {
-        match body::media_type(headers).as_deref() {
-            Some(PROTOBUF | "application/protobuf") => Ok(Self::Protobuf),
-            Some(JSON) => Ok(Self::Json),
-            other => {
-                let found = other.unwrap_or("not said");
-                let detail = format!("the body's type is {found}; expected {PROTOBUF} or {JSON}");
-                Err(Error::new(Code::UnsupportedMediaType, detail).with("expected", vec![PROTOBUF, JSON]))
-            }
-        }
-    }
+fn encoding_of(headers: &HeaderMap) -> Result<Encoding, Error> {
+    let said = body::media_type(headers);
+    said.as_deref().and_then(Encoding::of_media_type).ok_or_else(|| {
+        let expected = [Encoding::Protobuf, Encoding::Json].map(Encoding::media_type);
+        let detail = format!("the body's type is {}; expected {}", said.as_deref().unwrap_or("not said"), expected.join(" or "));
+        Error::new(Code::UnsupportedMediaType, detail).with("expected", expected.to_vec())
+    })
 }
 
 /// What a request held.
@@ -81,13 +72,13 @@ struct Received {
     request_body(content((String = "application/x-protobuf"), (Object = "application/json")),
         description = "ExportTraceServiceRequest"),
     responses((status = OK, description = "ExportTraceServiceResponse, in the request's encoding",
-        content((String = "application/x-protobuf"), (Object = "application/json"))), WriteProblems))]
+        content((String = "application/x-protobuf"), (Object = "application/json"))), ReceptionProblems))]
 pub(super) async fn receive_spans(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
-    let encoding = Encoding::of(&headers)?;
+    let encoding = encoding_of(&headers)?;
     let system = system_header(&headers)?;
     let limits = state.limits();
     let bound = Bound { sent_bytes: limits.trace_sent_bytes, decompressed_bytes: limits.trace_bytes };
-    let content = body::read_or_empty(&headers, body, bound, limits).await?;
+    let content = body::read_or_empty(&headers, body, bound, limits).await.map_err(to_be_sent_again)?;
     let limit_bytes = limits.trace_bytes as u64;
     let (received, content) =
         state.compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content))).await?;
@@ -167,8 +158,16 @@ fn expect_request(content: &[u8]) -> Result<(), Error> {
     }
 }
 
+/// Exporters send again what took too long if the status says that the service is not available, and lose it otherwise.
+fn to_be_sent_again(error: Error) -> Error {
+    if error.code() == Code::BodyTimeout { error.with_code(Code::RequestTimeout) } else { error }
+}
+
 fn reception_error(error: ReceptionError) -> Error {
     match error {
+        ReceptionError::Store(StoreError::Duplicate) => {
+            Error::new(Code::DatabaseBusy, "another request made the system meanwhile; send again")
+        }
         ReceptionError::Store(error) => error.into(),
         ReceptionError::TooManySystems { .. } => Error::new(Code::TooManySystems, error.to_string()),
     }
@@ -188,7 +187,7 @@ fn answer(encoding: Encoding, n_rejected: u64, reasons: &str) -> Response {
         }
         Encoding::Protobuf => {
             let body = otlp::encode_response(n_rejected, reasons);
-            (StatusCode::OK, [(header::CONTENT_TYPE, HeaderValue::from_static(PROTOBUF))], body).into_response()
+            (StatusCode::OK, [(header::CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()))], body).into_response()
         }
     }
 }

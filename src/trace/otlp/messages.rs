@@ -97,3 +97,34 @@ pub(super) struct PartialSuccess {
     #[prost(string, tag = "2")]
     pub(super) error_message: String,
 }
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    pub(super) code: i32,
+    #[prost(string, tag = "2")]
+    pub(super) message: String,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) details: Vec<Any>,
+}
+
+/// `google.protobuf.Any`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Any {
+    #[prost(string, tag = "1")]
+    pub(super) type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) value: Vec<u8>,
+}
+
+/// `google.rpc.ErrorInfo`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ErrorInfo {
+    #[prost(string, tag = "1")]
+    pub(super) reason: String,
+    #[prost(string, tag = "2")]
+    pub(super) domain: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub(super) metadata: std::collections::BTreeMap<String, String>,
+}

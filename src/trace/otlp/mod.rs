@@ -46,6 +46,28 @@ pub fn encode_response(n_rejected: u64, reasons: &str) -> Vec<u8> {
     messages::ExportResponse { partial_success }.encode_to_vec()
 }
 
+/// Type of an [`ErrorInfo`] among the details of a status.
+pub const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+
+/// What went wrong, for programs: `google.rpc.ErrorInfo`.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorInfo<'a> {
+    /// Name of the error.
+    pub reason: &'a str,
+    /// Whose name that is.
+    pub domain: &'a str,
+    /// The request, as the log names it.
+    pub request_id: Option<&'a str>,
+}
+
+/// A `google.rpc.Status` in protobuf, with `info` as its one detail.
+pub fn encode_status(code: i32, message: &str, info: &ErrorInfo<'_>) -> Vec<u8> {
+    let metadata = info.request_id.map(|id| ("request_id".to_owned(), id.to_owned())).into_iter().collect();
+    let info = messages::ErrorInfo { reason: info.reason.to_owned(), domain: info.domain.to_owned(), metadata };
+    let detail = messages::Any { type_url: ERROR_INFO.to_owned(), value: info.encode_to_vec() };
+    messages::RpcStatus { code, message: message.to_owned(), details: vec![detail] }.encode_to_vec()
+}
+
 /// What a span says beside its ids and attributes, whatever the encoding.
 struct Body<'a> {
     name: &'a str,

@@ -1,18 +1,22 @@
 //! The OTLP/HTTP receiver, as exporters use it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, io::Write, time::Duration};
 
 use axum::{
     body::Body,
     http::{Method, Request, StatusCode, header},
 };
-use layerfit::{api::serve_on, jobs::Refresh};
+use layerfit::{
+    api::{Limits, serve_on},
+    jobs::{Options, Refresh},
+};
 use opentelemetry::{
     Context, KeyValue,
     trace::{SpanKind, TraceContextExt, Tracer, TracerProvider},
 };
 use opentelemetry_otlp::{Compression, Protocol, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
+use prost::Message;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
@@ -107,6 +111,124 @@ async fn a_structure_grows_with_what_is_received_and_old_ones_go() {
     app.post_json(&format!("/v1/systems/{id}/models"), json!({"structure": last})).await.expect(StatusCode::CREATED);
 }
 
+/// `google.rpc.Status` with the one detail that the service gives.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Any {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(message, optional, tag = "2")]
+    value: Option<ErrorInfo>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ErrorInfo {
+    #[prost(string, tag = "1")]
+    reason: String,
+    #[prost(string, tag = "2")]
+    domain: String,
+    #[prost(map = "string, string", tag = "3")]
+    metadata: HashMap<String, String>,
+}
+
+/// Checks that this is a `google.rpc.Status` in either encoding; its code and message.
+#[track_caller]
+fn expect_status(answer: &super::Answer, status: StatusCode, reason: &str) -> (i64, String) {
+    assert_eq!(answer.status, status, "{}", String::from_utf8_lossy(&answer.body));
+    let (code, message, info) = match answer.header(header::CONTENT_TYPE) {
+        "application/x-protobuf" => {
+            let told = RpcStatus::decode(answer.body.as_slice()).unwrap();
+            let [Any { type_url, value: Some(info) }] = &told.details[..] else { panic!("{told:?}") };
+            let info = json!({"@type": type_url, "reason": info.reason, "domain": info.domain, "metadata": info.metadata});
+            (i64::from(told.code), told.message, info)
+        }
+        "application/json" => {
+            let told = answer.json();
+            (told["code"].as_i64().unwrap(), told["message"].as_str().unwrap().to_owned(), told["details"][0].clone())
+        }
+        other => panic!("{other}"),
+    };
+    let metadata = json!({"request_id": answer.header("x-request-id")});
+    let expected =
+        json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "layerfit", "metadata": metadata});
+    assert_eq!(info, expected);
+    assert!(!message.is_empty());
+    (code, message)
+}
+
+/// Errors are in the request's encoding, as exporters read them; a request in none of the two is answered in JSON.
+#[tokio::test]
+async fn errors_are_in_the_encoding_of_the_request() {
+    let app = TestApp::with(Limits { trace_sent_bytes: 300, trace_bytes: 1000, ..Limits::default() }, Options::default()).await;
+    let gzip = |n: usize| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![b' '; n]).unwrap();
+        encoder.finish().unwrap()
+    };
+    let bad = (StatusCode::BAD_REQUEST, 3, "MALFORMED_BODY", "");
+    let large = (StatusCode::PAYLOAD_TOO_LARGE, 3, "BODY_TOO_LARGE", "");
+    let media = (StatusCode::UNSUPPORTED_MEDIA_TYPE, 3, "UNSUPPORTED_MEDIA_TYPE", "expected application/x-protobuf or application/json");
+    let coding = (StatusCode::UNSUPPORTED_MEDIA_TYPE, 3, "UNSUPPORTED_CONTENT_ENCODING", "expected gzip or identity");
+    for (media_type, encoding, body, answered, (status, code, reason, message)) in [
+        ("application/x-protobuf", "identity", b"\xff\xff".to_vec(), "application/x-protobuf", bad),
+        ("application/json", "identity", b"{".to_vec(), "application/json", bad),
+        ("application/x-protobuf", "gzip", b"no gzip".to_vec(), "application/x-protobuf", bad),
+        ("application/x-protobuf", "identity", vec![0; 301], "application/x-protobuf", large),
+        ("application/json; charset=utf-8", "gzip", gzip(1001), "application/json", large),
+        ("text/csv", "identity", b"x".to_vec(), "application/json", media),
+        ("application/protobuf", "br", b"x".to_vec(), "application/x-protobuf", coding),
+    ] {
+        let request = || Request::post("/v1/traces").header(header::CONTENT_TYPE, media_type).header(header::CONTENT_ENCODING, encoding);
+        let answer = app.send(request().body(Body::from(body.clone())).unwrap()).await;
+        let told = expect_status(&answer, status, reason);
+        assert_eq!((answer.header(header::CONTENT_TYPE), told.0), (answered, code), "{media_type} {encoding}");
+        assert!(told.1.contains(message), "{told:?}");
+        assert!(answer.headers.get(header::RETRY_AFTER).is_none(), "nothing of it is better another time");
+        // Who asks for problem documents gets them.
+        let asking = request().header(header::ACCEPT, "application/problem+json").body(Body::from(body)).unwrap();
+        app.send(asking).await.expect_problem(status, &reason.to_ascii_lowercase());
+    }
+    let unnamed = app.send(Request::post("/v1/traces").body(Body::from("x")).unwrap()).await;
+    expect_status(&unnamed, StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE");
+    // Other methods of the path, and other routes, are no OTLP.
+    app.get("/v1/traces").await.expect_problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
+    app.get(&format!("/v1/traces/{}", super::NO_ID)).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// What may succeed another time has a status that exporters send again after, and says when.
+#[tokio::test]
+async fn what_may_succeed_later_is_to_be_sent_again() {
+    let slow = Limits { body_time: Duration::from_millis(50), ..Limits::default() };
+    let app = TestApp::with(slow, Options::default()).await;
+    let never = Body::from_stream(tokio_stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let answer = app.send(Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/x-protobuf").body(never).unwrap()).await;
+    assert_eq!(expect_status(&answer, StatusCode::SERVICE_UNAVAILABLE, "REQUEST_TIMEOUT").0, 14);
+    assert_eq!(answer.header(header::RETRY_AFTER), "5");
+
+    let late = Limits { request_time: Duration::from_millis(50), ..Limits::default() };
+    let app = TestApp::with(late, Options::default()).await;
+    let never = Body::from_stream(tokio_stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let answer = app.send(Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json").body(never).unwrap()).await;
+    assert_eq!(expect_status(&answer, StatusCode::SERVICE_UNAVAILABLE, "REQUEST_TIMEOUT").0, 14);
+
+    let app = TestApp::new().await;
+    for system in 0..64 {
+        export(&app, Some(&format!("s{system}")), &spans(None)).await.expect(StatusCode::OK);
+    }
+    let answer = export(&app, Some("one-more"), &spans(None)).await;
+    assert_eq!(expect_status(&answer, StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SYSTEMS").0, 8);
+    assert_eq!(answer.header(header::RETRY_AFTER), "60");
+}
+
 #[tokio::test]
 async fn what_cannot_be_taken_is_said_in_the_answer() {
     let app = TestApp::new().await;
@@ -120,7 +242,7 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
     let whole = spans(Some("cut")).to_string();
     let cut = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json");
     let cut = cut.body(Body::from(whole[..whole.len() - 100].to_owned())).unwrap();
-    app.send(cut).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    expect_status(&app.send(cut).await, StatusCode::BAD_REQUEST, "MALFORMED_BODY");
     assert_eq!(app.get("/v1/systems?name=cut").await.expect(StatusCode::OK)["items"], json!([]));
     // What is taken with a loss is remarked on, though no span is rejected.
     let mut body = spans(Some("remarked"));
@@ -130,13 +252,13 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
     assert!(answer["partialSuccess"]["errorMessage"].as_str().unwrap().contains("resource"), "{answer}");
 
     let malformed = export(&app, None, &json!({"resourceSpans": 3})).await;
-    malformed.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+    expect_status(&malformed, StatusCode::BAD_REQUEST, "MALFORMED_BODY");
     for body in ["{\"resourceSpans\": [", "[]", "no json"] {
         let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json").body(Body::from(body)).unwrap();
-        app.send(request).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+        expect_status(&app.send(request).await, StatusCode::BAD_REQUEST, "MALFORMED_BODY");
     }
     let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "text/csv").body(Body::from("x")).unwrap();
-    app.send(request).await.expect_problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+    expect_status(&app.send(request).await, StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE");
     let nothing = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/x-protobuf").body(Body::empty()).unwrap();
     assert_eq!(app.send(nothing).await.status, StatusCode::OK, "an export of nothing is an empty message");
 }
