@@ -41,7 +41,7 @@ impl Tree {
     }
 
     /// When it began, by the clock of its first span's host.
-    fn began_ns(&self) -> i64 {
+    pub fn began_ns(&self) -> i64 {
         self.order.first().map_or(0, |first| self.pieces[*first as usize].start_ns)
     }
 
@@ -51,7 +51,7 @@ impl Tree {
             return;
         }
         let clocks = skews.period(self.began_ns());
-        let assumed = Assumed::of(self, clocks, catalog);
+        let assumed = Assumed::of(self, clocks, &skews.served_only, catalog);
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         (self.open_ns, self.admitted_ns) = (vec![[0; 2]; self.len()], vec![[0; 2]; self.len()]);
@@ -105,7 +105,8 @@ impl Tree {
             }
             let is_assumed = assumed.spans.contains(&i);
             if is_assumed {
-                notes.count("clocks_not_compared", || self.name(i));
+                let hosts = [parent_host, host].map(|host| catalog.names.name(host));
+                notes.count("clocks_not_compared", || format!("{} ({} to {})", self.name(i), hosts[0], hosts[1]));
             }
             let nudge = self.nudge(i, parent, [parent_host, host], is_assumed, clocks);
             if nudge != 0 {

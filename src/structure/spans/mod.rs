@@ -388,6 +388,7 @@ impl Spans {
         for request in tree.requests(&self.catalog) {
             self.skews.learn(&request, &self.catalog);
         }
+        self.skews.served_only.learn(tree, &self.catalog);
         for i in (0..tree.len()).filter(|i| tree.role[*i] == Role::Entry) {
             self.served.insert(self.catalog.label(tree.pieces[i].label).task);
         }

@@ -366,13 +366,23 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
 
 /// The periods of requests in order of time, as ranges of them.
 pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
+    divided(requests, |of| division(of, false).or_else(|| division(of, true)))
+}
+
+/// As [`periods`], of requests whose bounds hold as a rule only.
+pub fn periods_of_windows(requests: &[Said]) -> Vec<Range<usize>> {
+    divided(requests, |of| division(of, true))
+}
+
+/// Ranges of requests that `division` divides no further.
+fn divided(requests: &[Said], division: impl Fn(&[Said]) -> Option<usize>) -> Vec<Range<usize>> {
     let mut whole: Vec<Range<usize>> = Vec::new();
     let all = 0..requests.len();
     let mut open = vec![all];
     while let Some(range) = open.pop() {
         let of = &requests[range.clone()];
         let room = whole.len() + open.len() + 1 < MAX_PERIODS;
-        match division(of, false).or_else(|| division(of, true)).filter(|_| room) {
+        match division(of).filter(|_| room) {
             Some(at) => open.extend([range.start + at..range.end, range.start..range.start + at]),
             None => whole.push(range),
         }

@@ -32,13 +32,14 @@ use std::{
 };
 
 use super::{
+    assume::ServedOnly,
     catalog::Catalog,
     offsets::{Offset, Said, Sample, TRUSTED, USABLE, estimate, periods},
 };
 use crate::trace::hashed::HashMap;
 
 /// Most pairs of hosts.
-const MAX_PAIRS: usize = 2048;
+pub(super) const MAX_PAIRS: usize = 2048;
 /// Most changes of clocks that are told apart.
 const MAX_CHANGES: usize = 63;
 /// Requests beyond the bounds known so far from which on it is looked whether a clock changed.
@@ -46,10 +47,10 @@ const SURPRISES: u64 = 8;
 /// Requests of a pair after which it is looked at again.
 const LOOK_AGAIN: u64 = 1024;
 /// Part of the requests of a pair, one in so many, that makes it worth while to look at it again with others.
-const GROWTH: u64 = 16;
+pub(super) const GROWTH: u64 = 16;
 
 /// Numbers of two hosts, in order of their names.
-type Hosts = (u32, u32);
+pub(super) type Hosts = (u32, u32);
 
 #[derive(Clone, Debug, Default)]
 struct Pair {
@@ -139,11 +140,18 @@ pub struct Skews {
     periods: BTreeMap<i64, Period>,
     /// Whether more is known than the periods say.
     is_stale: bool,
+    /// Requests that compare no clocks.
+    pub(super) served_only: ServedOnly,
 }
 
 impl Default for Skews {
     fn default() -> Self {
-        Self { pairs: HashMap::default(), periods: BTreeMap::from([(i64::MIN, Period::default())]), is_stale: false }
+        Self {
+            pairs: HashMap::default(),
+            periods: BTreeMap::from([(i64::MIN, Period::default())]),
+            is_stale: false,
+            served_only: ServedOnly::default(),
+        }
     }
 }
 
@@ -346,11 +354,13 @@ impl Skews {
         if self.is_stale {
             self.look_at(false, catalog);
         }
+        self.served_only.update(false);
     }
 
     /// Brings the periods up to date with all requests.
     pub fn update(&mut self, catalog: &Catalog) {
         self.look_at(true, catalog);
+        self.served_only.update(true);
     }
 
     /// Looks at the pairs that are due, and at all where the periods change.
@@ -392,6 +402,7 @@ impl Skews {
             pair.is_stale = true;
         }
         self.is_stale = true;
+        self.served_only.absorb(other.served_only, names);
     }
 
     /// All pairs with the requests that both saw, and what is known of them in each period that differs from the one before, by its start

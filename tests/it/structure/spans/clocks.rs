@@ -313,17 +313,21 @@ fn delays_without_a_tail_are_no_second_phases() {
     }
 }
 
-/// `n` requests of web on h1 of 20 ms with calls of the given times by the clock of store on h2, which alone saw them; that is ahead by `ahead` ms.
+/// A request of web on h1 of 20 ms in a trace of its own, with calls of the given times by the clock of store on h2, which alone saw them; that is
+/// ahead by `ahead` ms.
+fn served_only_in(b: &mut Build, trace: u128, ahead: f64, calls: &[(f64, f64)], hosts: [&str; 2]) {
+    let at = trace as f64 * 200.0;
+    b.server((1, 0), "web", "get", (at, at + 20.0)).trace(trace + 1).on(hosts[0], "w");
+    for (k, (start, end)) in calls.iter().enumerate() {
+        let times = (at + start + ahead, at + end + ahead);
+        b.server((2 + k as u64, 1), "store", "read", times).trace(trace + 1).on(hosts[1], "s");
+    }
+}
+
+/// As [`served_only_in`], in `n` traces.
 fn served_only(n: u128, ahead: f64, calls: &[(f64, f64)], hosts: [&str; 2]) -> Run {
     let mut b = Build::default();
-    for trace in 0..n {
-        let at = trace as f64 * 200.0;
-        b.server((1, 0), "web", "get", (at, at + 20.0)).trace(trace + 1).on(hosts[0], "w");
-        for (k, (start, end)) in calls.iter().enumerate() {
-            let times = (at + start + ahead, at + end + ahead);
-            b.server((2 + k as u64, 1), "store", "read", times).trace(trace + 1).on(hosts[1], "s");
-        }
-    }
+    (0..n).for_each(|trace| served_only_in(&mut b, trace, ahead, calls, hosts));
     b.run()
 }
 
@@ -350,9 +354,62 @@ fn calls_that_follow_one_another_stay_apart_where_clocks_are_assumed() {
 /// One clock for both, a call that does not fit, or others that no difference brings inside with it: the clock decides.
 #[test]
 fn what_does_not_speak_for_a_wrong_clock_goes_by_the_clock() {
-    let n_async = |run: &Run| run.calls().iter().filter(|call| *call == "web.get async store.read").count();
     assert_eq!(n_async(&served_only(10, 0.0, &[(12.0, 22.0)], ["h1", "h1"])), 10);
     assert_eq!(n_async(&served_only(10, 0.0, &[(5.0, 30.0)], ["h1", "h2"])), 10);
     let run = served_only(10, 0.0, &[(0.0, 8.0), (9.0, 19.0), (18.0, 36.0)], ["h1", "h2"]);
     assert_eq!((n_async(&run), run.count("clocks_not_compared")), (10, 0));
+}
+
+fn n_async(run: &Run) -> usize {
+    run.calls().iter().filter(|call| *call == "web.get async store.read").count()
+}
+
+/// A clock is that of all traces: one call that ends late is asynchronous if the others say that the clock is right, or by how much it is wrong.
+#[test]
+fn one_trace_alone_moves_no_clock() {
+    for (ahead, n_assumed) in [(0.0, 0), (9.0, 40), (-9.0, 40)] {
+        for hosts in [["h1", "h2"], ["h2", "h1"]] {
+            let mut b = Build::default();
+            (0..40).for_each(|trace| served_only_in(&mut b, trace, ahead, &[(1.0, 19.0)], hosts));
+            served_only_in(&mut b, 40, ahead, &[(15.0, 25.0)], hosts);
+            for run in [b.run(), b.run_with(&SpanOptions { hold_spans: 0, idle_timeout_ns: 1_000_000_000, ..SpanOptions::default() })] {
+                assert_eq!((n_async(&run), run.count("clocks_not_compared")), (1, n_assumed), "{ahead} {hosts:?}");
+                assert_eq!(run.self_ms("web.get"), [Some(2.0), None], "{ahead} {hosts:?}");
+            }
+            let examples = b.run().quality.spans.remarks.get("clocks_not_compared").map(|reason| reason.examples[0].clone());
+            let expected =
+                (n_assumed > 0).then(|| format!("0000000000000001/0000000000000002 ({} to {})", hosts[0], hosts[1]));
+            assert_eq!(examples, expected);
+        }
+    }
+}
+
+/// A clock that is set between recordings is another clock after that.
+#[test]
+fn a_clock_that_nothing_compares_may_be_set() {
+    let mut b = Build::default();
+    (0..30).for_each(|trace| served_only_in(&mut b, trace, 9.0, &[(3.0, 13.0)], ["h1", "h2"]));
+    (30..60).for_each(|trace| served_only_in(&mut b, trace, -9.0, &[(3.0, 13.0)], ["h1", "h2"]));
+    let run = b.run();
+    assert_eq!((n_async(&run), run.count("clocks_not_compared")), (0, 60));
+}
+
+/// Parts of an input, merged, know what all of them say.
+#[test]
+fn parts_judge_clocks_together() {
+    let part = |traces: std::ops::Range<u128>, calls: &[(f64, f64)]| {
+        let mut b = Build::default();
+        // Hosts are met in another order in each.
+        b.server((1, 0), "other", "x", (0.0, 1.0)).trace(9000 + traces.start).on(if traces.start == 0 { "h1" } else { "h2" }, "o");
+        traces.for_each(|trace| served_only_in(&mut b, trace, 9.0, calls, ["h1", "h2"]));
+        let mut spans = Spans::new(SpanOptions::default());
+        b.spans.iter().for_each(|span| spans.feed(span, &b.texts, &mut |_| {}));
+        spans
+    };
+    let mut whole = part(0..3, &[(15.0, 25.0)]);
+    whole.merge(part(10..50, &[(1.0, 19.0)]));
+    let mut all = Interactions::default();
+    let outcome = whole.finish(&mut |batch| all.merge(batch));
+    let run = Run { interactions: all, quality: outcome.quality, hints: outcome.hints };
+    assert_eq!((n_async(&run), run.count("clocks_not_compared")), (3, 40));
 }
