@@ -158,7 +158,7 @@ impl Trace {
             Ok(span) => span,
             Err(bad) => return intake.bad_span(bad, place.into()),
         };
-        intake.met(&span, place);
+        intake.met_with_end(&span, place)?;
         if let OrNull(Some(process)) = &json.process {
             span.resource = span::resource(process, intake, place);
             return intake.hand_over(span);

@@ -80,9 +80,10 @@ impl Reference<'_> {
 /// The span that `json` says, without its resource.
 pub(super) fn read(json: &JaegerSpan<'_>, intake: &mut Intake<'_>, place: Place) -> Result<Span, BadSpan> {
     let mut span = Span { trace: intake.trace_id(&json.trace_id)?, id: intake.span_id(&json.span_id)?, ..Span::default() };
-    match start_ns(json)? {
+    let of_span = |bad: BadSpan| bad.of(span.trace, span.id);
+    match start_ns(json).map_err(of_span)? {
         None => (span.is_timeless, span.duration_ns) = (true, Some(0)),
-        Some(start) => (span.start_ns, span.duration_ns) = (start, duration_ns(&json.duration)?),
+        Some(start) => (span.start_ns, span.duration_ns) = (start, duration_ns(&json.duration).map_err(of_span)?),
     }
     span.name = intake.name_text(&json.operation_name);
     refer(&mut span, json, intake)?;

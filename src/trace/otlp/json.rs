@@ -171,7 +171,7 @@ fn span(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32
         }
     };
     if let Ok(span) = &span {
-        intake.met(span, place);
+        intake.met_with_end(span, place)?;
     }
     match (span, resource) {
         (Ok(mut span), Some(resource)) => {

@@ -82,8 +82,9 @@ struct Body<'a> {
 
 /// Puts a span together; `span` has its ids.
 fn complete(intake: &mut Intake<'_>, mut span: Span, mut notes: Notes, body: Body<'_>) -> Result<Span, BadSpan> {
+    let (trace, id) = (span.trace, span.id);
     let stamp = |ns: u64, what: &str| {
-        i64::try_from(ns).map_err(|_| BadSpan::unread(format!("the {what} is {ns} ns: expected a time before the year 2262")))
+        i64::try_from(ns).map_err(|_| BadSpan::unread(format!("the {what} is {ns} ns: expected a time before the year 2262")).of(trace, id))
     };
     let is_said = |ns: &u64| *ns > 0;
     match body.start_ns.filter(is_said) {

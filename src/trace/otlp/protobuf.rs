@@ -369,7 +369,7 @@ fn scope_spans<R: BufRead>(
             None => Err(BadSpan::unread("a span of more than 16 MiB")),
         };
         if let Ok(span) = &span {
-            intake.met(span, Place::Byte(offset));
+            intake.met_with_end(span, Place::Byte(offset))?;
         }
         match (span, resource) {
             (Ok(mut span), Some(resource)) => {

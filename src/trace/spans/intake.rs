@@ -372,6 +372,11 @@ impl BadSpan {
     pub(in crate::trace) fn unread(message: impl Into<String>) -> Self {
         Self { message: message.into(), offset: None }
     }
+
+    /// The same, said of the span with these ids.
+    pub(in crate::trace) fn of(self, trace: TraceId, id: SpanId) -> Self {
+        Self { message: format!("span {trace}/{id}: {}", self.message), ..self }
+    }
 }
 
 impl From<serde_json::Error> for BadSpan {

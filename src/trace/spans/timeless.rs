@@ -8,6 +8,9 @@
 //! |---|---|
 //! | none has a start | is handed over at the end with start = end = 0, marked, and counted as `no_times` |
 //! | some have one | is not used and counted as `span_without_start`; in strict mode the error that ends the reading |
+//!
+//! A span without an end is one that did not finish. OpenTelemetry and Jaeger write spans once they have ended, so that in strict mode it is an
+//! error; Zipkin's spans may have none.
 
 use super::{
     super::span::Span,
@@ -21,7 +24,7 @@ const PLACES_KEPT: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Timeless {
     spans: Vec<Span>,
-    /// Places and names of the first that were met since the last were counted.
+    /// Places of the first that were met since the last were counted, with their ids and names.
     met: Vec<(Place, String)>,
 }
 
@@ -29,9 +32,24 @@ impl Intake<'_> {
     /// Remembers where a span stands that does not say when it started.
     pub(in crate::trace) fn met(&mut self, span: &Span, place: impl Into<Place>) {
         if span.is_timeless && self.timeless.met.len() < PLACES_KEPT {
-            let name = abridged(self.text_of(span.name));
+            let name = self.named(span);
             self.timeless.met.push((place.into(), name));
         }
+    }
+
+    /// As [`Self::met`], of a format whose spans say when they end: in strict mode one that does not is an error.
+    pub(in crate::trace) fn met_with_end(&mut self, span: &Span, place: impl Into<Place>) -> Result<(), Stop> {
+        let place = place.into();
+        if span.duration_ns.is_none() {
+            self.strictly(place, || format!("{} does not say when it ended: expected an end", self.named(span)))?;
+        }
+        self.met(span, place);
+        Ok(())
+    }
+
+    /// Ids and name.
+    fn named(&self, span: &Span) -> String {
+        format!("{}/{} \"{}\"", span.trace, span.id, abridged(self.text_of(span.name)))
     }
 
     /// Holds a span without start until the source ends, unless others have one.
@@ -62,12 +80,12 @@ impl Intake<'_> {
         self.n_bad_spans += n;
         let met = std::mem::take(&mut self.timeless.met);
         if let Some((place, name)) = met.first() {
-            self.first_bad(|| format!("{place}: \"{name}\" does not say when it started"));
+            self.first_bad(|| format!("{place}: {name} does not say when it started"));
         }
         let (place, name) = met.first().map_or((Place::Byte(0), ""), |(place, name)| (*place, name.as_str()));
-        self.strictly(place, || format!("\"{name}\" does not say when it started: expected a start, as other spans have"))?;
+        self.strictly(place, || format!("{name} does not say when it started: expected a start, as other spans have"))?;
         let source = self.name();
-        let examples = met.iter().map(|(place, name)| format!("{source}, {place}: \"{name}\""));
+        let examples = met.iter().map(|(place, name)| format!("{source}, {place}: {name}"));
         self.diagnostics.add_times("span_without_start", "a span that does not say when it started: not used", n, examples);
         Ok(())
     }
@@ -76,7 +94,7 @@ impl Intake<'_> {
     pub(super) fn hand_over_timeless(&mut self) -> Result<(), Stop> {
         let spans = std::mem::take(&mut self.timeless.spans);
         let source = self.name();
-        let example = |span: &Span| format!("{source}: {}/{} \"{}\"", span.trace, span.id, abridged(self.text_of(span.name)));
+        let example = |span: &Span| format!("{source}: {}", self.named(span));
         let examples: Vec<String> = spans.iter().take(PLACES_KEPT).map(example).collect();
         let what = "spans of a source in which nothing says when a span started or ended: used for the structure only";
         self.diagnostics.add_times("no_times", what, spans.len() as u64, examples);

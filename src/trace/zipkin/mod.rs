@@ -111,11 +111,11 @@ fn span(json: &ZipkinSpan<'_>, intake: &mut Intake<'_>, place: Place) -> Result<
     };
     if json.is_version_1() {
         for half in v1::halves(json, &ids, intake, place) {
-            intake.hand_over_or_count(half, place)?;
+            intake.hand_over_or_count(half.map_err(|bad| bad.of(ids.trace, ids.id)), place)?;
         }
         return Ok(());
     }
-    let read = version_2(json, &ids, intake, place);
+    let read = version_2(json, &ids, intake, place).map_err(|bad| bad.of(ids.trace, ids.id));
     intake.hand_over_or_count(read, place)
 }
 

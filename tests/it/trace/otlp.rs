@@ -132,7 +132,11 @@ fn a_bad_span_is_told_with_its_place_and_the_next_is_read() {
         ("\"kind\":2", "\"spanId\":\"1\"", "duplicate field `spanId`"),
         ("\"name\":\"GET /cart\"", "\"name\":{}", "invalid type: map, expected a text"),
         ("\"1700000000250000000\"", "\"later\"", "expected nanoseconds since 1970 as a number or a text of digits"),
-        ("\"1700000000250000000\"", "\"18446744073709551615\"", "the end is 18446744073709551615 ns: expected a time before the year 2262"),
+        (
+            "\"1700000000250000000\"",
+            "\"18446744073709551615\"",
+            "span 5b8efff798038103d269b633813fc60c/eee19b7ec3c1b174: the end is 18446744073709551615 ns: expected a time before the year 2262",
+        ),
     ] {
         let text = SHOP.replacen(from, to, 1);
         assert_ne!(text, SHOP);
@@ -157,6 +161,11 @@ fn an_unfinished_span_has_no_duration_and_one_without_start_is_not_used() {
     let reading = read(&SHOP.replace("\"1700000000250000000\"", "\"0\"").replace("\"startTimeUnixNano\":1700000000010000000,", ""));
     assert_eq!((reading.names(), reading.spans[0].duration_ns), (vec!["GET /cart"], None));
     assert_eq!(reading.odd(), [("span_without_start", 1)]);
+    let unfinished = SHOP.replace("\"1700000000250000000\"", "\"0\"");
+    assert_eq!(
+        refusal(&unfinished),
+        "traces, line 5, column 3: 5b8efff798038103d269b633813fc60c/eee19b7ec3c1b174 \"GET /cart\" does not say when it ended: expected an end"
+    );
 }
 
 /// [`SHOP`] with `times` for the times of both spans.
@@ -207,7 +216,7 @@ fn spans_without_start_before_and_after_one_with_times_are_not_used() {
         assert_eq!((reading.spans.len(), reading.odd()), (2, vec![("span_without_start", 4)]));
         assert!(reading.spans.iter().all(|span| !span.is_timeless));
         assert!(reading.example("span_without_start").starts_with(&format!("traces, {place}, column ")));
-        assert!(reading.example("span_without_start").ends_with(": \"GET /cart\""));
+        assert!(reading.example("span_without_start").ends_with(": 5b8efff798038103d269b633813fc60c/eee19b7ec3c1b174 \"GET /cart\""));
         let refused = refusal(&text);
         assert!(refused.starts_with(&format!("traces, {place}, column ")), "{refused}");
         assert!(refused.ends_with("\"GET /cart\" does not say when it started: expected a start, as other spans have"), "{refused}");

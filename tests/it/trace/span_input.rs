@@ -90,8 +90,11 @@ impl Read for Endless {
             self.piece = if self.n_left > 0 {
                 self.n_left -= 1;
                 let comma = if self.n_left > 0 { "," } else { "" };
-                format!("{{\"traceId\":\"{:x}\",\"spanId\":\"1\",\"name\":\"x\",\"startTimeUnixNano\":\"5\"}}{comma}", self.n_left + 1)
-                    .into_bytes()
+                format!(
+                    "{{\"traceId\":\"{:x}\",\"spanId\":\"1\",\"name\":\"x\",\"startTimeUnixNano\":\"5\",\"endTimeUnixNano\":\"6\"}}{comma}",
+                    self.n_left + 1
+                )
+                .into_bytes()
             } else if self.ended {
                 Vec::new()
             } else {
@@ -131,7 +134,7 @@ fn one_long_document_is_a_stream_and_the_sink_may_end_it() {
 fn lines_of(format: SpanFormat) -> Vec<String> {
     let line = |n: u64| match format {
         SpanFormat::Otlp => format!(
-            r#"{{"resourceSpans":[{{"resource":{{}},"scopeSpans":[{{"spans":[{{"traceId":"{n:x}","spanId":"1","name":"x","startTimeUnixNano":"5"}}]}}]}}]}}"#
+            r#"{{"resourceSpans":[{{"resource":{{}},"scopeSpans":[{{"spans":[{{"traceId":"{n:x}","spanId":"1","name":"x","startTimeUnixNano":"5","endTimeUnixNano":"6"}}]}}]}}]}}"#
         ),
         SpanFormat::Jaeger => {
             format!(r#"{{"traceID":"{n:x}","spanID":"1","operationName":"x","startTime":5,"duration":1,"process":{{"serviceName":"s"}}}}"#)

@@ -61,10 +61,10 @@ fn a_span_without_timestamp_starts_at_its_first_annotation_or_is_not_used() {
     assert_eq!(read(&format!("[{annotated}]")).spans[0].start_ns, 1_470_150_004_000_000_000);
     let reading = read(&format!("[{without},{SERVER}]"));
     assert_eq!((reading.spans.len(), reading.odd()), (1, vec![("span_without_start", 1)]));
-    assert_eq!(reading.example("span_without_start"), "traces, line 1, column 2: \"post\"");
+    assert_eq!(reading.example("span_without_start"), "traces, line 1, column 2: 1e223ff1f80f1c69/74280ae0c10d8062 \"post\"");
     assert_eq!(
         refusal(&format!("[{without},{SERVER}]")),
-        "traces, line 1, column 2: \"post\" does not say when it started: expected a start, as other spans have"
+        "traces, line 1, column 2: 1e223ff1f80f1c69/74280ae0c10d8062 \"post\" does not say when it started: expected a start, as other spans have"
     );
     let reading = read(&format!("[{without}]"));
     assert_eq!((reading.spans[0].is_timeless, reading.spans[0].duration_ns, reading.odd()), (true, Some(0), vec![("no_times", 1)]));
