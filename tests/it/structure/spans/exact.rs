@@ -183,13 +183,13 @@ fn calls_beside_a_fork_are_what_is_left() {
         work.sort();
         work
     };
-    assert_eq!(client(&[3], &[1]), ["A.1_fork1_1 = 1 B.1", "A.1_fork1_2 = 1 C.1", "A.1_ph1 = 2 B.1", "U.1_ph1 = 1 A.1"]);
+    assert_eq!(client(&[3], &[1]), ["A.1_fork1_1 = 1 C.1", "A.1_fork1_2 = 1 B.1", "A.1_ph1 = 2 B.1", "U.1_ph1 = 1 A.1"]);
     // In the fork once or twice, three in all: neither number is exact.
-    assert_eq!(client(&[3], &[1, 2]), ["A.1_fork1_1 ~ 1.5 B.1", "A.1_fork1_2 = 1 C.1", "A.1_ph1 ~ 1.5 B.1", "U.1_ph1 = 1 A.1"]);
+    assert_eq!(client(&[3], &[1, 2]), ["A.1_fork1_1 = 1 C.1", "A.1_fork1_2 ~ 1.5 B.1", "A.1_ph1 ~ 1.5 B.1", "U.1_ph1 = 1 A.1"]);
     // No fork at all in half of the executions.
-    assert_eq!(client(&[3], &[1, 0]), ["A.1_fork1_1 ~ 0.5 B.1", "A.1_fork1_2 ~ 0.5 C.1", "A.1_ph1 ~ 2.5 B.1, 0.5 C.1", "U.1_ph1 = 1 A.1"]);
+    assert_eq!(client(&[3], &[1, 0]), ["A.1_fork1_1 ~ 0.5 C.1", "A.1_fork1_2 ~ 0.5 B.1", "A.1_ph1 ~ 2.5 B.1, 0.5 C.1", "U.1_ph1 = 1 A.1"]);
     // The fork is the same, what is beside it varies.
-    assert_eq!(client(&[3, 2], &[1]), ["A.1_fork1_1 = 1 B.1", "A.1_fork1_2 = 1 C.1", "A.1_ph1 ~ 1.5 B.1", "U.1_ph1 = 1 A.1"]);
+    assert_eq!(client(&[3, 2], &[1]), ["A.1_fork1_1 = 1 C.1", "A.1_fork1_2 = 1 B.1", "A.1_ph1 ~ 1.5 B.1", "U.1_ph1 = 1 A.1"]);
 }
 
 /// More calls than are told apart are not known to be equally many.
