@@ -114,6 +114,9 @@ pub struct ProcessHints {
     pub processor: Option<String>,
     /// Threads (a task's multiplicity), where they are not the units seen.
     pub threads: Option<u64>,
+    /// Where `threads` are not said: what was seen of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_threads: Option<SeenThreads>,
     /// Queueing discipline of its requests.
     pub scheduling: Option<crate::model::TaskScheduling>,
     /// Whether a request never waits for a thread: third parties, delays.
@@ -125,6 +128,13 @@ pub struct ProcessHints {
     /// Of a process that starts on its own: what was seen of the load that it makes, whatever its workload is said to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenLoad>,
+}
+
+/// What was seen of the threads of a process, as many as are said to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeenThreads {
+    /// Mean time from the sending of a request until a thread took it, in seconds; `None` where nothing tells.
+    pub wait_s: Option<f64>,
 }
 
 /// The load that a process was seen to make.
@@ -223,7 +233,9 @@ impl Hints {
         for (name, hints) in &other.processes {
             let here = self.processes.entry(name.clone()).or_default();
             here.processor = hints.processor.clone().or(here.processor.take());
-            here.threads = hints.threads.or(here.threads);
+            if hints.threads.is_some() {
+                (here.threads, here.seen_threads) = (hints.threads, hints.seen_threads);
+            }
             here.infinite |= hints.infinite;
             here.scheduling = hints.scheduling.or(here.scheduling);
             here.demands.extend(hints.demands.iter().map(|(operation, demands)| (operation.clone(), *demands)));

@@ -185,7 +185,7 @@ impl Assembly<'_> {
 }
 
 /// Requests of the entries where `first` are made, those counted that are `followed`; none where requests give rise to ever more of them.
-fn requests(entries: &[MergedEntry], first: &IndexMap<usize, f64>, followed: impl Fn(&&MergedArc) -> bool) -> Vec<f64> {
+pub(super) fn requests(entries: &[MergedEntry], first: &IndexMap<usize, f64>, followed: impl Fn(&&MergedArc) -> bool) -> Vec<f64> {
     let mut requests = vec![0.0; entries.len()];
     let mut next = vec![0.0; entries.len()];
     first.iter().for_each(|(entry, n)| next[*entry] += n);

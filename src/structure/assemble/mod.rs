@@ -10,6 +10,7 @@
 mod cores;
 mod entry;
 mod names;
+mod threads;
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +21,7 @@ use super::{
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
-    interactions::{Evidence, ProcessHints, ProcessorHints, Workload, processor_name},
+    interactions::{Evidence, ProcessHints, ProcessorHints, SeenThreads, Workload, processor_name},
     layers,
     summary::Summary,
 };
@@ -73,6 +74,7 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         arrivals: IndexMap::new(),
         load: IndexMap::new(),
         called: HashSet::new(),
+        server_tasks: Vec::new(),
         arrival_names: HashMap::new(),
         out: Assembled::default(),
     };
@@ -103,6 +105,7 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         assembly.add_server(server, processor, hints);
     }
     assembly.add_arrivals();
+    assembly.lift_threads(&hints);
     assembly.assume_cores(&hints);
     assembly.note_mixed_acceptance();
     assembly.out
@@ -119,6 +122,7 @@ fn task_hints(parts: &Parts<'_>) -> Vec<ProcessHints> {
         let (true, Some(hints)) = (seen.insert(*process), summary.hints.processes.get(name)) else { continue };
         let known = &mut of_tasks[*task as usize];
         known.processor = known.processor.take().or_else(|| hints.processor.clone());
+        known.seen_threads = joined_threads(known, hints);
         known.threads = known.threads.map_or(hints.threads, |n| Some(n + hints.threads.unwrap_or(0)));
         known.infinite |= hints.infinite;
         known.scheduling = known.scheduling.or(hints.scheduling);
@@ -129,6 +133,18 @@ fn task_hints(parts: &Parts<'_>) -> Vec<ProcessHints> {
     let units = summary.serving_units();
     of_tasks.iter_mut().zip(units).for_each(|(hints, n)| hints.threads = Some(hints.threads.unwrap_or(n).max(1)));
     of_tasks
+}
+
+/// What was seen of the threads of two processes that are one task, if none of them is said.
+fn joined_threads(a: &ProcessHints, b: &ProcessHints) -> Option<SeenThreads> {
+    match (a.threads, b.threads) {
+        (None, _) => b.seen_threads,
+        (_, None) => a.seen_threads,
+        _ => {
+            let (a, b) = (a.seen_threads?, b.seen_threads?);
+            Some(SeenThreads { wait_s: a.wait_s.zip(b.wait_s).map(|(a, b)| a.max(b)) })
+        }
+    }
 }
 
 /// A task that accepts requests, or its part at one depth of a circle.
@@ -170,6 +186,8 @@ struct Assembly<'p> {
     arrivals: IndexMap<usize, f64>,
     /// Requests of entries a second by what starts, arrivals and customers alike, at the load seen.
     load: IndexMap<usize, f64>,
+    /// Places in the model of the tasks that accept requests, with their numbers.
+    server_tasks: Vec<(usize, u32)>,
     /// Entries that other entries or reference tasks call.
     called: HashSet<usize>,
     /// Names of the entries for what arrives from outside, of those that are called, too: one entry takes one kind of request.
@@ -301,6 +319,7 @@ impl Assembly<'_> {
 
     fn add_server(&mut self, server: Server, processor: String, hints: &ProcessHints) {
         let Server { name, .. } = server;
+        self.server_tasks.push((self.out.model.tasks.len(), server.task));
         let threads = hints.threads.unwrap_or(1);
         let mut task = Task::new(name.clone(), processor.clone());
         task.multiplicity = Number::Value(threads as f64);

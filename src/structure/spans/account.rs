@@ -49,6 +49,8 @@ pub struct TaskSums {
     pub is_served: bool,
     /// Where it is known from otherwise.
     pub origin: Option<Origin>,
+    /// From a client's sending to the start of a server's span, seconds, where both were seen.
+    pub wait_s: Moments,
 }
 
 impl TaskSums {
@@ -85,6 +87,7 @@ impl Account {
     /// Adds an occurrence with its calls.
     pub fn occurrence(&mut self, forest: &Forest, o: usize, trace: TraceId) {
         let occ = &forest.occs[o];
+        self.note_waits(forest, o);
         if occ.entry == NOBODY {
             return;
         }
@@ -125,6 +128,14 @@ impl Account {
         }
     }
 
+    fn note_waits(&mut self, forest: &Forest, o: usize) {
+        for call in &forest.calls[forest.calls_of(o)] {
+            if let Some(wait_s) = waited_s(forest, call) {
+                self.tasks.entry(forest.occs[call.to as usize].task).or_default().wait_s.add(wait_s);
+            }
+        }
+    }
+
     fn count_calls(&mut self, forest: &Forest, o: usize, trace: TraceId) {
         let range = forest.calls_of(o);
         if range.is_empty() {
@@ -153,9 +164,7 @@ impl Account {
                 sums.retries += u64::from(earlier_failed);
                 earlier_failed = failed;
                 sums.parallel += u64::from(call.branch.is_some());
-                if call.has_client && call.has_server && target.is_measured {
-                    sums.queueing_s.add(target.start_ns.saturating_sub(call.start_ns) as f64 * 1e-9);
-                }
+                waited_s(forest, call).into_iter().for_each(|wait_s| sums.queueing_s.add(wait_s));
             }
         }
     }
@@ -172,6 +181,7 @@ impl Account {
             theirs.hosts.into_iter().for_each(|(host, life)| task.note_host(numbers.names[host as usize], life));
             task.is_served |= theirs.is_served;
             task.origin = task.origin.or(theirs.origin);
+            task.wait_s.merge(theirs.wait_s);
         }
         for (index, theirs) in other.entries.into_iter().enumerate() {
             let index = numbers.entry(index as u32) as usize;
@@ -248,6 +258,13 @@ impl Account {
             });
         }
     }
+}
+
+/// From the client's sending to the start of the server's span, seconds, where both were seen.
+fn waited_s(forest: &Forest, call: &Call) -> Option<f64> {
+    let target = &forest.occs[call.to as usize];
+    let is_seen = call.has_client && call.has_server && target.is_measured;
+    is_seen.then(|| target.start_ns.saturating_sub(call.start_ns) as f64 * 1e-9)
 }
 
 fn add_clocks(skews: &Skews, catalog: &Catalog, quality: &mut Quality) {

@@ -2,7 +2,7 @@
 //!
 //! | task | threads | processor |
 //! |---|---|---|
-//! | with spans of its own | most occurrences open at once, summed over the instances alive at the same time | its host, shared with others there; if it was seen on several, one of its own, with as many cores at least as were alive at the same time |
+//! | with spans of its own | most occurrences open at once, summed over the instances alive at the same time (said to be seen only) | its host, shared with others there; if it was seen on several, one of its own, with as many cores at least as were alive at the same time |
 //! | database or cache seen from clients | most requests open at once | of its own |
 //! | queue, third party | without limit | of its own, without limit |
 //! | kept internal spans | without limit | that of their service |
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     model::ProcessorScheduling,
-    structure::interactions::{Hints, ProcessHints, ProcessorHints},
+    structure::interactions::{Hints, ProcessHints, ProcessorHints, SeenThreads},
     trace::hashed::HashSet,
 };
 
@@ -91,6 +91,8 @@ impl Spans {
             let bounded = sums.is_served || matches!(sums.origin, Some(Origin::Client(PeerKind::Store) | Origin::Implied));
             process.infinite = !bounded;
             process.threads = instances.get(&task).map(|of| of.concurrency).filter(|n| bounded && *n > 0);
+            let wait_s = (sums.wait_s.count > 0).then_some(sums.wait_s.mean.max(0.0));
+            process.seen_threads = process.threads.map(|_| SeenThreads { wait_s });
             process.processor = self.processor(name, sums, bounded, &mut hints);
             hints.processes.insert(name.to_owned(), process);
         }

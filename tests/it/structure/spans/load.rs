@@ -1,9 +1,9 @@
 //! What was going on at once: workloads, instances and hosts that come and go, and models that agree with the load that they are made from.
 
 use layerfit::{
-    model::{Bindings, Model},
+    model::{Bindings, Model, TaskScheduling},
     solve::{Solution, SolveOptions, solve},
-    structure::interactions::{Evidence, SeenLoad, Workload},
+    structure::interactions::{Evidence, ProcessHints, SeenLoad, Workload},
 };
 
 use super::*;
@@ -165,7 +165,8 @@ fn pods_that_come_and_go_do_not_add_up() {
     let web = &run.quality.tasks["web"];
     assert_eq!((web.instances, web.instances_at_once, web.hosts, web.hosts_at_once, web.concurrency), (20, 1, 20, 1, 1));
     assert!(run.quality.text().contains("web: 20 instances (1 at the same time), 20 hosts (1 at the same time), up to 1 at once"));
-    assert!(model(&b).model.processor("web_cpu").unwrap().multiplicity.is(1.0));
+    let cores = |b: &Build, processor: &str| model(b).model.processor(processor).unwrap().multiplicity.clone();
+    assert_eq!(cores(&b, "web_cpu"), cores(&every(100.0, 400, || 60.0), "web_cpu"));
 }
 
 /// What is concluded of a lost span is of no instance where others of its task say theirs.
@@ -189,4 +190,100 @@ fn lost_spans_are_no_instance() {
         assert_eq!(run.hints.processes[task].threads, whole.hints.processes[task].threads, "{task}");
         assert_eq!((run.quality.tasks[task].instances, run.quality.tasks[task].concurrency), (1, 1), "{task}");
     }
+}
+
+/// Threads of web in the model; `None` for any number.
+fn threads(extraction: &Extraction, task: &str) -> Option<f64> {
+    let task = extraction.model.task(task).unwrap();
+    (task.scheduling != TaskScheduling::Inf).then(|| task.multiplicity.literal().unwrap())
+}
+
+/// At a constant rate as many requests are open as the rate needs. As many threads would be busy nearly all of the time, and make requests wait
+/// that arrive at random, but nothing tells that there are no more of them.
+#[test]
+fn threads_that_only_the_load_needed_are_no_limit() {
+    let mut random = Random(7);
+    let b = every(10.0, 500, || 55.0 + 5.0 * random.next());
+    let found = model(&b);
+    assert_eq!(b.run().hints.processes["web"].threads, Some(6));
+    assert_eq!((threads(&found, "web"), crate::structure::count(&found, "threads_not_known")), (None, 1));
+    let report = found.tasks.iter().find(|task| task.name == "web").unwrap();
+    assert!(report.is_infinite && report.threads == 6, "{report:?}");
+    let told = found.diagnostics.iter().find(|d| d.code == "threads_not_known").unwrap();
+    assert_eq!(told.examples, ["web: 6 seen, 5.74 busy"]);
+    let response_s = solved(&found.model).entries["web.get"].open_wait_time.unwrap();
+    assert!((response_s / 0.0575 - 1.0).abs() < 0.1, "{response_s}");
+}
+
+/// What somebody says is so, whatever it makes of the model; and where hardly a request would wait, it is as many as were seen.
+#[test]
+fn threads_that_are_said_or_enough_are_kept() {
+    let mut run = every(10.0, 500, || 55.0).run();
+    run.interactions.hints = run.hints.clone();
+    let said = ProcessHints { threads: Some(7), ..ProcessHints::default() };
+    run.interactions.hints.overlay(&Hints { processes: [("web".to_owned(), said)].into_iter().collect(), ..Hints::default() });
+    let found = run.model();
+    assert_eq!((threads(&found, "web"), crate::structure::count(&found, "threads_not_known")), (Some(7.0), 0));
+    // Two are open at once now and then.
+    let mut random = Random(11);
+    let mut at = 0.0;
+    let mut b = Build::default();
+    for trace in 1..=300_u128 {
+        at += random.exponential(500.0);
+        b.server((1, 0), "web", "get", (at, at + 20.0)).trace(trace);
+    }
+    let found = model(&b);
+    assert_eq!((threads(&found, "web"), crate::structure::count(&found, "threads_not_known")), (Some(2.0), 0));
+}
+
+/// Requests that a gateway sends at random to `n` threads of a store, each of which takes 40 ms, first come, first served.
+fn pool(n: usize, gap_ms: f64) -> Build {
+    let mut random = Random(5);
+    let (mut at, mut free) = (0.0, vec![0.0_f64; n]);
+    let mut b = Build::default();
+    for trace in 1..=1000_u128 {
+        at += random.exponential(gap_ms);
+        let thread = (0..n).min_by(|a, b| free[*a].total_cmp(&free[*b])).unwrap();
+        let start = free[thread].max(at + 0.2);
+        free[thread] = start + 40.0;
+        b.server((1, 0), "web", "get", (at, start + 40.4)).trace(trace).on("h1", "web");
+        b.client((2, 1), "web", "read", (at + 0.1, start + 40.2)).trace(trace).on("h1", "web");
+        b.server((3, 2), "store", "read", (start, start + 40.0)).trace(trace).on("h2", "store");
+    }
+    b
+}
+
+/// Where requests are seen to wait, the threads are those that there are; the same load on more of them is seen not to wait.
+#[test]
+fn threads_that_were_waited_for_are_a_limit() {
+    let busy = pool(3, 16.0);
+    let found = model(&busy);
+    assert_eq!(threads(&found, "store"), Some(3.0));
+    assert!(threads(&found, "web").is_some_and(|n| n > 5.0), "as many are open as wait below");
+    let wait_s = busy.run().hints.processes["store"].seen_threads.unwrap().wait_s.unwrap();
+    assert!(wait_s > 0.02, "{wait_s}");
+    let found = model(&pool(30, 16.0));
+    let wide = threads(&found, "store");
+    assert!(wide.is_some_and(|n| n > 5.0), "{wide:?}");
+}
+
+/// Customers wait no longer than the others among them take.
+#[test]
+fn customers_bound_the_waits_for_threads() {
+    // Eight who do not think, before three threads that are always busy.
+    let (mut ends, mut free) = ([0.0_f64; 8], [0.0_f64; 3]);
+    let mut random = Random(9);
+    let mut b = Build::default();
+    for trace in 0..800_u128 {
+        let user = (0..8).min_by(|a, b| ends[*a].total_cmp(&ends[*b])).unwrap();
+        let thread = (0..3).min_by(|a, b| free[*a].total_cmp(&free[*b])).unwrap();
+        let (at, start) = (ends[user], free[thread].max(ends[user]));
+        let end = start + random.exponential(30.0);
+        (ends[user], free[thread]) = (end, end);
+        b.client((1, 0), "user", "read", (at, end)).trace(trace + 1).on("h1", "u").with(Attribute::Session, &format!("s{user}"));
+        b.server((2, 1), "store", "read", (start, end)).trace(trace + 1).on("h2", "store");
+    }
+    let found = model(&b);
+    assert!(matches!(b.run().hints.processes["user"].workload, Some(Workload::Closed { .. })));
+    assert_eq!((threads(&found, "store"), crate::structure::count(&found, "threads_not_known")), (Some(3.0), 0));
 }
