@@ -15,13 +15,13 @@ use super::{
     extract::{Id, Params},
 };
 use crate::{
-    store::{TraceId, traces::decompress},
+    store::{SystemId, TraceId, traces::decompress},
     structure::{
         ExtractOptions,
         observations::{Observed, UserKey, UserOptions, Wanted},
         observe_streams,
         profile::{Level, Metric, ProfileOptions, ViewOptions},
-        usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions},
+        usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions, UsageSummary},
     },
     trace::{Format, Source},
 };
@@ -103,7 +103,8 @@ pub(super) async fn get_profile(
 }
 
 /// The usage model of a trace as `layerfit usage --format json` prints it, or as text: sessions as Markov chains of requests,
-/// think times, classes of behaviour with their shares.
+/// think times, classes of behaviour with their shares. Of received spans (`POST /v1/traces`) it is that of all that their system has
+/// sent since the service started; their sessions are joined as they come, so that only `classes` can be asked for.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/usage", tag = "traces", params(("trace_id" = String, Path), UsageParams),
     responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
 pub(super) async fn get_usage(
@@ -128,6 +129,17 @@ pub(super) async fn get_usage(
         Some(most) => return Err(Error::new(Code::InvalidQuery, format!("classes={most}: expected 1 to {MOST_CLASSES}"))),
     };
     let mut read = stored(&state, id).await?;
+    if read.is_received() {
+        params.check_received()?;
+        let (receptions, system) = (state.receptions().clone(), read.system);
+        let usage = state.compute(move || {
+            let sessions = receptions.sessions(system).ok_or_else(|| {
+                Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept")
+            })?;
+            usage_of(&sessions, classes)
+        });
+        return Ok(usage_response(usage.await?, media_type));
+    }
     if let Some(keys) = &params.session_key {
         let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
         if keys.iter().any(String::is_empty) {
@@ -139,18 +151,42 @@ pub(super) async fn get_usage(
         .compute(move || {
             let observed = read.observe(&Wanted { profile: None, users: Some(users) })?;
             let sessions = observed.usage.ok_or_else(|| Error::internal("no sessions were looked for"))?;
-            let options = UsageOptions { classes, ..UsageOptions::default() };
-            UsageModel::of(&sessions, &options).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+            usage_of(&sessions, classes)
         })
         .await?;
-    Ok(match media_type {
+    Ok(usage_response(usage, media_type))
+}
+
+fn usage_of(sessions: &UsageSummary, classes: ClassChoice) -> Result<UsageModel, Error> {
+    let options = UsageOptions { classes, ..UsageOptions::default() };
+    UsageModel::of(sessions, &options).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+}
+
+fn usage_response(usage: UsageModel, media_type: &str) -> Response {
+    match media_type {
         "text/plain" => usage.to_text().into_response(),
         _ => Json(usage).into_response(),
-    })
+    }
+}
+
+impl UsageParams {
+    /// Checks that nothing is asked of received spans that was settled when they came.
+    fn check_received(&self) -> Result<(), Error> {
+        let settled =
+            [("users", self.users.is_some()), ("idle_gap_s", self.idle_gap_s.is_some()), ("session_key", self.session_key.is_some())];
+        match settled.into_iter().find(|(_, is_asked)| *is_asked) {
+            Some((name, _)) => {
+                let detail = format!("{name}: sessions of received spans are joined as these come; only classes can be asked for");
+                Err(Error::new(Code::InvalidQuery, detail))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// A stored trace, to be read.
 struct Stored {
+    system: SystemId,
     format: String,
     options: ExtractOptions,
     gzip: Vec<u8>,
@@ -159,12 +195,23 @@ struct Stored {
 async fn stored(state: &AppState, id: TraceId) -> Result<Stored, Error> {
     let trace = state.store().load_trace(id).await?.ok_or_else(|| Error::not_found("trace", id))?;
     let gzip = state.store().load_trace_gzip(id).await?.ok_or_else(|| Error::not_found("trace", id))?;
-    Ok(Stored { format: trace.format, options: trace.options, gzip })
+    Ok(Stored { system: trace.system_id, format: trace.format, options: trace.options, gzip })
 }
 
 impl Stored {
+    /// Whether it stands for received spans, which are not kept.
+    fn is_received(&self) -> bool {
+        self.gzip.is_empty()
+    }
+
     /// Reads it for what is wanted, as its extraction does.
     fn observe(&self, wanted: &Wanted) -> Result<Observed, Error> {
+        if self.is_received() {
+            return Err(Error::new(
+                Code::NotObserved,
+                "received spans are not kept once their traces have ended: expected an uploaded trace",
+            ));
+        }
         let format: Format = self.format.parse().map_err(Error::internal)?;
         let bytes = decompress(&self.gzip)?;
         let source = Source { name: "trace", bytes: &bytes };

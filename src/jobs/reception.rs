@@ -15,7 +15,7 @@ use tracing::{error, info};
 
 use crate::{
     store::{ContentHash, Store, StoreError, SystemId, receptions::NewReception},
-    structure::{ExtractOptions, live::Live},
+    structure::{ExtractOptions, live::Live, usage::UsageSummary},
     trace::span::{Span, SpanTexts},
 };
 
@@ -150,6 +150,13 @@ impl Receptions {
         reception.received_bytes = reception.received_bytes.saturating_add(i64::try_from(content.len()).unwrap_or(i64::MAX));
         reception.received_at = Instant::now();
         Ok(())
+    }
+
+    /// The sessions in what a system has sent since the service started, in traces that have ended; `None` where it has sent nothing. Takes CPU
+    /// time: not for the async threads.
+    pub fn sessions(&self, system: SystemId) -> Option<Box<UsageSummary>> {
+        let reception = lock(&self.shared.systems).get(&system).map(Arc::clone)?;
+        lock(&reception).live.sessions()
     }
 
     /// Forgets a system's spans, as when it was deleted.

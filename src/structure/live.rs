@@ -2,13 +2,15 @@
 //!
 //! Traces are complete when the stream has gone on for a while after their last span ([`SpanOptions::idle_timeout_ns`]), or
 //! when they are said to be ([`Live::end_traces`]); until then no more spans are held than the options allow. What is kept of
-//! complete ones is a [`Summary`].
+//! complete ones is a [`Summary`], and of the requests of users a [`UsageSummary`] with the sessions that are open.
 
 use super::{
-    ExtractOptions, Extraction, Technique,
+    ExtractOptions, Extraction, Technique, UsageFrom, model_of,
+    observations::{Observations, Wanted},
     spans::{SpanOptions, Spans},
     summary::Summary,
-    summary_to_model,
+    usage::UsageSummary,
+    usage_model,
 };
 use crate::trace::span::{Span, SpanTexts};
 
@@ -17,6 +19,10 @@ const MOST_TEXTS: usize = 1 << 16;
 
 /// Most spans held of a stream.
 const MAX_OPEN_SPANS: usize = 200_000;
+
+/// Most whole sessions kept as a sample of a stream, and most that are open.
+const MAX_SESSIONS: usize = 2_000;
+const MAX_OPEN_SESSIONS: usize = 20_000;
 
 /// What has been seen of a stream.
 #[derive(Clone, Debug)]
@@ -37,7 +43,12 @@ impl Live {
             ..options.spans.clone()
         };
         let options = options.resolved(Technique::Spans);
-        Self { spans: Spans::new(spans), summary: Summary::new(options.summary()), texts: SpanTexts::default(), options }
+        let mut users = options.users_by_ticks();
+        users.summary.max_sessions = users.summary.max_sessions.min(MAX_SESSIONS);
+        users.sessions.max_open = users.sessions.max_open.min(MAX_OPEN_SESSIONS);
+        let observations = Observations::new(&Wanted { profile: None, users: Some(users) });
+        let spans = Spans::new(spans).observing(observations);
+        Self { spans, summary: Summary::new(options.summary()), texts: SpanTexts::default(), options }
     }
 
     /// Takes a span whose texts `texts` holds.
@@ -76,7 +87,14 @@ impl Live {
         summary.hints.overlay(&self.spans.hints());
         summary.hints.overlay(&self.options.resources);
         summary.diagnostics.merge(quality.diagnostics());
-        let extraction = summary_to_model("received", summary, &self.options).ok()?;
+        let sessions = if self.options.usage == UsageFrom::Sessions { self.sessions() } else { None };
+        let usage = sessions.and_then(|sessions| usage_model(&sessions, &self.options, &mut summary.diagnostics));
+        let extraction = model_of("received", summary, usage, &self.options).ok()?;
         Some(Extraction { quality: Some(Box::new(quality)), ..extraction })
+    }
+
+    /// The sessions of users in the traces that are complete, those still open as if they ended now.
+    pub fn sessions(&self) -> Option<Box<UsageSummary>> {
+        self.spans.observations().clone().finish().usage
     }
 }

@@ -277,9 +277,14 @@ impl ExtractOptions {
 
     /// What is to be observed beside the structure.
     pub(super) fn wanted(&self) -> Wanted {
+        Wanted { profile: None, users: (self.usage == UsageFrom::Sessions).then(|| self.users_by_ticks()) }
+    }
+
+    /// How requests become sessions, by the ticks of the trace.
+    pub(super) fn users_by_ticks(&self) -> UserOptions {
         let mut users = self.users;
         (users.sessions.seconds_per_tick, users.summary.seconds_per_tick) = (self.seconds_per_tick, self.seconds_per_tick);
-        Wanted { profile: None, users: (self.usage == UsageFrom::Sessions).then_some(users) }
+        users
     }
 
     /// Threads that sources are read on.

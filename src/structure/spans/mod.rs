@@ -202,6 +202,11 @@ impl Spans {
         Self { observations, ..self }
     }
 
+    /// What was observed of the traces completed so far.
+    pub fn observations(&self) -> &Observations {
+        &self.observations
+    }
+
     /// What was observed of the traces completed so far, to be had once.
     pub fn take_observations(&mut self) -> Observations {
         std::mem::take(&mut self.observations)

@@ -163,7 +163,7 @@ async fn a_shutdown_puts_a_running_fit_back_and_it_is_finished_later() {
 }
 
 /// The service ends and starts again on the same database.
-async fn restarted(app: TestApp, n_workers: usize) -> TestApp {
+pub async fn restarted(app: TestApp, n_workers: usize) -> TestApp {
     let TestApp { state, folder, router, .. } = app;
     state.jobs().shutdown(JOB_PATIENCE).await;
     state.store().close().await;

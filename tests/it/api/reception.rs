@@ -20,7 +20,7 @@ use prost::Message;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::TestApp;
+use super::{TestApp, jobs::restarted};
 
 /// One request of a shop: the client's half, the server's half, and a query of the database seen from the server.
 fn spans(namespace: Option<&str>) -> Value {
@@ -261,6 +261,55 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
     expect_status(&app.send(request).await, StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE");
     let nothing = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/x-protobuf").body(Body::empty()).unwrap();
     assert_eq!(app.send(nothing).await.status, StatusCode::OK, "an export of nothing is an empty message");
+}
+
+/// Ten visits of users to the shop, each of three requests that begin 2 s after the reply to the one before.
+fn visits(namespace: &str, first_trace: u64) -> Value {
+    let requests = (0..30_u64).map(|n| {
+        let (visit, k, names) = (n / 3, n % 3, ["browse", "search", "buy"]);
+        let start_ms = 10_000 * first_trace + 600_000 * visit + 3_000 * k;
+        json!({
+            "traceId": format!("{:032x}", first_trace + n), "spanId": format!("{:016x}", n + 1), "name": names[k as usize], "kind": 2,
+            "startTimeUnixNano": (1_700_000_000_000_000_000 + start_ms * 1_000_000).to_string(),
+            "endTimeUnixNano": (1_700_000_000_000_000_000 + (start_ms + 1_000) * 1_000_000).to_string(),
+            "attributes": [{"key": "session.id", "value": {"stringValue": format!("v{first_trace}-{visit}")}}],
+        })
+    });
+    let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+    let resource = json!({"attributes": [attribute("service.name", "web"), attribute("service.namespace", namespace)]});
+    json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": requests.collect::<Vec<_>>()}]}]})
+}
+
+#[tokio::test]
+async fn received_spans_tell_sessions() {
+    let app = TestApp::new().await;
+    export(&app, None, &visits("visited", 1)).await.expect(StatusCode::OK);
+    structure_of(&app, "visited").await;
+    let systems = app.get("/v1/systems?name=visited").await.expect(StatusCode::OK);
+    let system = systems["items"][0]["id"].as_str().unwrap().to_owned();
+    let traces = app.get(&format!("/v1/systems/{system}/traces")).await.expect(StatusCode::OK);
+    let trace = format!("/v1/traces/{}", traces["items"][0]["id"].as_str().unwrap());
+    let usage = app.get(&format!("{trace}/usage?classes=1")).await.expect(StatusCode::OK);
+    assert_eq!((&usage["n_sessions"], &usage["n_requests"]), (&json!(10), &json!(30)), "{usage}");
+    assert_eq!(usage["services"], json!(["web.browse", "web.search", "web.buy"]));
+    assert!((usage["classes"][0]["think"]["mean_s"].as_f64().unwrap() - 2.0).abs() < 1e-6, "{usage}");
+    assert!(app.get_as(&format!("{trace}/usage"), "text/plain").await.text().contains("web.browse"));
+
+    // More that comes counts, whichever of the system's traces is asked.
+    export(&app, None, &visits("visited", 1000)).await.expect(StatusCode::OK);
+    structure_of(&app, "visited").await;
+    let usage = app.get(&format!("{trace}/usage")).await.expect(StatusCode::OK);
+    assert_eq!((&usage["n_sessions"], &usage["n_requests"]), (&json!(20), &json!(60)), "{usage}");
+
+    let detail = app.get(&format!("{trace}/usage?users=address")).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
+    assert!(detail.starts_with("users: "), "{detail}");
+    let detail = app.get(&format!("{trace}/profile")).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "not_observed");
+    assert!(detail.contains("not kept"), "{detail}");
+
+    // The same database after a restart: what came before is gone.
+    let again = restarted(app, 1).await;
+    let detail = again.get(&format!("{trace}/usage")).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "not_observed");
+    assert!(detail.contains("since the service started"), "{detail}");
 }
 
 /// Runs requests through the SDK's tracer: a gateway that calls a server, three times.

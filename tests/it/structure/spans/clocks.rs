@@ -377,8 +377,7 @@ fn one_trace_alone_moves_no_clock() {
                 assert_eq!(run.self_ms("web.get"), [Some(2.0), None], "{ahead} {hosts:?}");
             }
             let examples = b.run().quality.spans.remarks.get("clocks_not_compared").map(|reason| reason.examples[0].clone());
-            let expected =
-                (n_assumed > 0).then(|| format!("0000000000000001/0000000000000002 ({} to {})", hosts[0], hosts[1]));
+            let expected = (n_assumed > 0).then(|| format!("0000000000000001/0000000000000002 ({} to {})", hosts[0], hosts[1]));
             assert_eq!(examples, expected);
         }
     }
