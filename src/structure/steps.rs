@@ -1,7 +1,7 @@
 //! The steps of one source on threads of their own.
 //!
 //! Where there are fewer sources than cores, reading, finding interactions and summing them up go on at the same time, batch by
-//! batch. Every step takes its batches in the order in which they were made, so that what is found is the same as on one thread.
+//! batch. What is read is collected to whole requests beside the reading where that takes little of a record (all but spans). Every step takes its batches in the order in which they were made, so that what is found is the same as on one thread.
 
 use std::{sync::mpsc::sync_channel, thread};
 
@@ -12,6 +12,9 @@ use crate::trace::span::{NewTexts, Span, SpanTexts};
 const WAITING: usize = 2;
 /// Spans of a batch.
 const SPANS: usize = 512;
+
+/// Events of requests that are handed on together.
+const EVENTS: usize = 4096;
 
 /// Whether there are threads enough for the steps of each source: two, the third step of spans having little to do.
 pub(super) fn has_steps(n_sources: usize, options: &ExtractOptions) -> bool {
@@ -63,6 +66,32 @@ pub(super) fn in_steps<B: Send, R: Send>(make: impl FnOnce(&mut dyn FnMut(B)) ->
     })
 }
 
+/// Hands what `collect` completes to `take`, in its order; `apart`: `take` on this thread, while `collect` runs on one of its own.
+/// With each goes how many events it holds.
+pub(super) fn analysed<C: Send, R: Send>(
+    apart: bool,
+    collect: impl FnOnce(&mut dyn FnMut(C, usize)) -> R + Send,
+    mut take: impl FnMut(C),
+) -> R {
+    if !apart {
+        return collect(&mut |complete, _| take(complete));
+    }
+    let make = |send: &mut dyn FnMut(Vec<C>)| {
+        let (mut batch, mut n_held) = (Vec::new(), 0);
+        let outcome = collect(&mut |complete, n_events| {
+            batch.push(complete);
+            n_held += n_events;
+            if n_held >= EVENTS {
+                n_held = 0;
+                send(std::mem::take(&mut batch));
+            }
+        });
+        send(batch);
+        outcome
+    };
+    in_steps(make, |batch: Vec<C>| batch.into_iter().for_each(&mut take))
+}
+
 /// Sums up the interactions that `find` hands over; `apart`: on this thread, while `find` runs on one of its own.
 pub(super) fn summed<R: Send>(apart: bool, summary: &mut Summary, find: impl FnOnce(&mut dyn FnMut(Interactions)) -> R + Send) -> R {
     let mut sum = |batch: Interactions| drop(summary.absorb(&batch));
@@ -93,6 +122,20 @@ mod tests {
         assert!(std::panic::catch_unwind(making).is_err());
         let taking = || in_steps(|send| (0..1000).for_each(send), |batch| assert!(batch < 3, "in taking"));
         assert!(std::panic::catch_unwind(taking).is_err());
+    }
+
+    /// All are taken in their order, whatever they hold, and nothing is held back for more than some events.
+    #[test]
+    fn what_is_collected_is_analysed_in_its_order() {
+        for apart in [false, true] {
+            let mut taken = Vec::new();
+            let collect = |complete: &mut dyn FnMut(usize, usize)| {
+                (0..1000).for_each(|n| complete(n, if n % 7 == 0 { 2 * EVENTS } else { n }));
+                "all"
+            };
+            assert_eq!(analysed(apart, collect, |n| taken.push(n)), "all");
+            assert!(taken.into_iter().eq(0..1000), "apart: {apart}");
+        }
     }
 
     #[test]

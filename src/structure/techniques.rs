@@ -7,16 +7,16 @@ use std::ops::ControlFlow;
 
 use super::{
     ExtractError, ExtractOptions,
-    call_path::CallPaths,
+    call_path::{self as call_paths, CallPaths},
     cores::on_all_cores,
-    execution_graph::ExecutionGraphs,
+    execution_graph::{self, ExecutionGraphs},
     interactions::{Hints, Interactions},
     observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
-    steps::{SpanBatch, SpanBatches, has_steps, in_steps, summed},
+    steps::{SpanBatch, SpanBatches, analysed, has_steps, in_steps, summed},
     summary::Summary,
-    tlc::Tlc,
+    tlc::{self, Tlc},
 };
 use crate::trace::{
     Format, StreamSource, angio, call_path,
@@ -68,10 +68,16 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        summed(apart, summary, |hand_over| {
-            let mut feed = |event: angio::AngioEvent<'_>| technique.feed(&event, hand_over);
+        let (collector, analysis) = technique.parts();
+        let collect = |complete: &mut dyn FnMut(_, usize)| {
+            let mut out = |recording: tlc::Complete| {
+                let n_events = recording.n_events();
+                complete(recording, n_events);
+            };
+            let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, &mut out);
             angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)
-        })?;
+        };
+        summed(apart, summary, |hand_over| analysed(apart, collect, |recording| analysis.take(recording, hand_over)))?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Tlc>| {
@@ -92,10 +98,16 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        summed(apart, summary, |hand_over| {
-            let mut feed = |event: &event_trace::Event<'_>| technique.feed(event, hand_over);
+        let (collector, analysis) = technique.parts();
+        let collect = |complete: &mut dyn FnMut(_, usize)| {
+            let mut out = |operation: execution_graph::Complete| {
+                let n_events = operation.n_events();
+                complete(operation, n_events);
+            };
+            let mut feed = |event: &event_trace::Event<'_>| collector.feed(event, &mut out);
             event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)
-        })?;
+        };
+        summed(apart, summary, |hand_over| analysed(apart, collect, |operation| analysis.take(operation, hand_over)))?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<ExecutionGraphs>| {
@@ -128,17 +140,16 @@ pub(super) fn call_paths(
         let technique = CallPaths::new(options.call_path.clone().of_parts(n_parts))?.observing(Observations::new(&wanted));
         let mut state = State::new(technique, options);
         let State { technique, summary, diagnostics } = &mut state;
-        let mut texts = call_path::Texts::default();
-        let found = summed(apart, summary, |hand_over| {
-            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| technique.feed(texts, event, hand_over);
-            if format == Format::Kieker {
-                let read = kieker::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
-                Ok::<_, ExtractError>(kieker::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics)
-            } else {
-                let read = call_path::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes, ..Default::default() };
-                Ok(call_path::read_streams(sources, &read, &mut texts, &mut feed)?.diagnostics)
-            }
-        })?;
+        let (collector, analysis) = technique.parts();
+        let collect = |complete: &mut dyn FnMut(_, usize)| {
+            let mut out = |request: call_paths::Complete| {
+                let n_records = request.n_records();
+                complete(request, n_records);
+            };
+            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| collector.feed(texts, event, &mut out);
+            read_call_paths(sources, format, options, &mut feed)
+        };
+        let found = summed(apart, summary, |hand_over| analysed(apart, collect, |request| analysis.take(request, hand_over)))?;
         diagnostics.merge(found);
         Ok::<_, ExtractError>(state)
     };
@@ -155,6 +166,24 @@ pub(super) fn call_paths(
     summary.diagnostics.merge(finished.diagnostics);
     let observed = finished.observations.finish();
     Ok(Found { summary, findings: serde_json::to_value(finished.report).ok(), observed, ..Found::default() })
+}
+
+/// Reads call-path records, or a Kieker log.
+fn read_call_paths(
+    sources: Vec<StreamSource<'_>>,
+    format: Format,
+    options: &ExtractOptions,
+    sink: &mut call_path::Sink<'_>,
+) -> Result<Diagnostics, ExtractError> {
+    let (bad_rows, limit_bytes) = (options.bad_rows, options.limit_bytes);
+    let mut texts = call_path::Texts::default();
+    if format == Format::Kieker {
+        let read = kieker::ReadOptions { bad_rows, limit_bytes, ..Default::default() };
+        Ok(kieker::read_streams(sources, &read, &mut texts, sink)?.diagnostics)
+    } else {
+        let read = call_path::ReadOptions { bad_rows, limit_bytes, ..Default::default() };
+        Ok(call_path::read_streams(sources, &read, &mut texts, sink)?.diagnostics)
+    }
 }
 
 /// Feeds spans as they are read.

@@ -376,6 +376,10 @@ impl LiveSet {
 }
 
 impl Live {
+    pub(super) fn n_records(&self) -> usize {
+        self.n_records
+    }
+
     fn absorb(&mut self, other: Self) {
         for key in other.keys {
             if !self.keys.contains(&key) {

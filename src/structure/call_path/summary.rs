@@ -50,7 +50,7 @@ impl RecordCounts {
         used + self.orphans + self.duplicates + self.not_sampled
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.seen += other.seen;
         self.in_frames += other.in_frames;
         self.executions += other.executions;

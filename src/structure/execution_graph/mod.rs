@@ -37,7 +37,9 @@
 //! Operations do not wait for the end of the trace: one that is whole (every thread from 1 to its End, every spawned thread
 //! there) is walked over and forgotten. Others are walked over at the end, or when too many events wait, as they are.
 
+mod analysis;
 mod batch;
+mod collect;
 mod graph;
 mod operations;
 mod stack;
@@ -45,17 +47,12 @@ mod thread;
 mod walk;
 mod workload;
 
-use std::collections::{VecDeque, hash_map::Entry};
-
 use serde::{Deserialize, Serialize};
 
 use super::interactions::{Interactions, ScenariosBy};
-use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
-use batch::Batch;
-use graph::{Graph, Keys, Node};
-use operations::OperationSet;
-use walk::Context;
-use workload::Workload;
+use crate::trace::event_trace::Event;
+pub(in crate::structure) use analysis::Analysis;
+pub(in crate::structure) use collect::{Collector, Complete};
 pub use workload::{ClassKind, EntryDemand, EventCounts, InteractionClass, WorkloadReport};
 
 /// What a request is whose client goes on, and gets the reply in another thread.
@@ -117,159 +114,49 @@ pub type Sink<'s> = &'s mut dyn FnMut(Interactions);
 /// The operations that are not whole yet, and sums over those that were.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionGraphs {
-    options: ExecutionGraphOptions,
-    keys: Keys,
-    live: HashMap<u64, Graph>,
-    n_live_events: usize,
-    /// Live operations by their first event, among others that are over.
-    by_age: VecDeque<u64>,
-    over: OperationSet,
-    batch: Batch,
-    workload: Workload,
-    diagnostics: Diagnostics,
+    collector: Collector,
+    analysis: Analysis,
 }
 
 impl ExecutionGraphs {
     /// Nothing seen yet.
     pub fn new(options: ExecutionGraphOptions) -> Self {
-        Self { options, ..Self::default() }
+        Self { collector: Collector::new(options.max_live_events), analysis: Analysis::new(options) }
     }
 
     /// Takes the next event; operations that it makes whole are handed to `sink`, several at a time.
     pub fn feed(&mut self, event: &Event<'_>, sink: Sink<'_>) {
-        self.workload.events.fed += 1;
-        let key = self.keys.intern(event.task, event.entry);
-        let number = event.operation;
-        let graph = match self.live.entry(number) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(_) if self.over.contains(number) => return self.note_late(event),
-            Entry::Vacant(new) => {
-                self.by_age.push_back(number);
-                new.insert(Graph::default())
-            }
-        };
-        graph.add(event.thread, Node::of(event, key));
-        self.n_live_events += 1;
-        if graph.is_whole(&self.keys) {
-            self.resolve(number, sink);
-        }
-        self.make_room(sink);
+        let Self { collector, analysis } = self;
+        collector.feed(event, &mut |operation| analysis.take(operation, sink));
     }
 
-    fn note_late(&mut self, event: &Event<'_>) {
-        self.workload.events.late += 1;
-        let Event { operation, thread, index, .. } = *event;
-        let message = "events of operations that were whole, or had been cut, were left out";
-        self.diagnostics.add("late_event", message, || format!("operation {operation}, thread {thread}, event {index}"));
-    }
-
-    /// Walks over an operation and forgets it.
-    fn resolve(&mut self, number: u64, sink: Sink<'_>) {
-        let Some(mut graph) = self.live.remove(&number) else { return };
-        self.n_live_events -= graph.n_events;
-        self.over.insert(number);
-        graph.sort(&self.keys);
-        let (events, diagnostics) = (&mut self.workload.events, &mut self.diagnostics);
-        graph.drop_repeated(|thread, node| {
-            events.repeated += 1;
-            let message = "events with the thread and index of another were left out";
-            diagnostics.add("repeated_event", message, || format!("operation {number}, thread {thread}, event {}", node.index));
-        });
-        let context = Context {
-            keys: &self.keys,
-            async_rpc: self.options.async_rpc,
-            cpu: self.options.cpu,
-            operation: number,
-            diagnostics: &mut self.diagnostics,
-        };
-        let found = walk::walk(&graph, context);
-        self.workload.add(&found);
-        self.batch.add(number, &found, &self.keys, &self.options);
-        if self.batch.is_full() {
-            self.hand_over(sink);
-        }
-    }
-
-    fn hand_over(&mut self, sink: Sink<'_>) {
-        let mut interactions = self.batch.take();
-        interactions.diagnostics = std::mem::take(&mut self.diagnostics);
-        sink(interactions);
-    }
-
-    /// Cuts the oldest operations until no more events are kept than may be.
-    fn make_room(&mut self, sink: Sink<'_>) {
-        while self.n_live_events > self.options.max_live_events {
-            let Some(oldest) = self.by_age.pop_front() else { break };
-            if self.live.contains_key(&oldest) {
-                let message = "operations were taken as they were, to make room: more events were incomplete than are kept";
-                self.diagnostics.add("operation_cut", message, || format!("operation {oldest}"));
-                self.resolve(oldest, sink);
-            }
-        }
-        if self.by_age.len() > 2 * self.live.len() + 1024 {
-            let live = &self.live;
-            self.by_age.retain(|number| live.contains_key(number));
-        }
+    /// What collects events to operations, and what analyses these: the second may run beside the first, if it takes what that
+    /// hands over in its order.
+    pub(in crate::structure) fn parts(&mut self) -> (&mut Collector, &mut Analysis) {
+        (&mut self.collector, &mut self.analysis)
     }
 
     /// Joins what another part of the same trace held. Operations that become whole by it are handed over later.
-    pub fn merge(&mut self, other: Self) {
-        let key_of: Vec<u32> = (0..other.keys.len())
-            .map(|key| {
-                let (task, entry) = other.keys.names(u32::try_from(key).unwrap_or(u32::MAX));
-                self.keys.intern(task, entry)
-            })
-            .collect();
-        self.workload.merge(other.workload, &key_of);
-        self.diagnostics.merge(other.diagnostics);
-        self.batch.merge(other.batch);
-        let mut live = other.live;
-        for number in other.by_age {
-            let Some(graph) = live.remove(&number) else { continue };
-            if self.over.contains(number) {
-                self.note_all_late(number, &graph);
-                continue;
-            }
-            self.n_live_events += graph.n_events;
-            if !self.live.contains_key(&number) {
-                self.by_age.push_back(number);
-            }
-            self.live.entry(number).or_default().merge(graph, &key_of);
+    pub fn merge(&mut self, mut other: Self) {
+        for half in [&mut *self, &mut other] {
+            half.analysis.learn(half.collector.take_news());
         }
-        let over_there: Vec<u64> = self.live.keys().copied().filter(|number| other.over.contains(*number)).collect();
-        for number in over_there {
-            if let Some(graph) = self.live.remove(&number) {
-                self.n_live_events -= graph.n_events;
-                self.note_all_late(number, &graph);
-            }
-        }
-        self.over.merge(other.over);
-    }
-
-    fn note_all_late(&mut self, operation: u64, graph: &Graph) {
-        for (thread, known) in &graph.threads {
-            for node in &known.nodes {
-                self.workload.events.late += 1;
-                let message = "events of operations that were whole, or had been cut, were left out";
-                self.diagnostics.add("late_event", message, || format!("operation {operation}, thread {thread}, event {}", node.index));
-            }
-        }
+        let key_of = self.collector.merge_keys(&other.collector);
+        self.analysis.merge(other.analysis, &key_of, &self.collector);
+        self.collector.merge(other.collector, &key_of);
     }
 
     /// The trace is over: what is left is taken as it is, and everything not handed over yet goes to `sink`.
-    pub fn finish(mut self, sink: Sink<'_>) -> WorkloadReport {
-        let mut left: Vec<u64> = self.live.keys().copied().collect();
-        left.sort_unstable();
-        for number in left {
-            self.resolve(number, sink);
-        }
-        self.hand_over(sink);
-        self.workload.report(&self.keys)
+    pub fn finish(self, sink: Sink<'_>) -> WorkloadReport {
+        let Self { mut collector, mut analysis } = self;
+        collector.complete_all(&mut |operation| analysis.take(operation, sink));
+        analysis.learn(collector.take_news());
+        analysis.finish(&collector, sink)
     }
 
     /// Events kept of operations that are not whole.
     pub fn n_live_events(&self) -> usize {
-        self.n_live_events
+        self.collector.n_live_events()
     }
 }
 

@@ -23,17 +23,18 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// The number of an event's task.
-    pub(super) fn intern(&mut self, event: &AngioEvent<'_>) -> u32 {
-        let task = self.add(event.task, event.service);
+    /// The number of an event's task, and whether the event tells something new of it.
+    pub(super) fn intern(&mut self, event: &AngioEvent<'_>) -> (u32, bool) {
+        let (task, is_news) = self.add(event.task, event.service);
         let counters = &mut self.counters[task as usize];
         counters.n_nodes += 1;
         counters.first = counters.first.min(event.task_node);
         counters.last = counters.last.max(event.task_node);
-        task
+        (task, is_news)
     }
 
-    fn add(&mut self, name: &str, service: &str) -> u32 {
+    /// The number of a task, and whether it or its service is new.
+    pub(super) fn add(&mut self, name: &str, service: &str) -> (u32, bool) {
         let task = self.names.intern(name);
         if task as usize == self.process_of.len() {
             let is_part = !service.is_empty() && service != name;
@@ -43,8 +44,10 @@ impl Tasks {
         } else if !self.is_part[task as usize] && !service.is_empty() && service != name {
             self.process_of[task as usize] = self.processes.intern(service);
             self.is_part[task as usize] = true;
+        } else {
+            return (task, false);
         }
-        task
+        (task, true)
     }
 
     /// Joins the tasks of `other`; the number here of each of them, and of each of its processes.
@@ -52,7 +55,7 @@ impl Tasks {
         let mut tasks = Vec::with_capacity(other.names.len());
         for (index, name) in other.names.iter().enumerate() {
             let service = if other.is_part[index] { other.processes.name(other.process_of[index]) } else { "" };
-            let task = self.add(name, service);
+            let (task, _) = self.add(name, service);
             let (counters, more) = (&mut self.counters[task as usize], other.counters[index]);
             counters.n_nodes += more.n_nodes;
             counters.first = counters.first.min(more.first);

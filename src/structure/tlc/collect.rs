@@ -1,0 +1,239 @@
+//! Events to recordings that are complete.
+//!
+//! What is handed over stands for itself: with what was met since the recording before, in its order. Who takes recordings in
+//! their order gives every name the number that nodes have for it, and every task the service that it had at that time.
+
+use std::collections::VecDeque;
+
+use super::{
+    TlcOptions,
+    live::{Live, NONE, Numbers},
+    report::EventCounts,
+    tasks::Tasks,
+};
+use crate::trace::{angio::AngioEvent, diagnostics::Diagnostics, hashed::HashMap, names::Names};
+
+/// Which recording: whether it is named by its trace, and that name (else its scenario).
+pub(super) type Key = (bool, Box<str>);
+
+/// A name that was given a number, or what is newly known of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum New {
+    /// Task and service.
+    Task(Box<str>, Box<str>),
+    Operation(Box<str>),
+    Scenario(Box<str>),
+}
+
+/// What was met since the recording before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    pub(super) names: Vec<New>,
+    pub(super) diagnostics: Diagnostics,
+}
+
+/// A recording that is complete, or that there is no more room for.
+#[derive(Debug)]
+pub(in crate::structure) struct Complete {
+    pub(super) key: Key,
+    pub(super) live: Live,
+    pub(super) news: News,
+}
+
+impl Complete {
+    /// How many events it holds.
+    pub(in crate::structure) fn n_events(&self) -> usize {
+        self.live.nodes.len()
+    }
+}
+
+/// What the numbers of another collector are here, shape `(n_names,)` each.
+pub(super) struct NumbersHere {
+    pub(super) tasks: Vec<u32>,
+    pub(super) processes: Vec<u32>,
+    pub(super) operations: Vec<u32>,
+    pub(super) activities: Vec<u32>,
+    pub(super) scenarios: Vec<u32>,
+}
+
+/// Recordings that are not complete.
+#[derive(Clone, Debug, Default)]
+pub(in crate::structure) struct Collector {
+    options: TlcOptions,
+    pub(super) tasks: Tasks,
+    pub(super) operations: Names,
+    pub(super) activities: Names,
+    pub(super) scenarios: Names,
+    /// By scenario and by trace.
+    live: [HashMap<Box<str>, Live>; 2],
+    /// Recordings in the order in which they began, with their ages; those that are complete stay for a while.
+    order: VecDeque<(u64, Key)>,
+    next_age: u64,
+    n_live_events: usize,
+    /// Events that came in, and those that were there already.
+    pub(super) events: EventCounts,
+    news: News,
+}
+
+impl Collector {
+    pub(super) fn new(options: TlcOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Events held.
+    pub(super) fn n_live_events(&self) -> usize {
+        self.n_live_events
+    }
+
+    /// Takes an event; a recording that it completes goes to `out`.
+    pub(in crate::structure) fn feed(&mut self, event: &AngioEvent<'_>, out: &mut dyn FnMut(Complete)) {
+        self.events.read += 1;
+        let demand = event.demand.or_else(|| self.options.resource_functions.get(event.activity).copied());
+        let event = &AngioEvent { demand, ..*event };
+        let (numbers, scenario) = self.numbers(event);
+        let is_trace = !event.trace.is_empty();
+        let name = if is_trace { event.trace } else { event.scenario };
+        let live = match self.live[usize::from(is_trace)].get_mut(name) {
+            Some(live) => live,
+            None => {
+                self.begin((is_trace, name.into()), scenario);
+                let Some(live) = self.live[usize::from(is_trace)].get_mut(name) else { return };
+                live
+            }
+        };
+        let diagnostics = &mut self.news.diagnostics;
+        if live.scenario != scenario {
+            diagnostics.add("scenario_differs", "events of one trace name several scenarios: the first counts", || name.to_owned());
+        }
+        if !live.add(event, numbers) {
+            self.events.duplicate += 1;
+            let example = || format!("{name}: thread {}, node {}", event.thread, event.thread_node);
+            diagnostics.add("duplicate_node", "nodes were recorded several times: the first counts", example);
+            return;
+        }
+        self.n_live_events += 1;
+        if live.is_complete() {
+            self.complete((is_trace, name.into()), out);
+        } else if self.n_live_events > self.options.live_events_limit {
+            self.complete_oldest(out);
+        }
+    }
+
+    /// The numbers of an event's texts and of its scenario; what is new is noted.
+    fn numbers(&mut self, event: &AngioEvent<'_>) -> (Numbers, u32) {
+        let (task, is_news) = self.tasks.intern(event);
+        if is_news {
+            self.news.names.push(New::Task(event.task.into(), event.service.into()));
+        }
+        let known = (self.operations.len(), self.scenarios.len());
+        let number = |names: &mut Names, text: &str| if text.is_empty() { NONE } else { names.intern(text) };
+        let (operation, activity) = (number(&mut self.operations, event.operation), number(&mut self.activities, event.activity));
+        let scenario = self.scenarios.intern(event.scenario);
+        if self.operations.len() > known.0 {
+            self.news.names.push(New::Operation(event.operation.into()));
+        }
+        if self.scenarios.len() > known.1 {
+            self.news.names.push(New::Scenario(event.scenario.into()));
+        }
+        (Numbers { task, operation, activity }, scenario)
+    }
+
+    /// What no recording has told yet.
+    pub(super) fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Takes over the names of another; what its numbers are here.
+    pub(super) fn merge_names(&mut self, other: &Self) -> NumbersHere {
+        let (tasks, processes) = self.tasks.merge(&other.tasks);
+        let renumber = |names: &mut Names, other: &Names| -> Vec<u32> { other.iter().map(|name| names.intern(name)).collect() };
+        NumbersHere {
+            tasks,
+            processes,
+            operations: renumber(&mut self.operations, &other.operations),
+            activities: renumber(&mut self.activities, &other.activities),
+            scenarios: renumber(&mut self.scenarios, &other.scenarios),
+        }
+    }
+
+    /// Goes on with the recordings of another, whose names were taken over.
+    pub(super) fn merge(&mut self, mut other: Self, numbers: &NumbersHere, out: &mut dyn FnMut(Complete)) {
+        self.events.read += other.events.read;
+        self.events.duplicate += other.events.duplicate;
+        for (age, key) in other.order {
+            let Some(live) = take_if_of_age(&mut other.live, &key, age) else { continue };
+            let slot = usize::from(key.0);
+            if !self.live[slot].contains_key(&key.1) {
+                self.begin(key.clone(), numbers.scenarios[live.scenario as usize]);
+            }
+            let Some(into) = self.live[slot].get_mut(&key.1) else { continue };
+            into.note_weight(live.weight);
+            let new = |numbers: &[u32], number: u32| numbers.get(number as usize).copied().unwrap_or(NONE);
+            for node in &live.nodes {
+                let numbers = Numbers {
+                    task: new(&numbers.tasks, node.task),
+                    operation: new(&numbers.operations, node.operation),
+                    activity: new(&numbers.activities, node.activity),
+                };
+                if into.add_of(&live, *node, numbers) {
+                    self.n_live_events += 1;
+                } else {
+                    self.events.duplicate += 1;
+                    let message = "nodes were recorded several times: the first counts";
+                    self.news.diagnostics.add("duplicate_node", message, || key.1.to_string());
+                }
+            }
+            if into.is_complete() {
+                self.complete(key, out);
+            }
+        }
+        while self.n_live_events > self.options.live_events_limit && self.complete_oldest(out) {}
+    }
+
+    /// Hands over what is not complete as it stands.
+    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+        for (age, key) in std::mem::take(&mut self.order) {
+            if self.live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == age) {
+                let message = "recordings were not complete at the end: they were analysed as they stand";
+                self.news.diagnostics.add("incomplete_recording", message, || key.1.to_string());
+                self.complete(key, out);
+            }
+        }
+    }
+
+    fn begin(&mut self, key: Key, scenario: u32) {
+        self.order.push_back((self.next_age, key.clone()));
+        self.live[usize::from(key.0)].insert(key.1, Live::new(scenario, self.next_age));
+        self.next_age += 1;
+        let n_live: usize = self.live.iter().map(HashMap::len).sum();
+        if self.order.len() > 2 * n_live + 64 {
+            let live = &self.live;
+            self.order.retain(|(age, key)| live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == *age));
+        }
+    }
+
+    /// Hands the oldest recording over as it stands; `false` if there is none.
+    fn complete_oldest(&mut self, out: &mut dyn FnMut(Complete)) -> bool {
+        while let Some((age, key)) = self.order.pop_front() {
+            if self.live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == age) {
+                let message = "recordings were analysed before they were complete, as too many events were held";
+                self.news.diagnostics.add("live_events_limit", message, || key.1.to_string());
+                self.complete(key, out);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Hands a recording over and forgets it.
+    fn complete(&mut self, key: Key, out: &mut dyn FnMut(Complete)) {
+        let Some(live) = self.live[usize::from(key.0)].remove(&key.1) else { return };
+        self.n_live_events -= live.nodes.len();
+        out(Complete { key, live, news: self.take_news() });
+    }
+}
+
+fn take_if_of_age(live: &mut [HashMap<Box<str>, Live>; 2], key: &Key, age: u64) -> Option<Live> {
+    let live = &mut live[usize::from(key.0)];
+    live.get(&key.1).is_some_and(|live| live.age == age).then(|| live.remove(&key.1)).flatten()
+}
