@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 
+use super::hashed::alike;
+
 /// Names that are remembered; a power of two.
 const N_REMEMBERED: usize = 1024;
 
@@ -38,12 +40,13 @@ impl Recent {
         if first.len() + second.len() > LONGEST_BYTES {
             return number();
         }
+        let is = |known: &str, name: &str| alike(known.as_bytes(), name.as_bytes());
         let mut hasher = self.hasher.build_hasher();
         hasher.write(first.as_bytes());
         hasher.write(second.as_bytes());
         let place = &mut self.known[hasher.finish() as usize % N_REMEMBERED];
         match place {
-            Some(known) if *known.first == *first && *known.second == *second => known.number,
+            Some(known) if is(&known.first, first) && is(&known.second, second) => known.number,
             _ => {
                 let number = number();
                 *place = Some(Known { first: first.into(), second: second.into(), number });
