@@ -109,8 +109,13 @@ impl Sums {
         }
         let mut keys: SmallVec<[(ArcKind, u8, usize); 8]> = arcs.iter().map(|arc| (arc.kind, arc.phase, class_of[arc.target])).collect();
         keys.sort_unstable();
-        for same in keys.chunk_by(|a, b| a == b) {
-            self.requests.entry(same[0]).or_default().add(same.len() as u64, weight);
+        for (place, same) in keys.chunk_by(|a, b| a == b).enumerate() {
+            // Most occurrences of a class make the requests that the first one made.
+            let sums = match self.requests.get_index_mut(place) {
+                Some((known, sums)) if *known == same[0] => sums,
+                _ => self.requests.entry(same[0]).or_default(),
+            };
+            sums.add(same.len() as u64, weight);
         }
         if arcs.iter().any(|arc| arc.branch.is_some()) {
             for (shape, counts) in forks::forks(arcs, class_of) {

@@ -56,6 +56,13 @@ pub(super) struct NumbersHere {
     pub(super) scenarios: Vec<u32>,
 }
 
+/// A recording that is not complete.
+#[derive(Clone, Debug)]
+struct Open {
+    key: Key,
+    live: Live,
+}
+
 /// Recordings that are not complete.
 #[derive(Clone, Debug, Default)]
 pub(in crate::structure) struct Collector {
@@ -64,10 +71,17 @@ pub(in crate::structure) struct Collector {
     pub(super) operations: Names,
     pub(super) activities: Names,
     pub(super) scenarios: Names,
-    /// By scenario and by trace.
-    live: [HashMap<Box<str>, Live>; 2],
-    /// Recordings in the order in which they began, with their ages; those that are complete stay for a while.
-    order: VecDeque<(u64, Key)>,
+    /// The last event's scenario and activity: the next one's are often the same.
+    last_scenario: u32,
+    last_activity: u32,
+    /// Slots by scenario and by trace.
+    slot_of: [HashMap<Box<str>, u32>; 2],
+    slots: Vec<Option<Open>>,
+    free: Vec<u32>,
+    /// The slot of the last event.
+    last: u32,
+    /// Recordings in the order in which they began, with their ages and slots; those that are complete stay for a while.
+    order: VecDeque<(u64, u32)>,
     next_age: u64,
     n_live_events: usize,
     /// Events that came in, and those that were there already.
@@ -93,14 +107,9 @@ impl Collector {
         let (numbers, scenario) = self.numbers(event);
         let is_trace = !event.trace.is_empty();
         let name = if is_trace { event.trace } else { event.scenario };
-        let live = match self.live[usize::from(is_trace)].get_mut(name) {
-            Some(live) => live,
-            None => {
-                self.begin((is_trace, name.into()), scenario);
-                let Some(live) = self.live[usize::from(is_trace)].get_mut(name) else { return };
-                live
-            }
-        };
+        let slot = self.slot(is_trace, name).unwrap_or_else(|| self.begin((is_trace, name.into()), scenario));
+        self.last = slot;
+        let Some(Open { live, .. }) = &mut self.slots[slot as usize] else { return };
         let diagnostics = &mut self.news.diagnostics;
         if live.scenario != scenario {
             diagnostics.add("scenario_differs", "events of one trace name several scenarios: the first counts", || name.to_owned());
@@ -113,7 +122,7 @@ impl Collector {
         }
         self.n_live_events += 1;
         if live.is_complete() {
-            self.complete((is_trace, name.into()), out);
+            self.complete(slot, out);
         } else if self.n_live_events > self.options.live_events_limit {
             self.complete_oldest(out);
         }
@@ -126,9 +135,9 @@ impl Collector {
             self.news.names.push(New::Task(event.task.into(), event.service.into()));
         }
         let known = (self.operations.len(), self.scenarios.len());
-        let number = |names: &mut Names, text: &str| if text.is_empty() { NONE } else { names.intern(text) };
-        let (operation, activity) = (number(&mut self.operations, event.operation), number(&mut self.activities, event.activity));
-        let scenario = self.scenarios.intern(event.scenario);
+        let operation = if event.operation.is_empty() { NONE } else { self.operations.intern(event.operation) };
+        let activity = if event.activity.is_empty() { NONE } else { number(&mut self.activities, event.activity, &mut self.last_activity) };
+        let scenario = number(&mut self.scenarios, event.scenario, &mut self.last_scenario);
         if self.operations.len() > known.0 {
             self.news.names.push(New::Operation(event.operation.into()));
         }
@@ -160,13 +169,14 @@ impl Collector {
     pub(super) fn merge(&mut self, mut other: Self, numbers: &NumbersHere, out: &mut dyn FnMut(Complete)) {
         self.events.read += other.events.read;
         self.events.duplicate += other.events.duplicate;
-        for (age, key) in other.order {
-            let Some(live) = take_if_of_age(&mut other.live, &key, age) else { continue };
-            let slot = usize::from(key.0);
-            if !self.live[slot].contains_key(&key.1) {
-                self.begin(key.clone(), numbers.scenarios[live.scenario as usize]);
+        for (age, slot) in std::mem::take(&mut other.order) {
+            if !other.is_of_age(slot, age) {
+                continue;
             }
-            let Some(into) = self.live[slot].get_mut(&key.1) else { continue };
+            let Some(Open { key, live }) = other.take(slot) else { continue };
+            let known = self.slot(key.0, &key.1);
+            let slot = known.unwrap_or_else(|| self.begin(key.clone(), numbers.scenarios[live.scenario as usize]));
+            let Some(Open { live: into, .. }) = &mut self.slots[slot as usize] else { continue };
             into.note_weight(live.weight);
             let new = |numbers: &[u32], number: u32| numbers.get(number as usize).copied().unwrap_or(NONE);
             for node in &live.nodes {
@@ -184,7 +194,7 @@ impl Collector {
                 }
             }
             if into.is_complete() {
-                self.complete(key, out);
+                self.complete(slot, out);
             }
         }
         while self.n_live_events > self.options.live_events_limit && self.complete_oldest(out) {}
@@ -192,33 +202,66 @@ impl Collector {
 
     /// Hands over what is not complete as it stands.
     pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
-        for (age, key) in std::mem::take(&mut self.order) {
-            if self.live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == age) {
+        for (age, slot) in std::mem::take(&mut self.order) {
+            if self.is_of_age(slot, age) {
                 let message = "recordings were not complete at the end: they were analysed as they stand";
-                self.news.diagnostics.add("incomplete_recording", message, || key.1.to_string());
-                self.complete(key, out);
+                self.note(slot, "incomplete_recording", message);
+                self.complete(slot, out);
             }
         }
     }
 
-    fn begin(&mut self, key: Key, scenario: u32) {
-        self.order.push_back((self.next_age, key.clone()));
-        self.live[usize::from(key.0)].insert(key.1, Live::new(scenario, self.next_age));
-        self.next_age += 1;
-        let n_live: usize = self.live.iter().map(HashMap::len).sum();
-        if self.order.len() > 2 * n_live + 64 {
-            let live = &self.live;
-            self.order.retain(|(age, key)| live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == *age));
+    /// The slot of a recording that was begun.
+    fn slot(&self, is_trace: bool, name: &str) -> Option<u32> {
+        let of_last = self.slots.get(self.last as usize).and_then(Option::as_ref);
+        if of_last.is_some_and(|open| open.key.0 == is_trace && *open.key.1 == *name) {
+            return Some(self.last);
         }
+        self.slot_of[usize::from(is_trace)].get(name).copied()
+    }
+
+    fn begin(&mut self, key: Key, scenario: u32) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        self.slot_of[usize::from(key.0)].insert(key.1.clone(), slot);
+        self.slots[slot as usize] = Some(Open { key, live: Live::new(scenario, self.next_age) });
+        self.order.push_back((self.next_age, slot));
+        self.next_age += 1;
+        let n_live = self.slots.len() - self.free.len();
+        if self.order.len() > 2 * n_live + 64 {
+            let mut order = std::mem::take(&mut self.order);
+            order.retain(|(age, slot)| self.is_of_age(*slot, *age));
+            self.order = order;
+        }
+        slot
+    }
+
+    fn is_of_age(&self, slot: u32, age: u64) -> bool {
+        self.slots[slot as usize].as_ref().is_some_and(|open| open.live.age == age)
+    }
+
+    fn note(&mut self, slot: u32, code: &'static str, message: &'static str) {
+        if let Some(open) = &self.slots[slot as usize] {
+            self.news.diagnostics.add(code, message, || open.key.1.to_string());
+        }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Open> {
+        let open = self.slots[slot as usize].take()?;
+        self.slot_of[usize::from(open.key.0)].remove(&open.key.1);
+        self.free.push(slot);
+        Some(open)
     }
 
     /// Hands the oldest recording over as it stands; `false` if there is none.
     fn complete_oldest(&mut self, out: &mut dyn FnMut(Complete)) -> bool {
-        while let Some((age, key)) = self.order.pop_front() {
-            if self.live[usize::from(key.0)].get(&key.1).is_some_and(|live| live.age == age) {
+        while let Some((age, slot)) = self.order.pop_front() {
+            if self.is_of_age(slot, age) {
                 let message = "recordings were analysed before they were complete, as too many events were held";
-                self.news.diagnostics.add("live_events_limit", message, || key.1.to_string());
-                self.complete(key, out);
+                self.note(slot, "live_events_limit", message);
+                self.complete(slot, out);
                 return true;
             }
         }
@@ -226,14 +269,17 @@ impl Collector {
     }
 
     /// Hands a recording over and forgets it.
-    fn complete(&mut self, key: Key, out: &mut dyn FnMut(Complete)) {
-        let Some(live) = self.live[usize::from(key.0)].remove(&key.1) else { return };
+    fn complete(&mut self, slot: u32, out: &mut dyn FnMut(Complete)) {
+        let Some(Open { key, live }) = self.take(slot) else { return };
         self.n_live_events -= live.nodes.len();
         out(Complete { key, live, news: self.take_news() });
     }
 }
 
-fn take_if_of_age(live: &mut [HashMap<Box<str>, Live>; 2], key: &Key, age: u64) -> Option<Live> {
-    let live = &mut live[usize::from(key.0)];
-    live.get(&key.1).is_some_and(|live| live.age == age).then(|| live.remove(&key.1)).flatten()
+/// The number of a text that is often the last one again.
+fn number(names: &mut Names, text: &str, last: &mut u32) -> u32 {
+    if names.is_empty() || names.name(*last) != text {
+        *last = names.intern(text);
+    }
+    *last
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::trace::{
     diagnostics::Diagnostics,
-    hashed::{self, HashMap},
+    hashed::{self, alike},
     names::Names,
 };
 
@@ -165,8 +165,11 @@ struct ActivitySums {
 struct PhaseSums {
     demand: Spread,
     activities: hashed::IndexMap<u32, ActivitySums>,
-    sequences: HashMap<Box<[u32]>, ActivitySums>,
+    sequences: hashed::IndexMap<Box<[u32]>, ActivitySums>,
     other_sequences: u64,
+    /// The places of the last activity and sequence: the next are often the same.
+    last_activity: usize,
+    last_sequence: usize,
 }
 
 /// Sums for an entry.
@@ -190,6 +193,8 @@ pub(super) struct Resources {
     pub(super) recordings: u64,
     pub(super) templates: [u64; N_TEMPLATES],
     entries: hashed::IndexMap<EntryKey, EntrySums>,
+    /// The place of the last entry of each process, shape `(n_processes,)` or shorter.
+    last_entry: Vec<usize>,
     labels: Vec<u32>,
 }
 
@@ -203,7 +208,19 @@ pub(super) struct Renumbered<'m> {
 impl Resources {
     /// Counts an invocation of an entry: its requests, and the steps of phases 1 and 2.
     pub(super) fn add(&mut self, key: EntryKey, n_requests: u32, steps: [&[Step]; 2]) {
-        let sums = self.entries.entry(key).or_default();
+        let process = key.0 as usize;
+        if process >= self.last_entry.len() {
+            self.last_entry.resize(process + 1, 0);
+        }
+        let last = &mut self.last_entry[process];
+        let sums = match self.entries.get_index_mut(*last) {
+            Some((known, sums)) if *known == key => sums,
+            _ => {
+                let entry = self.entries.entry(key);
+                *last = entry.index();
+                entry.or_default()
+            }
+        };
         sums.invocations += 1;
         sums.requests.add(f64::from(n_requests));
         for (phase, steps) in sums.phases.iter_mut().zip(steps) {
@@ -304,7 +321,10 @@ impl PhaseSums {
         if let Some(total) = total {
             self.demand.add(total);
         }
-        if let Some(known) = self.sequences.get_mut(labels.as_slice()) {
+        if !self.sequences.get_index(self.last_sequence).is_some_and(|(last, _)| alike(last, labels)) {
+            self.last_sequence = self.sequences.get_index_of(labels.as_slice()).unwrap_or(usize::MAX);
+        }
+        if let Some((_, known)) = self.sequences.get_index_mut(self.last_sequence) {
             known.count += 1;
             total.into_iter().for_each(|total| known.demand.add(total));
         } else if self.sequences.len() < SEQUENCES_KEPT && labels.len() <= LONGEST_SEQUENCE {
@@ -317,8 +337,13 @@ impl PhaseSums {
     }
 
     fn activity(&mut self, label: u32) -> &mut ActivitySums {
-        let is_kept = self.activities.len() < ACTIVITIES_KEPT || self.activities.contains_key(&label);
-        self.activities.entry(if is_kept { label } else { OTHER_NUMBER }).or_default()
+        if !self.activities.get_index(self.last_activity).is_some_and(|(last, _)| *last == label) {
+            let is_kept = self.activities.len() < ACTIVITIES_KEPT || self.activities.contains_key(&label);
+            let entry = self.activities.entry(if is_kept { label } else { OTHER_NUMBER });
+            self.last_activity = entry.index();
+            entry.or_default();
+        }
+        &mut self.activities[self.last_activity]
     }
 
     fn merge(&mut self, other: Self, renumbered: impl Fn(u32) -> u32) {
