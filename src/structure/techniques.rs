@@ -175,13 +175,13 @@ fn read_call_paths(
     options: &ExtractOptions,
     sink: &mut call_path::Sink<'_>,
 ) -> Result<Diagnostics, ExtractError> {
-    let (bad_rows, limit_bytes) = (options.bad_rows, options.limit_bytes);
+    let (bad_rows, limit_bytes, time_unit) = (options.bad_rows, options.limit_bytes, options.call_path.time_unit);
     let mut texts = call_path::Texts::default();
     if format == Format::Kieker {
-        let read = kieker::ReadOptions { bad_rows, limit_bytes, ..Default::default() };
+        let read = kieker::ReadOptions { bad_rows, limit_bytes, time_unit, ..Default::default() };
         Ok(kieker::read_streams(sources, &read, &mut texts, sink)?.diagnostics)
     } else {
-        let read = call_path::ReadOptions { bad_rows, limit_bytes, ..Default::default() };
+        let read = call_path::ReadOptions { bad_rows, limit_bytes, time_unit: time_unit.unwrap_or_default() };
         Ok(call_path::read_streams(sources, &read, &mut texts, sink)?.diagnostics)
     }
 }

@@ -6,7 +6,10 @@ use super::{
     demand::{ConnectionDelay, Resource},
     dependencies::Binning,
 };
-use crate::{structure::interactions::ScenariosBy, trace::call_path::Boundaries};
+use crate::{
+    structure::interactions::ScenariosBy,
+    trace::call_path::{Boundaries, TimeUnit},
+};
 
 /// Whether a component is one or several by the servers that it runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +102,8 @@ pub struct CallPathOptions {
     /// Whether requests that start with different services are of different scenarios, `COMPONENT.METHOD`. A usage profile that
     /// names these asks for it, too.
     pub scenarios: ScenariosBy,
+    /// The unit of times in records; by default nanoseconds, or what a Kieker log says.
+    pub time_unit: Option<TimeUnit>,
     /// What is done with incomplete call paths.
     pub partial: Partial,
     /// A context is complete when nothing of it is open for this many records.
@@ -133,6 +138,7 @@ impl Default for CallPathOptions {
             client: "Client".to_owned(),
             scenario: "call-path".to_owned(),
             scenarios: ScenariosBy::default(),
+            time_unit: None,
             partial: Partial::default(),
             quiet_records: 10_000,
             most_live_records: 1 << 20,

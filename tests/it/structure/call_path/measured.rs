@@ -70,3 +70,27 @@ fn measurements_out_of_range_are_refused() {
         "a sample of connection_delay is (1, -1), expected a load and seconds, each 0 or more"
     );
 }
+
+/// Times in another unit are those of nanoseconds, of CSV and of Kieker's logs, whatever these say themselves.
+#[test]
+fn times_are_in_the_unit_that_is_said() {
+    let map = "$0=kieker.common.record.misc.KiekerMetadataRecord\n$1=kieker.common.record.controlflow.OperationExecutionRecord\n";
+    // Milliseconds, with as many zeros as the unit needs.
+    let csv = "time,kind,component,method,context_id,server\n\
+        0,entry,A,x,c,s1\n10~,entry,B,y,c,s2\n40~,exit,B,y,c,s2\n70~,exit,A,x,c,s1\n";
+    let log = "$0;0;1.15;load;web;1;false;0;NANOSECONDS;1\n\
+        $1;9;void B.y();s;7;10~;40~;s2;1;1\n$1;9;void A.x();s;7;0;70~;s1;0;0\n";
+    for (unit, zeros) in [("nanoseconds", 6), ("microseconds", 3), ("milliseconds", 0)] {
+        let options = ExtractOptions::default().asking(parse_options("o.toml", &format!("[call_path]\ntime_unit = \"{unit}\"\n")).unwrap());
+        let [csv, log] = [csv, log].map(|text| text.replace('~', &"0".repeat(zeros)));
+        let kieker = [("l/kieker.map", map), ("l/kieker-1.dat", &log)].map(|(name, text)| Source { name, bytes: text.as_bytes() });
+        let records = extract(&[Source { name: "l.csv", bytes: csv.as_bytes() }], Format::CallPath, &options).unwrap();
+        let executions = extract(&kieker, Format::Kieker, &options).unwrap();
+        for (extraction, entries) in [(records, ["s1::A.x", "s2::B.y"]), (executions, ["s1::A.x()", "s2::B.y()"])] {
+            for (entry, expected) in entries.into_iter().zip([0.04, 0.03]) {
+                let found = extraction.tasks.iter().flat_map(|task| &task.entries).find(|known| known.name == entry).unwrap();
+                assert!((found.self_times[0].unwrap() - expected).abs() < 1e-12, "{entry} in {unit}: {found:?}");
+            }
+        }
+    }
+}
