@@ -62,7 +62,7 @@ impl Analysis {
         let weight = self.options.weight(start_ns);
         self.summary.add(&request, &self.walk, weight, &self.places, &self.options);
         observe::observe(&request, &self.walk, weight, &self.places, &mut self.observations);
-        self.batches.add(&request, &self.walk, weight, &self.places, &self.options, out);
+        self.batches.add(request, &self.walk, weight, &self.places, &self.options, out);
     }
 
     /// Numbers names that were met.

@@ -36,7 +36,7 @@ impl Batches {
     /// Adds a request; hands a batch over when it is full.
     pub(super) fn add(
         &mut self,
-        request: &Request,
+        mut request: Request,
         walk: &Walk,
         weight: f64,
         places: &Places,
@@ -48,9 +48,9 @@ impl Batches {
         }
         let keep = !request.partial || request.cut || options.partial == Partial::Keep;
         if !keep {
-            note_left_out(&mut self.incomplete, request);
+            note_left_out(&mut self.incomplete, &request);
             if self.has_complete || self.reserve.occurrences.len() > MOST_RESERVED {
-                note_left_out(&mut self.dropped, request);
+                note_left_out(&mut self.dropped, &request);
                 return;
             }
         }
@@ -58,7 +58,7 @@ impl Batches {
         self.n_of_unit.clear();
         self.n_of_unit.resize(places.units.process_of.len(), 0);
         let scenario = scenario(batch, walk, places, options);
-        append(batch, (request, scenario), walk, weight, &mut self.n_of_unit);
+        append(batch, (std::mem::take(&mut request.name), scenario), walk, weight, &mut self.n_of_unit);
         if keep {
             self.has_complete = true;
             self.reserve = Interactions::default();
@@ -137,9 +137,9 @@ fn scenario(batch: &mut Interactions, walk: &Walk, places: &Places, options: &Ca
     batch.scenarios.intern(&format!("{component}.{method}"))
 }
 
-fn append(batch: &mut Interactions, (request, scenario): (&Request, u32), walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
+fn append(batch: &mut Interactions, (name, scenario): (String, u32), walk: &Walk, weight: f64, n_of_unit: &mut [u32]) {
     let trace = batch.traces.len() as u32;
-    batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(request.name.clone(), scenario) });
+    batch.traces.push(Recording { weight, weighs_means: false, ..Recording::new(name, scenario) });
     let client = batch.occurrences.len();
     // The client is unit 0.
     let outside = Occurrence { unit: 0, number: 1, trace, operation: None, originator: true, self_time_ticks: [Some(0.0), None] };

@@ -99,7 +99,7 @@ fn below(summary: &Summary, places: &Places) -> IndexMap<Node, f64> {
 
 /// Requests from outside a second, over all records.
 fn load_seen(summary: &Summary) -> f64 {
-    let span_s = summary.span_ns.map_or(0.0, |(from, to)| (i128::from(to) - i128::from(from)) as f64 / 1e9);
+    let span_s = summary.span_s();
     let requests: u64 = summary.connections.iter().filter(|((from, ..), _)| from.0 == NONE).map(|(_, sums)| sums.n).sum();
     if span_s > 0.0 { requests as f64 / span_s } else { 0.0 }
 }

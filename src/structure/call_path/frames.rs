@@ -79,34 +79,35 @@ impl Path {
         self.n_truncated + self.n_missing > 0
     }
 
-    /// Parses the records of one transaction; `place` is where it runs, unless its records say so.
-    pub(super) fn parse(mut records: Vec<Record>, place: (u32, u32)) -> Self {
-        let mut path = Self { frames: Vec::with_capacity(records.len()), ..Self::default() };
-        let executions = records.iter().filter(|record| matches!(record.what, What::Execution { .. })).count();
+    /// Parses the records of one transaction; `place` is where it runs, unless its records say so. The records may be left in
+    /// another order.
+    pub(super) fn parse(records: &mut [Record], place: (u32, u32)) -> Self {
+        let is_execution = |record: &&Record| matches!(record.what, What::Execution { .. });
+        let executions = records.iter().filter(is_execution).count();
+        // Of entries and exits two are a frame.
+        let n_frames = executions + (records.len() - executions).div_ceil(2);
+        let mut path = Self { frames: Vec::with_capacity(n_frames), ..Self::default() };
         if executions == records.len() {
-            path.nest(&records, place);
+            path.nest(records.iter(), place);
             return path;
         }
-        sort(&mut records);
+        sort(records);
         if executions > 0 {
-            let (nested, rest): (Vec<Record>, Vec<Record>) =
-                records.into_iter().partition(|record| matches!(record.what, What::Execution { .. }));
-            path.nest(&nested, place);
-            records = rest;
+            path.nest(records.iter().filter(is_execution), place);
         }
-        let end_ns = records.iter().map(|record| record.time_ns).max().unwrap_or_default();
+        let rest = records.iter().filter(|record| !is_execution(record));
+        let end_ns = rest.clone().map(|record| record.time_ns).max().unwrap_or_default();
         let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::default(), place };
-        for record in records {
-            parser.record(record);
-        }
+        rest.for_each(|record| parser.record(record));
         parser.pop_down_to(0, end_ns);
         parser.path
     }
 
     /// Frames of whole executions.
-    fn nest(&mut self, records: &[Record], place: (u32, u32)) {
-        let executions = by_order_index(records);
-        self.n_duplicates = (records.len() - executions.len()) as u64;
+    fn nest<'r>(&mut self, records: impl Iterator<Item = &'r Record> + Clone, place: (u32, u32)) {
+        let n_records = records.clone().count();
+        let executions = by_order_index(records, n_records);
+        self.n_duplicates = (n_records - executions.len()) as u64;
         self.records.duplicates = self.n_duplicates;
         self.records.executions = executions.len() as u64;
         // Frames that are open, with their depths and order indices.
@@ -154,14 +155,14 @@ impl Path {
 }
 
 /// Executions by their order indices; of several with one index the first.
-fn by_order_index(records: &[Record]) -> Vec<&Record> {
+fn by_order_index<'r>(records: impl Iterator<Item = &'r Record> + Clone, n_records: usize) -> Vec<&'r Record> {
     let index_of = |record: &Record| match record.what {
         What::Execution { order_index, .. } => order_index,
         _ => 0,
     };
-    let n_places = records.iter().map(index_of).max().map_or(0, |last| last as usize + 1);
+    let n_places = records.clone().map(index_of).max().map_or(0, |last| last as usize + 1);
     // Where few are missing, each has its place.
-    if n_places <= 4 * records.len() {
+    if n_places <= 4 * n_records {
         let mut places: Vec<Option<&Record>> = vec![None; n_places];
         for record in records {
             let place = &mut places[index_of(record) as usize];
@@ -171,7 +172,7 @@ fn by_order_index(records: &[Record]) -> Vec<&Record> {
         }
         return places.into_iter().flatten().collect();
     }
-    let mut executions: Vec<&Record> = records.iter().collect();
+    let mut executions: Vec<&Record> = records.collect();
     executions.sort_by_key(|record| (index_of(record), record.number));
     executions.dedup_by_key(|record| index_of(record));
     executions
@@ -187,26 +188,29 @@ fn sort(records: &mut [Record]) {
     }
 }
 
+/// Open frames up to which they are looked through one by one.
+const FEW: usize = 32;
+
 struct Parser {
     path: Path,
     /// Frames that are open, each with the innermost execution around it (itself, if it is one).
     stack: Vec<(u32, u32)>,
-    /// How many executions and calls of each service are open.
+    /// How many executions and calls of each service are open, if there are more than a few.
     n_open: HashMap<(u32, bool), u32>,
     place: (u32, u32),
 }
 
 impl Parser {
-    fn record(&mut self, record: Record) {
-        self.drop_instantaneous_call(&record);
+    fn record(&mut self, record: &Record) {
+        self.drop_instantaneous_call(record);
         match record.what {
             What::Entry { location, action, ref params } => {
                 let params = params.clone();
-                self.enter(&record, location, action, params);
+                self.enter(record, location, action, params);
             }
             What::Exit { location } => self.exit(location, record.time_ns),
             What::Call { location, returns } => {
-                let frame = self.push(&record, FrameKind::Uninstrumented { timed: returns }, location);
+                let frame = self.push(record, FrameKind::Uninstrumented { timed: returns }, location);
                 self.path.records.calls += 1;
                 self.open(frame, false);
             }
@@ -214,16 +218,16 @@ impl Parser {
             What::Send { location, ref message } => {
                 let message = message.clone();
                 self.path.records.messages += 1;
-                self.push(&record, FrameKind::Send { message }, location);
+                self.push(record, FrameKind::Send { message }, location);
             }
-            What::Receive { location, message } => {
+            What::Receive { location, ref message } => {
                 self.path.records.messages += 1;
                 if self.path.received.is_none() {
-                    self.path.received = Some((location, message));
+                    self.path.received = Some((location, message.clone()));
                 }
             }
             What::Fork { transaction, waits } => {
-                self.push(&record, FrameKind::Fork { transaction, waits }, NONE);
+                self.push(record, FrameKind::Fork { transaction, waits }, NONE);
             }
             What::Execution { .. } => {}
         }
@@ -232,22 +236,36 @@ impl Parser {
     /// Puts a frame on the stack.
     fn open(&mut self, frame: u32, is_execution: bool) {
         let execution = if is_execution { frame } else { self.path.frames[frame as usize].parent };
-        *self.n_open.entry((self.path.frames[frame as usize].location, is_execution)).or_insert(0) += 1;
         self.stack.push((frame, execution));
+        let from = match self.stack.len() {
+            0..=FEW => return,
+            n_open if n_open == FEW + 1 => 0,
+            n_open => n_open - 1,
+        };
+        for (frame, execution) in &self.stack[from..] {
+            *self.n_open.entry((self.path.frames[*frame as usize].location, frame == execution)).or_insert(0) += 1;
+        }
     }
 
     /// Takes the topmost frame off the stack.
     fn close(&mut self) -> Option<u32> {
         let (frame, execution) = self.stack.pop()?;
-        if let Some(n) = self.n_open.get_mut(&(self.path.frames[frame as usize].location, frame == execution)) {
-            *n -= 1;
+        match self.stack.len() {
+            0..FEW => {}
+            FEW => self.n_open.clear(),
+            _ => {
+                let open = self.n_open.get_mut(&(self.path.frames[frame as usize].location, frame == execution));
+                open.into_iter().for_each(|n| *n -= 1);
+            }
         }
         Some(frame)
     }
 
     /// How deep in the stack the innermost execution, or call, of a service is.
     fn find(&self, location: u32, is_execution: bool) -> Option<usize> {
-        self.n_open.get(&(location, is_execution)).filter(|n| **n > 0)?;
+        if self.stack.len() > FEW {
+            self.n_open.get(&(location, is_execution)).filter(|n| **n > 0)?;
+        }
         let found = |(frame, execution): &(u32, u32)| {
             (frame == execution) == is_execution && self.path.frames[*frame as usize].location == location
         };

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::{
     frames::{Frame, FrameKind, Path},
     live::{Live, NONE, OwnedKey, Record, Transaction, What},
+    transactions::Transactions,
 };
 use crate::trace::{
     diagnostics::Diagnostics,
@@ -42,11 +43,15 @@ impl Request {
     pub(super) fn of(live: Live, diagnostics: &mut Diagnostics) -> Self {
         let name = live.keys.first().map_or_else(String::new, ToString::to_string);
         let only_unnamed = live.transactions.len() == 1 && live.transactions.values().all(|transaction| !transaction.named);
-        let mut paths = parse(live.transactions, &name, diagnostics);
-        if only_unnamed && paths.first().is_some_and(|(path, _)| path.n_orphan_exits + path.n_truncated > 0) {
-            paths = split_by_thread(paths, &name, diagnostics);
+        let mut transactions = live.transactions;
+        note_forks(&mut transactions, &name, diagnostics);
+        // Records that may have to be parsed once more stay in their order.
+        let kept = (only_unnamed && has_threads(&transactions[0].records)).then(|| transactions[0].records.clone());
+        let path = |transaction: &mut Transaction| Path::parse(&mut transaction.records, (transaction.server, transaction.thread));
+        let mut paths: Vec<Path> = transactions.values_mut().map(path).collect();
+        if only_unnamed && paths.first().is_some_and(|path| path.n_orphan_exits + path.n_truncated > 0) {
+            paths = split_by_thread(paths, kept.unwrap_or_default(), &name, diagnostics);
         }
-        let mut paths: Vec<Path> = paths.into_iter().map(|(path, _)| path).collect();
         note_oddities(&paths, &name, diagnostics);
         let begun = link(&mut paths, &name, diagnostics);
         let partial = paths.iter().any(Path::is_partial);
@@ -60,10 +65,8 @@ impl Request {
     }
 }
 
-/// Paths, with their records where they may have to be parsed once more.
-type Parsed = Vec<(Path, Vec<Record>)>;
-
-fn parse(mut transactions: IndexMap<OwnedKey, Transaction>, name: &str, diagnostics: &mut Diagnostics) -> Parsed {
+/// Adds to the records of each transaction what it began.
+fn note_forks(transactions: &mut Transactions, name: &str, diagnostics: &mut Diagnostics) {
     let mut begun: Vec<(usize, usize, u64, bool)> = Vec::new();
     for (index, transaction) in transactions.values().enumerate() {
         let Some(of) = &transaction.begun else { continue };
@@ -80,12 +83,6 @@ fn parse(mut transactions: IndexMap<OwnedKey, Transaction>, name: &str, diagnost
         let what = What::Fork { transaction: index as u32, waits };
         parent.records.push(Record { order, number: u64::MAX, time_ns, server: NONE, thread: NONE, what });
     }
-    let keep = transactions.len() == 1 && !transactions[0].named && has_threads(&transactions[0].records);
-    let path = |transaction: Transaction| {
-        let kept = if keep { transaction.records.clone() } else { Vec::new() };
-        (Path::parse(transaction.records, (transaction.server, transaction.thread)), kept)
-    };
-    transactions.into_values().map(path).collect()
 }
 
 /// Whether there are entries and exits of several threads (whole executions say themselves how they nest).
@@ -96,21 +93,25 @@ fn has_threads(records: &[Record]) -> bool {
     records.first().is_some_and(|first| records.iter().any(|record| (record.server, record.thread) != (first.server, first.thread)))
 }
 
-fn split_by_thread(parsed: Parsed, name: &str, diagnostics: &mut Diagnostics) -> Parsed {
+fn split_by_thread(parsed: Vec<Path>, records: Vec<Record>, name: &str, diagnostics: &mut Diagnostics) -> Vec<Path> {
     let mut by_thread: IndexMap<(u32, u32), Vec<Record>> = IndexMap::default();
-    for record in parsed.iter().flat_map(|(_, records)| records) {
-        by_thread.entry((record.server, record.thread)).or_default().push(record.clone());
+    for record in records {
+        by_thread.entry((record.server, record.thread)).or_default().push(record);
     }
     if by_thread.len() < 2 {
         return parsed;
     }
     let message = "contexts without transaction ids hold call paths of several threads at once: they were split by thread";
     diagnostics.add("context_without_txn_async", message, || name.to_owned());
-    by_thread.into_iter().map(|(place, records)| (Path::parse(records, place), Vec::new())).collect()
+    by_thread.into_iter().map(|(place, mut records)| Path::parse(&mut records, place)).collect()
 }
 
 fn note_oddities(paths: &[Path], name: &str, diagnostics: &mut Diagnostics) {
-    let mut note = |code, message, n: u64| diagnostics.add_times(code, message, n, [name.to_owned()]);
+    let mut note = |code, message, n: u64| {
+        if n > 0 {
+            diagnostics.add_times(code, message, n, [name.to_owned()]);
+        }
+    };
     for path in paths {
         note("orphan_exit", "exits without an entry were dropped", path.n_orphan_exits);
         note("orphan_return", "returns without a call were dropped", path.n_orphan_returns);

@@ -6,10 +6,12 @@
 use std::collections::VecDeque;
 
 use indexmap::Equivalent;
+use smallvec::{SmallVec, smallvec};
 
+use super::transactions::Transactions;
 use crate::trace::{
     call_path::{Action, Key},
-    hashed::IndexMap,
+    hashed::HashMap,
 };
 
 /// No server, no thread, no parent.
@@ -27,6 +29,15 @@ impl From<Key<'_>> for OwnedKey {
         match key {
             Key::Number(number) => Self::Number(number),
             Key::Text(text) => Self::Text(text.into()),
+        }
+    }
+}
+
+impl OwnedKey {
+    fn borrowed(&self) -> Key<'_> {
+        match self {
+            Self::Number(number) => Key::Number(*number),
+            Self::Text(text) => Key::Text(text),
         }
     }
 }
@@ -162,10 +173,10 @@ impl Transaction {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
     /// Its context, and those that were found to belong to it.
-    pub(super) keys: Vec<OwnedKey>,
+    pub(super) keys: SmallVec<[OwnedKey; 1]>,
     /// The session of the user who made it, where that is wanted and known.
     pub(super) session: Option<Box<str>>,
-    pub(super) transactions: IndexMap<OwnedKey, Transaction>,
+    pub(super) transactions: Transactions,
     n_open: usize,
     n_records: usize,
     last_number: u64,
@@ -173,10 +184,40 @@ pub(super) struct Live {
     pub(super) cut: bool,
 }
 
+/// The slot of each context.
+#[derive(Clone, Debug, Default)]
+struct SlotOf {
+    numbers: HashMap<i64, u32>,
+    texts: HashMap<Box<str>, u32>,
+}
+
+impl SlotOf {
+    fn get(&self, key: Key<'_>) -> Option<u32> {
+        match key {
+            Key::Number(number) => self.numbers.get(&number).copied(),
+            Key::Text(text) => self.texts.get(text).copied(),
+        }
+    }
+
+    fn insert(&mut self, key: OwnedKey, slot: u32) {
+        match key {
+            OwnedKey::Number(number) => self.numbers.insert(number, slot),
+            OwnedKey::Text(text) => self.texts.insert(text, slot),
+        };
+    }
+
+    fn remove(&mut self, key: &OwnedKey) {
+        match key {
+            OwnedKey::Number(number) => self.numbers.remove(number),
+            OwnedKey::Text(text) => self.texts.remove(text),
+        };
+    }
+}
+
 /// All unfinished requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveSet {
-    slot_of: IndexMap<OwnedKey, u32>,
+    slot_of: SlotOf,
     slots: Vec<Option<Live>>,
     free: Vec<u32>,
     quiet: VecDeque<(u32, u64)>,
@@ -193,11 +234,11 @@ impl LiveSet {
         if of_last.is_some_and(|key| context.equivalent(key)) {
             return self.last;
         }
-        if let Some(slot) = self.slot_of.get(&context) {
-            self.last = *slot;
-            return *slot;
+        if let Some(slot) = self.slot_of.get(context) {
+            self.last = slot;
+            return slot;
         }
-        let live = Live { keys: vec![context.into()], ..Live::default() };
+        let live = Live { keys: smallvec![context.into()], ..Live::default() };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -218,12 +259,8 @@ impl LiveSet {
     pub(super) fn push(&mut self, context: Key<'_>, transaction: Option<Key<'_>>, record: Record) {
         let slot = self.slot(context);
         let Some(live) = &mut self.slots[slot as usize] else { return };
-        let key = transaction.unwrap_or(context);
-        let index = match live.transactions.get_index_of(&key) {
-            Some(index) => index,
-            None => live.transactions.insert_full(key.into(), Transaction::default()).0,
-        };
-        let open = &mut live.transactions[index];
+        let place = live.transactions.place(transaction.unwrap_or(context));
+        let open = &mut live.transactions[place];
         open.named |= transaction.is_some();
         let was_open = open.is_open();
         live.last_number = record.number;
@@ -249,7 +286,8 @@ impl LiveSet {
         let number = self.n_seen;
         let Some(live) = &mut self.slots[slot as usize] else { return };
         live.last_number = number;
-        let open = live.transactions.entry(transaction.unwrap_or(context).into()).or_default();
+        let of_key = live.transactions.place(transaction.unwrap_or(context));
+        let open = &mut live.transactions[of_key];
         open.named = true;
         open.server = if place.0 == NONE { open.server } else { place.0 };
         open.thread = if place.1 == NONE { open.thread } else { place.1 };
@@ -265,7 +303,7 @@ impl LiveSet {
 
     /// Notes whose request an unfinished one is; the first word counts.
     pub(super) fn name_session(&mut self, context: Key<'_>, session: &str) {
-        let slot = self.slot_of.get(&context).copied();
+        let slot = self.slot_of.get(context);
         if let Some(live) = slot.and_then(|slot| self.slots[slot as usize].as_mut()) {
             live.session.get_or_insert_with(|| session.into());
         }
@@ -326,7 +364,7 @@ impl LiveSet {
     pub(super) fn drain(&mut self) -> Vec<Live> {
         let mut all: Vec<Live> = self.slots.drain(..).flatten().collect();
         all.sort_by_key(|live| live.last_number);
-        self.slot_of.clear();
+        self.slot_of = SlotOf::default();
         self.free.clear();
         self.quiet.clear();
         self.n_live = 0;
@@ -336,7 +374,7 @@ impl LiveSet {
     fn take(&mut self, slot: u32) -> Option<Live> {
         let live = self.slots[slot as usize].take()?;
         for key in &live.keys {
-            self.slot_of.swap_remove(key);
+            self.slot_of.remove(key);
         }
         self.free.push(slot);
         self.n_live -= live.n_records.min(self.n_live);
@@ -352,13 +390,9 @@ impl LiveSet {
             for transaction in live.transactions.values_mut() {
                 transaction.records.iter_mut().for_each(|record| record.number += offset);
             }
-            let known = live.keys.iter().find_map(|key| self.slot_of.get(key).copied());
+            let known = live.keys.iter().find_map(|key| self.slot_of.get(key.borrowed()));
             let Some(first) = live.keys.first() else { continue };
-            let slot = match (known, first) {
-                (Some(slot), _) => slot,
-                (None, OwnedKey::Number(number)) => self.slot(Key::Number(*number)),
-                (None, OwnedKey::Text(text)) => self.slot(Key::Text(text)),
-            };
+            let slot = known.unwrap_or_else(|| self.slot(first.borrowed()));
             self.n_live += live.n_records;
             for key in &live.keys {
                 self.slot_of.insert(key.clone(), slot);
@@ -389,8 +423,9 @@ impl Live {
         self.n_records += other.n_records;
         self.session = self.session.take().or(other.session);
         self.last_number = self.last_number.max(other.last_number);
-        for (key, more) in other.transactions {
-            let open = self.transactions.entry(key).or_default();
+        for (key, more) in other.transactions.into_iter() {
+            let place = self.transactions.place(key);
+            let open = &mut self.transactions[place];
             let was_open = open.is_open();
             open.named |= more.named;
             open.begun = open.begun.take().or(more.begun);

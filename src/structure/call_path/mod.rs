@@ -43,6 +43,7 @@ mod options;
 mod places;
 mod report;
 mod summary;
+mod transactions;
 mod walk;
 
 pub(in crate::structure) use analysis::Analysis;

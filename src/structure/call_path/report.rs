@@ -374,7 +374,7 @@ fn classes(summary: &Summary, places: &Places) -> Vec<PathClass> {
 }
 
 fn observed_actions(summary: &Summary, places: &Places) -> Vec<ObservedAction> {
-    let span_s = summary.span_ns.map_or(0.0, |(from, to)| (i128::from(to) - i128::from(from)) as f64 / 1e9);
+    let span_s = summary.span_s();
     let action = |(sums, location): (&super::summary::ServiceSums, u32)| {
         let self_ns = mean(sums.self_ns, sums.measured)?;
         let (component, method) = places.service(location);

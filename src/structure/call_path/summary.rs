@@ -108,6 +108,8 @@ pub(super) struct ServiceSums {
     pub(super) measured: u64,
     pub(super) duration_ns: i128,
     pub(super) self_ns: i128,
+    /// The place of the connection by which it was called last.
+    last_connection: usize,
 }
 
 /// Calls between two services.
@@ -135,9 +137,10 @@ pub(super) struct Summary {
     pub(super) n_unclassed: u64,
     pub(super) dependencies: Vec<Dependence>,
     /// First beginning and last end.
-    pub(super) span_ns: Option<(i64, i64)>,
+    span_ns: Option<(i64, i64)>,
     scratch: Vec<(u32, i64)>,
     key: Vec<u32>,
+    depths: Vec<u32>,
     /// The flow of the service, of whole executions of the request at hand; shape `(n_executions,)`.
     flow_of_execution: Vec<Option<Flow>>,
 }
@@ -184,6 +187,11 @@ impl Summary {
         by_instance
     }
 
+    /// Seconds from the first beginning to the last end.
+    pub(super) fn span_s(&self) -> f64 {
+        self.span_ns.map_or(0.0, |(from, to)| (i128::from(to) - i128::from(from)) as f64 / 1e9)
+    }
+
     /// Adds where the records of a request went.
     pub(super) fn add_records(&mut self, request: &Request) {
         request.paths.iter().for_each(|path| self.records.merge(&path.records));
@@ -215,10 +223,10 @@ impl Summary {
         }
         // Depths are looked up where the frames' own are noted.
         self.key.clear();
-        let mut at: Vec<u32> = Vec::with_capacity(path.frames.len());
+        self.depths.clear();
         for frame in &path.frames {
-            let depth = if frame.parent == NONE { 0 } else { at[frame.parent as usize] + 1 };
-            at.push(depth);
+            let depth = if frame.parent == NONE { 0 } else { self.depths[frame.parent as usize] + 1 };
+            self.depths.push(depth);
             if frame.kind == FrameKind::Service {
                 self.key.extend([depth, frame.location, frame.server]);
             }
@@ -250,7 +258,17 @@ impl Summary {
         let caller = execution.requester.occurrence.and_then(|caller| all.get(caller as usize));
         let caller = caller.map_or((NONE, NONE), |caller| (caller.instance, caller.location));
         let waits = execution.requester.kind != crate::structure::interactions::InteractionKind::Async;
-        let connection = self.connections.entry((caller, (execution.instance, execution.location), waits)).or_default();
+        let key = (caller, (execution.instance, execution.location), waits);
+        // A service is mostly called by the one that called it last.
+        let last = &mut service.last_connection;
+        let connection = match self.connections.get_index_mut(*last) {
+            Some((known, sums)) if *known == key => sums,
+            _ => {
+                let entry = self.connections.entry(key);
+                *last = entry.index();
+                entry.or_default()
+            }
+        };
         connection.n += 1;
         connection.network_ns += i128::from(execution.network_ns.unwrap_or(0));
         connection.n_network += u64::from(execution.network_ns.is_some());
@@ -269,7 +287,7 @@ impl Summary {
         let Some((stats, labels, _)) = flow.and_then(|flow| self.flows.stats(flow)) else { return };
         for (_, (label, _)) in steps {
             if let Some(Label::Call { location, kind }) = labels.get(*label) {
-                *stats.calls.entry((*location, *kind)).or_insert(0) += 1;
+                stats.add_call((*location, *kind));
             }
         }
     }

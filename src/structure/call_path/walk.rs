@@ -73,6 +73,10 @@ pub(super) struct Walk {
     execution_of: Vec<u32>,
     region_of: Vec<u32>,
     queue: Vec<(u32, Requester)>,
+    visited: Vec<bool>,
+    unsorted: Vec<Step>,
+    /// Where the next step of each region goes, shape `(n_regions + 1,)`.
+    next_step: Vec<u32>,
 }
 
 impl Walk {
@@ -83,7 +87,9 @@ impl Walk {
         self.steps.clear();
         self.queue.clear();
         self.n_unmatched = 0;
-        let mut visited = vec![false; request.paths.len()];
+        let mut visited = std::mem::take(&mut self.visited);
+        visited.clear();
+        visited.resize(request.paths.len(), false);
         let outside = Requester { occurrence: None, kind: InteractionKind::Sync };
         // The last round is for circles of paths that began each other.
         for round in 0..2 {
@@ -102,9 +108,28 @@ impl Walk {
                 }
             }
         }
-        self.steps.sort_by_key(|(region, _)| *region);
+        self.sort_steps();
         for region in &mut self.regions {
             region.tail_ns = (region.end_ns - region.cursor_ns).max(0);
+        }
+        self.visited = visited;
+    }
+
+    /// Puts steps in order of their regions, those of each in the order in which they were made.
+    fn sort_steps(&mut self) {
+        self.next_step.clear();
+        self.next_step.resize(self.regions.len() + 1, 0);
+        for (region, _) in &self.steps {
+            self.next_step[*region as usize + 1] += 1;
+        }
+        for region in 1..self.next_step.len() {
+            self.next_step[region] += self.next_step[region - 1];
+        }
+        self.unsorted.clone_from(&self.steps);
+        for step in &self.unsorted {
+            let next = &mut self.next_step[step.0 as usize];
+            self.steps[*next as usize] = *step;
+            *next += 1;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::hashed::IndexMap;
+use crate::trace::hashed::{IndexMap, Slice, alike};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -132,9 +132,13 @@ pub(in super::super) struct FlowStats {
     pub(in super::super) calls: IndexMap<(u32, CallKind), u64>,
     /// Executions whose structure is not known: too long, or too many.
     pub(in super::super) n_unstructured: u64,
-    /// The places of the last structure and the last sequence: the next are often alike.
+    /// The places of the last structure, the last sequence and the last call: the next structure and sequence are often alike, and
+    /// the next call often follows as it did before.
     last_structure: usize,
     last_sequence: usize,
+    last_call: usize,
+    /// The places of the sequences that are structures as they are, shape `(n_structures,)` or shorter.
+    sequence_of: Vec<Option<usize>>,
 }
 
 impl FlowStats {
@@ -142,21 +146,10 @@ impl FlowStats {
     /// `n_kept` is how many counts all flows hold.
     pub(in super::super) fn add(&mut self, steps: &[(u32, i64)], tail_ns: i64, labels: &mut Labels, n_kept: &mut usize) {
         self.n += 1;
-        self.add_sequence(steps);
         if is_plain(steps) {
-            let mut key = [0; MOST_PLAIN];
-            key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
-            if let Some(structure) = self.structure(&key[..steps.len()], steps.len(), n_kept) {
-                structure.n += 1;
-                structure.tail_ns += i128::from(tail_ns);
-                for (slot, (_, gap_ns)) in structure.slots.iter_mut().zip(steps) {
-                    slot.pmf.add(1, 1);
-                    slot.gap_ns += i128::from(*gap_ns);
-                    slot.n_gaps += 1;
-                }
-            }
-            return;
+            return self.add_plain(steps, tail_ns, n_kept);
         }
+        self.add_sequence(steps);
         let mut items: Vec<Item> = steps.iter().map(|(label, gap_ns)| Item::single(*label, *gap_ns)).collect();
         if !collapse(&mut items, labels) {
             self.n_unstructured += 1;
@@ -182,31 +175,77 @@ impl FlowStats {
         }
     }
 
-    fn add_sequence(&mut self, steps: &[(u32, i64)]) {
-        if steps.len() > LONGEST_SEQUENCE {
+    /// The same of steps with nothing to collapse: they are their own structure.
+    fn add_plain(&mut self, steps: &[(u32, i64)], tail_ns: i64, n_kept: &mut usize) {
+        let mut key = [0; MOST_PLAIN];
+        key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
+        let Some(structure) = self.structure(&key[..steps.len()], steps.len(), n_kept) else {
+            self.add_sequence(steps);
             return;
+        };
+        structure.n += 1;
+        structure.tail_ns += i128::from(tail_ns);
+        for (slot, (_, gap_ns)) in structure.slots.iter_mut().zip(steps) {
+            slot.pmf.add(1, 1);
+            slot.gap_ns += i128::from(*gap_ns);
+            slot.n_gaps += 1;
+        }
+        let place = self.last_structure;
+        if place >= self.sequence_of.len() {
+            self.sequence_of.resize(place + 1, None);
+        }
+        match self.sequence_of[place].and_then(|sequence| self.sequences.get_index_mut(sequence)) {
+            Some((_, n)) => *n += 1,
+            None => self.sequence_of[place] = self.add_sequence(steps),
+        }
+    }
+
+    /// Counts a sequence; its place, if it is kept.
+    fn add_sequence(&mut self, steps: &[(u32, i64)]) -> Option<usize> {
+        if steps.len() > LONGEST_SEQUENCE {
+            return None;
         }
         if let Some((last, n)) = self.sequences.get_index_mut(self.last_sequence)
-            && last.iter().eq(steps.iter().map(|(label, _)| label))
+            && last.len() == steps.len()
+            && last.iter().zip(steps).all(|(known, (label, _))| known == label)
         {
             *n += 1;
-            return;
+            return Some(self.last_sequence);
         }
         let mut key = [0; LONGEST_SEQUENCE];
         key.iter_mut().zip(steps).for_each(|(slot, (label, _))| *slot = *label);
         let key = &key[..steps.len()];
-        if let Some((place, _, n)) = self.sequences.get_full_mut(key) {
+        if let Some((place, _, n)) = self.sequences.get_full_mut(&Slice(key)) {
             *n += 1;
             self.last_sequence = place;
+            Some(place)
         } else if self.sequences.len() < MOST_SEQUENCES {
-            self.sequences.insert(key.into(), 1);
+            Some(self.sequences.insert_full(key.into(), 1).0)
+        } else {
+            None
         }
     }
 
+    /// Counts a call of a service.
+    pub(in super::super) fn add_call(&mut self, call: (u32, CallKind)) {
+        for place in [self.last_call + 1, self.last_call, 0] {
+            if let Some((known, n)) = self.calls.get_index_mut(place)
+                && *known == call
+            {
+                *n += 1;
+                self.last_call = place;
+                return;
+            }
+        }
+        let entry = self.calls.entry(call);
+        self.last_call = entry.index();
+        *entry.or_insert(0) += 1;
+    }
+
     fn structure(&mut self, key: &[u32], n_slots: usize, n_kept: &mut usize) -> Option<&mut Structure> {
-        let is_last = self.structures.get_index(self.last_structure).is_some_and(|(last, _)| **last == *key);
+        let is_last = self.structures.get_index(self.last_structure).is_some_and(|(last, _)| alike(last, key));
         if !is_last {
-            self.last_structure = match self.structures.get_index_of(key) {
+            self.last_structure = match self.structures.get_index_of(&Slice(key)) {
                 Some(place) => place,
                 None if self.structures.len() >= MOST_STRUCTURES || *n_kept + n_slots > MOST_SLOTS => {
                     self.n_unstructured += 1;
