@@ -2,7 +2,10 @@
 
 use layerfit::{
     cli::record::{TraceForm, TraceOptions},
-    structure::{ExtractOptions, Extraction, extract, spans::SpanOptions},
+    structure::{
+        ExtractOptions, Extraction, call_path::CallPathOptions, execution_graph::ExecutionGraphOptions, extract, spans::SpanOptions,
+        tlc::TlcOptions,
+    },
     trace::{BadRows, Format, Source},
 };
 
@@ -24,11 +27,18 @@ const FEATURES: Features = Features { and_forks: false, open_arrivals: false, ..
 /// Cycles enough for several batches between all steps.
 const CYCLES: u64 = 400;
 
-fn extracted(bytes: &[u8], format: Format, threads: usize) -> Result<Extraction, String> {
+fn options(threads: usize) -> ExtractOptions {
     // Traces are completed while others are still read.
     let spans = SpanOptions { hold_spans: 100, idle_timeout_ns: 1_000_000_000, ..SpanOptions::default() };
-    let options = ExtractOptions { bad_rows: BadRows::Reject, spans, threads, ..ExtractOptions::default() };
-    extract(&[Source { name: "run", bytes }], format, &options).map_err(|error| error.to_string())
+    ExtractOptions { bad_rows: BadRows::Reject, spans, threads, ..ExtractOptions::default() }
+}
+
+fn extracted_with(sources: &[Source<'_>], format: Format, options: &ExtractOptions) -> Result<Extraction, String> {
+    extract(sources, format, options).map_err(|error| error.to_string())
+}
+
+fn extracted(bytes: &[u8], format: Format, threads: usize) -> Result<Extraction, String> {
+    extracted_with(&[Source { name: "run", bytes }], format, &options(threads))
 }
 
 #[test]
@@ -56,4 +66,61 @@ fn a_source_that_breaks_off_ends_alike_on_any_number_of_threads() {
         assert!(extracted(&trace, format, 2) == alone, "{form:?}: {:?}", alone.err());
     }
     assert!(n_failed > 3, "{n_failed} fail");
+}
+
+/// A Kieker log of as many traces as there are cycles: `Front` calls `Shop` and `Store` in turns, of servers and sessions that are new
+/// every now and then; the executions of a trace come as they end, the last of every seventh trace is missing.
+fn kieker_log() -> String {
+    let mut log = String::new();
+    for trace in 0..4 * CYCLES {
+        let n_calls = trace % 5;
+        for call in 0..n_calls {
+            let (service, depth) = (["Shop.order", "Store.load"][(call % 2) as usize], 1 + u64::from(call > 2));
+            let (start, end) = (1000 * trace + 10 * call, 1000 * trace + 10 * call + 7);
+            let host = format!("host{}", trace / 300);
+            log += &format!("$1;{end};public void app.{service}();s{};{trace};{start};{end};{host};{};{depth}\n", trace % 11, call + 1);
+        }
+        if trace % 7 != 6 {
+            let (start, end) = (1000 * trace, 1000 * trace + 100);
+            log += &format!("$1;{end};public void app.Front.page{}();<no-session-id>;{trace};{start};{end};web;0;0\n", trace / 500);
+        }
+    }
+    log
+}
+
+#[test]
+fn a_kieker_log_is_collected_beside_its_analysis() {
+    let (log, map) = (kieker_log(), "$1=kieker.common.record.controlflow.OperationExecutionRecord\n");
+    let sources = [("log/kieker.map", map), ("log/kieker-1.dat", &log)].map(|(name, text)| Source { name, bytes: text.as_bytes() });
+    let alone = extracted_with(&sources, Format::Kieker, &options(1)).unwrap();
+    assert!(alone.diagnostics.iter().any(|diagnostic| diagnostic.code == "requests_left_out"), "{:?}", alone.diagnostics);
+    for threads in [2, 5] {
+        assert!(extracted_with(&sources, Format::Kieker, &options(threads)).as_ref() == Ok(&alone), "{threads} threads");
+    }
+}
+
+/// Where there is room for little, requests are analysed as they stand; what is told of it, and in which order, is the same.
+#[test]
+fn what_makes_room_is_told_alike_on_any_number_of_threads() {
+    let ran = Ran::new(FEATURES, 3, CYCLES);
+    let bounded = |threads| ExtractOptions {
+        tlc: TlcOptions { live_events_limit: 20, ..TlcOptions::default() },
+        execution_graph: ExecutionGraphOptions { max_live_events: 20, ..ExecutionGraphOptions::default() },
+        call_path: CallPathOptions { most_live_records: 200, ..CallPathOptions::default() },
+        ..options(threads)
+    };
+    let forms = [
+        (TraceForm::Angio, Format::Angio, "live_events_limit"),
+        (TraceForm::EventTrace, Format::EventTrace, "operation_cut"),
+        (TraceForm::CallPath, Format::CallPath, "context_not_awaited"),
+    ];
+    for (form, format, code) in forms {
+        let trace = ran.trace(form, &TraceOptions::default());
+        let source = [Source { name: "run", bytes: &trace }];
+        let alone = extracted_with(&source, format, &bounded(1)).unwrap();
+        assert!(alone.diagnostics.iter().any(|diagnostic| diagnostic.code == code), "{form:?}: {:?}", alone.diagnostics);
+        for threads in [2, 5] {
+            assert!(extracted_with(&source, format, &bounded(threads)).as_ref() == Ok(&alone), "{form:?} on {threads} threads");
+        }
+    }
 }
