@@ -99,6 +99,12 @@ impl Collector {
         self.n_live_events
     }
 
+    /// Recordings whose order is remembered.
+    #[cfg(test)]
+    pub(super) fn n_ordered(&self) -> usize {
+        self.order.len()
+    }
+
     /// Takes an event; a recording that it completes goes to `out`.
     pub(in crate::structure) fn feed(&mut self, event: &AngioEvent<'_>, out: &mut dyn FnMut(Complete)) {
         self.events.read += 1;

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::{prelude::*, sample::Index};
 
@@ -436,7 +436,7 @@ fn only_incomplete_recordings_are_held() {
                 n_recordings += batch.traces.len();
             });
         }
-        assert!(tlc.n_live_events() == 0 && tlc.order.len() < 128);
+        assert!(tlc.n_live_events() == 0 && tlc.collector.n_ordered() < 128);
     }
     let report = tlc.finish(&mut |batch| n_recordings += batch.traces.len());
     assert_eq!((report.recordings, n_recordings), (20_000, 20_000));
