@@ -86,7 +86,7 @@ mod tests {
         let names: Vec<String> = (0..40).map(|n| format!("t{n}")).collect();
         let mut transactions = Transactions::default();
         for n in 0..40_usize {
-            let key = |n: usize| if n % 2 == 0 { Key::Number(n as i64) } else { Key::Text(&names[n]) };
+            let key = |n: usize| if n.is_multiple_of(2) { Key::Number(n as i64) } else { Key::Text(&names[n]) };
             assert_eq!(transactions.get_index_of(&key(n)), None);
             assert_eq!(transactions.place(key(n)), n);
             for known in 0..=n {

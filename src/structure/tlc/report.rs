@@ -337,7 +337,7 @@ impl PhaseSums {
     }
 
     fn activity(&mut self, label: u32) -> &mut ActivitySums {
-        if !self.activities.get_index(self.last_activity).is_some_and(|(last, _)| *last == label) {
+        if self.activities.get_index(self.last_activity).is_none_or(|(last, _)| *last != label) {
             let is_kept = self.activities.len() < ACTIVITIES_KEPT || self.activities.contains_key(&label);
             let entry = self.activities.entry(if is_kept { label } else { OTHER_NUMBER });
             self.last_activity = entry.index();
