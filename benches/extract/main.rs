@@ -86,7 +86,9 @@ impl Arguments {
 
 /// Writes a trace to `n_files` files of the folder; returns them, and how many messages, events, spans or executions there are.
 fn write(asked: &Asked, folder: &Path, n_files: usize) -> (Vec<PathBuf>, u64) {
-    let paths: Vec<PathBuf> = (0..n_files).map(|index| folder.join(format!("{}-{n_files}-{index}.log", asked.form))).collect();
+    // Files of a Kieker log are known by their names; any other would be a log of its own beside the map.
+    let end = if asked.form == "kieker" { "dat" } else { "log" };
+    let paths: Vec<PathBuf> = (0..n_files).map(|index| folder.join(format!("{}-{n_files}-{index}.{end}", asked.form))).collect();
     let open = |path: &PathBuf| Box::new(File::create(path).unwrap()) as Box<dyn Write>;
     let n = forms::write(asked, paths.iter().map(open).collect()).unwrap();
     (paths, n)
