@@ -64,7 +64,7 @@ pub(super) fn same(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> 
 /// Angio traces, by TLC.
 pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let read = angio::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
-    let apart = has_steps(sources.len(), options);
+    let (apart, is_only) = (has_steps(sources.len(), options), sources.len() == 1);
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
@@ -75,7 +75,11 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
                 complete(recording, n_events);
             };
             let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, &mut out);
-            angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)
+            let outcome = angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed);
+            if is_only {
+                collector.complete_all(&mut out);
+            }
+            outcome
         };
         summed(apart, summary, |hand_over| analysed(apart, collect, |recording| analysis.take(recording, hand_over)))?;
         Ok::<_, ExtractError>(state)
@@ -94,7 +98,7 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
 /// Event traces, by execution graphs.
 pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> Result<Found, ExtractError> {
     let read = event_trace::ReadOptions { bad_rows: options.bad_rows, limit_bytes: options.limit_bytes };
-    let apart = has_steps(sources.len(), options);
+    let (apart, is_only) = (has_steps(sources.len(), options), sources.len() == 1);
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
@@ -105,7 +109,11 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
                 complete(operation, n_events);
             };
             let mut feed = |event: &event_trace::Event<'_>| collector.feed(event, &mut out);
-            event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)
+            let outcome = event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed);
+            if is_only {
+                collector.complete_all(&mut out);
+            }
+            outcome
         };
         summed(apart, summary, |hand_over| analysed(apart, collect, |operation| analysis.take(operation, hand_over)))?;
         Ok::<_, ExtractError>(state)
@@ -130,7 +138,8 @@ pub(super) fn call_paths(
     options: &ExtractOptions,
     wanted: &Wanted,
 ) -> Result<Found, ExtractError> {
-    let apart = has_steps(if format == Format::Kieker { 1 } else { sources.len() }, options);
+    let n_logs = if format == Format::Kieker { 1 } else { sources.len() };
+    let (apart, is_only) = (has_steps(n_logs, options), n_logs == 1);
     let n_parts = match format {
         Format::Kieker => kieker::n_logs(sources.iter().map(|source| source.name.as_str())),
         _ => sources.len(),
@@ -147,7 +156,11 @@ pub(super) fn call_paths(
                 complete(request, n_records);
             };
             let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| collector.feed(texts, event, &mut out);
-            read_call_paths(sources, format, options, &mut feed)
+            let outcome = read_call_paths(sources, format, options, &mut feed);
+            if is_only {
+                collector.complete_all(&mut out);
+            }
+            outcome
         };
         let found = summed(apart, summary, |hand_over| analysed(apart, collect, |request| analysis.take(request, hand_over)))?;
         diagnostics.merge(found);

@@ -92,7 +92,7 @@ impl Collector {
     }
 
     /// Hands over what is unfinished.
-    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+    pub(in crate::structure) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
         for live in self.live.drain() {
             out(Complete { live, news: std::mem::take(&mut self.news), made_room: false });
         }

@@ -124,7 +124,7 @@ impl Collector {
     }
 
     /// Hands over what is left as it is.
-    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+    pub(in crate::structure) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
         let mut left: Vec<u64> = self.live.keys().copied().collect();
         left.sort_unstable();
         for number in left {

@@ -207,7 +207,7 @@ impl Collector {
     }
 
     /// Hands over what is not complete as it stands.
-    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+    pub(in crate::structure) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
         for (age, slot) in std::mem::take(&mut self.order) {
             if self.is_of_age(slot, age) {
                 let message = "recordings were not complete at the end: they were analysed as they stand";
