@@ -23,7 +23,7 @@ const MOST_COPIES: usize = 1_000;
 /// What the exact solver makes of a model.
 pub(super) enum Attempt<S> {
     /// Solved.
-    Solved(Results<S>),
+    Solved(Box<Results<S>>),
     /// Not a product-form network, or too large a one: why, and where.
     Refused(&'static str, String),
 }
@@ -38,7 +38,7 @@ pub(super) fn solve<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<At
         laid_out => laid_out?,
     };
     Ok(match solve_single(&copies.all, values)? {
-        Attempt::Solved(results) => Attempt::Solved(copies.fold(results)),
+        Attempt::Solved(results) => Attempt::Solved(Box::new(copies.fold(*results))),
         refused @ Attempt::Refused(..) => refused,
     })
 }
@@ -53,7 +53,7 @@ fn solve_single<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Attemp
                 return Ok(Attempt::Refused("customers whose cycle takes no time", customers));
             }
             Ok(match solve_exact(&plan.network) {
-                Ok(means) => Attempt::Solved(plan.results(model, &means)),
+                Ok(means) => Attempt::Solved(Box::new(plan.results(model, &means))),
                 Err(MvaError::TooLarge(_)) => Attempt::Refused("so large a population", "the model".into()),
                 Err(MvaError::TooManyMultiservers(_)) => Attempt::Refused("so many multi-server stations", "the model".into()),
             })

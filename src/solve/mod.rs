@@ -202,7 +202,7 @@ fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Plann
     match options.solver {
         Solver::Layered => Ok(Planned::Layered),
         Solver::Auto | Solver::Exact => match exact::solve(model, bound)? {
-            exact::Attempt::Solved(results) => Ok(Planned::Exact(Box::new(results))),
+            exact::Attempt::Solved(results) => Ok(Planned::Exact(results)),
             exact::Attempt::Refused(construct, element) if options.solver == Solver::Exact => {
                 Err(SolveError::Unsupported { solver: "exact", construct, element })
             }
