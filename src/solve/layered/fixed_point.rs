@@ -1,8 +1,9 @@
 //! The fixed point of one stage: the sweep repeated, accelerated, until nothing changes.
 //!
 //! The unknowns stand in one row: the waits of all arcs, then the excess wait of every station, then by station the chances to
-//! wait, `R` and `φ` ([`super::station`]). Where acceleration does not settle, as it may not between full stations of many customers, it
-//! begins anew from where plain and ever shorter steps lead.
+//! wait, `R` and `φ` ([`super::station`]), and where strands of a fork meet the shares of waits that they cause each other
+//! ([`super::graph`]). Where acceleration does not settle, as it may not between full stations of many customers, it begins anew from
+//! where plain and ever shorter steps lead.
 
 use std::sync::Arc;
 
