@@ -9,7 +9,7 @@
 //!
 //! The passes of a form run one after another in one process, several times round, over one file; of each the least processor
 //! time counts. Three further processes extract, on one core, on all (the steps of one file beside each other), and on all with
-//! the trace divided among files: for the time that passes and the resident set.
+//! the trace divided among files: for the time that passes, on all the least of the rounds, and the resident set, the greatest.
 //!
 //! ```text
 //! cargo bench --bench extract                       # sizes that take a minute or two
@@ -103,6 +103,14 @@ fn measured(mode: &str, form: &str, rounds: usize, paths: &[PathBuf]) -> Vec<f64
     String::from_utf8(output.stdout).unwrap().split_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
+/// Least time that passes and greatest peak of as many runs on all cores.
+fn on_all_cores(form: &str, rounds: usize, paths: &[PathBuf]) -> [f64; 2] {
+    let n_cores = thread::available_parallelism().map_or(1, usize::from);
+    (0..rounds)
+        .map(|_| measured("extract", form, n_cores, paths))
+        .fold([f64::INFINITY, 0.0], |[time, peak], run| [time.min(run[0]), peak.max(run[1])])
+}
+
 fn bench(asked: &Asked, what: &str, rounds: usize, folder: &Path) {
     let form = asked.form.as_str();
     let (one, n) = write(asked, folder, 1);
@@ -111,12 +119,12 @@ fn bench(asked: &Asked, what: &str, rounds: usize, folder: &Path) {
     let [skip, parse, read, extract] = passes[..] else { panic!("four passes are expected") };
     let n_cores = thread::available_parallelism().map_or(1, usize::from);
     let alone = measured("extract", form, 1, &one);
-    let in_steps = measured("extract", form, n_cores, &one);
+    let in_steps = on_all_cores(form, rounds, &one);
     fs::remove_file(&one[0]).unwrap();
     let divides = form != "kieker" && form != "angio-one";
     let together = divides.then(|| {
         let (many, _) = write(asked, folder, FILES_PER_CORE * n_cores);
-        let together = measured("extract", form, n_cores, &many);
+        let together = on_all_cores(form, rounds, &many);
         many.iter().for_each(|path| fs::remove_file(path).unwrap());
         together
     });

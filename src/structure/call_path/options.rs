@@ -157,12 +157,12 @@ impl Default for CallPathOptions {
 
 impl CallPathOptions {
     /// These for a log in `n_parts` files, of which any may go on with a request that is over as far as another tells: requests are held as
-    /// long as there is room for them, of which each part has its share; of half the room, as whole requests take it, too.
+    /// long as there is room for them, of which each part has its share; of a third of it, as whole requests take it, too.
     #[must_use]
     pub(in crate::structure) fn of_parts(mut self, n_parts: usize) -> Self {
         if n_parts > 1 {
             self.quiet_records = u64::MAX;
-            self.most_live_records = (self.most_live_records / (2 * n_parts)).max(1);
+            self.most_live_records = (self.most_live_records / (3 * n_parts)).max(1);
         }
         self
     }
