@@ -27,7 +27,7 @@ mod nnls;
 
 pub use nnls::{Nnls, nnls};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
 use super::options::CallPathOptionError;
@@ -198,6 +198,7 @@ pub struct ObservedAction {
 
 /// Estimates the demands of the actions that use `resource`, by the rule that fits.
 pub fn estimate(resource: &Resource, observed: &[ObservedAction], diagnostics: &mut Diagnostics) -> Vec<DemandEstimate> {
+    note_unknown(resource, observed, diagnostics);
     let uses = |action: &&ObservedAction| resource.components.is_empty() || resource.components.contains(&action.component);
     let actions: Vec<&ObservedAction> = observed.iter().filter(uses).collect();
     let response_times: Vec<f64> =
@@ -238,6 +239,18 @@ pub fn estimate(resource: &Resource, observed: &[ObservedAction], diagnostics: &
         estimates.push(DemandEstimate { resource: resource.name.clone(), action: action.name.clone(), demand_s, rule, overhead_factor });
     }
     estimates
+}
+
+/// Tells the names that `resource` has and the records have not.
+fn note_unknown(resource: &Resource, observed: &[ObservedAction], diagnostics: &mut Diagnostics) {
+    let of_intervals = resource.intervals.iter().flat_map(|interval| interval.throughputs_per_s.keys());
+    let actions: IndexSet<&String> = of_intervals.chain(resource.response_times_s.keys()).collect();
+    let unseen = actions.into_iter().filter(|name| !observed.iter().any(|action| action.name == **name));
+    let components = resource.components.iter().filter(|name| !observed.iter().any(|action| action.component == **name));
+    for name in unseen.chain(components) {
+        let message = "measurements name services or components that the records do not show; they are not used";
+        diagnostics.add("resource_of_nothing", message, || format!("{name} at {}", resource.name));
+    }
 }
 
 fn is_in_range(resource: &Resource, interval: &Interval, diagnostics: &mut Diagnostics) -> bool {

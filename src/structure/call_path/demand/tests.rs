@@ -117,3 +117,15 @@ proptest! {
         prop_assert!((busy - m * u).abs() < 1e-9);
     }
 }
+
+/// A slip of a name would leave the throughput of the records in place of the one measured.
+#[test]
+fn measurements_of_what_is_not_there_are_told() {
+    let mut measured = resource(&[0.6]);
+    measured.intervals[0].throughputs_per_s = [("App.bye", 20.0), ("App.browse", 5.0)].map(|(name, x)| (name.to_owned(), x)).into();
+    measured.components = vec!["App".to_owned(), "Ap".to_owned()];
+    let actions = [action("App.buy", "App", 0.02, 10.0), action("App.browse", "App", 0.01, 10.0)];
+    let mut diagnostics = Diagnostics::default();
+    assert_eq!(estimate(&measured, &actions, &mut diagnostics).len(), 2);
+    assert_eq!(diagnostics.count("resource_of_nothing"), 2);
+}
