@@ -332,8 +332,8 @@ impl<S: Scalar> Graph<S> {
     /// Whether what is between a join and its dominator only runs beside other such vertices.
     fn nothing_runs_beside(&self, join: usize) -> bool {
         let Start::Join { dominator, .. } = self.vertices[join].start else { return false };
-        let within = |v: usize| v > dominator && self.precedes(dominator, v) && self.precedes(v, join);
-        self.concurrent.iter().all(|&(v, w)| within(v) == within(w))
+        let within: Vec<bool> = (0..self.vertices.len()).map(|v| self.precedes(dominator, v) && self.precedes(v, join)).collect();
+        self.concurrent.iter().all(|&(v, w)| within[v] == within[w])
     }
 
     /// Whether `vertex` only starts once the entry has replied.
