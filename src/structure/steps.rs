@@ -66,21 +66,22 @@ pub(super) fn in_steps<B: Send, R: Send>(make: impl FnOnce(&mut dyn FnMut(B)) ->
     })
 }
 
+/// What is collected of events until it is whole.
+pub(super) trait Whole: Send {
+    /// How many events it holds.
+    fn n_events(&self) -> usize;
+}
+
 /// Hands what `collect` completes to `take`, in its order; `apart`: `take` on this thread, while `collect` runs on one of its own.
-/// With each goes how many events it holds.
-pub(super) fn analysed<C: Send, R: Send>(
-    apart: bool,
-    collect: impl FnOnce(&mut dyn FnMut(C, usize)) -> R + Send,
-    mut take: impl FnMut(C),
-) -> R {
+pub(super) fn analysed<C: Whole, R: Send>(apart: bool, collect: impl FnOnce(&mut dyn FnMut(C)) -> R + Send, mut take: impl FnMut(C)) -> R {
     if !apart {
-        return collect(&mut |complete, _| take(complete));
+        return collect(&mut take);
     }
     let make = |send: &mut dyn FnMut(Vec<C>)| {
         let (mut batch, mut n_held) = (Vec::new(), 0);
-        let outcome = collect(&mut |complete, n_events| {
-            batch.push(complete);
-            n_held += n_events;
+        let outcome = collect(&mut |whole: C| {
+            n_held += whole.n_events();
+            batch.push(whole);
             if n_held >= EVENTS {
                 n_held = 0;
                 send(std::mem::take(&mut batch));
@@ -127,13 +128,19 @@ mod tests {
     /// All are taken in their order, whatever they hold, and nothing is held back for more than some events.
     #[test]
     fn what_is_collected_is_analysed_in_its_order() {
+        struct Numbered(usize);
+        impl Whole for Numbered {
+            fn n_events(&self) -> usize {
+                if self.0.is_multiple_of(7) { 2 * EVENTS } else { self.0 }
+            }
+        }
         for apart in [false, true] {
             let mut taken = Vec::new();
-            let collect = |complete: &mut dyn FnMut(usize, usize)| {
-                (0..1000).for_each(|n| complete(n, if n % 7 == 0 { 2 * EVENTS } else { n }));
+            let collect = |out: &mut dyn FnMut(Numbered)| {
+                (0..1000).for_each(|n| out(Numbered(n)));
                 "all"
             };
-            assert_eq!(analysed(apart, collect, |n| taken.push(n)), "all");
+            assert_eq!(analysed(apart, collect, |whole| taken.push(whole.0)), "all");
             assert!(taken.into_iter().eq(0..1000), "apart: {apart}");
         }
     }

@@ -7,16 +7,16 @@ use std::ops::ControlFlow;
 
 use super::{
     ExtractError, ExtractOptions,
-    call_path::{self as call_paths, CallPaths},
+    call_path::CallPaths,
     cores::on_all_cores,
-    execution_graph::{self, ExecutionGraphs},
+    execution_graph::ExecutionGraphs,
     interactions::{Hints, Interactions},
     observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
     steps::{SpanBatch, SpanBatches, analysed, has_steps, in_steps, summed},
     summary::Summary,
-    tlc::{self, Tlc},
+    tlc::Tlc,
 };
 use crate::trace::{
     Format, StreamSource, angio, call_path,
@@ -69,15 +69,11 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
         let (collector, analysis) = technique.parts();
-        let collect = |complete: &mut dyn FnMut(_, usize)| {
-            let mut out = |recording: tlc::Complete| {
-                let n_events = recording.n_events();
-                complete(recording, n_events);
-            };
-            let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, &mut out);
+        let collect = |out: &mut dyn FnMut(_)| {
+            let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, out);
             let outcome = angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed);
             if is_only {
-                collector.complete_all(&mut out);
+                collector.complete_all(out);
             }
             outcome
         };
@@ -103,15 +99,11 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
         let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
         let (collector, analysis) = technique.parts();
-        let collect = |complete: &mut dyn FnMut(_, usize)| {
-            let mut out = |operation: execution_graph::Complete| {
-                let n_events = operation.n_events();
-                complete(operation, n_events);
-            };
-            let mut feed = |event: &event_trace::Event<'_>| collector.feed(event, &mut out);
+        let collect = |out: &mut dyn FnMut(_)| {
+            let mut feed = |event: &event_trace::Event<'_>| collector.feed(event, out);
             let outcome = event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed);
             if is_only {
-                collector.complete_all(&mut out);
+                collector.complete_all(out);
             }
             outcome
         };
@@ -150,15 +142,11 @@ pub(super) fn call_paths(
         let mut state = State::new(technique, options);
         let State { technique, summary, diagnostics } = &mut state;
         let (collector, analysis) = technique.parts();
-        let collect = |complete: &mut dyn FnMut(_, usize)| {
-            let mut out = |request: call_paths::Complete| {
-                let n_records = request.n_records();
-                complete(request, n_records);
-            };
-            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| collector.feed(texts, event, &mut out);
+        let collect = |out: &mut dyn FnMut(_)| {
+            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| collector.feed(texts, event, out);
             let outcome = read_call_paths(sources, format, options, &mut feed);
             if is_only {
-                collector.complete_all(&mut out);
+                collector.complete_all(out);
             }
             outcome
         };

@@ -9,7 +9,10 @@ use super::{
     places::Places,
     summary::RecordCounts,
 };
-use crate::trace::call_path::{Event, Key, Kind, Texts};
+use crate::{
+    structure::steps::Whole,
+    trace::call_path::{Event, Key, Kind, Texts},
+};
 
 /// A name that was given a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +33,8 @@ pub(in crate::structure) struct Complete {
     pub(super) made_room: bool,
 }
 
-impl Complete {
-    /// How many records it holds.
-    pub(in crate::structure) fn n_records(&self) -> usize {
+impl Whole for Complete {
+    fn n_events(&self) -> usize {
         self.live.n_records()
     }
 }

@@ -47,7 +47,7 @@ mod transactions;
 mod walk;
 
 pub(in crate::structure) use analysis::Analysis;
-pub(in crate::structure) use collect::{Collector, Complete};
+pub(in crate::structure) use collect::Collector;
 pub use delays::DelayReport;
 pub use flow::{Alternative, FlowNode, LoopCount, Pmf};
 pub use options::{

@@ -10,7 +10,10 @@ use super::{
     operations::OperationSet,
     workload::EventCounts,
 };
-use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
+use crate::{
+    structure::steps::Whole,
+    trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap},
+};
 
 /// What was met since the operation before.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +31,8 @@ pub(in crate::structure) struct Complete {
     pub(super) news: News,
 }
 
-impl Complete {
-    /// How many events it holds.
-    pub(in crate::structure) fn n_events(&self) -> usize {
+impl Whole for Complete {
+    fn n_events(&self) -> usize {
         self.graph.n_events
     }
 }

@@ -52,7 +52,7 @@ use serde::{Deserialize, Serialize};
 use super::interactions::{Interactions, ScenariosBy};
 use crate::trace::event_trace::Event;
 pub(in crate::structure) use analysis::Analysis;
-pub(in crate::structure) use collect::{Collector, Complete};
+pub(in crate::structure) use collect::Collector;
 pub use workload::{ClassKind, EntryDemand, EventCounts, InteractionClass, WorkloadReport};
 
 /// What a request is whose client goes on, and gets the reply in another thread.

@@ -11,7 +11,10 @@ use super::{
     report::EventCounts,
     tasks::Tasks,
 };
-use crate::trace::{angio::AngioEvent, diagnostics::Diagnostics, hashed::HashMap, names::Names};
+use crate::{
+    structure::steps::Whole,
+    trace::{angio::AngioEvent, diagnostics::Diagnostics, hashed::HashMap, names::Names},
+};
 
 /// Which recording: whether it is named by its trace, and that name (else its scenario).
 pub(super) type Key = (bool, Box<str>);
@@ -40,9 +43,8 @@ pub(in crate::structure) struct Complete {
     pub(super) news: News,
 }
 
-impl Complete {
-    /// How many events it holds.
-    pub(in crate::structure) fn n_events(&self) -> usize {
+impl Whole for Complete {
+    fn n_events(&self) -> usize {
         self.live.nodes.len()
     }
 }

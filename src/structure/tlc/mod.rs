@@ -45,7 +45,7 @@ mod toeg;
 
 pub(in crate::structure) use analysis::Analysis;
 pub use average::{WeightedEntry, merge_entries};
-pub(in crate::structure) use collect::{Collector, Complete};
+pub(in crate::structure) use collect::Collector;
 pub use control::EntryKind;
 pub use options::{AsyncForwarding, TaskCounters, TlcOptions, Unanswered};
 pub use report::{ActivitySequence, ActivityUse, EntryActivities, EventCounts, PhaseActivities, Spread, TlcReport};
