@@ -114,8 +114,9 @@ impl<const N: usize> Div for Tangent<N> {
     #[inline]
     #[expect(clippy::suspicious_arithmetic_impl, reason = "the quotient rule")]
     fn div(self, other: Self) -> Self {
+        // A number over itself is 1, which it need not be times its inverse.
+        let value = self.value / other.value;
         let inverse = other.value.recip();
-        let value = self.value * inverse;
         self.zip(other, value, |a, b| (a - b * value) * inverse)
     }
 }
