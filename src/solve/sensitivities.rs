@@ -142,15 +142,33 @@ impl Directions<'_> {
 
     /// The layered solution with the columns `real` of the Jacobian.
     fn layered(&self, real: &[usize], jacobian: &mut DMatrix<f64>) -> Result<Values, SolveError> {
-        let solved = layered::solve(self.model, self.bound, self.options, layered::Start::near(self.options))?;
-        let mut doubts = Vec::new();
-        for columns in real.chunks(MOST_DIRECTIONS) {
-            doubts.extend(narrowest!(self.layered_columns(columns, &solved.trace, jacobian))?);
+        let (first, mut others) = real.split_at(real.len().min(MOST_DIRECTIONS));
+        let together = if first.is_empty() { None } else { narrowest!(self.together(first, jacobian))? };
+        let (values, mut solution, trace) = match together {
+            Some(found) => found,
+            None => {
+                others = real;
+                let solved = layered::solve(self.model, self.bound, self.options, layered::Start::near(self.options))?;
+                let values = self.measures.iter().map(|m| measure::evaluate(self.model, &solved.results, m)).collect::<Result<_, _>>()?;
+                (values, solved.results.solution(self.model), solved.trace)
+            }
+        };
+        for columns in others.chunks(MOST_DIRECTIONS) {
+            solution.diagnostics.extend(narrowest!(self.layered_columns(columns, &trace, jacobian))?);
         }
-        let values = self.measures.iter().map(|m| measure::evaluate(self.model, &solved.results, m)).collect::<Result<_, _>>()?;
-        let mut solution = solved.results.solution(self.model);
-        solution.diagnostics.extend(doubts);
-        Ok(Values { values, solution, near: Some(Near::from(solved.trace)) })
+        Ok(Values { values, solution, near: Some(Near::from(trace)) })
+    }
+
+    /// The layered solution, with the `columns` of the Jacobian from the same sweeps; none where that is not easily done.
+    fn together<const N: usize>(
+        &self,
+        columns: &[usize],
+        jacobian: &mut DMatrix<f64>,
+    ) -> Result<Option<(Vec<f64>, Solution, layered::Trace)>, SolveError> {
+        let solved = layered::solve_together(self.model, &self.seed::<N>(columns)?, self.bound, self.options)?;
+        let Some(layered::Solved { results, trace }) = solved else { return Ok(None) };
+        let values = self.take(&results, columns, jacobian)?;
+        Ok(Some((values, results.solution(self.model), trace)))
     }
 
     /// Fills the `columns` of the Jacobian, at most `N`, at a layered solution; says what is doubtful about them.

@@ -11,11 +11,11 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use super::derivatives::dot;
+use super::vectors::dot;
 use crate::model::Scalar;
 
 /// Differences kept.
-const DEPTH: usize = 6;
+pub(super) const DEPTH: usize = 6;
 /// Unknowns below this share of the largest are weighed as if they were that large.
 const LEAST_WEIGHED: f64 = 1e-6;
 /// Ridge on the normal equations, relative to their largest diagonal.
@@ -30,6 +30,9 @@ const FIRST_CAUTION: usize = 1;
 /// Doublings of their number.
 const LAST_DOUBLING: usize = 6;
 
+/// Of `f` and of `T(x)`.
+pub(super) type Difference<S> = (Vec<S>, Vec<S>);
+
 /// The memory of an accelerated iteration.
 pub(super) struct Anderson<S> {
     /// Leading unknowns over which the norm is.
@@ -39,11 +42,12 @@ pub(super) struct Anderson<S> {
     /// The last `f` and `T(x)`, if any.
     last: Option<(Vec<S>, Vec<S>)>,
     /// Last differences of `f` and of `T(x)`, oldest first.
-    differences: VecDeque<(Vec<S>, Vec<S>)>,
+    differences: VecDeque<Difference<S>>,
     best: f64,
     cautious: usize,
     step: f64,
     n_forgotten: usize,
+    n_learned: usize,
     weights: Vec<f64>,
     /// For how many more differences these stay.
     n_same: usize,
@@ -66,6 +70,7 @@ impl<S: Scalar> Anderson<S> {
             cautious,
             step,
             n_forgotten: 0,
+            n_learned: 0,
             weights: Vec::new(),
             n_same: 0,
             columns: VecDeque::with_capacity(DEPTH),
@@ -114,6 +119,7 @@ impl<S: Scalar> Anderson<S> {
             (*last_f, *last_g) = (f, g);
         }
         self.differences.push_back((df, dg));
+        self.n_learned += 1;
     }
 
     /// Drops the memory after an extrapolation that was not followed: what it would learn from the next step would be wrong.
@@ -123,6 +129,11 @@ impl<S: Scalar> Anderson<S> {
         self.n_same = 0;
         self.n_forgotten += 1;
         self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
+    }
+
+    /// How many differences there have been, and the last ones of `f` and of `T(x)`, oldest first.
+    pub fn learned(&self) -> (usize, &VecDeque<Difference<S>>) {
+        (self.n_learned, &self.differences)
     }
 
     /// `γ`; none, if nothing can be learned from the differences.

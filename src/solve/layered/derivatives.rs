@@ -26,10 +26,11 @@
 
 use std::ops::Range;
 
+use super::vectors::{add_times, add_times_dot, dot, norm};
 use crate::model::Scalar;
 
 /// Weight of chances and ratios beside that of times over the longest one: they are many, and follow the times.
-const RATIO_WEIGHT: f64 = 0.03;
+pub(super) const RATIO_WEIGHT: f64 = 0.03;
 /// A change that the others explain but for this share is one of rounding.
 const NOVEL: f64 = 1e-9;
 /// Derivatives of ratios below this share of those of times, all weighed, are rounding.
@@ -59,15 +60,15 @@ pub(super) struct Legacy {
 
 /// An unknown with a derivative in some direction of a family.
 #[derive(Clone, Copy, Debug)]
-struct Unknown {
-    index: usize,
+pub(super) struct Unknown {
+    pub index: usize,
     /// Of a time, or of a chance or ratio.
-    weight: f64,
-    kind: Kind,
+    pub weight: f64,
+    pub kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     Time = 0,
     Ratio = 1,
 }
@@ -352,12 +353,22 @@ impl Direction {
 
     /// Largest residual of a time and of a ratio, over the largest derivative of its kind.
     fn left(&self, unknowns: &[Unknown]) -> f64 {
-        let [of_times, of_ratios] = largest(&self.residual, unknowns);
-        let over = |left: f64, scale: f64| if left > 0.0 { left / scale.max(f64::MIN_POSITIVE) } else { 0.0 };
-        let [time, ratio] = self.scale;
-        let time = time.max(self.least);
-        over(of_times, time).max(over(of_ratios, ratio.max(NEGLIGIBLE_RATIO * time)))
+        over(largest(&self.residual, unknowns), self.scale, self.least)
     }
+}
+
+/// The same of a `residual` and `derivatives`, all weighed; a derivative of a time below `least` counts as none.
+pub(super) fn left_over(residual: &[f64], derivatives: &[f64], unknowns: &[Unknown], least: f64) -> f64 {
+    if residual.iter().any(|r| !r.is_finite()) {
+        return f64::INFINITY;
+    }
+    over(largest(residual, unknowns), largest(derivatives, unknowns), least)
+}
+
+fn over([of_times, of_ratios]: [f64; 2], [time, ratio]: [f64; 2], least: f64) -> f64 {
+    let over = |left: f64, scale: f64| if left > 0.0 { left / scale.max(f64::MIN_POSITIVE) } else { 0.0 };
+    let time = time.max(least);
+    over(of_times, time).max(over(of_ratios, ratio.max(NEGLIGIBLE_RATIO * time)))
 }
 
 /// Largest value of a time and of a ratio.
@@ -372,51 +383,6 @@ fn largest(values: &[f64], unknowns: &[Unknown]) -> [f64; 2] {
         }
     }
     [of_times, of_ratios]
-}
-
-fn norm(a: &[f64]) -> f64 {
-    dot(a, a).sqrt()
-}
-
-/// Sums that are kept side by side, as an addition takes longer than the processor has to wait for the next one to begin.
-const SUMS: usize = 4;
-
-/// `Σ a b`.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (these, those) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    let rest: f64 = these.remainder().iter().zip(those.remainder()).map(|(x, y)| x * y).sum();
-    let mut sums = [0.0; SUMS];
-    for (x, y) in these.zip(those) {
-        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
-            *sum += x * y;
-        }
-    }
-    sums.iter().sum::<f64>() + rest
-}
-
-/// `a ← a + factor b`.
-fn add_times(a: &mut [f64], factor: f64, b: &[f64]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
-}
-
-/// `a ← a + factor b`; returns `Σ a c` with the new `a`.
-fn add_times_dot(a: &mut [f64], factor: f64, b: &[f64], c: &[f64]) -> f64 {
-    let mut sums = [0.0; SUMS];
-    let mut these = a.chunks_exact_mut(SUMS);
-    let (those, with) = (b.chunks_exact(SUMS), c.chunks_exact(SUMS));
-    let (last_b, last_c) = (those.remainder(), with.remainder());
-    for ((a, b), c) in these.by_ref().zip(those).zip(with) {
-        for (((sum, a), b), c) in sums.iter_mut().zip(a).zip(b).zip(c) {
-            *a += factor * b;
-            *sum += *a * c;
-        }
-    }
-    let mut rest = 0.0;
-    for ((a, b), c) in these.into_remainder().iter_mut().zip(last_b).zip(last_c) {
-        *a += factor * b;
-        rest += *a * c;
-    }
-    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]

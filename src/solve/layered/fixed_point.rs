@@ -78,6 +78,42 @@ pub(super) struct Solved<S> {
     pub converged: bool,
 }
 
+/// An iteration under way.
+pub(super) struct Course<S> {
+    /// Where it is, and the image of that.
+    pub x: Vec<S>,
+    pub image: Vec<S>,
+    next: Vec<S>,
+    pub acceleration: Anderson<S>,
+    n_leading: usize,
+    n_waits: usize,
+    n_times: usize,
+    n_sweeps: usize,
+    step: f64,
+}
+
+impl<S: Scalar> Course<S> {
+    /// Goes from `x`, whose image is `change` away, to the next point.
+    pub fn go_on(&mut self, change: f64) {
+        self.acceleration.next(&self.x, &self.image, change, &mut self.next);
+        if follow(&mut self.x, &self.next, &self.image, self.n_waits, self.n_times) == Held::Back {
+            self.acceleration.forget();
+        }
+    }
+
+    /// Forgets what was learned, and goes on by plain steps of length `step`.
+    fn begin_again(&mut self, step: f64) {
+        self.acceleration = Anderson::new(self.n_leading, self.n_waits..self.n_times, CAUTIOUS_STEPS_AGAIN, step);
+    }
+}
+
+impl<S> Solved<S> {
+    /// The stage, if its iteration settled.
+    pub fn settled(self) -> Option<Stage<S>> {
+        self.converged.then_some(self.stage)
+    }
+}
+
 /// What the sweeps of a model need to know of its structure, whatever its numbers.
 #[derive(Debug)]
 pub(super) struct Structure {
@@ -129,7 +165,7 @@ impl Structure {
 
 /// The sweep with the room that it needs.
 pub(super) struct Sweeper<'a, S> {
-    net: &'a Net<S>,
+    pub net: &'a Net<S>,
     options: &'a SolveOptions,
     pub structure: Arc<Structure>,
     flow: Flow<S>,
@@ -172,7 +208,37 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if let From::Settled(..) = from {
             return self.derivatives(populations, from, capacity, tolerance);
         }
-        let mut x = self.start(from);
+        let mut course = self.course(from, capacity);
+        let mut converged = false;
+        let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
+        for sweep in 0..self.options.max_iterations.min(most) {
+            let Some(change) = self.look(&mut course, populations, capacity) else { continue };
+            let enough = if sweep < STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) };
+            if change < enough {
+                converged = true;
+                course.x.copy_from_slice(&course.image);
+                break;
+            }
+            course.go_on(change);
+        }
+        self.settled(course.x, populations, converged)
+    }
+
+    /// An iteration that has come so near to its fixed point that a sweep changes less than `near`; none, where that takes long.
+    pub fn approach(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, near: f64) -> Option<Course<S>> {
+        let mut course = self.course(from, Capacity::Free);
+        for _ in 0..self.options.max_iterations.min(PATIENCE) {
+            let change = self.look(&mut course, populations, Capacity::Free)?;
+            course.go_on(change);
+            if change < near {
+                return Some(course);
+            }
+        }
+        None
+    }
+
+    fn course(&self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
+        let x = self.start(from);
         let n_waits = self.net.arcs.len();
         let cautious = match from {
             From::Nothing => CAUTIOUS_STEPS,
@@ -183,36 +249,28 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             Capacity::Free => n_waits,
             Capacity::Kept | Capacity::Held => n_times,
         };
-        let mut acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
-        let (mut converged, mut step) = (false, 1.0);
-        let (mut image, mut next) = (x.clone(), x.clone());
-        let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
-        for sweep in 0..self.options.max_iterations.min(most) {
-            if sweep > 0 && sweep % PATIENCE == 0 {
-                step = f64::max(step * STEP_REDUCTION, SHORTEST_STEP);
-                acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, step);
-            }
-            self.sweep(&x, populations, capacity, &mut image);
-            let change = self.distance(&x, &image);
-            self.record.sweeps += 1;
-            self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
-            if !change.is_finite() {
-                x = self.start(&From::Nothing);
-                acceleration = Anderson::new(n_leading, n_waits..n_times, CAUTIOUS_STEPS_AGAIN, cautious_step(capacity));
-                continue;
-            }
-            let enough = if sweep < STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) };
-            if change < enough {
-                converged = true;
-                x.copy_from_slice(&image);
-                break;
-            }
-            acceleration.next(&x, &image, change, &mut next);
-            if follow(&mut x, &next, &image, n_waits, n_times) == Held::Back {
-                acceleration.forget();
-            }
+        let acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
+        let (image, next) = (x.clone(), x.clone());
+        Course { x, image, next, acceleration, n_leading, n_waits, n_times, n_sweeps: 0, step: 1.0 }
+    }
+
+    /// Sweeps once over where an iteration is; returns how far its image is, or nothing where the iteration has to begin anew.
+    fn look(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, capacity: Capacity) -> Option<f64> {
+        if course.n_sweeps > 0 && course.n_sweeps.is_multiple_of(PATIENCE) {
+            course.step = f64::max(course.step * STEP_REDUCTION, SHORTEST_STEP);
+            course.begin_again(course.step);
         }
-        self.settled(x, populations, converged)
+        course.n_sweeps += 1;
+        self.sweep(&course.x, populations, capacity, &mut course.image);
+        let change = self.distance(&course.x, &course.image);
+        self.record.sweeps += 1;
+        self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
+        if !change.is_finite() {
+            course.x = self.start(&From::Nothing);
+            course.begin_again(cautious_step(capacity));
+            return None;
+        }
+        Some(change)
     }
 
     /// The derivatives at the values of a stage that is settled.
@@ -248,20 +306,20 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// The stage at its solution.
-    fn settled(&mut self, x: Vec<S>, populations: &Populations<'_, S>, converged: bool) -> Solved<S> {
+    pub fn settled(&mut self, x: Vec<S>, populations: &Populations<'_, S>, converged: bool) -> Solved<S> {
         self.flow_at(&x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         let stage = Stage { unknowns: x, flow: self.flow.clone(), class_shares: self.exclusion.class_shares.clone() };
         Solved { stage, converged }
     }
 
-    fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
+    pub fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
         let Structure { probability_of, contention_of, .. } = &*self.structure;
         let waits = Waits { wait: &x[..self.net.arcs.len()], row: probability_of, contention: contention_of, ratios: x };
         self.flow.update(self.net, &waits, populations.customers);
     }
 
-    fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
+    pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         self.absence.update(self.net, &self.exclusion.class_shares, populations);
@@ -295,7 +353,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// Largest change of an unknown: relative for waits, absolute for ratios.
-    fn distance(&self, x: &[S], image: &[S]) -> f64 {
+    pub fn distance(&self, x: &[S], image: &[S]) -> f64 {
         let n_waits = self.net.arcs.len();
         // Beside services, waits may be none but for rounding.
         let longest = image[..n_waits].iter().fold(self.longest_service(), |m, w| m.max(w.value()));
@@ -315,13 +373,13 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         ratios.fold(most, |most, (old, new)| most.max((new.value() - old.value()).abs()))
     }
 
-    fn longest_service(&self) -> f64 {
+    pub fn longest_service(&self) -> f64 {
         let targets = self.net.arcs.iter().filter_map(|arc| arc.target);
         targets.map(|entry| self.flow.held(entry).value()).filter(|held| held.is_finite()).fold(0.0, f64::max)
     }
 
     /// What counts as none of a derivative of a time, by direction: a share of the steepest one of a service.
-    fn steepest_services(&self) -> Vec<f64> {
+    pub fn steepest_services(&self) -> Vec<f64> {
         let mut steepest = vec![0.0_f64; S::from(0.0).derivatives().len()];
         for entry in self.net.arcs.iter().filter_map(|arc| arc.target) {
             let held = self.flow.held(entry);

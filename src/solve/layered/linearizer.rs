@@ -65,6 +65,13 @@ pub(super) struct Absence<S> {
 }
 
 impl<S: Scalar> Changes<S> {
+    /// Without derivatives.
+    pub fn values(&self) -> Changes<f64> {
+        let values = |table: &[S]| table.iter().map(Scalar::value).collect();
+        let [waiting, first, late, pace] = [&self.waiting, &self.first, &self.late, &self.pace].map(|table| values(table));
+        Changes { n_classes: self.n_classes, are_known: self.are_known, waiting, first, late, pace }
+    }
+
     pub fn none(n_arcs: usize, n_classes: usize) -> Self {
         let table = vec![S::from(0.0); n_arcs * n_classes];
         Self { n_classes, are_known: false, waiting: table.clone(), first: table.clone(), pace: table.clone(), late: table }

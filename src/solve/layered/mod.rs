@@ -11,9 +11,10 @@
 //! and is repeated until no wait changes ([`fixed_point`]); around it stands a Linearizer over the customers ([`linearizer`]).
 //! There are no submodels, and so no choice of layering and no surrogate delays to keep consistent.
 //!
-//! Derivatives: every stage is first solved in plain numbers; the same sweep over dual numbers at that solution is then a linear map
-//! of their derivatives, whose fixed point is found by minimal residuals ([`derivatives`]). The values are not differentiated
-//! through their transient.
+//! Derivatives: a sweep over dual numbers is, at given values, a linear map of their derivatives. Every stage is solved in plain numbers until
+//! the values are near, and then together with the derivatives ([`together`]); where a stage is not so easily solved, the model is solved in plain
+//! numbers first, and the derivatives at that solution are found by minimal residuals ([`derivatives`]), as are those in more
+//! directions than one pass takes. The values are not differentiated through their transient.
 //!
 //! Assumptions and what is left: second phases at processors are up to a few per cent optimistic. Not taken here: locks, joins of
 //! branches from different requests, bounded queues; they are refused by name.
@@ -37,16 +38,20 @@ mod net;
 mod outcome;
 mod residual;
 mod rotation;
+mod stages;
 mod station;
+mod together;
+mod vectors;
 
 use std::sync::Arc;
 
 use self::{
     compile::compile,
-    fixed_point::{From, Record, Stage, Structure, Sweeper},
-    linearizer::{Changes, Populations, Presence},
+    fixed_point::{Record, Stage, Structure},
+    linearizer::{Changes, Presence},
     net::Net,
     rotation::Rotation,
+    stages::{Alone, NotTogether, Stages, Together},
     station::Capacity,
 };
 use super::{
@@ -119,17 +124,50 @@ pub(super) fn solve<S: Scalar>(
     options: &SolveOptions,
     start: Start<'_>,
 ) -> Result<Solved<S>, SolveError> {
+    with_copies(model, values, |model, copies| solve_single(model, copies, values, options, start))
+}
+
+/// Solves `model` under `values`, which are `plain` with derivatives, in the same sweeps as these; none where that is not as easily
+/// done as mostly.
+pub(super) fn solve_together<S: Scalar>(
+    model: &Model,
+    values: &Bindings<S>,
+    plain: &Bindings,
+    options: &SolveOptions,
+) -> Result<Option<Solved<S>>, SolveError> {
+    let solved = with_copies(model, values, |model, copies| {
+        let mut net = compile(model, values)?;
+        net.rotation = copies.and_then(|copies| Rotation::new(copies, &net));
+        let plain = compile(model, plain)?;
+        let mut stages = Together::new(&net, &plain, options);
+        let last = linearized(&net, &mut stages, options.tolerance)?;
+        let (record, trace) = stages.finish();
+        Ok(solved(&net, &last, &record, trace)?)
+    });
+    match solved {
+        Ok(solved) => Ok(Some(solved)),
+        Err(NotTogether::Hard) => Ok(None),
+        Err(NotTogether::Refused(error)) => Err(error),
+    }
+}
+
+/// Solves `model` by a way for models without replication, with all its copies where it has some.
+fn with_copies<S: Scalar, E: From<SolveError>>(
+    model: &Model,
+    values: &Bindings<S>,
+    solve: impl FnOnce(&Model, Option<&Copies>) -> Result<Solved<S>, E>,
+) -> Result<Solved<S>, E> {
     if !copies::is_replicated(model) {
-        return solve_single(model, None, values, options, start);
+        return solve(model, None);
     }
     let copies = copies::lay_out(model, values, ("layered", MOST_COPIES))?;
     let references = copies.single.tasks.iter().zip(&copies.tasks).filter(|(task, _)| task.scheduling.is_reference());
     let stages = if copies.rotation().is_some() { 1.0 } else { references.map(|(_, &n)| f64::from(n)).sum::<f64>() };
     if copies.meetings() * stages > MOST_MEETINGS {
         let element = "too many streams of requests meet".into();
-        return Err(SolveError::Unsupported { solver: "layered", construct: "so many copies", element });
+        return Err(SolveError::Unsupported { solver: "layered", construct: "so many copies", element }.into());
     }
-    let Solved { results, trace } = solve_single(&copies.all, Some(&copies), values, options, start)?;
+    let Solved { results, trace } = solve(&copies.all, Some(&copies))?;
     Ok(Solved { results: copies.fold(results), trace })
 }
 
@@ -144,138 +182,61 @@ fn solve_single<S: Scalar>(
     let mut net = compile(model, values)?;
     net.rotation = copies.and_then(|copies| Rotation::new(copies, &net));
     let structure = start.solved().and_then(|w| w.structure.clone()).unwrap_or_else(|| Arc::new(Structure::new(&net)));
-    let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
-    let sweeper = Sweeper::new(&net, options, structure);
-    let mut solver = LayeredSolver { net: &net, sweeper, tolerance: options.tolerance, start, trace, needed: None, unsettled: None };
-    let last = solver.run();
-    outcome::check_open_load(&net, &last.flow)?;
-    outcome::check_cycles(&net, &last.flow)?;
-    let mut record = solver.sweeper.record;
-    record.residual = solver.unsettled.unwrap_or(record.residual);
-    let mut results = outcome::results(&net, &last, &record);
-    if solver.trace.stages.iter().any(|stage| stage.is_anew) {
+    let mut stages = Alone::new(&net, options, structure, start);
+    let Ok(last) = linearized(&net, &mut stages, options.tolerance);
+    let (record, trace) = stages.finish();
+    solved(&net, &last, &record, trace)
+}
+
+/// What a solution says, from its last stage.
+fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, record: &Record, trace: Trace) -> Result<Solved<S>, SolveError> {
+    outcome::check_open_load(net, &last.flow)?;
+    outcome::check_cycles(net, &last.flow)?;
+    let mut results = outcome::results(net, last, record);
+    if trace.stages.iter().any(|stage| stage.is_anew) {
         results
             .diagnostics
             .push("near saturation: what one thread less changes at a station was left out, as no solution with it was found".into());
     }
-    invariants::check(&net, &last, &mut results);
-    Ok(Solved { results, trace: solver.trace })
+    invariants::check(net, last, &mut results);
+    Ok(Solved { results, trace })
 }
 
-struct LayeredSolver<'a, S> {
-    net: &'a Net<S>,
-    sweeper: Sweeper<'a, S>,
-    tolerance: f64,
-    start: Start<'a>,
-    trace: Trace,
-    /// How a stage had to be kept within the capacities to be solved, if one had to.
-    needed: Option<Capacity>,
-    /// What still changed of the stage that was furthest from its solution, if one was not solved.
-    unsettled: Option<f64>,
-}
-
-impl<S: Scalar> LayeredSolver<'_, S> {
-    fn run(&mut self) -> Stage<S> {
-        let net = self.net;
-        let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
-        let mut changes = Changes::none(net.arcs.len(), net.classes.len());
-        let rough = self.tolerance * INTERMEDIATE_SLACK;
-        let mut at_full = self.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { self.tolerance } else { rough });
-        for round in 1..ROUNDS {
-            if net.classes.is_empty() {
-                break;
-            }
-            let mut next = changes.clone();
-            let present = presence(net, &at_full);
-            let mut is_set = vec![false; net.classes.len()];
-            for c in 0..net.classes.len() {
-                if is_set[c] {
-                    continue;
-                }
-                let mut less = full.clone();
-                less[c] -= 1.0;
-                let stage = self.stage(&less, &changes, Some(&at_full), Capacity::Free, rough);
-                let (mut class, mut without) = (c, presence(net, &stage));
-                while !std::mem::replace(&mut is_set[class], true) {
-                    next.set(net, &at_full.class_shares, class, full[class], &present, &without);
-                    let Some(rotation) = &net.rotation else { break };
-                    (class, without) = (rotation.classes[class], rotation.turn(&without));
-                }
-            }
-            changes = next;
-            let tolerance = if round + 1 == ROUNDS { self.tolerance } else { rough };
-            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance);
+/// The Linearizer around the stages of a model.
+fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: f64) -> Result<Stage<S>, W::Failure> {
+    let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
+    let mut changes = Changes::none(net.arcs.len(), net.classes.len());
+    let rough = tolerance * INTERMEDIATE_SLACK;
+    let mut at_full = stages.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { tolerance } else { rough })?;
+    for round in 1..ROUNDS {
+        if net.classes.is_empty() {
+            break;
         }
-        if exceeds_capacity(net, &at_full) {
-            at_full = self.stage(&full, &changes, Some(&at_full), Capacity::Held, self.tolerance);
+        let mut next = changes.clone();
+        let present = presence(net, &at_full);
+        let mut is_set = vec![false; net.classes.len()];
+        for c in 0..net.classes.len() {
+            if is_set[c] {
+                continue;
+            }
+            let mut less = full.clone();
+            less[c] -= 1.0;
+            let stage = stages.stage(&less, &changes, Some(&at_full), Capacity::Free, rough)?;
+            let (mut class, mut without) = (c, presence(net, &stage));
+            while !std::mem::replace(&mut is_set[class], true) {
+                next.set(net, &at_full.class_shares, class, full[class], &present, &without);
+                let Some(rotation) = &net.rotation else { break };
+                (class, without) = (rotation.classes[class], rotation.turn(&without));
+            }
         }
-        at_full
+        changes = next;
+        let tolerance = if round + 1 == ROUNDS { tolerance } else { rough };
+        at_full = stages.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance)?;
     }
-
-    /// The fixed point at `customers`, started from the warm trace, from `like` or from no waits.
-    fn stage(&mut self, customers: &[f64], changes: &Changes<S>, like: Option<&Stage<S>>, capacity: Capacity, tolerance: f64) -> Stage<S> {
-        let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
-        let populations = Populations { customers, changes, caps: &caps };
-        let stage = self.trace.stages.len();
-        let settled = self.start.solved().and_then(|w| w.stages.get(stage));
-        let asked = self.needed.unwrap_or(capacity);
-        // What is held comes from this solution and no other.
-        let near = match self.start {
-            Start::Near(near) if asked != Capacity::Held => {
-                near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns())
-            }
-            Start::Cold | Start::Near(_) | Start::Solved(_) => None,
-        };
-        let from = match (settled, near, like) {
-            (Some(settled), _, like) => {
-                From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
-            }
-            (None, Some(near), _) => From::Near(&near.unknowns),
-            (None, None, Some(stage)) if self.needed == Some(Capacity::Held) => From::Without(&stage.unknowns),
-            (None, None, Some(stage)) => From::Like(&stage.unknowns),
-            (None, None, None) => From::Nothing,
-        };
-        let mut capacity = settled.map_or(asked, |s| s.capacity);
-        let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
-        self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
-        let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
-        if !solved.converged && matches!(from, From::Near(_)) {
-            let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
-            solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
-        }
-        if settled.is_none() {
-            // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
-            // this one, and so are solved alike.
-            let ways: &[Capacity] = match capacity {
-                Capacity::Free => &[Capacity::Kept, Capacity::Held],
-                Capacity::Held if is_anew => &[],
-                Capacity::Kept | Capacity::Held => &[Capacity::Held],
-            };
-            if !solved.converged && self.sweeper.tells_strands && capacity != Capacity::Held {
-                self.sweeper.tells_strands = false;
-                solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
-            }
-            for &way in ways {
-                if !solved.converged {
-                    capacity = way;
-                    is_anew = way == Capacity::Held;
-                    self.needed = Some(way);
-                    solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
-                }
-            }
-        }
-        if !solved.converged {
-            self.sweeper.record.converged = false;
-            self.unsettled = Some(self.unsettled.unwrap_or(0.0).max(self.sweeper.record.residual));
-        }
-        self.trace.stages.push(Settled {
-            unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(),
-            capacity,
-            tells_strands: self.sweeper.tells_strands,
-            is_anew,
-        });
-        solved.stage
+    if exceeds_capacity(net, &at_full) {
+        at_full = stages.stage(&full, &changes, Some(&at_full), Capacity::Held, tolerance)?;
     }
+    Ok(at_full)
 }
 
 /// Whether a station of a stage serves more than its servers can.

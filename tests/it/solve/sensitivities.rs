@@ -204,6 +204,39 @@ fn derivatives_depend_neither_on_their_company_nor_on_the_tolerance() {
     }
 }
 
+/// How far two ways to the same fixed point may end apart at the tolerance that nobody sets.
+const SAME_VALUE: f64 = 1e-7;
+
+/// Whether derivatives are asked for or not, and whether the solution starts near another or not.
+#[test]
+fn values_that_come_with_derivatives_are_those_of_a_plain_solution() {
+    for (kind, seed) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 5), (kind, 6)]) {
+        let mut model = draw(kind, 10, seed);
+        let demand =
+            model.tasks.iter_mut().skip(2).find_map(|t| t.entries[0].phases.first_mut()).map(|p| &mut p.activity.host_demand).unwrap();
+        let at = demand.literal().unwrap();
+        *demand = parameter("d");
+        let measures: Vec<Measure> = ["throughput(c0)", "response_time(c1)"].map(|m| m.parse().unwrap()).into();
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let get = |d: f64, options: &SolveOptions| {
+            let values: Bindings = [("d", d)].into_iter().collect();
+            let plain = solve(&model, &values, options).unwrap();
+            let plain: Vec<f64> = measures.iter().map(|m| layerfit::solve::measure::value(&model, &plain, m).unwrap()).collect();
+            (plain, sensitivities(&model, &values, &["d".into()], &measures, options).unwrap())
+        };
+        let (plain, got) = get(at, &options);
+        let near = SolveOptions { near: get(1.1 * at, &options).1.near, ..options };
+        let (_, again) = get(at, &near);
+        for i in 0..measures.len() {
+            for value in [got.values[i], again.values[i]] {
+                assert!((value / plain[i] - 1.0).abs() < SAME_VALUE, "{kind:?} {seed}: {value} {}", plain[i]);
+            }
+            let (slope, slope_again) = (got.jacobian[(i, 0)], again.jacobian[(i, 0)]);
+            assert!((slope_again - slope).abs() <= AS_EXACT_AS_ASKED * slope.abs(), "{kind:?} {seed}: {slope} {slope_again}");
+        }
+    }
+}
+
 /// Makes parameters of the demands of a model, up to three, of a mean number of calls, a think time and an open rate, where there are any.
 fn with_parameters(model: &mut Model) -> Vec<(String, f64)> {
     let mut values: Vec<(String, f64)> = Vec::new();

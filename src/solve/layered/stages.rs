@@ -1,0 +1,219 @@
+//! How the stages of a model are solved: in plain numbers or at such a solution, or with derivatives in the same sweeps.
+
+use std::{convert::Infallible, sync::Arc};
+
+use super::{
+    Settled, SolveError, SolveOptions, Start, Trace,
+    fixed_point::{From, Record, Stage, Structure, Sweeper},
+    linearizer::{Changes, Populations},
+    net::Net,
+    station::Capacity,
+    together::NEAR,
+};
+use crate::model::Scalar;
+
+/// How much less exact derivatives are than values, over the steepest of their kind; and those of the last stage, which follow from the
+/// others' and are exact to their tolerance at most.
+const SLACK: f64 = 10.0;
+const LAST_SLACK: f64 = 100.0;
+
+/// A way to solve stages.
+pub(super) trait Stages<S> {
+    /// Why a stage cannot be solved in this way.
+    type Failure;
+
+    /// The fixed point at `customers`, started from the warm trace, from `like` or from no waits.
+    fn stage(
+        &mut self,
+        customers: &[f64],
+        changes: &Changes<S>,
+        like: Option<&Stage<S>>,
+        capacity: Capacity,
+        tolerance: f64,
+    ) -> Result<Stage<S>, Self::Failure>;
+}
+
+/// Values alone, or derivatives at values that are known.
+pub(super) struct Alone<'a, S> {
+    net: &'a Net<S>,
+    sweeper: Sweeper<'a, S>,
+    start: Start<'a>,
+    trace: Trace,
+    /// How a stage had to be kept within the capacities to be solved, if one had to.
+    needed: Option<Capacity>,
+    /// What still changed of the stage that was furthest from its solution, if one was not solved.
+    unsettled: Option<f64>,
+}
+
+impl<'a, S: Scalar> Alone<'a, S> {
+    pub fn new(net: &'a Net<S>, options: &'a SolveOptions, structure: Arc<Structure>, start: Start<'a>) -> Self {
+        let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
+        Self { net, sweeper: Sweeper::new(net, options, structure), start, trace, needed: None, unsettled: None }
+    }
+
+    /// How it went, and what other solutions can start from.
+    pub fn finish(self) -> (Record, Trace) {
+        let mut record = self.sweeper.record;
+        record.residual = self.unsettled.unwrap_or(record.residual);
+        (record, self.trace)
+    }
+}
+
+impl<S: Scalar> Stages<S> for Alone<'_, S> {
+    type Failure = Infallible;
+
+    fn stage(
+        &mut self,
+        customers: &[f64],
+        changes: &Changes<S>,
+        like: Option<&Stage<S>>,
+        capacity: Capacity,
+        tolerance: f64,
+    ) -> Result<Stage<S>, Infallible> {
+        let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
+        let populations = Populations { customers, changes, caps: &caps };
+        let stage = self.trace.stages.len();
+        let settled = self.start.solved().and_then(|w| w.stages.get(stage));
+        let asked = self.needed.unwrap_or(capacity);
+        // What is held comes from this solution and no other.
+        let near = match self.start {
+            Start::Near(near) if asked != Capacity::Held => {
+                near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns())
+            }
+            Start::Cold | Start::Near(_) | Start::Solved(_) => None,
+        };
+        let from = match (settled, near, like) {
+            (Some(settled), _, like) => {
+                From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
+            }
+            (None, Some(near), _) => From::Near(&near.unknowns),
+            (None, None, Some(stage)) if self.needed == Some(Capacity::Held) => From::Without(&stage.unknowns),
+            (None, None, Some(stage)) => From::Like(&stage.unknowns),
+            (None, None, None) => From::Nothing,
+        };
+        let mut capacity = settled.map_or(asked, |s| s.capacity);
+        let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
+        self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
+        let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        if !solved.converged && matches!(from, From::Near(_)) {
+            let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
+            solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        }
+        if settled.is_none() {
+            // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
+            // this one, and so are solved alike.
+            let ways: &[Capacity] = match capacity {
+                Capacity::Free => &[Capacity::Kept, Capacity::Held],
+                Capacity::Held if is_anew => &[],
+                Capacity::Kept | Capacity::Held => &[Capacity::Held],
+            };
+            if !solved.converged && self.sweeper.tells_strands && capacity != Capacity::Held {
+                self.sweeper.tells_strands = false;
+                solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
+            }
+            for &way in ways {
+                if !solved.converged {
+                    capacity = way;
+                    is_anew = way == Capacity::Held;
+                    self.needed = Some(way);
+                    solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
+                }
+            }
+        }
+        if !solved.converged {
+            self.sweeper.record.converged = false;
+            self.unsettled = Some(self.unsettled.unwrap_or(0.0).max(self.sweeper.record.residual));
+        }
+        self.trace.stages.push(Settled {
+            unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(),
+            capacity,
+            tells_strands: self.sweeper.tells_strands,
+            is_anew,
+        });
+        Ok(solved.stage)
+    }
+}
+
+/// Values and derivatives in the same sweeps, or one after the other in stages where that is easier.
+pub(super) struct Together<'a, S> {
+    plain: Sweeper<'a, f64>,
+    sweeper: Sweeper<'a, S>,
+    near: Option<&'a Trace>,
+    trace: Trace,
+}
+
+/// Why values and derivatives are not found together.
+pub(super) enum NotTogether {
+    /// A stage does not settle, or not its derivatives.
+    Hard,
+    /// The model is refused.
+    Refused(SolveError),
+}
+
+impl std::convert::From<SolveError> for NotTogether {
+    fn from(error: SolveError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl<'a, S: Scalar> Together<'a, S> {
+    /// For `net`, of which `plain` has the values.
+    pub fn new(net: &'a Net<S>, plain: &'a Net<f64>, options: &'a SolveOptions) -> Self {
+        let structure = Arc::new(Structure::new(plain));
+        let near = options.near.as_ref().map(|near| near.trace());
+        let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
+        let plain = Sweeper::new(plain, options, Arc::clone(&structure));
+        Self { plain, sweeper: Sweeper::new(net, options, structure), near, trace }
+    }
+
+    /// How it went, and what other solutions can start from.
+    pub fn finish(self) -> (Record, Trace) {
+        let mut record = self.sweeper.record;
+        record.sweeps += self.plain.record.sweeps;
+        (record, self.trace)
+    }
+}
+
+impl<S: Scalar> Stages<S> for Together<'_, S> {
+    type Failure = NotTogether;
+
+    fn stage(
+        &mut self,
+        customers: &[f64],
+        changes: &Changes<S>,
+        like: Option<&Stage<S>>,
+        capacity: Capacity,
+        tolerance: f64,
+    ) -> Result<Stage<S>, NotTogether> {
+        let net = self.sweeper.net;
+        let caps: Vec<f64> = net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
+        let plain_changes = changes.values();
+        let plain = Populations { customers, changes: &plain_changes, caps: &caps };
+        let populations = Populations { customers, changes, caps: &caps };
+        // What is held comes from this solution and no other.
+        let near = self.near.filter(|_| capacity == Capacity::Free).and_then(|near| near.stages.get(self.trace.stages.len()));
+        let near = near.filter(|stage| stage.unknowns.len() == self.plain.structure.n_unknowns());
+        let like = like.map(|stage| stage.unknowns.as_slice());
+        let values: Option<Vec<f64>> = like.map(|like| like.iter().map(Scalar::value).collect());
+        let from = match (near, &values) {
+            (Some(near), _) => From::Near(&near.unknowns),
+            (None, Some(values)) => From::Like(values),
+            (None, None) => From::Nothing,
+        };
+        let slack = if changes.are_known { LAST_SLACK } else { SLACK };
+        let course = if capacity == Capacity::Free { self.plain.approach(&plain, &from, NEAR) } else { None };
+        let together = course.and_then(|course| self.sweeper.together(course, like, &populations, tolerance, slack * tolerance));
+        let stage = match together {
+            Some(stage) => stage,
+            None => {
+                let solved = self.plain.solve(&plain, &from, capacity, tolerance);
+                let values = solved.settled().ok_or(NotTogether::Hard)?.unknowns;
+                let solved = self.sweeper.solve(&populations, &From::Settled(&values, like), capacity, tolerance);
+                solved.settled().ok_or(NotTogether::Hard)?
+            }
+        };
+        let unknowns = stage.unknowns.iter().map(Scalar::value).collect();
+        self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false });
+        Ok(stage)
+    }
+}
