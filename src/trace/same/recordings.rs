@@ -22,7 +22,7 @@ use super::{
     rows::{self, Row},
 };
 use crate::trace::{
-    hashed::{HashMap, HashSet},
+    hashed::{HashMap, HashSet, alike},
     names::Names,
     recent::Recent,
     units::Units,
@@ -204,7 +204,7 @@ impl Recordings {
     fn recording_of(&mut self, label: &Label, row: &Row<'_>, sink: &mut Sink<'_>) -> usize {
         let key = if row.trace.is_empty() { row.scenario } else { row.trace };
         if let Some(current) = self.current
-            && self.slots[current].as_ref().is_some_and(|recording| *recording.key == *key)
+            && self.slots[current].as_ref().is_some_and(|recording| alike(recording.key.as_bytes(), key.as_bytes()))
         {
             return current;
         }
