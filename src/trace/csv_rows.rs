@@ -252,6 +252,14 @@ impl<'r> Fields<'r> {
         fields.ends.iter().map(move |end| fields.between(std::mem::replace(&mut begin, end + 1), *end))
     }
 
+    /// The same, if all of the row is UTF-8 text.
+    #[inline]
+    pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'r str>> {
+        let (text, mut begin) = (self.text.ok()?, 0);
+        let between = move |end: &usize| trimmed(text.get(std::mem::replace(&mut begin, end + 1)..*end).unwrap_or_default());
+        Some(self.ends.iter().map(between))
+    }
+
     #[inline]
     fn between(&self, begin: usize, end: usize) -> Result<&'r str, &'r [u8]> {
         match self.text {

@@ -1,5 +1,5 @@
-//! Numbers of pairs of names that were seen of late, with one hash of both: a pair that is displaced by others only costs the
-//! look-up that it would have cost.
+//! Numbers of pairs of names that were seen of late: a pair that is displaced by others only costs the look-up that it would have
+//! cost. Short names, which most are, are compared as a few words that hold all of their bytes.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -7,15 +7,22 @@ use foldhash::fast::RandomState;
 
 use super::hashed::alike;
 
-/// Names that are remembered; a power of two.
-const N_REMEMBERED: usize = 1024;
+/// Places for names; a power of two. Those for short ones hold two pairs each.
+const N_PLACES: usize = 1024;
 
 /// Longest names that are remembered, bytes.
 const LONGEST_BYTES: usize = 256;
 
-/// A pair of names and its number.
+/// A pair of short names and its number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short {
+    words: Words,
+    number: u32,
+}
+
+/// A pair of longer names and its number.
 #[derive(Debug)]
-struct Known {
+struct Long {
     first: Box<str>,
     second: Box<str>,
     number: u32,
@@ -25,18 +32,32 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Recent {
     hasher: RandomState,
-    known: Vec<Option<Known>>,
+    short: Box<[[Short; 2]]>,
+    long: Box<[Option<Long>]>,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { hasher: RandomState::default(), known: std::iter::repeat_with(|| None).take(N_REMEMBERED).collect() }
+        let long = std::iter::repeat_with(|| None).take(N_PLACES).collect();
+        Self { hasher: RandomState::default(), short: vec![Default::default(); N_PLACES].into(), long }
     }
 }
 
 impl Recent {
     /// The number of a pair: the one remembered, or what `number` says.
+    #[inline]
     pub(super) fn number(&mut self, first: &str, second: &str, number: impl FnOnce() -> u32) -> u32 {
+        let Some(words) = Words::of(first.as_bytes(), second.as_bytes()) else { return self.long_number(first, second, number) };
+        let place = &mut self.short[words.place()];
+        if let Some(known) = place.iter().find(|known| known.words == words) {
+            return known.number;
+        }
+        let number = number();
+        *place = [Short { words, number }, place[0]];
+        number
+    }
+
+    fn long_number(&mut self, first: &str, second: &str, number: impl FnOnce() -> u32) -> u32 {
         if first.len() + second.len() > LONGEST_BYTES {
             return number();
         }
@@ -44,20 +65,65 @@ impl Recent {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(first.as_bytes());
         hasher.write(second.as_bytes());
-        let place = &mut self.known[hasher.finish() as usize % N_REMEMBERED];
+        let place = &mut self.long[hasher.finish() as usize % N_PLACES];
         match place {
             Some(known) if is(&known.first, first) && is(&known.second, second) => known.number,
             _ => {
                 let number = number();
-                *place = Some(Known { first: first.into(), second: second.into(), number });
+                *place = Some(Long { first: first.into(), second: second.into(), number });
                 number
             }
         }
     }
 }
 
+/// Two names, of at most 16 and 8 bytes, as words that no other two have; none has those of the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Words {
+    first: [u64; 2],
+    second: u64,
+    lengths: u64,
+}
+
+impl Words {
+    #[inline]
+    fn of(first: &[u8], second: &[u8]) -> Option<Self> {
+        let lengths = 1 << 16 | (first.len() as u64) << 8 | second.len() as u64;
+        let first = match (first.first_chunk(), first.last_chunk()) {
+            _ if first.len() > 16 => return None,
+            (Some(begin), Some(end)) => [u64::from_le_bytes(*begin), u64::from_le_bytes(*end)],
+            _ => [word(first)?, 0],
+        };
+        Some(Self { first, second: word(second)?, lengths })
+    }
+
+    /// Whoever finds names that share a place gains nothing but that they are looked up: this needs no seed.
+    #[inline]
+    fn place(self) -> usize {
+        const ODD: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
+        let first = self.first[0].wrapping_mul(ODD[0]) ^ self.first[1].wrapping_mul(ODD[1]).rotate_left(32);
+        let both = first ^ (self.second ^ self.lengths << 56).wrapping_mul(ODD[2]);
+        (both ^ both >> 32).wrapping_mul(ODD[0]) as usize >> (usize::BITS - N_PLACES.trailing_zeros())
+    }
+}
+
+/// At most eight bytes as a word, in which those of one length are told apart.
+#[inline]
+fn word(bytes: &[u8]) -> Option<u64> {
+    match (bytes, bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        ([], ..) => Some(0),
+        (_, Some(begin), Some(end)) => {
+            (bytes.len() <= 8).then(|| u64::from(u32::from_le_bytes(*begin)) | u64::from(u32::from_le_bytes(*end)) << 32)
+        }
+        ([first, .., last], ..) => Some(u64::from(*first) | u64::from(bytes[1]) << 8 | u64::from(*last) << 16),
+        ([only], ..) => Some(u64::from(*only)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::trace::names::Names;
 
@@ -70,6 +136,22 @@ mod tests {
                 let (first, second) = (format!("p{}", n % 50), format!("{}{}", n / 50, "x".repeat(n as usize % 70)));
                 let number = recent.number(&first, &second, || names.intern(&format!("{first}@{second}")));
                 assert_eq!(number, n, "round {round}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Words are those of one pair only, however its bytes repeat.
+        #[test]
+        fn words_tell_pairs_apart(pairs in prop::collection::vec(("[ab]{0,17}|[ab]{0,3}|[ab]{7,9}", "[ab]{0,9}|[ab]{0,3}"), 2..40)) {
+            for (first, second) in &pairs {
+                let words = Words::of(first.as_bytes(), second.as_bytes());
+                prop_assert_eq!(words.is_some(), first.len() <= 16 && second.len() <= 8);
+                prop_assert_ne!(words, Some(Words::default()));
+                for other in &pairs {
+                    let others = Words::of(other.0.as_bytes(), other.1.as_bytes());
+                    prop_assert!(words.is_none() || (words == others) == (other == &(first.clone(), second.clone())));
+                }
             }
         }
     }

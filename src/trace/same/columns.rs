@@ -85,8 +85,8 @@ pub(super) struct Layout {
     /// The number of that line, from 1.
     pub(super) line: u64,
     index_of: [Option<usize>; N_COLUMNS],
-    /// What each position of a row says.
-    pub(super) columns: Vec<Option<Column>>,
+    /// What each position of a row says: a [`Column`], or [`N_COLUMNS`] for nothing.
+    pub(super) columns: Vec<usize>,
 }
 
 impl Layout {
@@ -113,7 +113,7 @@ impl Layout {
         for (position, column) in columns.into_iter().enumerate() {
             index_of[column as usize] = Some(position);
         }
-        let columns = columns.map(Some).to_vec();
+        let columns = columns.map(|column| column as usize).to_vec();
         let headings = ["time", "kind", "process", "message_type"].map(str::to_owned).to_vec();
         Self { delimiter: None, shape: Shape::Events, headings, unknown: Vec::new(), has_header, line, index_of, columns }
     }
@@ -136,7 +136,7 @@ impl Layout {
                 return Err(format!("column \"{heading}\" does not belong to the others; {EXPECTED}"));
             }
         }
-        let columns = headings.iter().map(|heading| Column::from_header(heading)).collect();
+        let columns = headings.iter().map(|heading| Column::from_header(heading).map_or(N_COLUMNS, |column| column as usize)).collect();
         Ok(Self { delimiter, shape, headings, unknown, has_header: true, line, index_of, columns })
     }
 

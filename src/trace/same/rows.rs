@@ -128,18 +128,13 @@ impl<'s> Rows<'s> {
             let expected = format!("{n_expected} fields ({})", self.layout.headings.join(", "));
             return Err(self.bad("row", format!("{n_fields} fields long"), expected));
         }
-        let mut texts: Texts<'r> = [""; N_COLUMNS];
-        let mut put = |column: &Option<Column>, field: Result<&'r str, &'r [u8]>| match (*column, field) {
-            (Some(column), Ok(text)) => {
-                texts[column as usize] = text;
-                Ok(())
-            }
-            (Some(column), Err(bytes)) => Err(self.wrong(column, &String::from_utf8_lossy(bytes), "UTF-8 text")),
-            (None, _) => Ok(()),
-        };
+        let mut texts: Texts<'r> = [""; N_COLUMNS + 1];
         match &found {
-            Found::Csv(fields) => self.layout.columns.iter().zip(fields.iter()).try_for_each(|(column, field)| put(column, field))?,
-            Found::Plain(plain) => self.layout.columns.iter().zip(plain.iter()).try_for_each(|(column, field)| put(column, field))?,
+            Found::Csv(fields) => match fields.texts() {
+                Some(fields) => self.layout.columns.iter().zip(fields).for_each(|(column, field)| texts[*column] = field),
+                None => self.put(&mut texts, fields.iter())?,
+            },
+            Found::Plain(plain) => self.put(&mut texts, plain.iter())?,
         }
         let text = |column: Column| texts[column as usize];
         let row = Row {
@@ -158,6 +153,21 @@ impl<'s> Rows<'s> {
             }
             _ => Ok(row),
         }
+    }
+
+    /// Puts fields that may not be text in their places.
+    fn put<'r>(&self, texts: &mut Texts<'r>, fields: impl Iterator<Item = Result<&'r str, &'r [u8]>>) -> Result<(), BadRow> {
+        for (position, (column, field)) in self.layout.columns.iter().zip(fields).enumerate() {
+            texts[*column] = match field {
+                Ok(text) => text,
+                Err(_) if *column == N_COLUMNS => continue,
+                Err(bytes) => {
+                    let found = format!("\"{}\"", abridged(&String::from_utf8_lossy(bytes)));
+                    return Err(self.bad(&self.layout.headings[position], found, "UTF-8 text".to_owned()));
+                }
+            };
+        }
+        Ok(())
     }
 
     fn what<'r>(&self, texts: &Texts<'r>) -> Result<What<'r>, BadRow> {
@@ -233,8 +243,8 @@ impl<'s> Rows<'s> {
     }
 }
 
-/// The texts of a row by [`Column`]; empty where the log does not have them.
-type Texts<'r> = [&'r str; N_COLUMNS];
+/// The texts of a row by [`Column`]; empty where the log does not have them. The last is of any column that means nothing.
+type Texts<'r> = [&'r str; N_COLUMNS + 1];
 
 /// The fields of a row.
 enum Found<'r> {
