@@ -21,9 +21,6 @@ pub(super) struct Shared {
     pub(super) diagnostics: Diagnostics,
 }
 
-/// What takes the steps of one recording.
-pub(super) type Out<'o> = dyn FnMut(&Vocabulary, Step) + 'o;
-
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -101,7 +98,7 @@ impl Recording {
 
     /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
     /// are more than `most_waiting`. On the way the window of messages holds fewer than `limit`.
-    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
         while self.window.len() >= most
             && let Some(event) = self.window.pop()
         {
@@ -118,20 +115,20 @@ impl Recording {
     }
 
     /// Gives up all that is held: the recording ends.
-    pub(super) fn end(&mut self, limit: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    pub(super) fn end(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
         self.release(1, limit, 0, shared, out);
         self.tell_unpaired(shared);
     }
 
     /// Gives up half of what the windows hold; all if that is little.
-    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
         let half = self.window.len().max(self.steps.len()) / 2;
         self.release(if half < FEW { 1 } else { half }, limit, usize::MAX, shared, out);
         self.window.shrink();
         self.steps.shrink();
     }
 
-    fn release_steps(&mut self, most: usize, shared: &mut Shared, out: &mut Out<'_>) {
+    fn release_steps(&mut self, most: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
         if self.steps.len() < most {
             return;
         }

@@ -35,45 +35,96 @@ pub enum Step {
     Local(LocalEvent),
 }
 
-/// What puts steps in order: time, whether it is a local event, reception of its message, `seq`, arrival.
-type Key = (Time, bool, Time, u64, u64);
+/// What puts steps in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    time: Time,
+    is_local: bool,
+    /// Reception of its message.
+    received: Time,
+    seq: u64,
+    arrival: u64,
+}
 
-/// A message or local event that is held back; the order is that of the keys.
+/// What has a [`Key`], of which the time is at hand.
+trait Keyed {
+    fn time(&self) -> Time;
+    fn key(&self) -> Key;
+
+    fn order(&self, other: &impl Keyed) -> Ordering {
+        self.time().cmp(&other.time()).then_with(|| self.key().cmp(&other.key()))
+    }
+}
+
+/// A message or local event that is held back.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     time: Time,
     seq: u64,
     arrival: u64,
-    what: Step,
+    what: HeldBack,
 }
 
-impl Held {
+#[derive(Clone, Copy, Debug)]
+enum HeldBack {
+    Message(Message),
+    Local(LocalEvent),
+}
+
+impl Keyed for Held {
+    fn time(&self) -> Time {
+        self.time
+    }
+
     fn key(&self) -> Key {
         let (is_local, received) = match &self.what {
-            Step::Message(message) | Step::Send(_, message) | Step::Receive(_, message) => (false, message.received),
-            Step::Local(event) => (true, event.time),
+            HeldBack::Message(message) => (false, message.received),
+            HeldBack::Local(event) => (true, event.time),
         };
-        (self.time, is_local, received, self.seq, self.arrival)
+        Key { time: self.time, is_local, received, seq: self.seq, arrival: self.arrival }
     }
 }
 
-impl PartialEq for Held {
+/// A message that was sent, until it is received.
+#[derive(Clone, Copy, Debug)]
+struct OnItsWay {
+    message: Message,
+    number: u32,
+    seq: u64,
+    arrival: u64,
+}
+
+impl Keyed for OnItsWay {
+    fn time(&self) -> Time {
+        self.message.received
+    }
+
+    fn key(&self) -> Key {
+        Key { time: self.time(), is_local: false, received: self.time(), seq: self.seq, arrival: self.arrival }
+    }
+}
+
+/// What is put in order by its key.
+#[derive(Clone, Copy, Debug)]
+struct ByKey<T>(T);
+
+impl<T: Keyed> PartialEq for ByKey<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Held {}
+impl<T: Keyed> Eq for ByKey<T> {}
 
-impl PartialOrd for Held {
+impl<T: Keyed> PartialOrd for ByKey<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl<T: Keyed> Ord for ByKey<T> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.time.cmp(&other.time).then_with(|| self.key().cmp(&other.key()))
+        self.0.order(&other.0)
     }
 }
 
@@ -83,10 +134,10 @@ pub(crate) struct Steps {
     times: Times,
     /// With [`Times::Auto`]: what came so far, until it is decided.
     undecided: Vec<Held>,
-    /// Sendings, whole messages and local events.
-    window: Window<Held>,
-    /// Receptions of what was sent.
-    on_their_way: Window<Held>,
+    /// Messages, by their sending where that counts, and local events.
+    window: Window<ByKey<Held>>,
+    /// By their reception.
+    on_their_way: Window<ByKey<OnItsWay>>,
     /// Numbers of messages that may be given out again, and how many there are.
     free: Vec<u32>,
     n_numbers: u32,
@@ -119,12 +170,12 @@ impl Steps {
             });
             return;
         }
-        self.hold(Held { time: message.received, seq, arrival: self.n_arrived, what: Step::Message(message) }, context);
+        self.hold(Held { time: message.received, seq, arrival: self.n_arrived, what: HeldBack::Message(message) }, context);
     }
 
     /// Takes a local event.
     pub(crate) fn local_event(&mut self, event: LocalEvent, context: &mut Context<'_>) {
-        self.hold(Held { time: event.time, seq: 0, arrival: self.n_arrived, what: Step::Local(event) }, context);
+        self.hold(Held { time: event.time, seq: 0, arrival: self.n_arrived, what: HeldBack::Local(event) }, context);
     }
 
     /// Decides what is to be decided: to be called before the first [`Steps::pop`].
@@ -135,14 +186,14 @@ impl Steps {
         let mut both = true;
         let mut skewed: Option<&Held> = None;
         for held in &self.undecided {
-            if let Step::Message(message) = &held.what {
+            if let HeldBack::Message(message) = &held.what {
                 both &= message.sent.is_some();
-                if message.sent.is_some_and(|sent| sent > message.received) && skewed.is_none_or(|first| held < first) {
+                if message.sent.is_some_and(|sent| sent > message.received) && skewed.is_none_or(|first| held.key() < first.key()) {
                     skewed = Some(held);
                 }
             }
         }
-        let skewed = skewed.and_then(|held| if let Step::Message(message) = held.what { Some(message) } else { None });
+        let skewed = skewed.and_then(|held| if let HeldBack::Message(message) = held.what { Some(message) } else { None });
         if let Some(message) = skewed {
             self.note_skew(&message, context);
         }
@@ -154,28 +205,41 @@ impl Steps {
 
     /// The next step, whatever may come later; `None` when nothing is held (or [`Steps::decide`] is due).
     pub(crate) fn pop(&mut self) -> Option<Step> {
-        let next = match (self.window.peek(), self.on_their_way.peek()) {
-            (Some(next), Some(reception)) if reception < next => self.on_their_way.pop(),
-            (None, _) => self.on_their_way.pop(),
-            _ => self.window.pop(),
-        }?;
-        if self.last_step.is_none_or(|last| last.0 < next.time || last < next.key()) {
-            self.last_step = Some(next.key());
+        match (self.window.peek(), self.on_their_way.peek()) {
+            (Some(ByKey(next)), Some(ByKey(reception))) if reception.order(next).is_lt() => self.pop_reception(),
+            (None, _) => self.pop_reception(),
+            _ => self.pop_held(),
         }
-        match next.what {
-            Step::Send(_, message) => {
+    }
+
+    fn pop_held(&mut self) -> Option<Step> {
+        let ByKey(next) = self.window.pop()?;
+        self.note_step(&next);
+        let Held { seq, arrival, what, .. } = next;
+        Some(match what {
+            HeldBack::Message(message) if self.times == Times::Both => {
                 let number = self.free.pop().unwrap_or_else(|| {
                     self.n_numbers += 1;
                     self.n_numbers - 1
                 });
-                self.on_their_way.push(Held { time: message.received, what: Step::Receive(number, message), ..next });
-                Some(Step::Send(number, message))
+                self.on_their_way.push(ByKey(OnItsWay { message, number, seq, arrival }));
+                Step::Send(number, message)
             }
-            Step::Receive(number, message) => {
-                self.free.push(number);
-                Some(Step::Receive(number, message))
-            }
-            step => Some(step),
+            HeldBack::Message(message) => Step::Message(message),
+            HeldBack::Local(event) => Step::Local(event),
+        })
+    }
+
+    fn pop_reception(&mut self) -> Option<Step> {
+        let ByKey(next) = self.on_their_way.pop()?;
+        self.note_step(&next);
+        self.free.push(next.number);
+        Some(Step::Receive(next.number, next.message))
+    }
+
+    fn note_step(&mut self, next: &impl Keyed) {
+        if self.last_step.is_none_or(|last| last.time < next.time() || last < next.key()) {
+            self.last_step = Some(next.key());
         }
     }
 
@@ -195,7 +259,7 @@ impl Steps {
         if self.is_undecided() {
             self.undecided.push(held);
         } else {
-            if let Step::Message(message) = &held.what {
+            if let HeldBack::Message(message) = &held.what {
                 self.note_contradiction(message, context);
             }
             self.put(held, context);
@@ -204,20 +268,19 @@ impl Steps {
 
     /// Puts a message or event in its place.
     fn put(&mut self, mut held: Held, context: &mut Context<'_>) {
-        if let (Times::Both, Step::Message(message)) = (self.times, held.what) {
+        if let (Times::Both, HeldBack::Message(message)) = (self.times, &held.what) {
             let sent = message.sent.unwrap_or(message.received);
             if sent > message.received {
                 let text = "messages that were received before they were sent were taken as sent when they were received";
-                context.diagnostics.add("sending_time_clamped", text, || at_reception(&message, context.recording, context.units));
+                context.diagnostics.add("sending_time_clamped", text, || at_reception(message, context.recording, context.units));
             }
             held.time = sent.min(message.received);
-            held.what = Step::Send(0, message);
         }
-        if self.last_step.is_some_and(|last| held.time <= last.0 && held.key() < last) {
+        if self.last_step.is_some_and(|last| held.time <= last.time && held.key() < last) {
             let text = "messages and events came later than the window allows, and were taken when they came";
             context.diagnostics.add("late_step", text, || format!("{}: at {}", context.recording, held.time));
         }
-        self.window.push(held);
+        self.window.push(ByKey(held));
     }
 
     /// What comes after the decision may differ from what it was made on.

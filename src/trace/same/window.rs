@@ -28,9 +28,17 @@ impl<T: Ord> Default for Window<T> {
 
 impl<T: Ord> Window<T> {
     /// Takes an item.
+    #[inline]
     pub(super) fn push(&mut self, item: T) {
+        match self.run.back() {
+            Some(last) if item < *last => self.push_before(item),
+            _ => self.run.push_back(item),
+        }
+    }
+
+    /// Takes an item that is less than the last of the run.
+    fn push_before(&mut self, item: T) {
         match self.run.iter().rev().take(NEAR).position(|held| *held <= item) {
-            Some(0) => self.run.push_back(item),
             Some(places) => self.run.insert(self.run.len() - places, item),
             None if self.run.front().is_none_or(|first| item < *first) => self.run.push_front(item),
             None => self.strays.push(Reverse(item)),
@@ -38,6 +46,7 @@ impl<T: Ord> Window<T> {
     }
 
     /// The least item held.
+    #[inline]
     pub(super) fn peek(&self) -> Option<&T> {
         match (self.run.front(), self.strays.peek()) {
             (Some(first), Some(Reverse(stray))) => Some(first.min(stray)),
@@ -46,6 +55,7 @@ impl<T: Ord> Window<T> {
     }
 
     /// Hands over the least item held.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         match (self.run.front(), self.strays.peek()) {
             (Some(first), Some(Reverse(stray))) if stray < first => self.strays.pop().map(|Reverse(stray)| stray),
