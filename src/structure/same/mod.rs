@@ -37,6 +37,7 @@
 //! Memory is bounded: trees in which nothing can happen any more are handed over ([`Same`]) in batches, each with all of a
 //! tree. Trees that grow beyond what can be held are cut, and counted (`occurrence_cut`, `deep_tree`).
 
+mod batches;
 mod forest;
 mod notes;
 mod recordings;
@@ -45,12 +46,13 @@ use super::{
     ExtractOptions, SecondPhase, Summary, Timing,
     cores::on_all_cores,
     interactions::Interactions,
-    steps::{has_steps, summed},
+    steps::{has_steps, in_steps, summed},
 };
 use crate::trace::{
     SourcesAre, StreamSource,
-    same::{Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Steps, Times, TraceLog, Vocabulary, What, Windows},
+    same::{Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Sink, Steps, Times, TraceLog, Vocabulary, What, Windows},
 };
+use batches::{Batch, Batches};
 use recordings::Recordings;
 
 /// What takes what was found.
@@ -63,7 +65,7 @@ pub struct SameOptions {
     pub read: ReadOptions,
     /// Whether second phases are looked for.
     pub second_phase: SecondPhase,
-    /// Occurrences that are held before complete trees are handed over (≥ 1).
+    /// Occurrences that are held before complete trees are handed over, at the least (≥ 1).
     pub batch: usize,
 }
 
@@ -77,7 +79,7 @@ impl SameOptions {
             times: options.timing.into(),
             windows: Windows::default(),
         };
-        Self { read, second_phase: options.second_phase, batch: 1 << 16 }
+        Self { read, second_phase: options.second_phase, batch: 1 << 13 }
     }
 }
 
@@ -144,30 +146,47 @@ impl Same {
 pub fn summarize(sources: Vec<StreamSource<'_>>, options: &ExtractOptions, summary: &mut Summary) -> Result<(), ReadError> {
     let same_options = SameOptions::of(options);
     if options.sources_are == SourcesAre::Parts || sources.len() < 2 {
-        return summed(options.n_threads() > 1, summary, |found| {
-            let mut same = Same::new(&same_options);
-            same.feed(sources, found)?;
-            same.finish(found);
-            Ok(())
-        });
+        return in_turn(options.n_threads() > 1, &same_options, summary, |reader, sink| reader.read(sources, sink));
     }
     let apart = has_steps(sources.len(), options);
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of_one = |index: usize, source: StreamSource<'_>| {
         let mut summary = Summary::new(options.summary());
-        summed(apart, &mut summary, |found| {
-            let mut same = Same::new(&same_options);
-            same.feed_one(source, &names, index, found)?;
-            same.finish(found);
-            Ok::<_, ReadError>(())
-        })?;
+        in_turn(apart, &same_options, &mut summary, |reader, sink| reader.read_one(source, &names, index, sink))?;
         Ok::<Summary, ReadError>(summary)
     };
     if let Some(all) = on_all_cores(sources, options.n_threads(), of_one, Summary::merge)? {
         summary.merge(all);
     }
     Ok(())
+}
+
+/// Reads logs by `read`, finds the interactions in what is read, and sums these up; `apart`: each on a thread of its own.
+fn in_turn(
+    apart: bool,
+    options: &SameOptions,
+    summary: &mut Summary,
+    read: impl FnOnce(&mut LogReader, &mut Sink<'_>) -> Result<(), ReadError> + Send,
+) -> Result<(), ReadError> {
+    let read_to_end = |sink: &mut Sink<'_>| {
+        let mut reader = LogReader::new(&options.read);
+        read(&mut reader, sink)?;
+        Ok::<_, ReadError>(reader.finish(sink))
+    };
+    summed(apart, summary, |found| {
+        let mut recordings = Recordings::new(options.second_phase, options.batch);
+        let mut take = |names: &Vocabulary, step: LogStep<'_>| recordings.take(names, step, found);
+        let (names, diagnostics) = if apart {
+            let mut known = Vocabulary::default();
+            let make = |send: &mut dyn FnMut(Batch)| Batches::made(read_to_end, send);
+            in_steps(make, |batch: Batch| batch.replay(&mut known, &mut take))?
+        } else {
+            read_to_end(&mut take)?
+        };
+        recordings.finish(&names, diagnostics, found);
+        Ok(())
+    })
 }
 
 /// Finds the interactions of every trace of a log.

@@ -15,6 +15,10 @@ use crate::{
 /// Fewest occurrences of a forest that are worth looking through.
 const FEW_OCCURRENCES: usize = 64;
 
+/// Occurrences for each unit whose name a batch has, at the least; and those of a batch that are enough whatever names it has.
+const FEW_FOR_A_UNIT: usize = 4;
+const ENOUGH_OCCURRENCES: usize = 1 << 16;
+
 /// A recording whose end was not seen.
 #[derive(Debug)]
 struct Open {
@@ -27,7 +31,7 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Recordings {
     second_phase: SecondPhase,
-    /// Occurrences that are held before complete trees are looked for, and those that make a batch.
+    /// Occurrences that are held before complete trees are looked for, and those that make a batch: at the least.
     batch: usize,
     slots: Vec<Option<Box<Open>>>,
     n_open: usize,
@@ -63,7 +67,7 @@ impl Recordings {
                 }
             }
         }
-        if self.next.occurrences.len().max(self.next.traces.len()) >= self.batch {
+        if self.next.occurrences.len().max(self.next.traces.len()) >= self.batch(names) {
             found(named(std::mem::take(&mut self.next), names));
         }
     }
@@ -81,7 +85,13 @@ impl Recordings {
         self.n_held + self.next.occurrences.len()
     }
 
+    /// Each batch has all names, and to look for complete trees is to look at all units.
+    fn batch(&self, names: &Vocabulary) -> usize {
+        self.batch.max((FEW_FOR_A_UNIT * names.units.names.len()).min(ENOUGH_OCCURRENCES))
+    }
+
     fn step(&mut self, slot: usize, step: &Step, names: &Vocabulary) {
+        let batch = self.batch(names);
         let Some(open) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
         let forest = &mut open.forest;
         let before = forest.n_occurrences();
@@ -92,8 +102,8 @@ impl Recordings {
             Step::Local(event) => forest.local_event(event),
         }
         self.n_held = self.n_held + forest.n_occurrences() - before;
-        let share = (self.batch / self.n_open.max(1)).max(FEW_OCCURRENCES.min(self.batch));
-        if self.n_held >= self.batch
+        let share = (batch / self.n_open.max(1)).max(FEW_OCCURRENCES.min(batch));
+        if self.n_held >= batch
             && forest.may_hand_over(share)
             && let Some(mut open) = self.slots[slot].take()
         {

@@ -132,8 +132,9 @@ impl<T: Keyed> Ord for ByKey<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {
     times: Times,
-    /// With [`Times::Auto`]: what came so far, until it is decided.
-    undecided: Vec<Held>,
+    /// Until it is decided: whether a message does not say when it was sent, and the first that was received before it was sent.
+    lacks_sending: bool,
+    skewed: Option<Held>,
     /// Messages, by their sending where that counts, and local events.
     window: Window<ByKey<Held>>,
     /// By their reception.
@@ -155,7 +156,7 @@ impl Steps {
 
     /// How many messages and events are held.
     pub(crate) fn len(&self) -> usize {
-        self.undecided.len() + self.window.len() + self.on_their_way.len()
+        self.window.len() + self.on_their_way.len()
     }
 
     /// Takes a message; one that a unit sent to itself is counted and dropped.
@@ -183,28 +184,27 @@ impl Steps {
         if self.times != Times::Auto {
             return;
         }
-        let mut both = true;
-        let mut skewed: Option<&Held> = None;
-        for held in &self.undecided {
-            if let HeldBack::Message(message) = &held.what {
-                both &= message.sent.is_some();
-                if message.sent.is_some_and(|sent| sent > message.received) && skewed.is_none_or(|first| held.key() < first.key()) {
-                    skewed = Some(held);
-                }
+        let skewed = self.skewed.take();
+        if let Some(Held { what: HeldBack::Message(message), .. }) = &skewed {
+            self.note_skew(message, context);
+        }
+        if self.lacks_sending || skewed.is_some() {
+            self.times = Times::Reception;
+            return;
+        }
+        self.times = Times::Both;
+        self.window.move_all(|ByKey(held)| {
+            if let HeldBack::Message(Message { sent: Some(sent), .. }) = held.what {
+                held.time = sent;
             }
-        }
-        let skewed = skewed.and_then(|held| if let HeldBack::Message(message) = held.what { Some(message) } else { None });
-        if let Some(message) = skewed {
-            self.note_skew(&message, context);
-        }
-        self.times = if both && skewed.is_none() { Times::Both } else { Times::Reception };
-        for held in std::mem::take(&mut self.undecided) {
-            self.put(held, context);
-        }
+        });
     }
 
     /// The next step, whatever may come later; `None` when nothing is held (or [`Steps::decide`] is due).
     pub(crate) fn pop(&mut self) -> Option<Step> {
+        if self.is_undecided() {
+            return None;
+        }
         match (self.window.peek(), self.on_their_way.peek()) {
             (Some(ByKey(next)), Some(ByKey(reception))) if reception.order(next).is_lt() => self.pop_reception(),
             (None, _) => self.pop_reception(),
@@ -257,12 +257,23 @@ impl Steps {
     fn hold(&mut self, held: Held, context: &mut Context<'_>) {
         self.n_arrived += 1;
         if self.is_undecided() {
-            self.undecided.push(held);
-        } else {
-            if let HeldBack::Message(message) = &held.what {
-                self.note_contradiction(message, context);
-            }
-            self.put(held, context);
+            self.look_at(&held);
+            self.window.push(ByKey(held));
+            return;
+        }
+        if let HeldBack::Message(message) = &held.what {
+            self.note_contradiction(message, context);
+        }
+        self.put(held, context);
+    }
+
+    /// What a message says of the times that can be used.
+    fn look_at(&mut self, held: &Held) {
+        let HeldBack::Message(message) = &held.what else { return };
+        self.lacks_sending |= message.sent.is_none();
+        let is_skewed = message.sent.is_some_and(|sent| sent > message.received);
+        if is_skewed && self.skewed.is_none_or(|first| held.key() < first.key()) {
+            self.skewed = Some(*held);
         }
     }
 

@@ -64,6 +64,13 @@ impl<T: Ord> Window<T> {
         }
     }
 
+    /// Changes all items, and with them their order.
+    pub(super) fn move_all(&mut self, change: impl FnMut(&mut T)) {
+        self.run.extend(self.strays.drain().map(|Reverse(stray)| stray));
+        self.run.iter_mut().for_each(change);
+        self.run.make_contiguous().sort_unstable();
+    }
+
     /// How many items are held.
     pub(super) fn len(&self) -> usize {
         self.run.len() + self.strays.len()
@@ -91,6 +98,11 @@ mod tests {
             for (arrival, (item, n_pops)) in items.into_iter().enumerate() {
                 window.push((item, arrival));
                 held.push((item, arrival));
+                if arrival % 50 == 49 {
+                    let turned = |(item, _): &mut (u32, usize)| *item = item.wrapping_mul(7) % 40;
+                    window.move_all(turned);
+                    held.iter_mut().for_each(turned);
+                }
                 held.sort_unstable();
                 for _ in 0..n_pops {
                     let least = (!held.is_empty()).then(|| held.remove(0));
