@@ -3,18 +3,29 @@
 use crate::trace::{
     diagnostics::Diagnostics,
     names::Names,
-    same::{LogStep, Sink, Step, Vocabulary, What},
+    same::{LocalEvent, LogStep, Message, Sink, Step, Vocabulary, What},
 };
 
 /// Steps of a batch.
 const STEPS: usize = 1024;
 
-/// What happens in a recording, as [`LogStep`] says it.
+/// What happens in a recording, of which the first number is, as [`LogStep`] says it.
 #[derive(Debug)]
 enum Happened {
-    Begin { recording: usize, name: Box<str>, scenario: u32, continued: bool },
-    Step(u32, Step),
-    End(usize),
+    Begin(u32, Box<Begun>),
+    Message(u32, Message),
+    Send(u32, u32, Message),
+    Receive(u32, u32, Message),
+    Local(u32, LocalEvent),
+    End(u32),
+}
+
+/// A recording that begins.
+#[derive(Debug)]
+struct Begun {
+    name: Box<str>,
+    scenario: u32,
+    continued: bool,
 }
 
 /// What happens in recordings, in the order of the log.
@@ -56,12 +67,16 @@ impl Batches {
 
     /// Adds what happens next; sends a batch when it is full.
     fn add(&mut self, names: &Vocabulary, step: LogStep<'_>, send: &mut dyn FnMut(Batch)) {
-        let recording = step.recording;
-        self.steps.push(match (step.what, u32::try_from(recording)) {
-            (What::Step(step), Ok(recording)) => Happened::Step(recording, step),
-            (What::Begin { name, scenario, continued }, _) => Happened::Begin { recording, name: name.into(), scenario, continued },
-            (What::End, _) => Happened::End(recording),
-            (What::Step(_), Err(_)) => return,
+        let recording = u32::try_from(step.recording).expect("fewer than 2^32 recordings at once");
+        self.steps.push(match step.what {
+            What::Step(Step::Message(message)) => Happened::Message(recording, *message),
+            What::Step(Step::Send(number, message)) => Happened::Send(recording, number, *message),
+            What::Step(Step::Receive(number, message)) => Happened::Receive(recording, number, *message),
+            What::Step(Step::Local(event)) => Happened::Local(recording, *event),
+            What::Begin { name, scenario, continued } => {
+                Happened::Begin(recording, Box::new(Begun { name: name.into(), scenario, continued }))
+            }
+            What::End => Happened::End(recording),
         });
         if self.steps.len() >= STEPS {
             self.send(names, send);
@@ -87,6 +102,7 @@ impl Batches {
 
 impl Batch {
     /// Adds its names to those of the batches before, then hands over what happened.
+    #[inline]
     pub(super) fn replay(&self, known: &mut Vocabulary, take: &mut impl FnMut(&Vocabulary, LogStep<'_>)) {
         let add = |names: &mut Names, new: &[Box<str>]| {
             for name in new {
@@ -100,13 +116,16 @@ impl Batch {
         add(&mut known.scenarios, &self.names.scenarios);
         for happened in &self.steps {
             let (recording, what) = match happened {
-                Happened::Begin { recording, name, scenario, continued } => {
-                    (*recording, What::Begin { name, scenario: *scenario, continued: *continued })
+                Happened::Begin(recording, begun) => {
+                    (recording, What::Begin { name: &begun.name, scenario: begun.scenario, continued: begun.continued })
                 }
-                Happened::Step(recording, step) => (*recording as usize, What::Step(*step)),
-                Happened::End(recording) => (*recording, What::End),
+                Happened::Message(recording, message) => (recording, What::Step(Step::Message(message))),
+                Happened::Send(recording, number, message) => (recording, What::Step(Step::Send(*number, message))),
+                Happened::Receive(recording, number, message) => (recording, What::Step(Step::Receive(*number, message))),
+                Happened::Local(recording, event) => (recording, What::Step(Step::Local(event))),
+                Happened::End(recording) => (recording, What::End),
             };
-            take(known, LogStep { recording, what });
+            take(known, LogStep { recording: *recording as usize, what });
         }
     }
 }

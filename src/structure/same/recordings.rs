@@ -57,7 +57,7 @@ impl Recordings {
                 self.slots[slot] = Some(Box::new(Open { forest: Forest::new(self.second_phase), recording }));
                 self.n_open += 1;
             }
-            What::Step(step) => self.step(slot, &step, names),
+            What::Step(step) => self.step(slot, step, names),
             What::End => {
                 if let Some(mut open) = self.slots[slot].take() {
                     self.n_held -= open.forest.n_occurrences();
@@ -90,15 +90,15 @@ impl Recordings {
         self.batch.max((FEW_FOR_A_UNIT * names.units.names.len()).min(ENOUGH_OCCURRENCES))
     }
 
-    fn step(&mut self, slot: usize, step: &Step, names: &Vocabulary) {
+    fn step(&mut self, slot: usize, step: Step<'_>, names: &Vocabulary) {
         let batch = self.batch(names);
         let Some(open) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
         let forest = &mut open.forest;
         let before = forest.n_occurrences();
         match step {
             Step::Message(message) => forest.message(message),
-            Step::Send(number, message) => forest.send(*number, message),
-            Step::Receive(number, message) => forest.receive(*number, message),
+            Step::Send(number, message) => forest.send(number, message),
+            Step::Receive(number, message) => forest.receive(number, message),
             Step::Local(event) => forest.local_event(event),
         }
         self.n_held = self.n_held + forest.n_occurrences() - before;

@@ -121,7 +121,7 @@ pub enum What<'s> {
         continued: bool,
     },
     /// A message or local event, in order of time.
-    Step(Step),
+    Step(Step<'s>),
     /// It ends.
     End,
 }
@@ -246,8 +246,8 @@ pub fn read(sources: &[Source<'_>], options: &ReadOptions) -> Result<MessageLog,
             open[step.recording] = traces.len();
             traces.push(TraceLog { name: name.to_owned(), scenario, ..TraceLog::default() });
         }
-        What::Step(Step::Local(event)) => traces[open[step.recording]].local_events.push(event),
-        What::Step(Step::Message(message) | Step::Receive(_, message)) => traces[open[step.recording]].messages.push(message),
+        What::Step(Step::Local(event)) => traces[open[step.recording]].local_events.push(*event),
+        What::Step(Step::Message(message) | Step::Receive(_, message)) => traces[open[step.recording]].messages.push(*message),
         What::Step(Step::Send(..)) | What::End => {}
     };
     reader.read(sources.iter().map(Source::stream).collect(), &mut keep)?;

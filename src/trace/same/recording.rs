@@ -98,7 +98,7 @@ impl Recording {
 
     /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
     /// are more than `most_waiting`. On the way the window of messages holds fewer than `limit`.
-    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
+    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step<'_>)) {
         while self.window.len() >= most
             && let Some(event) = self.window.pop()
         {
@@ -115,20 +115,20 @@ impl Recording {
     }
 
     /// Gives up all that is held: the recording ends.
-    pub(super) fn end(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
+    pub(super) fn end(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step<'_>)) {
         self.release(1, limit, 0, shared, out);
         self.tell_unpaired(shared);
     }
 
     /// Gives up half of what the windows hold; all if that is little.
-    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
+    pub(super) fn release_half(&mut self, limit: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step<'_>)) {
         let half = self.window.len().max(self.steps.len()) / 2;
         self.release(if half < FEW { 1 } else { half }, limit, usize::MAX, shared, out);
         self.window.shrink();
         self.steps.shrink();
     }
 
-    fn release_steps(&mut self, most: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step)) {
+    fn release_steps(&mut self, most: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step<'_>)) {
         if self.steps.len() < most {
             return;
         }
@@ -136,11 +136,7 @@ impl Recording {
             let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
             self.steps.decide(context);
         }
-        while self.steps.len() >= most
-            && let Some(step) = self.steps.pop()
-        {
-            out(&shared.vocabulary, step);
-        }
+        while self.steps.len() >= most && self.steps.pop(|step| out(&shared.vocabulary, step)) {}
     }
 
     fn pair(&mut self, event: Event, shared: &mut Shared) {

@@ -257,6 +257,6 @@ impl Recordings {
 }
 
 /// What takes the steps of one recording.
-fn steps_of<'s>(slot: usize, sink: &'s mut Sink<'_>) -> impl FnMut(&Vocabulary, Step) + 's {
+fn steps_of<'s>(slot: usize, sink: &'s mut Sink<'_>) -> impl FnMut(&Vocabulary, Step<'_>) + 's {
     move |names, step| sink(names, LogStep { recording: slot, what: What::Step(step) })
 }

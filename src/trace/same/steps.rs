@@ -24,15 +24,15 @@ pub(crate) struct Context<'c> {
 
 /// Something that takes effect in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Step<'m> {
     /// A message, sent and received at once.
-    Message(Message),
+    Message(&'m Message),
     /// The sending of a message; the number stands for it until it is received, and for no other so long.
-    Send(u32, Message),
+    Send(u32, &'m Message),
     /// The reception of the message of that number.
-    Receive(u32, Message),
+    Receive(u32, &'m Message),
     /// Something that a unit did on its own.
-    Local(LocalEvent),
+    Local(&'m LocalEvent),
 }
 
 /// What puts steps in order.
@@ -200,47 +200,45 @@ impl Steps {
         });
     }
 
-    /// The next step, whatever may come later; `None` when nothing is held (or [`Steps::decide`] is due).
-    pub(crate) fn pop(&mut self) -> Option<Step> {
-        if self.is_undecided() {
-            return None;
-        }
+    /// Hands over the next step, whatever may come later; whether there is one (none as long as [`Steps::decide`] is due).
+    pub(crate) fn pop(&mut self, out: impl FnOnce(Step<'_>)) -> bool {
         match (self.window.peek(), self.on_their_way.peek()) {
-            (Some(ByKey(next)), Some(ByKey(reception))) if reception.order(next).is_lt() => self.pop_reception(),
-            (None, _) => self.pop_reception(),
-            _ => self.pop_held(),
+            (None, None) => false,
+            _ if self.is_undecided() => false,
+            (Some(ByKey(next)), Some(ByKey(reception))) if next.order(reception).is_le() => self.pop_held(out),
+            (Some(_), None) => self.pop_held(out),
+            _ => self.pop_reception(out),
         }
     }
 
-    fn pop_held(&mut self) -> Option<Step> {
-        let ByKey(next) = self.window.pop()?;
-        self.note_step(&next);
-        let Held { seq, arrival, what, .. } = next;
-        Some(match what {
+    #[inline]
+    fn pop_held(&mut self, out: impl FnOnce(Step<'_>)) -> bool {
+        let Some(ByKey(next)) = self.window.peek() else { return false };
+        note_step(&mut self.last_step, next);
+        match &next.what {
             HeldBack::Message(message) if self.times == Times::Both => {
                 let number = self.free.pop().unwrap_or_else(|| {
                     self.n_numbers += 1;
                     self.n_numbers - 1
                 });
-                self.on_their_way.push(ByKey(OnItsWay { message, number, seq, arrival }));
-                Step::Send(number, message)
+                out(Step::Send(number, message));
+                self.on_their_way.push(ByKey(OnItsWay { message: *message, number, seq: next.seq, arrival: next.arrival }));
             }
-            HeldBack::Message(message) => Step::Message(message),
-            HeldBack::Local(event) => Step::Local(event),
-        })
-    }
-
-    fn pop_reception(&mut self) -> Option<Step> {
-        let ByKey(next) = self.on_their_way.pop()?;
-        self.note_step(&next);
-        self.free.push(next.number);
-        Some(Step::Receive(next.number, next.message))
-    }
-
-    fn note_step(&mut self, next: &impl Keyed) {
-        if self.last_step.is_none_or(|last| last.time < next.time() || last < next.key()) {
-            self.last_step = Some(next.key());
+            HeldBack::Message(message) => out(Step::Message(message)),
+            HeldBack::Local(event) => out(Step::Local(event)),
         }
+        self.window.pop();
+        true
+    }
+
+    #[inline]
+    fn pop_reception(&mut self, out: impl FnOnce(Step<'_>)) -> bool {
+        let Some(ByKey(next)) = self.on_their_way.peek() else { return false };
+        note_step(&mut self.last_step, next);
+        self.free.push(next.number);
+        out(Step::Receive(next.number, &next.message));
+        self.on_their_way.pop();
+        true
     }
 
     /// Whether [`Steps::decide`] is due.
@@ -310,6 +308,13 @@ impl Steps {
             let text = "messages were received before they were sent: the clocks of the log disagree";
             context.diagnostics.add("clock_skew", text, || format!("{}: received at {}", context.recording, message.received));
         }
+    }
+}
+
+/// Remembers the last step in order.
+fn note_step(last: &mut Option<Key>, next: &impl Keyed) {
+    if last.is_none_or(|last| last.time < next.time() || last < next.key()) {
+        *last = Some(next.key());
     }
 }
 
