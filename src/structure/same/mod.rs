@@ -37,7 +37,7 @@
 //! Memory is bounded: trees in which nothing can happen any more are handed over ([`Same`]) in batches, each with all of a
 //! tree. Trees that grow beyond what can be held are cut, and counted (`occurrence_cut`, `deep_tree`).
 
-mod batches;
+mod arriving;
 mod forest;
 mod notes;
 mod recordings;
@@ -46,13 +46,15 @@ use super::{
     ExtractOptions, SecondPhase, Summary, Timing,
     cores::on_all_cores,
     interactions::Interactions,
-    steps::{has_steps, in_steps, summed},
+    steps::{has_steps, summed},
 };
 use crate::trace::{
     SourcesAre, StreamSource,
-    same::{Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Sink, Steps, Times, TraceLog, Vocabulary, What, Windows},
+    same::{
+        Arrivals, Context, LogReader, LogStep, MessageLog, ReadError, ReadOptions, Steps, Taker, Times, TraceLog, Vocabulary, What, Windows,
+    },
 };
-use batches::{Batch, Batches};
+use arriving::arriving;
 use recordings::Recordings;
 
 /// What takes what was found.
@@ -146,14 +148,14 @@ impl Same {
 pub fn summarize(sources: Vec<StreamSource<'_>>, options: &ExtractOptions, summary: &mut Summary) -> Result<(), ReadError> {
     let same_options = SameOptions::of(options);
     if options.sources_are == SourcesAre::Parts || sources.len() < 2 {
-        return in_turn(options.n_threads() > 1, &same_options, summary, |reader, sink| reader.read(sources, sink));
+        return in_turn(options.n_threads() > 1, &same_options, summary, |arrivals, take| arrivals.read(sources, take));
     }
     let apart = has_steps(sources.len(), options);
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of_one = |index: usize, source: StreamSource<'_>| {
         let mut summary = Summary::new(options.summary());
-        in_turn(apart, &same_options, &mut summary, |reader, sink| reader.read_one(source, &names, index, sink))?;
+        in_turn(apart, &same_options, &mut summary, |arrivals, take| arrivals.read_one(source, &names, index, take))?;
         Ok::<Summary, ReadError>(summary)
     };
     if let Some(all) = on_all_cores(sources, options.n_threads(), of_one, Summary::merge)? {
@@ -167,24 +169,15 @@ fn in_turn(
     apart: bool,
     options: &SameOptions,
     summary: &mut Summary,
-    read: impl FnOnce(&mut LogReader, &mut Sink<'_>) -> Result<(), ReadError> + Send,
+    read: impl FnOnce(&mut Arrivals, &mut Taker<'_>) -> Result<(), ReadError> + Send,
 ) -> Result<(), ReadError> {
-    let read_to_end = |sink: &mut Sink<'_>| {
-        let mut reader = LogReader::new(&options.read);
-        read(&mut reader, sink)?;
-        Ok::<_, ReadError>(reader.finish(sink))
-    };
     summed(apart, summary, |found| {
-        let mut recordings = Recordings::new(options.second_phase, options.batch);
-        let mut take = |names: &Vocabulary, step: LogStep<'_>| recordings.take(names, step, found);
-        let (names, diagnostics) = if apart {
-            let mut known = Vocabulary::default();
-            let make = |send: &mut dyn FnMut(Batch)| Batches::made(read_to_end, send);
-            in_steps(make, |batch: Batch| batch.replay(&mut known, &mut take))?
-        } else {
-            read_to_end(&mut take)?
-        };
-        recordings.finish(&names, diagnostics, found);
+        let (mut reader, mut forests) = (LogReader::new(&options.read), Recordings::new(options.second_phase, options.batch));
+        let mut grow = |names: &Vocabulary, step: LogStep<'_>| forests.take(names, step, found);
+        let (arrivals, recordings) = reader.parts();
+        arriving(apart, |take| read(arrivals, take), |arrival| recordings.take(arrival, &mut grow))?;
+        let (names, diagnostics) = reader.finish(&mut grow);
+        forests.finish(&names, diagnostics, found);
         Ok(())
     })
 }

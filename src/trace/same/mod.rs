@@ -22,6 +22,7 @@
 //! Logs are read as streams ([`LogReader`]): what is held of them is bounded ([`Windows`]), whatever their length.
 //! [`read`] keeps all of a log.
 
+mod arrivals;
 mod columns;
 mod pairing;
 mod recording;
@@ -35,6 +36,7 @@ use std::io;
 
 use super::{BadRows, Source, SourcesAre, StreamSource, Time, diagnostics::Diagnostics, names::Names, units::Units};
 
+pub(crate) use arrivals::{Arrival, Arrivals, Taker};
 pub use recordings::Vocabulary;
 pub use steps::Step;
 pub(crate) use steps::{Context, Steps};

@@ -25,7 +25,7 @@ const MOST_OF_ID: usize = 64;
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// The sending of a message.
     Send,
     /// Its reception.
@@ -36,7 +36,7 @@ pub(super) enum Side {
 
 /// One end of a message, or a local event.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(crate) struct Event {
     pub(super) time: Time,
     pub(super) seq: u64,
     /// The place in the log: source, then row.

@@ -16,15 +16,13 @@ use std::{
 };
 
 use super::{
-    LogStep, Message, ReadOptions, Sink, Step, Times, What, Windows,
-    pairing::{Event, id_of},
+    LogStep, ReadOptions, Sink, Step, Times, What, Windows,
+    arrivals::{Arrival, Label},
     recording::{Recording, Shared},
-    rows::{self, Row},
 };
 use crate::trace::{
-    hashed::{HashMap, HashSet, alike},
+    hashed::{HashMap, HashSet},
     names::Names,
-    recent::Recent,
     units::Units,
 };
 
@@ -40,17 +38,6 @@ pub struct Vocabulary {
     pub operations: Names,
     /// Scenarios, in order of first appearance.
     pub scenarios: Names,
-}
-
-/// What recordings of a source are called.
-#[derive(Clone, Debug)]
-pub(super) struct Label {
-    /// The source's name without folders and extension.
-    pub(super) stem: String,
-    /// The same, told apart from other sources.
-    pub(super) unique: String,
-    /// Whether there are other sources.
-    pub(super) is_one_of_several: bool,
 }
 
 /// Recordings that were closed, of late.
@@ -82,7 +69,7 @@ impl Closed {
 
 /// All that is held of logs while they are read.
 #[derive(Debug, Default)]
-pub(super) struct Recordings {
+pub(crate) struct Recordings {
     windows: Windows,
     times: Times,
     pub(super) shared: Shared,
@@ -90,13 +77,16 @@ pub(super) struct Recordings {
     free: Vec<usize>,
     by_key: HashMap<Box<str>, usize>,
     closed: Closed,
-    recent_units: Recent,
-    recent_operations: Recent,
+    /// What the sources at hand are called.
+    label: Label,
+    /// What the next messages and events name their recording by, and what that is of.
+    key: String,
+    scenario: String,
     /// Recordings by their last row: all, and those that hold something in their windows.
     by_last_row: BTreeMap<u64, usize>,
     holding: BTreeMap<u64, usize>,
     n_switches: u64,
-    /// The recording of the last row, if it is among those that hold something.
+    /// The recording at hand, if it is among those that hold something.
     current: Option<usize>,
     n_held: usize,
     /// Which of the keys "" and the source's stem was seen first: both name a recording after its source.
@@ -110,35 +100,33 @@ impl Recordings {
         Self { windows, times: options.times, ..Self::default() }
     }
 
-    /// Takes a row; `arrival` is its place in the log.
-    pub(super) fn row(&mut self, label: &Label, row: &Row<'_>, arrival: u64, sink: &mut Sink<'_>) {
-        let slot = self.recording_of(label, row, sink);
-        let most = self.windows.events;
+    /// Takes what comes next.
+    pub(crate) fn take(&mut self, arrival: Arrival<&str>, sink: &mut Sink<'_>) {
         let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
-        let operation = row.message_type;
-        let operation = (!operation.is_empty()).then(|| self.recent_operations.number(operation, "", || operations.intern(operation)));
-        let recent = &mut self.recent_units;
-        let mut number_of = |unit: rows::Unit<'_>| recent.number(unit.process, unit.thread, || units.intern(unit.process, unit.thread));
-        match row.what {
-            rows::What::Message { sender, receiver, sent } => {
-                let message = Message { sender: number_of(sender), receiver: number_of(receiver), sent, received: row.time, operation };
-                self.with(slot, |recording, shared| {
-                    recording.message(message, row.seq, shared);
-                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
-                });
+        match arrival {
+            Arrival::Message(message, seq) => self.add(sink, |recording, shared| recording.message(message, seq, shared)),
+            Arrival::Event(event) => self.add(sink, |recording, shared| recording.event(event, shared)),
+            Arrival::Unit { process, thread } => _ = units.intern(process, thread),
+            Arrival::Process(name) => _ = units.processes.intern(name),
+            Arrival::Operation(name) => _ = operations.intern(name),
+            Arrival::Recording { key, scenario } => {
+                key.clone_into(&mut self.key);
+                scenario.clone_into(&mut self.scenario);
+                self.current = None;
             }
-            rows::What::Event { side, unit, peer } => {
-                let number = number_of(unit);
-                let process = units.process_of[number as usize];
-                let peer = (!peer.is_empty()).then(|| units.processes.intern(peer));
-                let id = id_of(row.message_id);
-                let event = Event { time: row.time, seq: row.seq, arrival, id, unit: number, process, peer, operation, side };
-                self.with(slot, |recording, shared| {
-                    recording.event(event, shared);
-                    recording.release(most, most, most, shared, &mut steps_of(slot, sink));
-                });
-            }
+            Arrival::Odd { code, message, example } => self.shared.diagnostics.add(code, message, || example.to_owned()),
+            Arrival::Begin(label) => self.label = label,
+            Arrival::End => self.close_all(sink),
         }
+    }
+
+    /// Adds something to the recording at hand, and makes room where too much is held after.
+    fn add(&mut self, sink: &mut Sink<'_>, add: impl FnOnce(&mut Recording, &mut Shared)) {
+        let (slot, most) = (self.at_hand(sink), self.windows.events);
+        self.with(slot, |recording, shared| {
+            add(recording, shared);
+            recording.release(most, most, most, shared, &mut steps_of(slot, sink));
+        });
         while self.n_held > self.windows.all_events {
             self.give_up_some(sink);
         }
@@ -200,18 +188,15 @@ impl Recordings {
         sink(&self.shared.vocabulary, LogStep { recording: slot, what: What::End });
     }
 
-    /// The slot of the row's recording, which is opened if need be.
-    fn recording_of(&mut self, label: &Label, row: &Row<'_>, sink: &mut Sink<'_>) -> usize {
-        let key = if row.trace.is_empty() { row.scenario } else { row.trace };
-        if let Some(current) = self.current
-            && self.slots[current].as_ref().is_some_and(|recording| alike(recording.key.as_bytes(), key.as_bytes()))
-        {
+    /// The slot of the recording at hand, which is opened if need be.
+    fn at_hand(&mut self, sink: &mut Sink<'_>) -> usize {
+        if let Some(current) = self.current {
             return current;
         }
         self.n_switches += 1;
-        let slot = match self.by_key.get(key) {
+        let slot = match self.by_key.get(self.key.as_str()) {
             Some(slot) => *slot,
-            None => self.open(label, key, row.scenario, sink),
+            None => self.open(sink),
         };
         if let Some(recording) = &mut self.slots[slot] {
             for map in [&mut self.by_last_row, &mut self.holding] {
@@ -224,15 +209,16 @@ impl Recordings {
         slot
     }
 
-    fn open(&mut self, label: &Label, key: &str, scenario: &str, sink: &mut Sink<'_>) -> usize {
+    fn open(&mut self, sink: &mut Sink<'_>) -> usize {
         while self.by_key.len() >= self.windows.recordings
             && let Some((_, quiet)) = self.by_last_row.first_key_value()
         {
             self.close(*quiet, sink);
         }
-        let name = self.name(label, key);
-        let scenario = self.shared.vocabulary.scenarios.intern(if scenario.is_empty() { &label.stem } else { scenario });
-        let continued = self.closed.contains(key);
+        let name = self.name();
+        let scenario = if self.scenario.is_empty() { &self.label.stem } else { &self.scenario };
+        let scenario = self.shared.vocabulary.scenarios.intern(scenario);
+        let continued = self.closed.contains(&self.key);
         if continued {
             let text = "recordings went on after so many others that they had been closed: what was open in them was cut";
             self.shared.diagnostics.add("recording_cut", text, || name.clone());
@@ -242,12 +228,13 @@ impl Recordings {
             self.slots.len() - 1
         });
         sink(&self.shared.vocabulary, LogStep { recording: slot, what: What::Begin { name: &name, scenario, continued } });
-        self.slots[slot] = Some(Box::new(Recording::new(key, name, self.n_switches, self.times)));
-        self.by_key.insert(key.into(), slot);
+        self.slots[slot] = Some(Box::new(Recording::new(&self.key, name, self.n_switches, self.times)));
+        self.by_key.insert(self.key.as_str().into(), slot);
         slot
     }
 
-    fn name(&mut self, label: &Label, key: &str) -> String {
+    fn name(&mut self) -> String {
+        let (label, key) = (&self.label, self.key.as_str());
         if !key.is_empty() && key != label.stem {
             return if label.is_one_of_several { format!("{}/{key}", label.unique) } else { key.to_owned() };
         }
