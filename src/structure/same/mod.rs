@@ -118,15 +118,6 @@ impl Same {
         self.reader.read(sources, &mut |names, step| recordings.take(names, step, found))
     }
 
-    /// Reads the log numbered `index` of those called `names`, whose recordings are not to be confused with its own.
-    ///
-    /// # Errors
-    /// As of [`Same::feed`].
-    pub fn feed_one(&mut self, source: StreamSource<'_>, names: &[&str], index: usize, found: &mut Found<'_>) -> Result<(), ReadError> {
-        let recordings = &mut self.recordings;
-        self.reader.read_one(source, names, index, &mut |names, step| recordings.take(names, step, found))
-    }
-
     /// Joins what was read of other recordings, after what was read here: nothing goes on from the one to the other, so that
     /// what `later` still holds is complete.
     pub fn merge(&mut self, later: Self, found: &mut Found<'_>) {
@@ -175,7 +166,7 @@ fn in_turn(
         let (mut reader, mut forests) = (LogReader::new(&options.read), Recordings::new(options.second_phase, options.batch));
         let mut grow = |names: &Vocabulary, step: LogStep<'_>| forests.take(names, step, found);
         let (arrivals, recordings) = reader.parts();
-        arriving(apart, |take| read(arrivals, take), |arrival| recordings.take(arrival, &mut grow))?;
+        arriving(apart, |take| read(arrivals, take), recordings, &mut grow)?;
         let (names, diagnostics) = reader.finish(&mut grow);
         forests.finish(&names, diagnostics, found);
         Ok(())

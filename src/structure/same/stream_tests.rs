@@ -10,7 +10,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::{LogReader, ReadOptions, Recordings, Same, SameOptions, Times, Windows, forest::Forest};
+use super::{LogReader, ReadOptions, Recordings, Same, SameOptions, Times, Windows, arriving::arriving, forest::Forest};
 use crate::{
     structure::{
         SecondPhase,
@@ -156,6 +156,32 @@ proptest! {
         }
         let whole = merged(batches(&log, &options(WHOLE, usize::MAX, times, second_phase)));
         prop_assert_eq!(shown(&merged(streamed)), shown(&whole));
+    }
+
+    /// What arrives may be taken on another thread: names of all kinds, recordings, oddities and bad rows are the same, in their order.
+    #[test]
+    fn arrivals_may_be_taken_elsewhere(
+        rows in prop::collection::vec((0..3_usize, 0..4_usize, 0..4_usize, 0..5_usize, 0..40_i64), 1..60), n_copies in 1..20_usize,
+    ) {
+        let row = |(trace, kind, process, peer, time): &(usize, usize, usize, usize, i64)| {
+            let kind = ["send", "receive", "event", "bad"][*kind];
+            let peer = ["", "web", "db", "mail", "elsewhere"][*peer];
+            format!(",s{trace},{time},{kind},{},{},{peer},op{peer},\n", TASKS[*process], trace * process)
+        };
+        let header = "trace,scenario,time,kind,process,thread,peer,message_type,colour\n".to_owned();
+        let log = header + &rows.iter().map(row).collect::<String>().repeat(n_copies);
+        let read = |apart| {
+            let windows = Windows { events: 8, all_events: 20, recordings: 2 };
+            let mut reader = LogReader::new(&ReadOptions { windows, ..ReadOptions::default() });
+            let mut shown = Vec::new();
+            let mut keep = |names: &_, step: super::LogStep<'_>| shown.push(format!("{step:?} {names:?}"));
+            let (arrivals, recordings) = reader.parts();
+            let sources = ["a.csv", "b.csv"].map(|name| Source { name, bytes: log.as_bytes() }.stream()).into();
+            arriving(apart, |take| arrivals.read(sources, take), recordings, &mut keep).unwrap();
+            let end = format!("{:?}", reader.finish(&mut keep));
+            (shown, end)
+        };
+        prop_assert_eq!(read(true), read(false));
     }
 
     /// Rows in any order, through windows and bounds that are far too small: every message is found or counted as dropped.

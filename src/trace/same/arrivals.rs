@@ -37,26 +37,26 @@ pub(crate) enum Arrival<T> {
     End,
 }
 
-impl<T> Arrival<T> {
-    /// The same with other texts.
+impl Arrival<&str> {
+    /// The same with texts of its own.
     #[inline]
-    pub(crate) fn map<'a, U>(&'a self, text: impl Fn(&'a T) -> U) -> Arrival<U> {
-        match self {
-            Self::Message(message, seq) => Arrival::Message(*message, *seq),
-            Self::Event(event) => Arrival::Event(*event),
-            Self::Begin(label) => Arrival::Begin(label.clone()),
-            Self::Unit { process, thread } => Arrival::Unit { process: text(process), thread: text(thread) },
-            Self::Process(name) => Arrival::Process(text(name)),
-            Self::Operation(name) => Arrival::Operation(text(name)),
-            Self::Recording { key, scenario } => Arrival::Recording { key: text(key), scenario: text(scenario) },
-            Self::Odd { code, message, example } => Arrival::Odd { code, message, example: text(example) },
+    pub(crate) fn kept(&self) -> Arrival<Box<str>> {
+        match *self {
+            Self::Message(message, seq) => Arrival::Message(message, seq),
+            Self::Event(event) => Arrival::Event(event),
+            Self::Begin(ref label) => Arrival::Begin(label.clone()),
+            Self::Unit { process, thread } => Arrival::Unit { process: process.into(), thread: thread.into() },
+            Self::Process(name) => Arrival::Process(name.into()),
+            Self::Operation(name) => Arrival::Operation(name.into()),
+            Self::Recording { key, scenario } => Arrival::Recording { key: key.into(), scenario: scenario.into() },
+            Self::Odd { code, message, example } => Arrival::Odd { code, message, example: example.into() },
             Self::End => Arrival::End,
         }
     }
 }
 
 /// What takes what arrives.
-pub(crate) type Taker<'t> = dyn FnMut(Arrival<&str>) + 't;
+pub(crate) type Taker<'t> = dyn FnMut(&Arrival<&str>) + 't;
 
 /// What recordings of a source are called.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +109,7 @@ impl Arrivals {
         }
     }
 
-    /// Reads source number `index` of those called `names`.
+    /// Reads source number `index` of those called `names`, as one of them.
     pub(crate) fn read_one(
         &mut self,
         source: StreamSource<'_>,
@@ -129,7 +129,7 @@ impl Arrivals {
         while rows.advance()? {
             self.take(&rows, rows.number(), take)?;
         }
-        take(Arrival::End);
+        take(&Arrival::End);
         Ok(())
     }
 
@@ -152,13 +152,13 @@ impl Arrivals {
                 next.insert((rows.time(), index));
             }
         }
-        take(Arrival::End);
+        take(&Arrival::End);
         Ok(())
     }
 
     fn begin(&mut self, label: Label, take: &mut Taker<'_>) {
         self.last = None;
-        take(Arrival::Begin(label));
+        take(&Arrival::Begin(label));
     }
 
     fn open<'s>(&mut self, source: StreamSource<'s>, take: &mut Taker<'_>) -> Result<Rows<'s>, ReadError> {
@@ -168,7 +168,7 @@ impl Arrivals {
                 return Err(error);
             }
             let (code, message) = ("unknown_column", "columns that are not known were ignored");
-            take(Arrival::Odd { code, message, example: &format!("{}: {column}", source.name) });
+            take(&Arrival::Odd { code, message, example: &format!("{}: {column}", source.name) });
         }
         Ok(rows)
     }
@@ -179,7 +179,7 @@ impl Arrivals {
             Err(bad) if self.options.bad_rows == BadRows::Reject => return Err(bad),
             Err(bad) => {
                 let (code, message) = ("bad_row", "rows that cannot be read were skipped");
-                take(Arrival::Odd { code, message, example: &bad.to_string() });
+                take(&Arrival::Odd { code, message, example: &bad.to_string() });
             }
         }
         Ok(())
@@ -191,7 +191,7 @@ impl Arrivals {
         match row.what {
             What::Message { sender, receiver, sent } => {
                 let (sender, receiver) = (self.unit(sender, take), self.unit(receiver, take));
-                take(Arrival::Message(Message { sender, receiver, sent, received: row.time, operation }, row.seq));
+                take(&Arrival::Message(Message { sender, receiver, sent, received: row.time, operation }, row.seq));
             }
             What::Event { side, unit, peer } => {
                 let unit = self.unit(unit, take);
@@ -199,7 +199,7 @@ impl Arrivals {
                 let peer = (!peer.is_empty()).then(|| self.process(peer, take));
                 let id = id_of(row.message_id);
                 let Row { time, seq, .. } = *row;
-                take(Arrival::Event(Event { time, seq, arrival: place, id, unit, process, peer, operation, side }));
+                take(&Arrival::Event(Event { time, seq, arrival: place, id, unit, process, peer, operation, side }));
             }
         }
     }
@@ -216,7 +216,7 @@ impl Arrivals {
         let (last_key, last_scenario) = self.last.get_or_insert_default();
         key.clone_into(last_key);
         scenario.clone_into(last_scenario);
-        take(Arrival::Recording { key, scenario });
+        take(&Arrival::Recording { key, scenario });
     }
 
     fn unit(&mut self, unit: Unit<'_>, take: &mut Taker<'_>) -> u32 {
@@ -226,7 +226,7 @@ impl Arrivals {
             let n_known = units.names.len();
             let number = units.intern(process, thread);
             if units.names.len() > n_known {
-                take(Arrival::Unit { process, thread });
+                take(&Arrival::Unit { process, thread });
             }
             number
         })
@@ -238,7 +238,7 @@ impl Arrivals {
             let n_known = operations.len();
             let number = operations.intern(name);
             if operations.len() > n_known {
-                take(Arrival::Operation(name));
+                take(&Arrival::Operation(name));
             }
             number
         })
@@ -248,7 +248,7 @@ impl Arrivals {
         let n_known = self.units.processes.len();
         let number = self.units.processes.intern(name);
         if self.units.processes.len() > n_known {
-            take(Arrival::Process(name));
+            take(&Arrival::Process(name));
         }
         number
     }

@@ -37,6 +37,7 @@ use std::io;
 use super::{BadRows, Source, SourcesAre, StreamSource, Time, diagnostics::Diagnostics, names::Names, units::Units};
 
 pub(crate) use arrivals::{Arrival, Arrivals, Taker};
+pub(crate) use recordings::Recordings;
 pub use recordings::Vocabulary;
 pub use steps::Step;
 pub(crate) use steps::{Context, Steps};

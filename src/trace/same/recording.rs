@@ -98,7 +98,14 @@ impl Recording {
 
     /// Gives up what each window holds beyond fewer than `most` (≥ 1), and of the ends that wait for the other end those that
     /// are more than `most_waiting`. On the way the window of messages holds fewer than `limit`.
-    pub(super) fn release(&mut self, most: usize, limit: usize, most_waiting: usize, shared: &mut Shared, out: &mut impl FnMut(&Vocabulary, Step<'_>)) {
+    pub(super) fn release(
+        &mut self,
+        most: usize,
+        limit: usize,
+        most_waiting: usize,
+        shared: &mut Shared,
+        out: &mut impl FnMut(&Vocabulary, Step<'_>),
+    ) {
         while self.window.len() >= most
             && let Some(event) = self.window.pop()
         {

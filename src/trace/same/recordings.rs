@@ -101,21 +101,21 @@ impl Recordings {
     }
 
     /// Takes what comes next.
-    pub(crate) fn take(&mut self, arrival: Arrival<&str>, sink: &mut Sink<'_>) {
+    pub(crate) fn take<T: AsRef<str>>(&mut self, arrival: &Arrival<T>, sink: &mut Sink<'_>) {
         let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
         match arrival {
-            Arrival::Message(message, seq) => self.add(sink, |recording, shared| recording.message(message, seq, shared)),
-            Arrival::Event(event) => self.add(sink, |recording, shared| recording.event(event, shared)),
-            Arrival::Unit { process, thread } => _ = units.intern(process, thread),
-            Arrival::Process(name) => _ = units.processes.intern(name),
-            Arrival::Operation(name) => _ = operations.intern(name),
+            Arrival::Message(message, seq) => self.add(sink, |recording, shared| recording.message(*message, *seq, shared)),
+            Arrival::Event(event) => self.add(sink, |recording, shared| recording.event(*event, shared)),
+            Arrival::Unit { process, thread } => _ = units.intern(process.as_ref(), thread.as_ref()),
+            Arrival::Process(name) => _ = units.processes.intern(name.as_ref()),
+            Arrival::Operation(name) => _ = operations.intern(name.as_ref()),
             Arrival::Recording { key, scenario } => {
-                key.clone_into(&mut self.key);
-                scenario.clone_into(&mut self.scenario);
+                key.as_ref().clone_into(&mut self.key);
+                scenario.as_ref().clone_into(&mut self.scenario);
                 self.current = None;
             }
-            Arrival::Odd { code, message, example } => self.shared.diagnostics.add(code, message, || example.to_owned()),
-            Arrival::Begin(label) => self.label = label,
+            Arrival::Odd { code, message, example } => self.shared.diagnostics.add(code, message, || example.as_ref().to_owned()),
+            Arrival::Begin(label) => self.label = label.clone(),
             Arrival::End => self.close_all(sink),
         }
     }

@@ -1,10 +1,6 @@
 //! Logs as streams, one after another or side by side.
 
-use super::{
-    ReadError, ReadOptions, Sink, StreamSource, Vocabulary,
-    arrivals::Arrivals,
-    recordings::Recordings,
-};
+use super::{ReadError, ReadOptions, Sink, StreamSource, Vocabulary, arrivals::Arrivals, recordings::Recordings};
 use crate::trace::diagnostics::Diagnostics;
 
 /// Reads message logs of any length, in memory bounded by [`super::Windows`] and the number of names.
@@ -29,15 +25,6 @@ impl LogReader {
     pub fn read(&mut self, sources: Vec<StreamSource<'_>>, sink: &mut Sink<'_>) -> Result<(), ReadError> {
         let (arrivals, recordings) = self.parts();
         arrivals.read(sources, &mut |arrival| recordings.take(arrival, sink))
-    }
-
-    /// Reads source number `index` of those called `names`, as [`LogReader::read`] does.
-    ///
-    /// # Errors
-    /// As of [`LogReader::read`].
-    pub fn read_one(&mut self, source: StreamSource<'_>, names: &[&str], index: usize, sink: &mut Sink<'_>) -> Result<(), ReadError> {
-        let (arrivals, recordings) = self.parts();
-        arrivals.read_one(source, names, index, &mut |arrival| recordings.take(arrival, sink))
     }
 
     /// What reads, and what takes what arrives: in its order, on any thread.
