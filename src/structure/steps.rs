@@ -1,7 +1,9 @@
 //! The steps of one source on threads of their own.
 //!
 //! Where there are fewer sources than cores, reading, finding interactions and summing them up go on at the same time, batch by
-//! batch. What is read is collected to whole requests beside the reading where that takes little of a record (all but spans). Every step takes its batches in the order in which they were made, so that what is found is the same as on one thread.
+//! batch. What is read is collected to whole requests beside the reading where that takes little of a record; spans and messages
+//! are collected, or put in order, beside the analysis. Every step takes its batches in the order in which they were made, so that
+//! what is found is the same as on one thread.
 
 use std::{sync::mpsc::sync_channel, thread};
 

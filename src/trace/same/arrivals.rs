@@ -9,7 +9,7 @@ use super::{
     pairing::{Event, id_of},
     rows::{Row, Rows, Unit, What},
 };
-use crate::trace::{names::Names, recent::Recent, units::Units};
+use crate::trace::{hashed::alike, names::Names, recent::Recent, units::Units};
 
 /// Rows of one source; the place of a row is that of its source, times this, plus its number.
 const MOST_ROWS: u64 = 1 << 44;
@@ -206,7 +206,7 @@ impl Arrivals {
 
     /// Tells when the recording is another than that of the last row.
     fn recording(&mut self, key: &str, scenario: &str, take: &mut Taker<'_>) {
-        let is = |known: &str, name: &str| known.len() == name.len() && (name.is_empty() || known == name);
+        let is = |known: &str, name: &str| alike(known.as_bytes(), name.as_bytes());
         if let Some((last_key, last_scenario)) = &self.last
             && is(last_key, key)
             && is(last_scenario, scenario)

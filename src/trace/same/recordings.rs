@@ -1,6 +1,6 @@
-//! The recordings of a log while it is read: rows to steps, in bounded memory.
+//! The recordings of a log while it is read: what arrives to steps, in bounded memory.
 //!
-//! Input: rows; output: of every recording its steps in order of time ([`super::steps`]), and its beginning and end. Two
+//! Input: what the rows say ([`super::arrivals`]); output: of every recording its steps in order of time ([`super::steps`]), and its beginning and end. Two
 //! windows hold back what may not be in order: one of the ends of messages before they are paired, one of the messages.
 //! A log that fits in is put in order as a whole; what comes later than a window allows is counted and taken when it comes.
 //!
