@@ -69,7 +69,7 @@ impl Time {
     }
 
     /// The nearest stamp to `ticks`; `None` when it is not finite or out of range.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked; rounding is what is asked for")]
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked; rounding is what is asked for")]
     pub fn from_f64(ticks: f64) -> Option<Self> {
         if !(-TOO_MANY_TICKS..TOO_MANY_TICKS).contains(&ticks) {
             return None;
