@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// What is handed on together.
-const ARRIVALS: usize = 1024;
+const ARRIVALS: usize = 4096;
 
 /// Hands what `read` hands over to `recordings`, in its order; `apart`: on this thread, while `read` runs on one of its own.
 pub(super) fn arriving<R: Send>(
