@@ -82,7 +82,9 @@ macro_rules! narrowest {
         match $columns.len() {
             1 => $self.$method::<1>($columns $(, $argument)*),
             2 => $self.$method::<2>($columns $(, $argument)*),
-            3 | 4 => $self.$method::<4>($columns $(, $argument)*),
+            3 => $self.$method::<3>($columns $(, $argument)*),
+            4 => $self.$method::<4>($columns $(, $argument)*),
+            5 | 6 => $self.$method::<6>($columns $(, $argument)*),
             _ => $self.$method::<MOST_DIRECTIONS>($columns $(, $argument)*),
         }
     };
