@@ -1,8 +1,9 @@
 //! Measures with their derivatives with respect to parameters.
 //!
 //! In: a model, its parameters, the measures and the names to differentiate by. Out: `h(x)` and `dh/dx`.
-//! The exact solver is run once over dual numbers, which carry values and derivatives together. The layered one is first solved in
-//! plain numbers; derivatives are then found at that fixed point ([`super::layered`]). Multiplicities are differences over ±1.
+//! The exact solver is run once over dual numbers, which carry values and derivatives together. The layered one is iterated in
+//! plain numbers until it is near, and then over dual numbers until both have settled ([`super::layered`]); derivatives in more directions than
+//! one pass takes are found at that fixed point. Multiplicities are differences over ±1.
 
 use std::collections::BTreeSet;
 
