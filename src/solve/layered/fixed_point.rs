@@ -25,6 +25,8 @@ const CAUTIOUS_STEPS: usize = 3;
 const CAUTIOUS_STEPS_AGAIN: usize = 40;
 /// Sweeps after which acceleration begins anew, after [`CAUTIOUS_STEPS_AGAIN`] plain steps that are shorter each time.
 const PATIENCE: usize = 150;
+/// Sweeps after which an iteration is not counted as one that comes near soon.
+const LONGEST_APPROACH: usize = 60;
 /// Sweeps after which a stage is solved in another way instead, where there is one.
 const SWEEPS_OF_ONE_WAY: usize = 600;
 /// A change that is enough after so many sweeps: rounding, or a bound that is met and left again, allows no less.
@@ -227,7 +229,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     /// An iteration that has come so near to its fixed point that a sweep changes less than `near`; none, where that takes long.
     pub fn approach(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, near: f64) -> Option<Course<S>> {
         let mut course = self.course(from, Capacity::Free);
-        for _ in 0..self.options.max_iterations.min(PATIENCE) {
+        for _ in 0..self.options.max_iterations.min(LONGEST_APPROACH) {
             let change = self.look(&mut course, populations, Capacity::Free)?;
             course.go_on(change);
             if change < near {

@@ -34,8 +34,9 @@ use crate::model::Scalar;
 
 /// Change of a sweep below which derivatives begin.
 pub(super) const NEAR: f64 = 1e-2;
-/// Sweeps after which values and derivatives are sought one after the other instead.
-const MOST_SWEEPS: usize = 60;
+/// Sweeps after which values and derivatives are sought one after the other instead: an iteration that wanders may end elsewhere
+/// than that of the values alone.
+const MOST_SWEEPS: usize = 30;
 /// A pair that the newer ones explain but for this share may be explained by their errors.
 const NOVEL: f64 = 0.03;
 /// Steps of derivatives that are kept, and how many of a sweep, by the directions in turn: those of the values say most.

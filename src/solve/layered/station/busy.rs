@@ -116,6 +116,7 @@ impl<S: Scalar> Station<'_, S> {
             let first = if self.sources.is_infinite() { u.ln() } else { (u / (self.sources - u)).ln() };
             (first, step_from(first))
         });
+        let (mut low, mut high) = (f64::NEG_INFINITY, end);
         let carried = !load.derivatives().is_empty() || self.services.iter().any(|s| !s.derivatives().is_empty());
         for _ in 0..STEPS {
             // Where derivatives are carried, the state has to be that of the solution.
@@ -123,7 +124,9 @@ impl<S: Scalar> Station<'_, S> {
             if !step.is_finite() || step.abs() < NO_STEP || is_last && !carried {
                 break;
             }
-            found = if found + step < end { found + step } else { f64::midpoint(found, end) };
+            // `B` grows with `a`: what was too little or too much is not tried again, as steps that turn back and forth would.
+            *(if step > 0.0 { &mut low } else { &mut high }) = found;
+            found = if low < found + step && found + step < high { found + step } else { f64::midpoint(low, high) };
             (at, step) = step_from(found);
             if is_last {
                 break;
@@ -237,6 +240,17 @@ mod tests {
                 let found = all_busy(3, sources, busy, &services, &mut None);
                 assert!((found - all).abs() < 1e-9, "{sources} {rate}: {found}, not {all}");
             }
+        }
+    }
+
+    /// Newton's steps go back and forth between two places here, both held at their longest.
+    #[test]
+    fn steps_that_turn_back_and_forth_end() {
+        let services = [0.544, 0.841, 1.223, 1.636, 2.054, 2.473, 2.891];
+        for rate in [0.03, 0.05, 0.08, 0.12, 0.2, 0.5] {
+            let (busy, all) = slowed(&services, |n| rate * f64::from(34 - u32::try_from(n).unwrap()), 33);
+            let found = all_busy(7, 33.0, busy, &services, &mut None);
+            assert!((found - all).abs() < 1e-9 * (1.0 + all), "{rate} {busy}: {found}, not {all}");
         }
     }
 
