@@ -8,7 +8,7 @@
 //! - A field that begins with `"` goes on to the next `"` that no other follows, through delimiters and line ends; two of them
 //!   stand for one. Elsewhere `"` is a character like others.
 //!
-//! Rows without quotes, which nearly all are, are not copied: line ends are found by `memchr`, delimiters eight bytes at a time.
+//! Rows without quotes, which nearly all are, are not copied: line ends and delimiters are found in one pass, eight bytes at a time.
 
 use std::io::{self, Read};
 
@@ -73,7 +73,7 @@ impl<R: Read> CsvRows<R> {
     /// Goes on to the next row that says something; whether there is one.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         loop {
-            let Some(end) = self.line_end()? else { return Ok(false) };
+            let Some(end) = self.split_line()? else { return Ok(false) };
             self.row.line = self.next_line;
             if self.buffer[self.begin] == b'#' {
                 self.pass(end, 1);
@@ -84,7 +84,6 @@ impl<R: Read> CsvRows<R> {
             } else {
                 self.row.place = (self.begin, end);
                 self.row.unquoted = None;
-                split(&self.buffer[self.begin..end], self.delimiter, &mut self.row.ends);
                 self.pass(end, 1);
             }
             if self.row.ends.len() > 1 || !self.bytes().trim_ascii().is_empty() {
@@ -111,18 +110,21 @@ impl<R: Read> CsvRows<R> {
         }
     }
 
-    /// Where the line at hand ends; `None` at the end of the bytes.
-    fn line_end(&mut self) -> io::Result<Option<usize>> {
+    /// Finds the ends of the fields of the line at hand, as if it had no quotes, and says where it ends; `None` at the end of the
+    /// bytes.
+    fn split_line(&mut self) -> io::Result<Option<usize>> {
         let mut n_looked_at = 0;
+        self.row.ends.clear();
         loop {
-            let from = self.begin + n_looked_at;
-            if let Some(at) = memchr(b'\n', &self.buffer[from..self.end]) {
-                return Ok(Some(from + at));
+            let bytes = &self.buffer[self.begin..self.end];
+            if let Some(n_bytes) = split_line(bytes, n_looked_at, self.delimiter, &mut self.row.ends) {
+                return Ok(Some(self.begin + n_bytes));
             }
             if self.is_over {
+                self.row.ends.push(bytes.len());
                 return Ok((self.begin < self.end).then_some(self.end));
             }
-            n_looked_at = self.end - self.begin;
+            n_looked_at = bytes.len();
             self.fill()?;
         }
     }
@@ -187,14 +189,11 @@ impl<R: Read> CsvRows<R> {
 
 /// Finds where each field of a row without quotes ends.
 pub(super) fn split(row: &[u8], delimiter: u8, ends: &mut Vec<usize>) {
-    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let pattern = u64::from_ne_bytes([delimiter; 8]);
     ends.clear();
     let (words, rest) = row.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word) ^ pattern;
-        // The highest bit of each byte that is a delimiter.
-        let mut found = !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS);
+        let mut found = zeros(u64::from_le_bytes(*word) ^ pattern);
         while found != 0 {
             ends.push(8 * number + found.trailing_zeros() as usize / 8);
             found &= found - 1;
@@ -203,6 +202,47 @@ pub(super) fn split(row: &[u8], delimiter: u8, ends: &mut Vec<usize>) {
     let from = row.len() - rest.len();
     ends.extend(rest.iter().enumerate().filter(|(_, byte)| **byte == delimiter).map(|(at, _)| from + at));
     ends.push(row.len());
+}
+
+/// Adds where fields end from byte `from` on, up to the line end, which ends the last one: says where that is, if it is there.
+#[inline]
+fn split_line(bytes: &[u8], from: usize, delimiter: u8, ends: &mut Vec<usize>) -> Option<usize> {
+    let (delimiters, line_ends) = (u64::from_ne_bytes([delimiter; 8]), u64::from_ne_bytes([b'\n'; 8]));
+    let (words, rest) = bytes[from..].as_chunks::<8>();
+    let mut at = from;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let line_end = zeros(word ^ line_ends);
+        // What comes after a line end is of the next line.
+        let mut found = zeros(word ^ delimiters) & line_end.wrapping_sub(1) & !line_end;
+        while found != 0 {
+            ends.push(at + found.trailing_zeros() as usize / 8);
+            found &= found - 1;
+        }
+        if line_end != 0 {
+            let end = at + line_end.trailing_zeros() as usize / 8;
+            ends.push(end);
+            return Some(end);
+        }
+        at += 8;
+    }
+    for byte in rest {
+        if *byte == delimiter || *byte == b'\n' {
+            ends.push(at);
+        }
+        if *byte == b'\n' {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The highest bit of each byte that is 0.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
 }
 
 /// Finds the fields of the first row of `bytes` by `csv-core`, and writes them without quotes; says how long the row is without its line end, or `None` if it

@@ -41,6 +41,14 @@ pub(super) fn read(rows: &mut Rows<'_>, stream: impl BufRead, header: &[u8], num
 
 fn fields<'r>(found: &csv_rows::Fields<'r>, layout: &Layout) -> [Field<'r>; N_COLUMNS] {
     let mut fields = [Field::Missing; N_COLUMNS];
+    if let Some(texts) = found.texts() {
+        for (column, text) in layout.columns.iter().zip(texts) {
+            if let Some(column) = *column {
+                fields[column as usize] = Field::Text(text);
+            }
+        }
+        return fields;
+    }
     for (column, field) in layout.columns.iter().zip(found.iter()) {
         if let Some(column) = *column {
             fields[column as usize] = field.map_or(Field::Unusable("not UTF-8 text"), Field::Text);
