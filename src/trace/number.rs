@@ -6,6 +6,11 @@ const MOST_EXACT_DIGITS: usize = 15;
 /// Most digits of a whole number that `u64` holds whatever they are.
 const MOST_DIGITS: usize = 19;
 
+/// The digit 0, eight times.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
 /// What `text` says, if that is from 1 to 19 digits and nothing else; the rest is left to the standard library.
 #[inline]
 pub(super) fn digits(text: &[u8]) -> Option<u64> {
@@ -17,17 +22,26 @@ pub(super) fn digits(text: &[u8]) -> Option<u64> {
     for eight in eights {
         sum = sum * 100_000_000 + eight_digits(u64::from_le_bytes(*eight))?;
     }
-    for byte in rest {
-        sum = byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'))?;
+    if rest.is_empty() {
+        return Some(sum);
     }
-    Some(sum)
+    // The digits that are left, at the end of a word that begins with zeros.
+    let n = rest.len();
+    let word = match (text.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
+        (Some(last), ..) => u64::from_le_bytes(*last),
+        (None, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << (64 - 8 * n) | u64::from(u32::from_le_bytes(*last)) << 32
+        }
+        _ => return rest.iter().try_fold(sum, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'))),
+    };
+    let is_left = u64::MAX << (64 - 8 * n);
+    Some(sum * POWERS_OF_TEN[n] + eight_digits(word & is_left | ZEROS & !is_left)?)
 }
 
 /// The number that eight digits write, the first in the lowest byte: neighbours are joined to pairs, pairs to fours, these to the whole.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
     if word & HIGH != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != ZEROS {
         return None;
     }

@@ -97,7 +97,7 @@ impl Time {
         } else if parts < 0 && ticks > 0 {
             (ticks, parts) = (ticks - 1, parts + i64::from(PARTS_PER_TICK));
         }
-        let whole = i64::try_from(ticks).map_or(ticks as f64, |ticks| ticks as f64);
+        let whole = i64::try_from(ticks).map_or_else(|_| ticks as f64, |ticks| ticks as f64);
         if parts == 0 { whole } else { whole + parts as f64 / f64::from(PARTS_PER_TICK) }
     }
 
