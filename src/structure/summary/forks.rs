@@ -21,15 +21,15 @@ pub(super) type ForkShape = Vec<BranchShape>;
 
 /// Renumbers the branches of each fork by what they request.
 pub(super) fn in_canonical_order(requests: &mut [Request]) {
+    if requests.iter().all(|request| request.branch.is_none()) {
+        return;
+    }
     let mut contents: BTreeMap<Branch, Vec<(ArcKind, u8, usize)>> = BTreeMap::new();
     for request in requests.iter() {
         if let Some(branch) = request.branch {
             let same = std::iter::repeat_n((request.kind, request.phase, request.class), request.n as usize);
             contents.entry(branch).or_default().extend(same);
         }
-    }
-    if contents.is_empty() {
-        return;
     }
     let mut by_fork: BTreeMap<u16, Vec<(Vec<_>, Branch)>> = BTreeMap::new();
     for (branch, mut content) in contents {
