@@ -57,7 +57,11 @@ impl Recordings {
                 self.slots[slot] = Some(Box::new(Open { forest: Forest::new(self.second_phase), recording }));
                 self.n_open += 1;
             }
-            What::Step(step) => self.step(slot, step, names),
+            What::Step(step) => {
+                if !self.step(slot, step, names) {
+                    return;
+                }
+            }
             What::End => {
                 if let Some(mut open) = self.slots[slot].take() {
                     self.n_held -= open.forest.n_occurrences();
@@ -90,9 +94,9 @@ impl Recordings {
         self.batch.max((FEW_FOR_A_UNIT * names.units.names.len()).min(ENOUGH_OCCURRENCES))
     }
 
-    fn step(&mut self, slot: usize, step: Step<'_>, names: &Vocabulary) {
-        let batch = self.batch(names);
-        let Some(open) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
+    /// Takes a step; whether something was moved to the next batch.
+    fn step(&mut self, slot: usize, step: Step<'_>, names: &Vocabulary) -> bool {
+        let Some(open) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return false };
         let forest = &mut open.forest;
         let before = forest.n_occurrences();
         match step {
@@ -102,16 +106,18 @@ impl Recordings {
             Step::Local(event) => forest.local_event(event),
         }
         self.n_held = self.n_held + forest.n_occurrences() - before;
-        let share = (batch / self.n_open.max(1)).max(FEW_OCCURRENCES.min(batch));
-        if self.n_held >= batch
-            && forest.may_hand_over(share)
-            && let Some(mut open) = self.slots[slot].take()
-        {
-            self.n_held -= open.forest.n_occurrences();
-            self.hand_over(&mut open, names);
-            self.n_held += open.forest.n_occurrences();
-            self.slots[slot] = Some(open);
+        if self.n_held < self.batch {
+            return false;
         }
+        let batch = self.batch(names);
+        let share = (batch / self.n_open.max(1)).max(FEW_OCCURRENCES.min(batch));
+        let is_due = |open: &mut Box<Open>| self.n_held >= batch && open.forest.may_hand_over(share);
+        let Some(mut open) = self.slots[slot].take_if(is_due) else { return false };
+        self.n_held -= open.forest.n_occurrences();
+        self.hand_over(&mut open, names);
+        self.n_held += open.forest.n_occurrences();
+        self.slots[slot] = Some(open);
+        true
     }
 
     /// Moves what is complete of a recording to the next batch; if it is the first of the recording, even if that is nothing.

@@ -5,7 +5,7 @@
 //! phase. Every occurrence is requested at most once, by an earlier one, so that one pass in order of creation finds the root
 //! of each.
 
-use super::{Forest, State, asynchronous};
+use super::{Forest, State, UnitStates, asynchronous};
 use crate::structure::interactions::{Interaction, Interactions, Occurrence};
 
 /// Occurrences that are left before trees are cut.
@@ -36,9 +36,8 @@ impl Forest {
         self.interactions.extend(arcs);
         self.nodes.clear();
         self.free.clear();
-        self.units.clear();
+        self.units = UnitStates::default();
         self.transits.clear();
-        self.requested.clear();
     }
 
     /// Moves complete trees to `out`, as part of its recording number `trace`.
@@ -47,26 +46,23 @@ impl Forest {
         let mut is_open = vec![false; root.len()];
         let live = self.nodes.iter().filter(|node| node.state != State::Gone).map(|node| node.occurrence);
         let sending = self.transits.iter().flatten().map(|transit| transit.occurrence);
-        let ended = self.units.values().filter_map(|unit| unit.ended.map(|(occurrence, _)| occurrence));
+        let ended = self.units.iter().filter_map(|unit| unit.ended.map(|(occurrence, _)| occurrence));
         for occurrence in live.chain(sending).chain(ended) {
             is_open[root[occurrence]] = true;
         }
         let moved = Moved::of(&root, &is_open, out.occurrences.len());
         self.renumber(&moved);
-        let mut occurrences = Vec::new();
-        for (occurrence, root) in std::mem::take(&mut self.occurrences).into_iter().zip(&root) {
-            if is_open[*root] {
-                occurrences.push(occurrence);
-            } else {
-                out.occurrences.push(Occurrence { trace, ..occurrence });
-            }
-        }
-        let mut interactions = Vec::new();
-        for interaction in std::mem::take(&mut self.interactions) {
-            let to = if is_open[root[interaction.from]] { &mut interactions } else { &mut out.interactions };
-            to.push(moved.renumbered(interaction));
-        }
-        (self.occurrences, self.interactions) = (occurrences, interactions);
+        let mut roots = root.iter();
+        let is_complete = |_: &mut Occurrence| roots.next().is_some_and(|root| !is_open[*root]);
+        out.occurrences.reserve(moved.n_leaving);
+        out.occurrences.extend(self.occurrences.extract_if(.., is_complete).map(|left| Occurrence { trace, ..left }));
+        let leaves = |interaction: &mut Interaction| {
+            let leaves = !is_open[root[interaction.from]];
+            moved.renumber(interaction);
+            leaves
+        };
+        out.interactions.reserve(self.interactions.len());
+        out.interactions.extend(self.interactions.extract_if(.., leaves));
         self.n_left = self.occurrences.len();
         self.most_requests = match self.n_left {
             0..MANY_LEFT => u32::MAX,
@@ -99,7 +95,7 @@ impl Forest {
         for transit in self.transits.iter_mut().flatten() {
             transit.occurrence = moved.to[transit.occurrence];
         }
-        for (occurrence, _) in self.units.values_mut().filter_map(|unit| unit.ended.as_mut()) {
+        for (occurrence, _) in self.units.iter_mut().filter_map(|unit| unit.ended.as_mut()) {
             *occurrence = moved.to[*occurrence];
         }
     }
@@ -108,6 +104,7 @@ impl Forest {
 /// The new number of each occurrence, among those that stay or those that are handed over.
 struct Moved {
     to: Vec<usize>,
+    n_leaving: usize,
 }
 
 impl Moved {
@@ -118,13 +115,13 @@ impl Moved {
             *next += 1;
             *next - 1
         };
-        Self { to: root.iter().map(number).collect() }
+        let to = root.iter().map(number).collect();
+        Self { to, n_leaving: leaving - first }
     }
 
-    fn renumbered(&self, mut interaction: Interaction) -> Interaction {
+    fn renumber(&self, interaction: &mut Interaction) {
         interaction.from = self.to[interaction.from];
         interaction.via.iter_mut().for_each(|occurrence| *occurrence = self.to[*occurrence]);
         interaction.to = self.to[interaction.to];
-        interaction
     }
 }

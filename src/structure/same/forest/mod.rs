@@ -2,11 +2,9 @@
 
 mod hand_over;
 mod settle;
+mod units;
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    hash::{BuildHasherDefault, Hasher},
-};
+use std::collections::VecDeque;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -22,6 +20,7 @@ use crate::{
     },
 };
 use settle::asynchronous;
+use units::UnitStates;
 
 /// Most arcs from an occurrence up that are looked at: longer paths are cut there.
 const MOST_DEPTH: usize = 1_000;
@@ -65,15 +64,6 @@ struct Node {
     busy_since: Option<Time>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct UnitState {
-    live: Option<NodeId>,
-    /// Occurrences so far.
-    n_occurrences: u32,
-    /// The occurrence that ended last, if nothing was accepted since, and when it sent its last message.
-    ended: Option<(usize, Option<Time>)>,
-}
-
 /// A message between its sending and its reception.
 #[derive(Clone, Debug)]
 struct Transit {
@@ -83,26 +73,6 @@ struct Transit {
     n_local_events: u32,
     number: u64,
 }
-
-/// Hashes numbers of units, which no log can choose.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UnitHasher(u64);
-
-impl Hasher for UnitHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = (self.0.rotate_left(5) ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-}
-
-type Hashed = BuildHasherDefault<UnitHasher>;
 
 /// What lies above the sender of a message.
 #[derive(Debug)]
@@ -119,14 +89,12 @@ enum Path {
 #[derive(Clone, Debug)]
 pub(super) struct Forest {
     second_phase: SecondPhase,
-    units: HashMap<u32, UnitState, Hashed>,
+    units: UnitStates,
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     work: VecDeque<NodeId>,
     /// Messages on their way, by number.
     transits: Vec<Option<Transit>>,
-    /// Operations by which each unit was requested.
-    requested: HashSet<(u32, u32), Hashed>,
     /// Messages sent so far.
     n_sent: u64,
     occurrences: Vec<Occurrence>,
@@ -144,12 +112,11 @@ impl Forest {
     pub(super) fn new(second_phase: SecondPhase) -> Self {
         Self {
             second_phase,
-            units: HashMap::default(),
+            units: UnitStates::default(),
             nodes: Vec::new(),
             free: Vec::new(),
             work: VecDeque::new(),
             transits: Vec::new(),
-            requested: HashSet::default(),
             n_sent: 0,
             occurrences: Vec::new(),
             interactions: Vec::new(),
@@ -204,7 +171,7 @@ impl Forest {
     /// The reception of a message that closed no cycle.
     fn arrive(&mut self, transit: Transit, message: &Message) {
         let sender = self.still_there(&transit);
-        let receiver = self.units.entry(message.receiver).or_default();
+        let receiver = self.units.at(message.receiver);
         receiver.ended = None;
         if let Some(old) = receiver.live.take() {
             self.note_displaced(old, sender);
@@ -214,7 +181,7 @@ impl Forest {
         let new = self.create(message.receiver, message.operation, false);
         self.nodes[new].busy_since = Some(message.received);
         if let Some(operation) = message.operation {
-            self.requested.insert((message.receiver, operation));
+            self.units.request(message.receiver, operation);
         }
         match sender {
             Some(sender) => {
@@ -249,7 +216,7 @@ impl Forest {
     }
 
     fn live(&self, unit: u32) -> Option<NodeId> {
-        self.units.get(&unit)?.live
+        self.units.get(unit)?.live
     }
 
     /// The way from the sender's live occurrence up to the receiver's, if a message would close it to a cycle.
@@ -287,12 +254,12 @@ impl Forest {
             self.cut_if_due(node);
             return node;
         }
-        let state = self.units.entry(unit).or_default();
+        let state = self.units.at(unit);
         match state.ended.take() {
             Some((occurrence, ended)) => {
                 let node = self.insert(unit, occurrence, 2, false);
                 self.nodes[node].busy_since = ended;
-                self.units.entry(unit).or_default().live = Some(node);
+                self.units.at(unit).live = Some(node);
                 node
             }
             None => self.create(unit, None, true),
@@ -307,12 +274,12 @@ impl Forest {
             self.notes.add(Oddity::OriginatorSplit, Place::Occurrence(unit, number));
         }
         let node = self.insert(unit, occurrence, 1, originator);
-        self.units.entry(unit).or_default().live = Some(node);
+        self.units.at(unit).live = Some(node);
         node
     }
 
     fn add_occurrence(&mut self, unit: u32, operation: Option<u32>, originator: bool) -> usize {
-        let state = self.units.entry(unit).or_default();
+        let state = self.units.at(unit);
         state.n_occurrences += 1;
         let number = state.n_occurrences;
         self.occurrences.push(Occurrence { unit, number, trace: 0, operation, originator, self_time_ticks: [None; 2] });
@@ -352,7 +319,7 @@ impl Forest {
     }
 
     fn remove(&mut self, node: NodeId) {
-        let unit = self.units.entry(self.nodes[node].unit).or_default();
+        let unit = self.units.at(self.nodes[node].unit);
         if unit.live == Some(node) {
             unit.live = None;
         }
@@ -409,7 +376,8 @@ impl Forest {
     fn close(&mut self, cycle: &[NodeId], message: &Message) {
         self.note_callback(message);
         let occurrence = |node: &NodeId| self.nodes[*node].occurrence;
-        let mut times: Times = cycle[1..].iter().map(|node| self.nodes[*node].arc_time).collect();
+        let mut times = Times::new();
+        cycle[1..].iter().for_each(|node| times.push(self.nodes[*node].arc_time));
         times.push(message.received);
         let (top, last) = (cycle[0], cycle.len() - 1);
         self.interactions.push(Interaction {
@@ -437,7 +405,7 @@ impl Forest {
     }
 
     fn note_callback(&mut self, message: &Message) {
-        if message.operation.is_some_and(|operation| self.requested.contains(&(message.receiver, operation))) {
+        if message.operation.is_some_and(|operation| self.units.was_requested(message.receiver, operation)) {
             self.notes.add(Oddity::CallbackAsReply, Place::Reception(message.receiver, message.received));
         }
     }
@@ -445,7 +413,7 @@ impl Forest {
     /// The occurrence replied or forwarded; it may come back in a second phase.
     fn end(&mut self, node: NodeId) {
         let Node { occurrence, unit, busy_since, .. } = self.nodes[node];
-        let unit = self.units.entry(unit).or_default();
+        let unit = self.units.at(unit);
         if unit.live == Some(node) {
             unit.live = None;
             unit.ended = (self.second_phase == SecondPhase::Detect).then_some((occurrence, busy_since));
@@ -455,7 +423,9 @@ impl Forest {
 
     fn detach(&mut self, parent: NodeId, child: NodeId) {
         let children = &mut self.nodes[parent].children;
-        if let Some(position) = children.iter().rposition(|c| *c == child) {
+        if children.last() == Some(&child) {
+            children.pop();
+        } else if let Some(position) = children.iter().rposition(|c| *c == child) {
             children.remove(position);
         }
         self.nodes[child].parent = None;
