@@ -31,7 +31,7 @@ pub use super::same::BadRow;
 pub(in crate::trace) use columns::quoted;
 pub use texts::{Boundaries, Texts};
 
-use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input, number, recent::Recent};
+use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input, number};
 use columns::Layout;
 use rows::RowReader;
 use serde::{Deserialize, Serialize};
@@ -313,7 +313,8 @@ fn read_source(
     let Some((first, line)) = first else {
         return Err(ReadError::Empty { log: log.to_owned(), expected: "call-path records as a CSV with a header, or JSON lines" });
     };
-    let mut reader = RowReader { log, options, texts, sink, report, recent: Recent::default() };
+    let (recent, recent_names) = Default::default();
+    let mut reader = RowReader { log, options, texts, sink, report, recent, recent_names };
     if first.starts_with(b"{") {
         return reader.read_json(io::Cursor::new(head).chain(stream));
     }

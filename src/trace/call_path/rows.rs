@@ -29,6 +29,8 @@ pub(super) struct RowReader<'a, 's> {
     pub(super) report: &'a mut ReadReport,
     /// Numbers of services.
     pub(super) recent: Recent,
+    /// Numbers of servers and threads.
+    pub(super) recent_names: Recent,
 }
 
 impl RowReader<'_, '_> {
@@ -48,6 +50,14 @@ impl RowReader<'_, '_> {
             return Err(self.bad(line, "row", format!("{} fields long", fields.len()), expected));
         }
         let mut cells: Cells<'r> = [None; N_COLUMNS];
+        if let Some(texts) = fields.texts() {
+            for (column, text) in layout.columns.iter().zip(texts) {
+                if let Some(column) = *column {
+                    cells[column as usize] = (!text.is_empty()).then_some(text);
+                }
+            }
+            return Ok(cells);
+        }
         for ((column, heading), field) in layout.columns.iter().zip(&layout.headings).zip(fields.iter()) {
             let Some(column) = *column else { continue };
             let text = field.map_err(|bytes| self.bad(line, heading, quoted(&String::from_utf8_lossy(bytes)), "UTF-8 text".to_owned()))?;
@@ -170,13 +180,15 @@ impl RowReader<'_, '_> {
         } else {
             return Err(self.bad(line, "kind", quoted(kind), KINDS.to_owned()));
         };
+        let names = &mut self.texts.names;
+        let mut name = |name| self.recent_names.number(name, "", || names.intern(name));
         Ok(Event {
             context,
             transaction: text(Column::TransactionId).map(Key::of),
             order,
             time_ns,
-            server: text(Column::Server).map(|server| self.texts.names.intern(server)),
-            thread: text(Column::Thread).map(|thread| self.texts.names.intern(thread)),
+            server: text(Column::Server).map(&mut name),
+            thread: text(Column::Thread).map(&mut name),
             session: text(Column::SessionId),
             kind,
         })
