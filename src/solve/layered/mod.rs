@@ -12,9 +12,9 @@
 //! There are no submodels, and so no choice of layering and no surrogate delays to keep consistent.
 //!
 //! Derivatives: a sweep over dual numbers is, at given values, a linear map of their derivatives. Every stage is solved in plain numbers until
-//! the values are near, and then together with the derivatives ([`together`]); where a stage is not so easily solved, the model is solved in plain
-//! numbers first, and the derivatives at that solution are found by minimal residuals ([`derivatives`]), as are those in more
-//! directions than one pass takes. The values are not differentiated through their transient.
+//! the values are near, and then together with the derivatives ([`together`]); a stage that does not settle so is solved in plain numbers,
+//! and the derivatives at that solution are found by minimal residuals ([`derivatives`]), as are those in more directions than one
+//! pass takes, and all where a stage has to be kept within the capacities ([`stages`]). The values are not differentiated through their transient.
 //!
 //! Assumptions and what is left: second phases at processors are up to a few per cent optimistic. Not taken here: locks, joins of
 //! branches from different requests, bounded queues; they are refused by name.
