@@ -42,7 +42,7 @@ const CONSIDERABLE_WAIT: f64 = 1e-2;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 /// How much less exact derivatives are than values: their residual over the steepest of their kind.
-const DERIVATIVE_SLACK: f64 = 10.0;
+pub(super) const DERIVATIVE_SLACK: f64 = 10.0;
 
 /// How the fixed points went.
 #[derive(Clone, Debug)]

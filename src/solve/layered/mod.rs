@@ -51,7 +51,7 @@ use self::{
     linearizer::{Changes, Presence},
     net::Net,
     rotation::Rotation,
-    stages::{Alone, NotTogether, Stages, Together},
+    stages::{Alone, Asked, NotTogether, Stages, Together},
     station::Capacity,
 };
 use super::{
@@ -77,6 +77,13 @@ const CAPACITY_TOLERANCE: f64 = 1e-9;
 pub(super) struct Trace {
     structure: Option<Arc<Structure>>,
     stages: Vec<Settled>,
+}
+
+impl Trace {
+    /// The stage of this number, if it is of this structure.
+    fn stage(&self, number: usize, structure: &Structure) -> Option<&Settled> {
+        self.stages.get(number).filter(|stage| stage.unknowns.len() == structure.n_unknowns())
+    }
 }
 
 /// A stage that is solved: its unknowns, and whether they had to be kept within the capacities.
@@ -207,7 +214,9 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
     let full: Vec<f64> = net.classes.iter().map(|&t| net.tasks[t].threads).collect();
     let mut changes = Changes::none(net.arcs.len(), net.classes.len());
     let rough = tolerance * INTERMEDIATE_SLACK;
-    let mut at_full = stages.stage(&full, &changes, None, Capacity::Free, if net.classes.is_empty() { tolerance } else { rough })?;
+    let first = if net.classes.is_empty() { tolerance } else { rough };
+    let (customers, capacity) = (full.as_slice(), Capacity::Free);
+    let mut at_full = stages.stage(&Asked { customers, changes: &changes, like: None, capacity, tolerance: first })?;
     for round in 1..ROUNDS {
         if net.classes.is_empty() {
             break;
@@ -221,7 +230,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             }
             let mut less = full.clone();
             less[c] -= 1.0;
-            let stage = stages.stage(&less, &changes, Some(&at_full), Capacity::Free, rough)?;
+            let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             let (mut class, mut without) = (c, presence(net, &stage));
             while !std::mem::replace(&mut is_set[class], true) {
                 next.set(net, &at_full.class_shares, class, full[class], &present, &without);
@@ -231,19 +240,20 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         }
         changes = next;
         let tolerance = if round + 1 == ROUNDS { tolerance } else { rough };
-        at_full = stages.stage(&full, &changes, Some(&at_full), Capacity::Free, tolerance)?;
+        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
-    if exceeds_capacity(net, &at_full) {
-        at_full = stages.stage(&full, &changes, Some(&at_full), Capacity::Held, tolerance)?;
+    if is_fuller(net, &at_full, 1.0 + CAPACITY_TOLERANCE) {
+        let capacity = Capacity::Held;
+        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
     Ok(at_full)
 }
 
-/// Whether a station of a stage serves more than its servers can.
-fn exceeds_capacity<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> bool {
+/// Whether a station of a stage serves more than this share of what its servers can.
+fn is_fuller<S: Scalar>(net: &Net<S>, stage: &Stage<S>, share: f64) -> bool {
     (0..net.stations.len()).any(|s| {
         let servers = net.stations[s].servers;
-        servers.is_finite() && outcome::station_load(net, &stage.flow, s) > servers * (1.0 + CAPACITY_TOLERANCE)
+        servers.is_finite() && outcome::station_load(net, &stage.flow, s) > servers * share
     })
 }
 

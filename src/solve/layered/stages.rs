@@ -4,7 +4,8 @@ use std::{convert::Infallible, sync::Arc};
 
 use super::{
     Settled, SolveError, SolveOptions, Start, Trace,
-    fixed_point::{From, Record, Stage, Structure, Sweeper},
+    fixed_point::{DERIVATIVE_SLACK, From, Record, Stage, Structure, Sweeper},
+    is_fuller,
     linearizer::{Changes, Populations},
     net::Net,
     station::Capacity,
@@ -12,25 +13,37 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// How much less exact derivatives are than values, over the steepest of their kind; and those of the last stage, which follow from the
-/// others' and are exact to their tolerance at most.
-const SLACK: f64 = 10.0;
+/// As [`DERIVATIVE_SLACK`] for the last stage, whose derivatives follow from the others' and are exact to their tolerance at most.
 const LAST_SLACK: f64 = 100.0;
+
+/// Load over capacity from which the approximations may have several solutions: there, values are those of a plain solution, whatever
+/// else is asked.
+const NEARLY_FULL: f64 = 0.995;
+
+/// A stage that is asked for.
+pub(super) struct Asked<'s, S> {
+    pub customers: &'s [f64],
+    pub changes: &'s Changes<S>,
+    /// A stage that is like it.
+    pub like: Option<&'s Stage<S>>,
+    pub capacity: Capacity,
+    pub tolerance: f64,
+}
+
+impl<S> Asked<'_, S> {
+    /// Largest number of busy threads of each task.
+    fn caps(&self, net: &Net<S>) -> Vec<f64> {
+        net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| self.customers[c])).collect()
+    }
+}
 
 /// A way to solve stages.
 pub(super) trait Stages<S> {
     /// Why a stage cannot be solved in this way.
     type Failure;
 
-    /// The fixed point at `customers`, started from the warm trace, from `like` or from no waits.
-    fn stage(
-        &mut self,
-        customers: &[f64],
-        changes: &Changes<S>,
-        like: Option<&Stage<S>>,
-        capacity: Capacity,
-        tolerance: f64,
-    ) -> Result<Stage<S>, Self::Failure>;
+    /// The fixed point that is asked for, started from the warm trace, from one that is like it or from no waits.
+    fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Self::Failure>;
 }
 
 /// Values alone, or derivatives at values that are known.
@@ -62,24 +75,16 @@ impl<'a, S: Scalar> Alone<'a, S> {
 impl<S: Scalar> Stages<S> for Alone<'_, S> {
     type Failure = Infallible;
 
-    fn stage(
-        &mut self,
-        customers: &[f64],
-        changes: &Changes<S>,
-        like: Option<&Stage<S>>,
-        capacity: Capacity,
-        tolerance: f64,
-    ) -> Result<Stage<S>, Infallible> {
-        let caps: Vec<f64> = self.net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
+    fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Infallible> {
+        let &Asked { customers, changes, like, capacity, tolerance } = asked;
+        let caps = asked.caps(self.net);
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
-        let asked = self.needed.unwrap_or(capacity);
+        let wanted = self.needed.unwrap_or(capacity);
         // What is held comes from this solution and no other.
         let near = match self.start {
-            Start::Near(near) if asked != Capacity::Held => {
-                near.stages.get(stage).filter(|s| s.unknowns.len() == self.sweeper.structure.n_unknowns())
-            }
+            Start::Near(near) if wanted != Capacity::Held => near.stage(stage, &self.sweeper.structure),
             Start::Cold | Start::Near(_) | Start::Solved(_) => None,
         };
         let from = match (settled, near, like) {
@@ -91,7 +96,7 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
             (None, None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None, None) => From::Nothing,
         };
-        let mut capacity = settled.map_or(asked, |s| s.capacity);
+        let mut capacity = settled.map_or(wanted, |s| s.capacity);
         let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
         self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
@@ -177,22 +182,16 @@ impl<'a, S: Scalar> Together<'a, S> {
 impl<S: Scalar> Stages<S> for Together<'_, S> {
     type Failure = NotTogether;
 
-    fn stage(
-        &mut self,
-        customers: &[f64],
-        changes: &Changes<S>,
-        like: Option<&Stage<S>>,
-        capacity: Capacity,
-        tolerance: f64,
-    ) -> Result<Stage<S>, NotTogether> {
+    fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, NotTogether> {
+        let &Asked { customers, changes, like, capacity, tolerance } = asked;
         let net = self.sweeper.net;
-        let caps: Vec<f64> = net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect();
+        let caps = asked.caps(net);
         let plain_changes = changes.values();
         let plain = Populations { customers, changes: &plain_changes, caps: &caps };
         let populations = Populations { customers, changes, caps: &caps };
         // What is held comes from this solution and no other.
-        let near = self.near.filter(|_| capacity == Capacity::Free).and_then(|near| near.stages.get(self.trace.stages.len()));
-        let near = near.filter(|stage| stage.unknowns.len() == self.plain.structure.n_unknowns());
+        let near = self.near.filter(|_| capacity == Capacity::Free);
+        let near = near.and_then(|near| near.stage(self.trace.stages.len(), &self.plain.structure));
         let like = like.map(|stage| stage.unknowns.as_slice());
         let values: Option<Vec<f64>> = like.map(|like| like.iter().map(Scalar::value).collect());
         let from = match (near, &values) {
@@ -200,7 +199,7 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
             (None, Some(values)) => From::Like(values),
             (None, None) => From::Nothing,
         };
-        let slack = if changes.are_known { LAST_SLACK } else { SLACK };
+        let slack = if changes.are_known { LAST_SLACK } else { DERIVATIVE_SLACK };
         let course = if capacity == Capacity::Free { self.plain.approach(&plain, &from, NEAR) } else { None };
         let together = course.and_then(|course| self.sweeper.together(course, like, &populations, tolerance, slack * tolerance));
         let stage = match together {
@@ -212,6 +211,9 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
                 solved.settled().ok_or(NotTogether::Hard)?
             }
         };
+        if is_fuller(net, &stage, NEARLY_FULL) {
+            return Err(NotTogether::Hard);
+        }
         let unknowns = stage.unknowns.iter().map(Scalar::value).collect();
         self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false });
         Ok(stage)

@@ -237,6 +237,26 @@ fn values_that_come_with_derivatives_are_those_of_a_plain_solution() {
     }
 }
 
+/// Full stations, where the approximations may have several solutions: sought with the derivatives, these had throughputs 1 to 5 % from those
+/// of a plain solution.
+#[test]
+fn at_full_stations_values_are_those_of_a_plain_solution() {
+    for (kind, n, seed) in [(Kind::Phase2, 3, 12), (Kind::Ps, 8, 44), (Kind::Ps, 20, 38), (Kind::Async, 20, 11)] {
+        let mut model = draw(kind, n, seed);
+        for task in model.tasks.iter_mut().filter(|task| task.scheduling.is_reference()) {
+            task.multiplicity = (task.multiplicity.literal().unwrap() * 10.0).into();
+        }
+        let demand = &mut model.tasks[0].entries[0].phases[0].activity.host_demand;
+        let values: Bindings = [("d", demand.literal().unwrap())].into_iter().collect();
+        *demand = parameter("d");
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let measure: Measure = format!("throughput({})", model.tasks[0].name).parse().unwrap();
+        let plain = layerfit::solve::measure::value(&model, &solve(&model, &values, &options).unwrap(), &measure).unwrap();
+        let got = sensitivities(&model, &values, &["d".into()], &[measure], &options).unwrap();
+        assert_eq!(got.values, [plain], "{kind:?} {n} {seed}");
+    }
+}
+
 /// Makes parameters of the demands of a model, up to three, of a mean number of calls, a think time and an open rate, where there are any.
 fn with_parameters(model: &mut Model) -> Vec<(String, f64)> {
     let mut values: Vec<(String, f64)> = Vec::new();
