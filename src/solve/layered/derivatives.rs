@@ -30,7 +30,7 @@ use super::vectors::{add_times, add_times_dot, dot, norm};
 use crate::model::Scalar;
 
 /// Weight of chances and ratios beside that of times over the longest one: they are many, and follow the times.
-pub(super) const RATIO_WEIGHT: f64 = 0.03;
+const RATIO_WEIGHT: f64 = 0.03;
 /// A change that the others explain but for this share is one of rounding.
 const NOVEL: f64 = 1e-9;
 /// Derivatives of ratios below this share of those of times, all weighed, are rounding.
@@ -64,11 +64,19 @@ pub(super) struct Unknown {
     pub index: usize,
     /// Of a time, or of a chance or ratio.
     pub weight: f64,
-    pub kind: Kind,
+    kind: Kind,
+}
+
+impl Unknown {
+    /// That of this index, of which the first `n_times` are times and weigh `of_time`.
+    pub fn new(index: usize, n_times: usize, of_time: f64) -> Self {
+        let (weight, kind) = if index < n_times { (of_time, Kind::Time) } else { (RATIO_WEIGHT, Kind::Ratio) };
+        Self { index, weight, kind }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+enum Kind {
     Time = 0,
     Ratio = 1,
 }
@@ -201,8 +209,7 @@ impl Family {
             let moves = |d: &Direction| v.derivatives().get(d.lane).is_some_and(|d| *d != 0.0);
             if !self.known[index] && self.directions.iter().any(moves) {
                 self.known[index] = true;
-                let (weight, kind) = if index < n_times { (of_time, Kind::Time) } else { (RATIO_WEIGHT, Kind::Ratio) };
-                self.unknowns.push(Unknown { index, weight, kind });
+                self.unknowns.push(Unknown::new(index, n_times, of_time));
             }
         }
         let n = self.unknowns.len();
@@ -321,10 +328,19 @@ impl Family {
 }
 
 fn weighed<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize) -> Vec<f64> {
-    unknowns.iter().map(|u| x[u.index].derivatives().get(lane).map_or(0.0, |d| d * u.weight)).collect()
+    let mut weighed = Vec::with_capacity(unknowns.len());
+    weigh(x, unknowns, lane, &mut weighed);
+    weighed
 }
 
-fn set<S: Scalar>(x: &mut [S], unknowns: &[Unknown], lane: usize, values: impl Iterator<Item = f64>) {
+/// Fills `weighed` with the derivatives of `x` in one direction, weighed.
+pub(super) fn weigh<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize, weighed: &mut Vec<f64>) {
+    weighed.clear();
+    weighed.extend(unknowns.iter().map(|u| x[u.index].derivatives().get(lane).map_or(0.0, |d| d * u.weight)));
+}
+
+/// Sets the derivatives of `x` in one direction from weighed ones.
+pub(super) fn set<S: Scalar>(x: &mut [S], unknowns: &[Unknown], lane: usize, values: impl Iterator<Item = f64>) {
     for (u, value) in unknowns.iter().zip(values) {
         if let Some(d) = x[u.index].derivatives_mut().get_mut(lane) {
             *d = value / u.weight;

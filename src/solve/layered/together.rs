@@ -24,7 +24,7 @@
 
 use super::{
     anderson::{Anderson, DEPTH},
-    derivatives::{Kind, RATIO_WEIGHT, Unknown, left_over},
+    derivatives::{Unknown, left_over, set, weigh},
     fixed_point::{Course, Stage, Sweeper},
     linearizer::Populations,
     station::Capacity,
@@ -177,8 +177,7 @@ impl Company {
         self.others.retain(|&index| {
             let moves = x[index].derivatives().iter().any(|d| *d != 0.0);
             if moves {
-                let (weight, kind) = if index < n_times { (of_time, Kind::Time) } else { (RATIO_WEIGHT, Kind::Ratio) };
-                unknowns.push(Unknown { index, weight, kind });
+                unknowns.push(Unknown::new(index, n_times, of_time));
             }
             !moves
         });
@@ -259,24 +258,14 @@ impl Company {
 
     /// Sets the derivatives of `x` to the next ones.
     fn go_on<S: Scalar>(&mut self, factor: &Factor, x: &mut [S]) {
-        let (by_time, by_ratio) = (self.of_time.recip(), RATIO_WEIGHT.recip());
         for (lane, it) in self.directions.iter_mut().enumerate() {
             it.at.copy_from_slice(&it.image);
             for (pair, along) in factor.solve(&self.pairs, &it.residual) {
                 add_times(&mut it.at, along, &pair.more);
             }
-            for (u, value) in self.unknowns.iter().zip(&it.at) {
-                let by_weight = if u.index < self.n_times { by_time } else { by_ratio };
-                x[u.index].derivatives_mut()[lane] = value * by_weight;
-            }
+            set(x, &self.unknowns, lane, it.at.iter().copied());
         }
     }
-}
-
-/// The derivatives of `x` in one direction, weighed.
-fn weigh<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize, weighed: &mut Vec<f64>) {
-    weighed.clear();
-    weighed.extend(unknowns.iter().map(|u| x[u.index].derivatives()[lane] * u.weight));
 }
 
 impl Pairs {
