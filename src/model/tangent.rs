@@ -3,7 +3,8 @@
 //! `(v, d_1 … d_N)` stands for a value and its derivatives; `f(v, d) = (f(v), f'(v) d)`, `fg` and `f/g` by their rules. It is
 //! [`num_dual::DualSVec64`] without its option of having no derivatives at all, which keeps a compiler from working on several
 //! directions with one instruction.
-//! The functions' slopes at a value are those of the crate's plain dual number.
+//! Values are those that the same arithmetic has in plain numbers, to the last bit. The functions' slopes at a value are those of
+//! the crate's plain dual number.
 
 use std::{
     cmp::Ordering,
@@ -43,10 +44,9 @@ impl<const N: usize> Tangent<N> {
         Self { value, derivatives: self.derivatives.map(|d| d * slope) }
     }
 
-    /// `f(self)`, by the crate's number of one direction.
-    fn apply(self, f: impl FnOnce(Dual64) -> Dual64) -> Self {
-        let image = f(Dual64::new(self.value, 1.0));
-        self.chain(image.re, image.eps)
+    /// `f(self)`, which is `value`, by the crate's number of one direction.
+    fn apply(self, value: f64, f: impl FnOnce(Dual64) -> Dual64) -> Self {
+        self.chain(value, f(Dual64::new(self.value, 1.0)).eps)
     }
 
     #[inline]
@@ -330,7 +330,7 @@ impl<const N: usize> Mappable<Tangent<N>> for Tangent<N> {
 macro_rules! by_one_direction {
     ($($name:ident),* $(,)?) => {$(
         fn $name(&self) -> Self {
-            self.apply(|x| x.$name())
+            self.apply(DualNum::$name(&self.value), |x| x.$name())
         }
     )*};
 }
@@ -351,13 +351,13 @@ impl<const N: usize> DualNum for Tangent<N> {
         self.inv()
     }
     fn powi(&self, n: i32) -> Self {
-        self.apply(|x| x.powi(n))
+        self.apply(self.value.powi(n), |x| x.powi(n))
     }
     fn powf(&self, n: f64) -> Self {
-        self.apply(|x| x.powf(n))
+        self.apply(self.value.powf(n), |x| x.powf(n))
     }
     fn log(&self, base: f64) -> Self {
-        self.apply(|x| x.log(base))
+        self.apply(self.value.log(base), |x| x.log(base))
     }
     fn sin_cos(&self) -> (Self, Self) {
         (self.sin(), self.cos())

@@ -41,8 +41,10 @@ const TRUST_FACTOR: f64 = 2.0;
 const CONSIDERABLE_WAIT: f64 = 1e-2;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
+/// An unknown of one stage over that of another where they are like each other.
+const LIKE: std::ops::Range<f64> = 0.1..10.0;
 /// How much less exact derivatives are than values: their residual over the steepest of their kind.
-pub(super) const DERIVATIVE_SLACK: f64 = 10.0;
+pub(super) const DERIVATIVE_SLACK: f64 = 5.0;
 
 /// How the fixed points went.
 #[derive(Clone, Debug)]
@@ -90,17 +92,28 @@ pub(super) struct Course<S> {
     n_leading: usize,
     n_waits: usize,
     n_times: usize,
-    n_sweeps: usize,
+    pub n_sweeps: usize,
+    /// How far the image is from `x`; not finite, where the iteration has gone on since.
+    pub change: f64,
     step: f64,
 }
 
 impl<S: Scalar> Course<S> {
-    /// Goes from `x`, whose image is `change` away, to the next point.
-    pub fn go_on(&mut self, change: f64) {
+    /// Goes from `x` to the next point.
+    pub fn go_on(&mut self) {
+        let change = std::mem::replace(&mut self.change, f64::INFINITY);
+        if !change.is_finite() {
+            return;
+        }
         self.acceleration.next(&self.x, &self.image, change, &mut self.next);
         if follow(&mut self.x, &self.next, &self.image, self.n_waits, self.n_times) == Held::Back {
             self.acceleration.forget();
         }
+    }
+
+    /// Whether a change of `tolerance` is met, or what is enough after so many sweeps.
+    pub fn is_settled(&self, tolerance: f64) -> bool {
+        self.change < if self.n_sweeps <= STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) }
     }
 
     /// Forgets what was learned, and goes on by plain steps of length `step`.
@@ -210,36 +223,36 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if let From::Settled(..) = from {
             return self.derivatives(populations, from, capacity, tolerance);
         }
-        let mut course = self.course(from, capacity);
-        let mut converged = false;
+        self.finish(self.course(from, capacity), populations, capacity, tolerance)
+    }
+
+    /// The fixed point to which an iteration under way leads, to a relative change of `tolerance`.
+    pub fn finish(&mut self, mut course: Course<S>, populations: &Populations<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
         let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
-        for sweep in 0..self.options.max_iterations.min(most) {
-            let Some(change) = self.look(&mut course, populations, capacity) else { continue };
-            let enough = if sweep < STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) };
-            if change < enough {
-                converged = true;
-                course.x.copy_from_slice(&course.image);
-                break;
-            }
-            course.go_on(change);
+        while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(most) {
+            course.go_on();
+            self.look(&mut course, populations, capacity);
         }
-        self.settled(course.x, populations, converged)
+        let converged = course.is_settled(tolerance);
+        self.settled(if converged { course.image } else { course.x }, populations, converged)
     }
 
-    /// An iteration that has come so near to its fixed point that a sweep changes less than `near`; none, where that takes long.
-    pub fn approach(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, near: f64) -> Option<Course<S>> {
-        let mut course = self.course(from, Capacity::Free);
-        for _ in 0..self.options.max_iterations.min(LONGEST_APPROACH) {
-            let change = self.look(&mut course, populations, Capacity::Free)?;
-            course.go_on(change);
-            if change < near {
-                return Some(course);
-            }
+    /// Follows an iteration until a sweep changes less than `near`, or for a while.
+    pub fn approach(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, near: f64) {
+        let most = self.options.max_iterations.min(LONGEST_APPROACH);
+        while course.change >= near && course.n_sweeps < most {
+            course.go_on();
+            self.look(course, populations, Capacity::Free);
         }
-        None
     }
 
-    fn course(&self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
+    /// What the next sweep takes from the last one beside the unknowns: where the chances to wait are sought first.
+    pub fn memory(&mut self) -> &mut Vec<Option<f64>> {
+        &mut self.scratch.last_found
+    }
+
+    /// An iteration that begins.
+    pub fn course(&self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
         let x = self.start(from);
         let n_waits = self.net.arcs.len();
         let cautious = match from {
@@ -253,11 +266,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         };
         let acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
         let (image, next) = (x.clone(), x.clone());
-        Course { x, image, next, acceleration, n_leading, n_waits, n_times, n_sweeps: 0, step: 1.0 }
+        Course { x, image, next, acceleration, n_leading, n_waits, n_times, n_sweeps: 0, change: f64::INFINITY, step: 1.0 }
     }
 
-    /// Sweeps once over where an iteration is; returns how far its image is, or nothing where the iteration has to begin anew.
-    fn look(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, capacity: Capacity) -> Option<f64> {
+    /// Sweeps once over where an iteration is; begins it anew where it has left all numbers.
+    fn look(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, capacity: Capacity) {
         if course.n_sweeps > 0 && course.n_sweeps.is_multiple_of(PATIENCE) {
             course.step = f64::max(course.step * STEP_REDUCTION, SHORTEST_STEP);
             course.begin_again(course.step);
@@ -267,12 +280,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let change = self.distance(&course.x, &course.image);
         self.record.sweeps += 1;
         self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
+        course.change = self.record.residual;
         if !change.is_finite() {
             course.x = self.start(&From::Nothing);
             course.begin_again(cautious_step(capacity));
-            return None;
         }
-        Some(change)
     }
 
     /// The derivatives at the values of a stage that is settled.
@@ -397,7 +409,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             From::Like(x) => x.to_vec(),
             From::Without(x) => self.without_own_threads(x.to_vec()),
             From::Near(x) | From::Settled(x, None) => x.iter().map(|&v| S::from(v)).collect(),
-            From::Settled(x, Some(like)) => x.iter().zip(*like).map(|(&v, &other)| other - other.value() + v).collect(),
+            From::Settled(x, Some(like)) => likewise(like, x),
             From::Nothing => self.without_own_threads(vec![S::from(0.0); self.structure.n_unknowns]),
         }
     }
@@ -411,6 +423,16 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
         x
     }
+}
+
+/// The `values` with the derivatives of others that are like them, in proportion.
+pub(super) fn likewise<S: Scalar>(like: &[S], values: &[f64]) -> Vec<S> {
+    let led = |(&like, &value): (&S, &f64)| {
+        let ratio = value / like.value();
+        let ratio = if LIKE.contains(&ratio) { ratio } else { 1.0 };
+        (like - like.value()) * ratio + value
+    };
+    like.iter().zip(values).map(led).collect()
 }
 
 /// Length of the plain steps at the start and after an extrapolation that failed: the harder the stage, the shorter.

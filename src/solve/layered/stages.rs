@@ -5,7 +5,6 @@ use std::{convert::Infallible, sync::Arc};
 use super::{
     Settled, SolveError, SolveOptions, Start, Trace,
     fixed_point::{DERIVATIVE_SLACK, From, Record, Stage, Structure, Sweeper},
-    is_fuller,
     linearizer::{Changes, Populations},
     net::Net,
     station::Capacity,
@@ -15,10 +14,6 @@ use crate::model::Scalar;
 
 /// As [`DERIVATIVE_SLACK`] for the last stage, whose derivatives follow from the others' and are exact to their tolerance at most.
 const LAST_SLACK: f64 = 100.0;
-
-/// Load over capacity from which the approximations may have several solutions: there, values are those of a plain solution, whatever
-/// else is asked.
-const NEARLY_FULL: f64 = 0.995;
 
 /// A stage that is asked for.
 pub(super) struct Asked<'s, S> {
@@ -200,20 +195,24 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
             (None, None) => From::Nothing,
         };
         let slack = if changes.are_known { LAST_SLACK } else { DERIVATIVE_SLACK };
-        let course = if capacity == Capacity::Free { self.plain.approach(&plain, &from, NEAR) } else { None };
-        let together = course.and_then(|course| self.sweeper.together(course, like, &populations, tolerance, slack * tolerance));
+        let mut course = self.plain.course(&from, capacity);
+        let mut together = None;
+        if capacity == Capacity::Free {
+            self.plain.approach(&mut course, &plain, NEAR);
+            if course.change < NEAR && !course.is_settled(tolerance) {
+                let memory = self.plain.memory();
+                together = self.sweeper.together(&mut course, memory, like, &populations, tolerance, slack * tolerance);
+            }
+        }
         let stage = match together {
             Some(stage) => stage,
             None => {
-                let solved = self.plain.solve(&plain, &from, capacity, tolerance);
+                let solved = self.plain.finish(course, &plain, capacity, tolerance);
                 let values = solved.settled().ok_or(NotTogether::Hard)?.unknowns;
                 let solved = self.sweeper.solve(&populations, &From::Settled(&values, like), capacity, tolerance);
                 solved.settled().ok_or(NotTogether::Hard)?
             }
         };
-        if is_fuller(net, &stage, NEARLY_FULL) {
-            return Err(NotTogether::Hard);
-        }
         let unknowns = stage.unknowns.iter().map(Scalar::value).collect();
         self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false });
         Ok(stage)

@@ -25,7 +25,7 @@
 use super::{
     anderson::{Anderson, DEPTH},
     derivatives::{Unknown, left_over, set, weigh},
-    fixed_point::{Course, Stage, Sweeper},
+    fixed_point::{Course, Stage, Sweeper, likewise},
     linearizer::Populations,
     station::Capacity,
     vectors::{add_times, dot},
@@ -33,9 +33,8 @@ use super::{
 use crate::model::Scalar;
 
 /// Change of a sweep below which derivatives begin.
-pub(super) const NEAR: f64 = 1e-2;
-/// Sweeps after which values and derivatives are sought one after the other instead: an iteration that wanders may end elsewhere
-/// than that of the values alone.
+pub(super) const NEAR: f64 = 5e-3;
+/// Sweeps after which the derivatives are sought after the values instead.
 const MOST_SWEEPS: usize = 30;
 /// A pair that the newer ones explain but for this share may be explained by their errors.
 const NOVEL: f64 = 0.03;
@@ -46,17 +45,21 @@ const PAIRS: usize = DEPTH + OF_DERIVATIVES;
 
 impl<S: Scalar> Sweeper<'_, S> {
     /// Goes on from values that are near to those and their derivatives, which begin at those of `like`, until the values change by less
-    /// than `tolerance` and the derivatives by less than `enough` of the steepest of their kind; none, where that takes long.
+    /// than `tolerance` and the derivatives by less than `enough` of the steepest of their kind; none, where that takes long. The values, the
+    /// `course` and the `memory` of the sweeps are those of the iteration in plain numbers, to the last bit.
     pub fn together(
         &mut self,
-        mut course: Course<f64>,
+        course: &mut Course<f64>,
+        memory: &mut Vec<Option<f64>>,
         like: Option<&[S]>,
         populations: &Populations<'_, S>,
         tolerance: f64,
         enough: f64,
     ) -> Option<Stage<S>> {
+        self.memory().clone_from(memory);
+        course.go_on();
         let mut x: Vec<S> = match like {
-            Some(like) => like.iter().zip(&course.x).map(|(&like, &value)| like - like.value() + value).collect(),
+            Some(like) => likewise(like, &course.x),
             None => course.x.iter().map(|&value| S::from(value)).collect(),
         };
         let mut image = x.clone();
@@ -75,15 +78,21 @@ impl<S: Scalar> Sweeper<'_, S> {
                 company.expect_no_less(&self.steepest_services());
             }
             company.take(&image);
-            is_settled |= change < tolerance;
             if !is_settled {
+                memory.clone_from(self.memory());
                 course.image.iter_mut().zip(&image).for_each(|(value, image)| *value = image.value());
-                course.go_on(change);
+                course.change = change;
+                course.n_sweeps += 1;
+                is_settled = course.is_settled(tolerance);
+            }
+            if !is_settled {
+                course.go_on();
                 x.iter_mut().zip(&course.x).for_each(|(x, &value)| *x = S::from(value));
             }
             company.learn(&course.acceleration);
             let factor = company.pairs.factor();
             if is_settled && company.left(&factor) <= enough {
+                image.iter_mut().zip(&course.image).for_each(|(image, &value)| *image = S::from(value));
                 company.go_on(&factor, &mut image);
                 return Some(self.settled(image, populations, true).stage);
             }

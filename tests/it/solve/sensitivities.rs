@@ -207,7 +207,7 @@ fn derivatives_depend_neither_on_their_company_nor_on_the_tolerance() {
 /// How far two ways to the same fixed point may end apart at the tolerance that nobody sets.
 const SAME_VALUE: f64 = 1e-7;
 
-/// Whether derivatives are asked for or not, and whether the solution starts near another or not.
+/// To the last bit, whether derivatives are asked for or not; to the tolerance, whether the solution starts near another or not.
 #[test]
 fn values_that_come_with_derivatives_are_those_of_a_plain_solution() {
     for (kind, seed) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 5), (kind, 6)]) {
@@ -225,23 +225,25 @@ fn values_that_come_with_derivatives_are_those_of_a_plain_solution() {
             (plain, sensitivities(&model, &values, &["d".into()], &measures, options).unwrap())
         };
         let (plain, got) = get(at, &options);
+        assert_eq!(got.values, plain, "{kind:?} {seed}");
         let near = SolveOptions { near: get(1.1 * at, &options).1.near, ..options };
         let (_, again) = get(at, &near);
         for i in 0..measures.len() {
-            for value in [got.values[i], again.values[i]] {
-                assert!((value / plain[i] - 1.0).abs() < SAME_VALUE, "{kind:?} {seed}: {value} {}", plain[i]);
-            }
+            let value = again.values[i];
+            assert!((value / plain[i] - 1.0).abs() < SAME_VALUE, "{kind:?} {seed}: {value} {}", plain[i]);
             let (slope, slope_again) = (got.jacobian[(i, 0)], again.jacobian[(i, 0)]);
             assert!((slope_again - slope).abs() <= AS_EXACT_AS_ASKED * slope.abs(), "{kind:?} {seed}: {slope} {slope_again}");
         }
     }
 }
 
-/// Full stations, where the approximations may have several solutions: sought with the derivatives, these had throughputs 1 to 5 % from those
-/// of a plain solution.
+/// Full stations, where the approximations may have several solutions, so that another rounding can lead to throughputs 1 to 5 % away; and
+/// where derivatives are not reached with the values, or these in few sweeps.
 #[test]
 fn at_full_stations_values_are_those_of_a_plain_solution() {
-    for (kind, n, seed) in [(Kind::Phase2, 3, 12), (Kind::Ps, 8, 44), (Kind::Ps, 20, 38), (Kind::Async, 20, 11)] {
+    for (kind, n, seed) in
+        [(Kind::Phase2, 3, 12), (Kind::Ps, 8, 44), (Kind::Ps, 20, 38), (Kind::Async, 20, 11), (Kind::Sync, 50, 20), (Kind::Mixed, 20, 72)]
+    {
         let mut model = draw(kind, n, seed);
         for task in model.tasks.iter_mut().filter(|task| task.scheduling.is_reference()) {
             task.multiplicity = (task.multiplicity.literal().unwrap() * 10.0).into();

@@ -57,16 +57,25 @@ pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, services:
         return erlang_c(servers, load);
     }
     let station = Station { m, sources: if many { f64::INFINITY } else { sources }, services };
-    let (found, at) = station.find(load, log);
-    let (mut busy, mut all) = (S::from(at.busy), S::from(at.all));
-    if services.iter().any(|s| !s.derivatives().is_empty()) {
-        let (more_busy, more_all) = station.deviations(&at, found);
-        busy += more_busy;
-        all += more_all;
+    let Found { log: found, at, next } = station.find(load.value(), log);
+    // The last step is taken of `Π` at once; derivatives are those beyond it.
+    let all = S::from(at.all + (load.value() - at.busy) * (at.all_slope / at.busy_slope));
+    if all > 1.0 {
+        return S::from(1.0);
     }
-    // The last step carries the derivatives.
-    all += (load - busy) * (at.all_slope / at.busy_slope);
-    if all > 1.0 { S::from(1.0) } else { all }
+    if services.iter().chain([&load]).all(|s| s.derivatives().is_empty()) {
+        return all;
+    }
+    let at = if (next - found).abs() < NO_STEP { at } else { station.state(next.exp()) };
+    let (more_busy, more_all) = station.deviations(&at, next);
+    all + more_all + (load - load.value() - more_busy) * (at.all_slope / at.busy_slope)
+}
+
+/// Where Newton's method ends: `ln a`, the state there, and where the last step would lead.
+struct Found {
+    log: f64,
+    at: State,
+    next: f64,
 }
 
 /// Servers and who comes to them.
@@ -100,9 +109,8 @@ impl<S: Scalar> Station<'_, S> {
         if self.sources.is_infinite() { 1.0 } else { self.sources - n + 1.0 }
     }
 
-    /// Where the load is `load`: `ln a`, and the state there or a last step before.
-    fn find(&self, load: S, log: &mut Option<f64>) -> (f64, State) {
-        let u = load.value();
+    /// Where the load is `u`.
+    fn find(&self, u: f64, log: &mut Option<f64>) -> Found {
         let step_from = |log: f64| {
             let at = self.state(log.exp());
             let step = ((u - at.busy) / at.busy_slope).clamp(-LONGEST_STEP, LONGEST_STEP);
@@ -117,24 +125,18 @@ impl<S: Scalar> Station<'_, S> {
             (first, step_from(first))
         });
         let (mut low, mut high) = (f64::NEG_INFINITY, end);
-        let carried = !load.derivatives().is_empty() || self.services.iter().any(|s| !s.derivatives().is_empty());
         for _ in 0..STEPS {
-            // Where derivatives are carried, the state has to be that of the solution.
-            let is_last = step.abs() < if carried { NEARLY } else { nearly };
-            if !step.is_finite() || step.abs() < NO_STEP || is_last && !carried {
+            if !step.is_finite() || step.abs() < nearly {
                 break;
             }
             // `B` grows with `a`: what was too little or too much is not tried again, as steps that turn back and forth would.
             *(if step > 0.0 { &mut low } else { &mut high }) = found;
             found = if low < found + step && found + step < high { found + step } else { f64::midpoint(low, high) };
             (at, step) = step_from(found);
-            if is_last {
-                break;
-            }
             nearly = NEARLY;
         }
         *log = [found + step, found].into_iter().find(|log| log.is_finite() && *log < end);
-        (found, at)
+        Found { log: found, at, next: log.unwrap_or(found) }
     }
 
     fn state(&self, a: f64) -> State {

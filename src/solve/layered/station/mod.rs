@@ -149,7 +149,7 @@ pub(super) struct Scratch<S> {
     /// `F` of each pool, for the row at hand; empty where it is 1.
     unmet: Vec<S>,
     /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
-    last_found: Vec<Option<f64>>,
+    pub last_found: Vec<Option<f64>>,
 }
 
 impl<S> Scratch<S> {
