@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{
     BadRow, BadRows, Message, ReadError, ReadOptions, Source, SourcesAre, StreamSource,
-    pairing::{Event, id_of},
+    pairing::{Event, Id},
     rows::{Row, Rows, Unit, What},
 };
 use crate::trace::{hashed::alike, names::Names, recent::Recent, units::Units};
@@ -197,7 +197,7 @@ impl Arrivals {
                 let unit = self.unit(unit, take);
                 let process = self.units.process_of[unit as usize];
                 let peer = (!peer.is_empty()).then(|| self.process(peer, take));
-                let id = id_of(row.message_id);
+                let id = Id::of(row.message_id);
                 let Row { time, seq, .. } = *row;
                 take(&Arrival::Event(Event { time, seq, arrival: place, id, unit, process, peer, operation, side }));
             }

@@ -41,8 +41,7 @@ pub(crate) struct Event {
     pub(super) seq: u64,
     /// The place in the log: source, then row.
     pub(super) arrival: u64,
-    /// As [`id_of`] has it; 0 without one.
-    pub(super) id: u128,
+    pub(super) id: Id,
     pub(super) unit: u32,
     pub(super) process: u32,
     pub(super) peer: Option<u32>,
@@ -83,22 +82,39 @@ impl Ord for Event {
     }
 }
 
-/// A message id as a number other than 0: the text itself up to 15 bytes, of a longer one 120 bits of hash (of a billion
-/// ids two are alike with a probability of 10⁻¹⁸).
-pub(super) fn id_of(text: &str) -> u128 {
-    let mut bytes = [0; 16];
-    if text.len() < bytes.len() {
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        bytes[15] = text.len() as u8;
-    } else {
-        for (salt, half) in bytes.chunks_mut(8).enumerate() {
-            let mut hasher = DefaultHasher::new();
-            (salt, text).hash(&mut hasher);
-            half.copy_from_slice(&hasher.finish().to_le_bytes());
+/// A message id as a number, of which nothing needs to stand at a multiple of 16 bytes: 0 without one, else the text itself up to
+/// 15 bytes, of a longer one 120 bits of hash (of a billion ids two are alike with a probability of 10⁻¹⁸).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Id([u64; 2]);
+
+impl Id {
+    pub(super) const NONE: Self = Self([0; 2]);
+
+    pub(super) fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::NONE;
         }
-        bytes[15] = u8::MAX;
+        let mut bytes = [0; 16];
+        if text.len() < bytes.len() {
+            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            bytes[15] = text.len() as u8;
+        } else {
+            for (salt, half) in bytes.chunks_mut(8).enumerate() {
+                let mut hasher = DefaultHasher::new();
+                (salt, text).hash(&mut hasher);
+                half.copy_from_slice(&hasher.finish().to_le_bytes());
+            }
+            bytes[15] = u8::MAX;
+        }
+        let number = u128::from_le_bytes(bytes);
+        Self([number as u64, (number >> 64) as u64])
     }
-    u128::from_le_bytes(bytes)
+}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(u128::from(self.0[0]) | u128::from(self.0[1]) << 64);
+    }
 }
 
 /// What becomes of an event.
@@ -138,7 +154,7 @@ pub(super) struct Pairing {
     /// Entries of all queues.
     n_entries: usize,
     /// Ends that have an id, by that id.
-    by_id: HashMap<u128, OfId>,
+    by_id: HashMap<Id, OfId>,
     /// Sendings without id, by type, sender and receiver.
     by_sender: HashMap<(Option<u32>, u32, Option<u32>), Queue>,
     /// Sendings without id, by type and receiver.
@@ -151,11 +167,11 @@ impl Pairing {
     /// Takes the next end of a message.
     pub(super) fn add(&mut self, event: Event) -> Paired {
         let partner = match (event.id, event.side) {
-            (0, Side::Receive) => match self.earliest_send(&event) {
+            (Id::NONE, Side::Receive) => match self.earliest_send(&event) {
                 None => return Paired::Alone,
                 partner => partner,
             },
-            (0, _) => None,
+            (Id::NONE, _) => None,
             (id, _) => self.partner_by_id(&event, id),
         };
         match partner.and_then(|place| self.take(place)) {
@@ -204,7 +220,7 @@ impl Pairing {
         self.slots[slot as usize] = Some((number, event));
         let place = Place { number, slot };
         self.in_order.push_back(place);
-        if event.id == 0 {
+        if event.id == Id::NONE {
             self.by_sender.entry((event.operation, event.process, event.peer)).or_default().push_back(place);
             self.by_receiver.entry((event.operation, event.peer)).or_default().push_back(place);
             self.n_entries += 3;
@@ -218,7 +234,7 @@ impl Pairing {
     }
 
     /// By id the reception may come first: clocks may differ.
-    fn partner_by_id(&mut self, event: &Event, id: u128) -> Option<Place> {
+    fn partner_by_id(&mut self, event: &Event, id: Id) -> Option<Place> {
         let slots = &self.slots;
         let waiting = self.by_id.get_mut(&id)?;
         let fits = |place: &Place| {

@@ -2,7 +2,7 @@
 
 use super::{
     LocalEvent, Message, Time, Times, Vocabulary,
-    pairing::{Event, Paired, Pairing, Side},
+    pairing::{Event, Id, Paired, Pairing, Side},
     steps::{Context, Step, Steps},
     window::Window,
 };
@@ -156,7 +156,7 @@ impl Recording {
             Paired::Waits => {}
             Paired::Alone => self.note_unpaired(&event, shared),
             Paired::Message(send, receive) => {
-                if send.id == 0 {
+                if send.id == Id::NONE {
                     let text = "without message ids, messages were paired first in, first out";
                     context.diagnostics.add("no_msg_id_fifo_assumed", text, || {
                         format!("{}: {} at {}", context.recording, context.units.names.name(receive.unit), receive.time)
