@@ -20,6 +20,9 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// Longest row (whose fields may hold line ends), bytes: a longer one must have left a quote open.
 const LONGEST_ROW_BYTES: usize = 1 << 20;
 
+/// The bits that no byte of ASCII has.
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
 /// The rows of one log.
 pub(super) struct CsvRows<R> {
     stream: R,
@@ -45,6 +48,15 @@ struct Row {
     unquoted: Option<Vec<u8>>,
     /// Where each field ends; the next one begins one byte later.
     ends: Vec<usize>,
+    /// The bits of its bytes, and of a few after it, one over the other.
+    bits: u64,
+}
+
+/// The fields of a row in ASCII, which are text wherever they are taken out.
+#[derive(Clone, Copy)]
+pub(super) struct AsciiFields<'r> {
+    bytes: &'r [u8],
+    ends: &'r [usize],
 }
 
 /// The fields of a row.
@@ -98,11 +110,20 @@ impl<R: Read> CsvRows<R> {
     }
 
     /// The row's fields.
+    #[inline]
     pub(super) fn fields(&self) -> Fields<'_> {
         let bytes = self.bytes();
         Fields { text: std::str::from_utf8(bytes).map_err(|_| bytes), ends: &self.row.ends }
     }
 
+    /// The row's fields if it, and what comes right after it, is ASCII, which nearly all are.
+    #[inline]
+    pub(super) fn ascii(&self) -> Option<AsciiFields<'_>> {
+        let is_ascii = self.row.unquoted.is_none() && self.row.bits & HIGH_BITS == 0;
+        is_ascii.then(|| AsciiFields { bytes: self.bytes(), ends: &self.row.ends })
+    }
+
+    #[inline]
     fn bytes(&self) -> &[u8] {
         match &self.row.unquoted {
             Some(bytes) => bytes,
@@ -115,9 +136,10 @@ impl<R: Read> CsvRows<R> {
     fn split_line(&mut self) -> io::Result<Option<usize>> {
         let mut n_looked_at = 0;
         self.row.ends.clear();
+        self.row.bits = 0;
         loop {
             let bytes = &self.buffer[self.begin..self.end];
-            if let Some(n_bytes) = split_line(bytes, n_looked_at, self.delimiter, &mut self.row.ends) {
+            if let Some(n_bytes) = split_line(bytes, n_looked_at, self.delimiter, &mut self.row) {
                 return Ok(Some(self.begin + n_bytes));
             }
             if self.is_over {
@@ -204,14 +226,16 @@ pub(super) fn split(row: &[u8], delimiter: u8, ends: &mut Vec<usize>) {
     ends.push(row.len());
 }
 
-/// Adds where fields end from byte `from` on, up to the line end, which ends the last one: says where that is, if it is there.
+/// Adds where fields of the row end from byte `from` on, up to the line end, which ends the last one: says where that is, if it is
+/// there.
 #[inline]
-fn split_line(bytes: &[u8], from: usize, delimiter: u8, ends: &mut Vec<usize>) -> Option<usize> {
+fn split_line(bytes: &[u8], from: usize, delimiter: u8, Row { ends, bits, .. }: &mut Row) -> Option<usize> {
     let (delimiters, line_ends) = (u64::from_ne_bytes([delimiter; 8]), u64::from_ne_bytes([b'\n'; 8]));
     let (words, rest) = bytes[from..].as_chunks::<8>();
     let mut at = from;
     for word in words {
         let word = u64::from_le_bytes(*word);
+        *bits |= word;
         let line_end = zeros(word ^ line_ends);
         // What comes after a line end is of the next line.
         let mut found = zeros(word ^ delimiters) & line_end.wrapping_sub(1) & !line_end;
@@ -227,6 +251,7 @@ fn split_line(bytes: &[u8], from: usize, delimiter: u8, ends: &mut Vec<usize>) -
         at += 8;
     }
     for byte in rest {
+        *bits |= u64::from(*byte);
         if *byte == delimiter || *byte == b'\n' {
             ends.push(at);
         }
@@ -273,6 +298,22 @@ fn unquote(bytes: &[u8], delimiter: u8, is_over: bool, unquoted: &mut Vec<u8>, e
     Some(n_bytes - usize::from(ended))
 }
 
+impl<'r> AsciiFields<'r> {
+    /// How many there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A field without blanks around it, empty if there is none.
+    #[inline]
+    pub(super) fn get(&self, position: usize) -> &'r [u8] {
+        let Some(end) = self.ends.get(position) else { return &[] };
+        let begin = if position == 0 { 0 } else { self.ends[position - 1] + 1 };
+        trimmed(self.bytes.get(begin..*end).unwrap_or_default())
+    }
+}
+
 impl<'r> Fields<'r> {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
@@ -280,6 +321,7 @@ impl<'r> Fields<'r> {
     }
 
     /// A field without blanks around it, empty if there is none; `Err` if it is not UTF-8 text.
+    #[inline]
     pub(super) fn get(&self, position: usize) -> Result<&'r str, &'r [u8]> {
         let Some(end) = self.ends.get(position).copied() else { return Ok("") };
         self.between(if position == 0 { 0 } else { self.ends[position - 1] + 1 }, end)
@@ -296,14 +338,14 @@ impl<'r> Fields<'r> {
     #[inline]
     pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'r str>> {
         let (text, mut begin) = (self.text.ok()?, 0);
-        let between = move |end: &usize| trimmed(text.get(std::mem::replace(&mut begin, end + 1)..*end).unwrap_or_default());
+        let between = move |end: &usize| trimmed_text(text.get(std::mem::replace(&mut begin, end + 1)..*end).unwrap_or_default());
         Some(self.ends.iter().map(between))
     }
 
     #[inline]
     fn between(&self, begin: usize, end: usize) -> Result<&'r str, &'r [u8]> {
         match self.text {
-            Ok(text) => Ok(trimmed(text.get(begin..end).unwrap_or_default())),
+            Ok(text) => Ok(trimmed_text(text.get(begin..end).unwrap_or_default())),
             Err(bytes) => {
                 let bytes = bytes[begin..end].trim_ascii();
                 std::str::from_utf8(bytes).map_err(|_| bytes)
@@ -313,10 +355,20 @@ impl<'r> Fields<'r> {
 }
 
 #[inline]
-fn trimmed(text: &str) -> &str {
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    if has_blanks(bytes) { bytes.trim_ascii() } else { bytes }
+}
+
+#[inline]
+fn trimmed_text(text: &str) -> &str {
+    if has_blanks(text.as_bytes()) { text.trim_ascii() } else { text }
+}
+
+/// Whether there may be blanks at an end.
+#[inline]
+fn has_blanks(bytes: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| byte.is_some_and(|byte| *byte <= b' ');
-    let bytes = text.as_bytes();
-    if is_blank(bytes.first()) || is_blank(bytes.last()) { text.trim_ascii() } else { text }
+    is_blank(bytes.first()) || is_blank(bytes.last())
 }
 
 #[cfg(test)]
@@ -341,6 +393,9 @@ mod tests {
         while rows.advance().unwrap() {
             let fields = rows.fields();
             assert!(fields.iter().eq((0..fields.len()).map(|at| fields.get(at))));
+            if let Some(ascii) = rows.ascii() {
+                assert!(fields.iter().eq((0..ascii.len()).map(|at| Ok(std::str::from_utf8(ascii.get(at)).unwrap()))));
+            }
             let texts = fields.iter().map(|field| field.map_or_else(<[u8]>::to_vec, |text| text.as_bytes().to_vec()));
             found.push((rows.line(), texts.collect()));
         }

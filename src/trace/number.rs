@@ -66,6 +66,12 @@ pub(super) fn unsigned(text: &str) -> Option<u64> {
     digits(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
+/// The same of the text that these bytes are.
+#[inline]
+pub(super) fn unsigned_bytes(bytes: &[u8]) -> Option<u64> {
+    digits(bytes).or_else(|| std::str::from_utf8(bytes).ok()?.parse().ok())
+}
+
 /// The nearest `f64` to what `text` says, as `str::parse` reads it.
 pub(super) fn decimal(text: &str) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "so few digits are exact")]

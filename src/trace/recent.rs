@@ -23,8 +23,8 @@ struct Short {
 /// A pair of longer names and its number.
 #[derive(Debug)]
 struct Long {
-    first: Box<str>,
-    second: Box<str>,
+    first: Box<[u8]>,
+    second: Box<[u8]>,
     number: u32,
 }
 
@@ -47,7 +47,13 @@ impl Recent {
     /// The number of a pair: the one remembered, or what `number` says.
     #[inline]
     pub(super) fn number(&mut self, first: &str, second: &str, number: impl FnOnce() -> u32) -> u32 {
-        let Some(words) = Words::of(first.as_bytes(), second.as_bytes()) else { return self.long_number(first, second, number) };
+        self.number_of_bytes(first.as_bytes(), second.as_bytes(), number)
+    }
+
+    /// The same of names in bytes.
+    #[inline]
+    pub(super) fn number_of_bytes(&mut self, first: &[u8], second: &[u8], number: impl FnOnce() -> u32) -> u32 {
+        let Some(words) = Words::of(first, second) else { return self.long_number(first, second, number) };
         let place = &mut self.short[words.place()];
         if let Some(known) = place.iter().find(|known| known.words == words) {
             return known.number;
@@ -57,17 +63,16 @@ impl Recent {
         number
     }
 
-    fn long_number(&mut self, first: &str, second: &str, number: impl FnOnce() -> u32) -> u32 {
+    fn long_number(&mut self, first: &[u8], second: &[u8], number: impl FnOnce() -> u32) -> u32 {
         if first.len() + second.len() > LONGEST_BYTES {
             return number();
         }
-        let is = |known: &str, name: &str| alike(known.as_bytes(), name.as_bytes());
         let mut hasher = self.hasher.build_hasher();
-        hasher.write(first.as_bytes());
-        hasher.write(second.as_bytes());
+        hasher.write(first);
+        hasher.write(second);
         let place = &mut self.long[hasher.finish() as usize % N_PLACES];
         match place {
-            Some(known) if is(&known.first, first) && is(&known.second, second) => known.number,
+            Some(known) if alike(&known.first, first) && alike(&known.second, second) => known.number,
             _ => {
                 let number = number();
                 *place = Some(Long { first: first.into(), second: second.into(), number });

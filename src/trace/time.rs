@@ -43,10 +43,24 @@ impl Time {
 
     /// Reads `4053220`, `-3`, `12.25` or `1.5e6`; `None` for anything else, and for values outside ±2⁶³ ticks.
     /// Digits past the ninth after the point are cut off.
+    #[inline]
     pub fn parse(text: &str) -> Option<Self> {
-        if let Some(ticks) = number::digits(text.as_bytes()).and_then(|ticks| i64::try_from(ticks).ok()) {
-            return Some(Self::from_ticks(ticks));
-        }
+        Self::of_digits(text.as_bytes()).or_else(|| Self::parse_any(text))
+    }
+
+    /// What [`Time::parse`] reads of the text that these bytes are.
+    #[inline]
+    pub(super) fn parse_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::of_digits(bytes).or_else(|| Self::parse_any(std::str::from_utf8(bytes).ok()?))
+    }
+
+    #[inline]
+    fn of_digits(bytes: &[u8]) -> Option<Self> {
+        number::digits(bytes).and_then(|ticks| i64::try_from(ticks).ok()).map(Self::from_ticks)
+    }
+
+    /// Reads what is not, as most stamps are, a few digits alone.
+    fn parse_any(text: &str) -> Option<Self> {
         if text.contains(['e', 'E']) {
             return Self::from_f64(text.parse().ok()?);
         }

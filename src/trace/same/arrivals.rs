@@ -205,14 +205,15 @@ impl Arrivals {
     }
 
     /// Tells when the recording is another than that of the last row.
-    fn recording(&mut self, key: &str, scenario: &str, take: &mut Taker<'_>) {
-        let is = |known: &str, name: &str| alike(known.as_bytes(), name.as_bytes());
+    #[inline]
+    fn recording(&mut self, key: &[u8], scenario: &[u8], take: &mut Taker<'_>) {
         if let Some((last_key, last_scenario)) = &self.last
-            && is(last_key, key)
-            && is(last_scenario, scenario)
+            && alike(last_key.as_bytes(), key)
+            && alike(last_scenario.as_bytes(), scenario)
         {
             return;
         }
+        let (key, scenario) = (text(key), text(scenario));
         let (last_key, last_scenario) = self.last.get_or_insert_default();
         key.clone_into(last_key);
         scenario.clone_into(last_scenario);
@@ -222,7 +223,8 @@ impl Arrivals {
     fn unit(&mut self, unit: Unit<'_>, take: &mut Taker<'_>) -> u32 {
         let Unit { process, thread } = unit;
         let units = &mut self.units;
-        self.recent_units.number(process, thread, || {
+        self.recent_units.number_of_bytes(process, thread, || {
+            let (process, thread) = (text(process), text(thread));
             let n_known = units.names.len();
             let number = units.intern(process, thread);
             if units.names.len() > n_known {
@@ -232,9 +234,10 @@ impl Arrivals {
         })
     }
 
-    fn operation(&mut self, name: &str, take: &mut Taker<'_>) -> u32 {
+    fn operation(&mut self, name: &[u8], take: &mut Taker<'_>) -> u32 {
         let operations = &mut self.operations;
-        self.recent_operations.number(name, "", || {
+        self.recent_operations.number_of_bytes(name, b"", || {
+            let name = text(name);
             let n_known = operations.len();
             let number = operations.intern(name);
             if operations.len() > n_known {
@@ -244,7 +247,8 @@ impl Arrivals {
         })
     }
 
-    fn process(&mut self, name: &str, take: &mut Taker<'_>) -> u32 {
+    fn process(&mut self, name: &[u8], take: &mut Taker<'_>) -> u32 {
+        let name = text(name);
         let n_known = self.units.processes.len();
         let number = self.units.processes.intern(name);
         if self.units.processes.len() > n_known {
@@ -252,6 +256,11 @@ impl Arrivals {
         }
         number
     }
+}
+
+/// A field of a row: rows see to it that they are text.
+fn text(field: &[u8]) -> &str {
+    std::str::from_utf8(field).unwrap_or_default()
 }
 
 /// What the recordings of each source are called.

@@ -90,13 +90,13 @@ pub(crate) struct Id([u64; 2]);
 impl Id {
     pub(super) const NONE: Self = Self([0; 2]);
 
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn of(text: &[u8]) -> Self {
         if text.is_empty() {
             return Self::NONE;
         }
         let mut bytes = [0; 16];
         if text.len() < bytes.len() {
-            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            bytes[..text.len()].copy_from_slice(text);
             bytes[15] = text.len() as u8;
         } else {
             for (salt, half) in bytes.chunks_mut(8).enumerate() {

@@ -17,30 +17,30 @@ const LINE_LIMIT_BYTES: u64 = 1 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a row says; an empty text is a field that is absent or empty.
+/// What a row says, in bytes that are UTF-8 text; no bytes are a field that is absent or empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r> {
-    pub(super) trace: &'r str,
-    pub(super) scenario: &'r str,
+    pub(super) trace: &'r [u8],
+    pub(super) scenario: &'r [u8],
     pub(super) time: Time,
     pub(super) seq: u64,
-    pub(super) message_type: &'r str,
-    pub(super) message_id: &'r str,
+    pub(super) message_type: &'r [u8],
+    pub(super) message_id: &'r [u8],
     pub(super) what: What<'r>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What<'r> {
     /// One end of a message, or a local event.
-    Event { side: Side, unit: Unit<'r>, peer: &'r str },
+    Event { side: Side, unit: Unit<'r>, peer: &'r [u8] },
     /// A whole message.
     Message { sender: Unit<'r>, receiver: Unit<'r>, sent: Option<Time> },
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit<'r> {
-    pub(super) process: &'r str,
-    pub(super) thread: &'r str,
+    pub(super) process: &'r [u8],
+    pub(super) thread: &'r [u8],
 }
 
 /// The rows of one log.
@@ -120,39 +120,61 @@ impl<'s> Rows<'s> {
     }
 
     /// What the row says.
+    #[inline]
     pub(super) fn row<'r>(&'r self) -> Result<Row<'r>, BadRow> {
-        let found = self.found();
-        let (n_fields, n_expected) = (found.len(), self.layout.headings.len());
-        let local_without_type = self.layout.delimiter.is_none() && n_fields + 1 == n_expected;
-        if n_fields != n_expected && !local_without_type {
-            let expected = format!("{n_expected} fields ({})", self.layout.headings.join(", "));
-            return Err(self.bad("row", format!("{n_fields} fields long"), expected));
-        }
-        let mut texts: Texts<'r> = [""; N_COLUMNS + 1];
-        match &found {
-            Found::Csv(fields) => match fields.texts() {
-                Some(fields) => self.layout.columns.iter().zip(fields).for_each(|(column, field)| texts[*column] = field),
-                None => self.put(&mut texts, fields.iter())?,
-            },
-            Found::Plain(plain) => self.put(&mut texts, plain.iter())?,
-        }
-        let text = |column: Column| texts[column as usize];
+        let ascii = match &self.form {
+            Form::Csv(csv) => csv.ascii(),
+            Form::Plain(_) => None,
+        };
+        let said = match ascii {
+            Some(fields) if fields.len() == self.layout.headings.len() => {
+                self.said(|column| self.layout.position(column).map_or(&[], |position| fields.get(position)))
+            }
+            _ => {
+                let texts = self.texts()?;
+                self.said(|column| texts[column as usize].as_bytes())
+            }
+        };
+        said.map_err(|fault| self.at_fault(fault))
+    }
+
+    /// What the row says whose fields are `text`.
+    #[inline]
+    fn said<'r>(&self, text: impl Fn(Column) -> &'r [u8]) -> Result<Row<'r>, Fault<'r>> {
         let row = Row {
             trace: text(Column::Trace),
             scenario: text(Column::Scenario),
-            time: self.time_of(&texts, Column::Time)?,
-            seq: self.seq(&texts)?,
+            time: time(&text, Column::Time)?,
+            seq: seq(&text)?,
             message_type: text(Column::MessageType),
             message_id: text(Column::MessageId),
-            what: self.what(&texts)?,
+            what: if self.layout.shape == Shape::Messages { message(&text)? } else { event(&text)? },
         };
         let identified = !row.message_type.is_empty() || !row.message_id.is_empty();
         match row.what {
             What::Event { side: Side::Send | Side::Receive, peer, .. } if !identified && peer.is_empty() => {
-                Err(self.missing(Column::MessageType, "a message type (or a msg_id or peer)"))
+                Err(Fault { column: Column::MessageType, found: b"", expected: "a message type (or a msg_id or peer)" })
             }
             _ => Ok(row),
         }
+    }
+
+    /// The texts of a row that may have too few or too many fields, not all of them text.
+    fn texts(&self) -> Result<Texts<'_>, BadRow> {
+        let found = self.found();
+        let Layout { headings, delimiter, .. } = &self.layout;
+        let (n_fields, n_expected) = (found.len(), headings.len());
+        let local_without_type = delimiter.is_none() && n_fields + 1 == n_expected;
+        if n_fields != n_expected && !local_without_type {
+            let expected = format!("{n_expected} fields ({})", headings.join(", "));
+            return Err(self.bad("row", format!("{n_fields} fields long"), expected));
+        }
+        let mut texts = [""; N_COLUMNS + 1];
+        match &found {
+            Found::Csv(fields) => self.put(&mut texts, fields.iter())?,
+            Found::Plain(plain) => self.put(&mut texts, plain.iter())?,
+        }
+        Ok(texts)
     }
 
     /// Puts fields that may not be text in their places.
@@ -170,29 +192,6 @@ impl<'s> Rows<'s> {
         Ok(())
     }
 
-    fn what<'r>(&self, texts: &Texts<'r>) -> Result<What<'r>, BadRow> {
-        let text = |column: Column| texts[column as usize];
-        if self.layout.shape == Shape::Messages {
-            let sender = Unit { process: self.name(texts, Column::Sender)?, thread: text(Column::SenderThread) };
-            let receiver = Unit { process: self.name(texts, Column::Receiver)?, thread: text(Column::ReceiverThread) };
-            let sent = if text(Column::Sent).is_empty() { None } else { Some(self.time_of(texts, Column::Sent)?) };
-            return Ok(What::Message { sender, receiver, sent });
-        }
-        let unit = Unit { process: self.name(texts, Column::Process)?, thread: text(Column::Thread) };
-        let kind = text(Column::Kind);
-        let is = |word: &str| kind.eq_ignore_ascii_case(word);
-        let side = if is("send") {
-            Side::Send
-        } else if is("receive") || is("recv") {
-            Side::Receive
-        } else if is("event") {
-            return Ok(What::Event { side: Side::Local, unit, peer: "" });
-        } else {
-            return Err(self.wrong(Column::Kind, kind, "send, receive or event"));
-        };
-        Ok(What::Event { side, unit, peer: text(Column::Peer) })
-    }
-
     fn found(&self) -> Found<'_> {
         match &self.form {
             Form::Csv(csv) => Found::Csv(csv.fields()),
@@ -200,34 +199,10 @@ impl<'s> Rows<'s> {
         }
     }
 
-    fn name<'r>(&self, texts: &Texts<'r>, column: Column) -> Result<&'r str, BadRow> {
-        match texts[column as usize] {
-            "" => Err(self.missing(column, "the name of a process")),
-            name => Ok(name),
-        }
-    }
-
-    fn time_of(&self, texts: &Texts<'_>, column: Column) -> Result<Time, BadRow> {
-        let text = texts[column as usize];
-        Time::parse(text).ok_or_else(|| self.wrong(column, text, "a time (a number of ticks)"))
-    }
-
-    fn seq(&self, texts: &Texts<'_>) -> Result<u64, BadRow> {
-        match texts[Column::Seq as usize] {
-            "" => Ok(0),
-            text => number::unsigned(text).ok_or_else(|| self.wrong(Column::Seq, text, "a whole number, 0 or more")),
-        }
-    }
-
-    fn missing(&self, column: Column, expected: &str) -> BadRow {
-        self.bad(self.layout.heading(column), "missing".to_owned(), expected.to_owned())
-    }
-
-    fn wrong(&self, column: Column, found: &str, expected: &str) -> BadRow {
-        if found.is_empty() {
-            return self.missing(column, expected);
-        }
-        self.bad(self.layout.heading(column), format!("\"{}\"", abridged(found)), expected.to_owned())
+    #[cold]
+    fn at_fault(&self, Fault { column, found, expected }: Fault<'_>) -> BadRow {
+        let found = if found.is_empty() { "missing".to_owned() } else { format!("\"{}\"", abridged(&String::from_utf8_lossy(found))) };
+        self.bad(self.layout.heading(column), found, expected.to_owned())
     }
 
     fn bad(&self, field: &str, found: String, expected: String) -> BadRow {
@@ -240,6 +215,62 @@ impl<'s> Rows<'s> {
             Form::Csv(csv) => csv.line(),
             Form::Plain(plain) => plain.number,
         }
+    }
+}
+
+/// A field that does not say what it should.
+#[derive(Clone, Copy, Debug)]
+struct Fault<'r> {
+    column: Column,
+    /// Empty if it is missing.
+    found: &'r [u8],
+    expected: &'static str,
+}
+
+#[inline]
+fn message<'r>(text: &impl Fn(Column) -> &'r [u8]) -> Result<What<'r>, Fault<'r>> {
+    let sender = Unit { process: name(text, Column::Sender)?, thread: text(Column::SenderThread) };
+    let receiver = Unit { process: name(text, Column::Receiver)?, thread: text(Column::ReceiverThread) };
+    let sent = if text(Column::Sent).is_empty() { None } else { Some(time(text, Column::Sent)?) };
+    Ok(What::Message { sender, receiver, sent })
+}
+
+#[inline]
+fn event<'r>(text: &impl Fn(Column) -> &'r [u8]) -> Result<What<'r>, Fault<'r>> {
+    let unit = Unit { process: name(text, Column::Process)?, thread: text(Column::Thread) };
+    let kind = text(Column::Kind);
+    let is = |word: &[u8]| kind.eq_ignore_ascii_case(word);
+    let side = if is(b"send") {
+        Side::Send
+    } else if is(b"receive") || is(b"recv") {
+        Side::Receive
+    } else if is(b"event") {
+        return Ok(What::Event { side: Side::Local, unit, peer: b"" });
+    } else {
+        return Err(Fault { column: Column::Kind, found: kind, expected: "send, receive or event" });
+    };
+    Ok(What::Event { side, unit, peer: text(Column::Peer) })
+}
+
+#[inline]
+fn name<'r>(text: &impl Fn(Column) -> &'r [u8], column: Column) -> Result<&'r [u8], Fault<'r>> {
+    match text(column) {
+        b"" => Err(Fault { column, found: b"", expected: "the name of a process" }),
+        name => Ok(name),
+    }
+}
+
+#[inline]
+fn time<'r>(text: &impl Fn(Column) -> &'r [u8], column: Column) -> Result<Time, Fault<'r>> {
+    let found = text(column);
+    Time::parse_bytes(found).ok_or(Fault { column, found, expected: "a time (a number of ticks)" })
+}
+
+#[inline]
+fn seq<'r>(text: &impl Fn(Column) -> &'r [u8]) -> Result<u64, Fault<'r>> {
+    match text(Column::Seq) {
+        b"" => Ok(0),
+        found => number::unsigned_bytes(found).ok_or(Fault { column: Column::Seq, found, expected: "a whole number, 0 or more" }),
     }
 }
 
