@@ -20,6 +20,7 @@
 mod arcs;
 mod forks;
 mod merged;
+mod signature;
 mod sums;
 
 use indexmap::IndexMap;
@@ -27,13 +28,13 @@ use indexmap::IndexMap;
 pub use merged::{Start, Starters};
 
 use arcs::Arcs;
+use signature::{Look, N_RECENT, Request, Signature, put_requests, renamed_requests};
 pub(super) use sums::MOST_COUNTS;
 use sums::Sums;
 
 use super::{
     MergeKey,
-    entries::{Accepts, ArcKind},
-    interactions::{Branch, Hints, InteractionKind, Interactions, Recording, Tasks, Times},
+    interactions::{Hints, InteractionKind, Interactions, Recording, Tasks, Times},
 };
 use crate::trace::{diagnostics::Diagnostics, hashed, names::Names, units::Units};
 
@@ -81,26 +82,6 @@ pub(super) struct Kept {
     pub(super) times: Times,
 }
 
-/// Requests that are alike, of a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Request {
-    kind: ArcKind,
-    phase: u8,
-    branch: Option<Branch>,
-    class: usize,
-    n: u64,
-}
-
-/// What tells classes apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Signature {
-    task: u32,
-    accepts: Accepts,
-    operation: Option<u32>,
-    /// Sorted; `None` where behaviour is not part of the key.
-    requests: Option<Vec<Request>>,
-}
-
 /// Occurrences that become one entry.
 #[derive(Clone, Debug, PartialEq)]
 struct Class {
@@ -132,8 +113,8 @@ pub struct Summary {
     trace_names: Names,
     n_occurrences: u64,
     classes: hashed::IndexMap<Signature, Class>,
-    /// By operation (the first is of none), the class that was last found for it.
-    last_class: Vec<usize>,
+    /// Classes that were found last, by [`Look::place`].
+    recent: Vec<usize>,
     starters: Starters,
     /// Interactions by kind: sync, async, forward.
     pub(super) counts: [u64; 3],
@@ -333,7 +314,8 @@ impl Summary {
     /// The class of each occurrence of a batch.
     fn classify(&mut self, batch: &Interactions, renumbered: &mut Renumbered, arcs: &Arcs) -> Vec<usize> {
         let mut class_of = vec![usize::MAX; batch.occurrences.len()];
-        self.last_class.resize(self.operations.len() + 1, 0);
+        let mut requests = Vec::new();
+        self.recent.resize(N_RECENT, 0);
         for (index, occurrence) in batch.occurrences.iter().enumerate().rev() {
             let unit = renumbered.units[occurrence.unit as usize];
             let operation = occurrence.operation.map(|o| renumbered.operations[o as usize]);
@@ -342,29 +324,37 @@ impl Summary {
                 let message = "behaviours differ so much that further ones were told apart by operation alone";
                 self.diagnostics.add("too_many_behaviours", message, || self.units.names.name(unit).to_owned());
             }
-            let signature = Signature {
+            if !by_operation {
+                put_requests(&mut requests, arcs.from(index), &class_of);
+            }
+            let look = Look {
                 task: self.tasks.of_unit[unit as usize],
                 accepts: arcs.accepts[index],
                 operation: operation.filter(|_| self.options.merge != MergeKey::BehaviourOnly),
-                requests: (!by_operation).then(|| requests(arcs.from(index), &class_of)),
+                requests: (!by_operation).then_some(&requests[..]),
             };
             let place = self.n_occurrences + index as u64;
-            let last = &mut self.last_class[operation.map_or(0, |operation| operation as usize + 1)];
-            let known = match self.classes.get_index(*last) {
-                Some((of_last, class)) if *of_last == signature => Some((*last, class)),
-                _ => self.classes.get_full(&signature).map(|(number, _, class)| (number, class)),
-            };
-            let known = known.filter(|(_, class)| class.place <= place).map(|(number, _)| number);
-            *last = known.unwrap_or(*last);
-            class_of[index] = match known {
+            class_of[index] = match self.known(&look, place) {
                 Some(number) => number,
                 None => {
                     let trace = renumbered.trace(&mut self.trace_names, batch, occurrence.trace);
-                    self.class(signature, operation, Label { trace, unit, number: occurrence.number }, place)
+                    self.class(look.signature(), operation, Label { trace, unit, number: occurrence.number }, place)
                 }
             };
         }
         class_of
+    }
+
+    /// The class that is looked for, if it was seen at `place` or before.
+    fn known(&mut self, look: &Look<'_>, place: u64) -> Option<usize> {
+        let recent = &mut self.recent[look.place()];
+        let known = match self.classes.get_index(*recent) {
+            Some((signature, class)) if look.is(signature) => Some((*recent, class)),
+            _ => self.classes.get_full(&look.signature()).map(|(number, _, class)| (number, class)),
+        };
+        let (number, _) = known.filter(|(_, class)| class.place <= place)?;
+        *recent = number;
+        Some(number)
     }
 
     /// The class of a signature: a new one, or the known one, with `first` if that comes before the one known.
@@ -429,38 +419,6 @@ impl Class {
         };
         &mut self.sums[position].1
     }
-}
-
-/// The multiset of an occurrence's requests; branches of a fork are numbered by what they request.
-fn requests(arcs: &[arcs::Arc], class_of: &[usize]) -> Vec<Request> {
-    let mut targets: Vec<_> = arcs
-        .iter()
-        .map(|arc| Request { kind: arc.kind, phase: arc.phase, branch: arc.branch, class: class_of[arc.target], n: 1 })
-        .collect();
-    debug_assert!(targets.iter().all(|r| r.class != usize::MAX), "targets are created after their requesters");
-    forks::in_canonical_order(&mut targets);
-    targets.sort_unstable();
-    counted(targets)
-}
-
-/// Joins equal neighbours.
-fn counted(mut sorted: Vec<Request>) -> Vec<Request> {
-    sorted.dedup_by(|next, kept| {
-        let same = (next.kind, next.phase, next.branch, next.class) == (kept.kind, kept.phase, kept.branch, kept.class);
-        kept.n += if same { next.n } else { 0 };
-        same
-    });
-    sorted
-}
-
-/// The requests of a signature of another summary, whose classes have other numbers.
-fn renamed_requests(mut requests: Vec<Request>, class_of: &[usize]) -> Vec<Request> {
-    for request in &mut requests {
-        request.class = class_of[request.class];
-    }
-    forks::in_canonical_order(&mut requests);
-    requests.sort_unstable();
-    counted(requests)
 }
 
 #[cfg(test)]

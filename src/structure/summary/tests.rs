@@ -76,7 +76,11 @@ fn naive_fixpoint(all: &Interactions) -> Vec<usize> {
     let arcs = Arcs::of(all);
     let n = all.occurrences.len();
     let mut class_of: Vec<usize> = (0..n).collect();
-    let signature = |o: usize, class_of: &[usize]| (all.occurrences[o].unit, arcs.accepts[o], requests(arcs.from(o), class_of));
+    let signature = |o: usize, class_of: &[usize]| {
+        let mut requests = Vec::new();
+        put_requests(&mut requests, arcs.from(o), class_of);
+        (all.occurrences[o].unit, arcs.accepts[o], requests)
+    };
     loop {
         let pair = (0..n)
             .flat_map(|a| (a + 1..n).map(move |b| (a, b)))
