@@ -1,9 +1,8 @@
 //! The steps of one source on threads of their own.
 //!
 //! Where there are fewer sources than cores, reading, finding interactions and summing them up go on at the same time, batch by
-//! batch. What is read is collected to whole requests beside the reading where that takes little of a record; spans and messages
-//! are collected, or put in order, beside the analysis. Every step takes its batches in the order in which they were made, so that
-//! what is found is the same as on one thread.
+//! batch. What is read is collected to whole requests, or put in order, beside the analysis. Every step takes its batches in the
+//! order in which they were made, so that what is found is the same as on one thread.
 
 use std::{sync::mpsc::sync_channel, thread};
 
@@ -15,7 +14,7 @@ const WAITING: usize = 2;
 /// Spans of a batch.
 const SPANS: usize = 512;
 
-/// Events of requests that are handed on together.
+/// Events that are handed on together.
 const EVENTS: usize = 4096;
 
 /// Whether there are threads enough for the steps of each source: two, the third step of spans having little to do.
@@ -68,31 +67,23 @@ pub(super) fn in_steps<B: Send, R: Send>(make: impl FnOnce(&mut dyn FnMut(B)) ->
     })
 }
 
-/// What is collected of events until it is whole.
-pub(super) trait Whole: Send {
-    /// How many events it holds.
-    fn n_events(&self) -> usize;
-}
-
-/// Hands what `collect` completes to `take`, in its order; `apart`: `take` on this thread, while `collect` runs on one of its own.
-pub(super) fn analysed<C: Whole, R: Send>(apart: bool, collect: impl FnOnce(&mut dyn FnMut(C)) -> R + Send, mut take: impl FnMut(C)) -> R {
+/// Hands what `read` makes of a trace to `take`, in its order; `apart`: to `take` on this thread, while `read` runs on one of its own.
+pub(super) fn taken<E: Send, R: Send>(apart: bool, read: impl FnOnce(&mut dyn FnMut(E)) -> R + Send, mut take: impl FnMut(E)) -> R {
     if !apart {
-        return collect(&mut take);
+        return read(&mut take);
     }
-    let make = |send: &mut dyn FnMut(Vec<C>)| {
-        let (mut batch, mut n_held) = (Vec::new(), 0);
-        let outcome = collect(&mut |whole: C| {
-            n_held += whole.n_events();
-            batch.push(whole);
-            if n_held >= EVENTS {
-                n_held = 0;
-                send(std::mem::take(&mut batch));
+    let make = |send: &mut dyn FnMut(Vec<E>)| {
+        let mut batch = Vec::with_capacity(EVENTS);
+        let outcome = read(&mut |event| {
+            batch.push(event);
+            if batch.len() == EVENTS {
+                send(std::mem::replace(&mut batch, Vec::with_capacity(EVENTS)));
             }
         });
         send(batch);
         outcome
     };
-    in_steps(make, |batch: Vec<C>| batch.into_iter().for_each(&mut take))
+    in_steps(make, |batch: Vec<E>| batch.into_iter().for_each(&mut take))
 }
 
 /// Sums up the interactions that `find` hands over; `apart`: on this thread, while `find` runs on one of its own.
@@ -127,23 +118,16 @@ mod tests {
         assert!(std::panic::catch_unwind(taking).is_err());
     }
 
-    /// All are taken in their order, whatever they hold, and nothing is held back for more than some events.
     #[test]
-    fn what_is_collected_is_analysed_in_its_order() {
-        struct Numbered(usize);
-        impl Whole for Numbered {
-            fn n_events(&self) -> usize {
-                if self.0.is_multiple_of(7) { 2 * EVENTS } else { self.0 }
-            }
-        }
+    fn what_is_read_is_taken_in_its_order() {
         for apart in [false, true] {
             let mut taken = Vec::new();
-            let collect = |out: &mut dyn FnMut(Numbered)| {
-                (0..1000).for_each(|n| out(Numbered(n)));
+            let read = |out: &mut dyn FnMut(usize)| {
+                (0..2 * EVENTS + 7).for_each(out);
                 "all"
             };
-            assert_eq!(analysed(apart, collect, |whole| taken.push(whole.0)), "all");
-            assert!(taken.into_iter().eq(0..1000), "apart: {apart}");
+            assert_eq!(super::taken(apart, read, |event| taken.push(event)), "all");
+            assert!(taken.into_iter().eq(0..2 * EVENTS + 7), "apart: {apart}");
         }
     }
 

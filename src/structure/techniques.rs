@@ -14,7 +14,7 @@ use super::{
     observations::{Observations, Observed, Wanted},
     same,
     spans::{Quality, Spans},
-    steps::{SpanBatch, SpanBatches, analysed, has_steps, in_steps, summed},
+    steps::{SpanBatch, SpanBatches, has_steps, in_steps, summed, taken},
     summary::Summary,
     tlc::Tlc,
 };
@@ -68,16 +68,18 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let (collector, analysis) = technique.parts();
-        let collect = |out: &mut dyn FnMut(_)| {
-            let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, out);
-            let outcome = angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed);
+        let (intake, recordings) = technique.parts();
+        let read = |out: &mut dyn FnMut(_)| {
+            let mut feed = |event: angio::AngioEvent<'_>| intake.feed(&event, out);
+            angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)
+        };
+        summed(apart, summary, |hand_over| {
+            let outcome = taken(apart, read, |met| recordings.take(met, hand_over));
             if is_only {
-                collector.complete_all(out);
+                recordings.complete_all(hand_over);
             }
             outcome
-        };
-        summed(apart, summary, |hand_over| analysed(apart, collect, |recording| analysis.take(recording, hand_over)))?;
+        })?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Tlc>| {
@@ -98,16 +100,18 @@ pub(super) fn execution_graphs(sources: Vec<StreamSource<'_>>, options: &Extract
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(ExecutionGraphs::new(options.execution_graph.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let (collector, analysis) = technique.parts();
-        let collect = |out: &mut dyn FnMut(_)| {
-            let mut feed = |event: &event_trace::Event<'_>| collector.feed(event, out);
-            let outcome = event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed);
+        let (intake, operations) = technique.parts();
+        let read = |out: &mut dyn FnMut(_)| {
+            let mut feed = |event: &event_trace::Event<'_>| intake.feed(event, out);
+            event_trace::read_event_trace(&source.name, source.reader, &read, diagnostics, &mut feed)
+        };
+        summed(apart, summary, |hand_over| {
+            let outcome = taken(apart, read, |met| operations.take(met, hand_over));
             if is_only {
-                collector.complete_all(out);
+                operations.complete_all(hand_over);
             }
             outcome
-        };
-        summed(apart, summary, |hand_over| analysed(apart, collect, |operation| analysis.take(operation, hand_over)))?;
+        })?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<ExecutionGraphs>| {
@@ -141,16 +145,18 @@ pub(super) fn call_paths(
         let technique = CallPaths::new(options.call_path.clone().of_parts(n_parts))?.observing(Observations::new(&wanted));
         let mut state = State::new(technique, options);
         let State { technique, summary, diagnostics } = &mut state;
-        let (collector, analysis) = technique.parts();
-        let collect = |out: &mut dyn FnMut(_)| {
-            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| collector.feed(texts, event, out);
-            let outcome = read_call_paths(sources, format, options, &mut feed);
+        let (intake, requests) = technique.parts();
+        let read = |out: &mut dyn FnMut(_)| {
+            let mut feed = |texts: &call_path::Texts, event: &call_path::Event<'_>| intake.feed(texts, event, out);
+            read_call_paths(sources, format, options, &mut feed)
+        };
+        let found = summed(apart, summary, |hand_over| {
+            let outcome = taken(apart, read, |met| requests.take(met, hand_over));
             if is_only {
-                collector.complete_all(out);
+                requests.complete_all(hand_over);
             }
             outcome
-        };
-        let found = summed(apart, summary, |hand_over| analysed(apart, collect, |request| analysis.take(request, hand_over)))?;
+        })?;
         diagnostics.merge(found);
         Ok::<_, ExtractError>(state)
     };

@@ -17,7 +17,7 @@ use crate::{structure::observations::Observations, trace::diagnostics::Diagnosti
 
 /// What was found in requests so far.
 #[derive(Clone, Debug)]
-pub(in crate::structure) struct Analysis {
+pub(super) struct Analysis {
     options: CallPathOptions,
     places: Places,
     summary: Summary,
@@ -34,10 +34,9 @@ impl Analysis {
         Self { options, places, summary, batches, diagnostics, walk, observations }
     }
 
-    /// Takes a request: in the order in which they were collected.
-    pub(in crate::structure) fn take(&mut self, complete: Complete, out: &mut Out<'_>) {
-        let Complete { live, news, made_room } = complete;
-        self.learn(news);
+    /// Takes a request, in the order in which they were collected.
+    pub(super) fn take(&mut self, complete: Complete, out: &mut Out<'_>) {
+        let Complete { live, made_room } = complete;
         if made_room {
             let (code, message) = if live.cut {
                 ("context_cut", "requests were cut where they stood, as too many were unfinished")
@@ -65,20 +64,21 @@ impl Analysis {
         self.batches.add(request, &self.walk, weight, &self.places, &self.options, out);
     }
 
-    /// Numbers names that were met.
-    pub(super) fn learn(&mut self, news: Vec<New>) {
-        for new in news {
-            match new {
-                New::Service(class, method) => _ = self.places.location(&class, &method, &self.options),
-                New::Name(name) => _ = self.places.texts.names.intern(&name),
-            }
+    /// Numbers a name that was met.
+    pub(super) fn learn(&mut self, new: &New) {
+        match new {
+            New::Service(class, method) => _ = self.places.location(class, method, &self.options),
+            New::Name(name) => _ = self.places.texts.names.intern(name),
         }
     }
 
-    /// Adds what another found, after what is here.
-    pub(super) fn merge(&mut self, other: Self, out: &mut Out<'_>) {
-        let location = self.places.renumber(&other.places, &self.options);
-        let name = self.places.renumber_names(&other.places);
+    /// The numbers here of the services, and of the servers and threads, of another.
+    pub(super) fn renumber(&mut self, other: &Self) -> (Vec<u32>, Vec<u32>) {
+        (self.places.renumber(&other.places, &self.options), self.places.renumber_names(&other.places))
+    }
+
+    /// Adds what another found, after what is here; its services and names have the numbers `location` and `name`.
+    pub(super) fn merge(&mut self, other: Self, location: &[u32], name: &[u32], out: &mut Out<'_>) {
         let instance: Vec<u32> = other
             .places
             .instances
@@ -89,7 +89,7 @@ impl Analysis {
                 self.places.instances.insert_full((component, server)).0 as u32
             })
             .collect();
-        self.summary.merge(other.summary, &location, &name, &instance);
+        self.summary.merge(other.summary, location, name, &instance);
         self.batches.merge(other.batches, &other.places, &mut self.places);
         self.diagnostics.merge(other.diagnostics);
         self.observations.merge(other.observations);

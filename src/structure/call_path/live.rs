@@ -19,7 +19,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A [`Key`] that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum OwnedKey {
+pub(in crate::structure) enum OwnedKey {
     Number(i64),
     Text(Box<str>),
 }
@@ -33,8 +33,14 @@ impl From<Key<'_>> for OwnedKey {
     }
 }
 
+impl Default for OwnedKey {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
 impl OwnedKey {
-    fn borrowed(&self) -> Key<'_> {
+    pub(super) fn borrowed(&self) -> Key<'_> {
         match self {
             Self::Number(number) => Key::Number(*number),
             Self::Text(text) => Key::Text(text),
@@ -66,7 +72,7 @@ pub(super) type Params = Option<Box<[(u32, Box<str>)]>>;
 
 /// What a record says, in numbers of the technique's own.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(in crate::structure) enum What {
     Entry {
         location: u32,
         action: Option<Action>,
@@ -106,7 +112,7 @@ pub(super) enum What {
 
 /// A record of an unfinished request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Record {
+pub(in crate::structure) struct Record {
     /// The ordering key; `u64::MAX` where there is none.
     pub(super) order: u64,
     /// Which record of all it is.
@@ -119,7 +125,7 @@ pub(super) struct Record {
 
 /// What began a call path.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Begun {
+pub(in crate::structure) struct Begun {
     /// The transaction that did.
     pub(super) by: OwnedKey,
     /// The record of it that the beginning follows.
@@ -274,14 +280,13 @@ impl LiveSet {
     }
 
     /// Notes where a transaction runs and what began it, which may have no records yet.
-    pub(super) fn begin(&mut self, context: Key<'_>, transaction: Option<Key<'_>>, place: (u32, u32), begun: Option<(Key<'_>, Begun)>) {
+    pub(super) fn begin(&mut self, context: Key<'_>, transaction: Option<Key<'_>>, place: (u32, u32), begun: Option<Begun>) {
         let mut slot = self.slot(context);
-        let mut begun_by = None;
-        if let Some((parent, begun)) = begun {
-            let parent = self.slot(parent);
+        let mut begun_by = begun;
+        if let Some(begun) = &begun_by {
+            let parent = self.slot(begun.by.borrowed());
             self.join(slot, parent);
             slot = parent;
-            begun_by = Some(begun);
         }
         let number = self.n_seen;
         let Some(live) = &mut self.slots[slot as usize] else { return };
@@ -302,10 +307,10 @@ impl LiveSet {
     }
 
     /// Notes whose request an unfinished one is; the first word counts.
-    pub(super) fn name_session(&mut self, context: Key<'_>, session: &str) {
+    pub(super) fn name_session(&mut self, context: Key<'_>, session: Box<str>) {
         let slot = self.slot_of.get(context);
         if let Some(live) = slot.and_then(|slot| self.slots[slot as usize].as_mut()) {
-            live.session.get_or_insert_with(|| session.into());
+            live.session.get_or_insert(session);
         }
     }
 
@@ -410,10 +415,6 @@ impl LiveSet {
 }
 
 impl Live {
-    pub(super) fn n_records(&self) -> usize {
-        self.n_records
-    }
-
     fn absorb(&mut self, other: Self) {
         for key in other.keys {
             if !self.keys.contains(&key) {

@@ -46,8 +46,7 @@ mod summary;
 mod transactions;
 mod walk;
 
-pub(in crate::structure) use analysis::Analysis;
-pub(in crate::structure) use collect::Collector;
+pub(in crate::structure) use collect::{Intake, Met};
 pub use delays::DelayReport;
 pub use flow::{Alternative, FlowNode, LoopCount, Pmf};
 pub use options::{
@@ -55,6 +54,9 @@ pub use options::{
 };
 pub use report::{CallPathReport, CallReport, ComponentReport, ConnectionReport, PathClass, SequenceReport, ServiceReport};
 pub use summary::{PathCounts, RecordCounts};
+
+use analysis::Analysis;
+use collect::Collector;
 
 use crate::{
     structure::{
@@ -73,8 +75,32 @@ pub type Out<'o> = dyn FnMut(Interactions) + 'o;
 /// The technique while events come in.
 #[derive(Clone, Debug)]
 pub struct CallPaths {
+    intake: Intake,
+    requests: Requests,
+}
+
+/// What collects records to requests, and analyses these.
+#[derive(Clone, Debug)]
+pub(in crate::structure) struct Requests {
     collector: Collector,
     analysis: Analysis,
+}
+
+impl Requests {
+    /// Takes what the next event tells.
+    pub(in crate::structure) fn take(&mut self, met: Met, out: &mut Out<'_>) {
+        let Self { collector, analysis } = self;
+        if let Met::New(new) = &met {
+            return analysis.learn(new);
+        }
+        collector.take(met, &mut |request| analysis.take(request, out));
+    }
+
+    /// Completes what is unfinished.
+    pub(in crate::structure) fn complete_all(&mut self, out: &mut Out<'_>) {
+        let Self { collector, analysis } = self;
+        collector.complete_all(&mut |request| analysis.take(request, out));
+    }
 }
 
 /// What is known at the end.
@@ -97,43 +123,42 @@ impl CallPaths {
     /// [`CallPathOptionError`] for options out of range.
     pub fn new(options: CallPathOptions) -> Result<Self, CallPathOptionError> {
         options.check()?;
-        Ok(Self { collector: Collector::new(options.clone()), analysis: Analysis::new(options) })
+        let requests = Requests { collector: Collector::new(&options), analysis: Analysis::new(options.clone()) };
+        Ok(Self { intake: Intake::new(options), requests })
     }
 
     /// The same, which also hands over to `observations` what is wanted there.
     #[must_use]
     pub fn observing(mut self, observations: Observations) -> Self {
-        self.collector.wants_sessions = observations.wants_requests();
-        self.analysis.observations = observations;
+        self.intake.wants_sessions = observations.wants_requests();
+        self.requests.analysis.observations = observations;
         self
     }
 
     /// Takes an event. All events that one technique is fed are of the same `texts`, which may grow.
     pub fn feed(&mut self, texts: &Texts, event: &Event<'_>, out: &mut Out<'_>) {
-        let Self { collector, analysis } = self;
-        collector.feed(texts, event, &mut |request| analysis.take(request, out));
+        let Self { intake, requests } = self;
+        intake.feed(texts, event, &mut |met| requests.take(met, out));
     }
 
-    /// What collects events to requests, and what analyses these: the second may run beside the first, if it takes what that
-    /// hands over in its order.
-    pub(in crate::structure) fn parts(&mut self) -> (&mut Collector, &mut Analysis) {
-        (&mut self.collector, &mut self.analysis)
+    /// What numbers events, and what takes them: the second may run beside the first, if it takes what that hands over in its order.
+    pub(in crate::structure) fn parts(&mut self) -> (&mut Intake, &mut Requests) {
+        (&mut self.intake, &mut self.requests)
     }
 
     /// Goes on with what another has seen, too: requests that are unfinished in both are joined.
-    pub fn merge(&mut self, mut other: Self, out: &mut Out<'_>) {
-        for half in [&mut *self, &mut other] {
-            half.analysis.learn(half.collector.take_news());
-        }
-        self.collector.merge(other.collector);
-        self.analysis.merge(other.analysis, out);
+    pub fn merge(&mut self, other: Self, out: &mut Out<'_>) {
+        let Requests { collector, analysis } = &mut self.requests;
+        let (location, name) = analysis.renumber(&other.requests.analysis);
+        self.intake.merge(&other.intake);
+        collector.merge(other.requests.collector, &location, &name);
+        analysis.merge(other.requests.analysis, &location, &name, out);
     }
 
     /// Completes what is unfinished, and reports.
     pub fn finish(self, out: &mut Out<'_>) -> Finished {
-        let Self { mut collector, mut analysis } = self;
-        collector.complete_all(&mut |request| analysis.take(request, out));
-        analysis.learn(collector.take_news());
-        analysis.finish(collector.records(), out)
+        let Self { intake, mut requests } = self;
+        requests.complete_all(out);
+        requests.analysis.finish(&intake.records, out)
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     ExecutionGraphOptions, Sink, WorkloadReport,
     batch::Batch,
-    collect::{Collector, Complete, News},
+    collect::{Collector, Complete},
     graph::Keys,
     walk::{self, Context},
     workload::Workload,
@@ -12,9 +12,8 @@ use crate::trace::diagnostics::Diagnostics;
 
 /// What was found in operations so far.
 #[derive(Clone, Debug, Default)]
-pub(in crate::structure) struct Analysis {
+pub(super) struct Analysis {
     options: ExecutionGraphOptions,
-    keys: Keys,
     batch: Batch,
     workload: Workload,
     diagnostics: Diagnostics,
@@ -25,11 +24,11 @@ impl Analysis {
         Self { options, ..Self::default() }
     }
 
-    /// Walks over an operation: in the order in which they were collected.
-    pub(in crate::structure) fn take(&mut self, complete: Complete, sink: Sink<'_>) {
-        let Complete { number, mut graph, news } = complete;
-        self.learn(news);
-        graph.sort(&self.keys);
+    /// Walks over an operation, in the order in which they were collected.
+    pub(super) fn take(&mut self, complete: Complete, keys: &Keys, sink: Sink<'_>) {
+        let Complete { number, mut graph, diagnostics } = complete;
+        self.note(diagnostics);
+        graph.sort(keys);
         let (events, diagnostics) = (&mut self.workload.events, &mut self.diagnostics);
         graph.drop_repeated(|thread, node| {
             events.repeated += 1;
@@ -37,7 +36,7 @@ impl Analysis {
             diagnostics.add("repeated_event", message, || format!("operation {number}, thread {thread}, event {}", node.index));
         });
         let context = Context {
-            keys: &self.keys,
+            keys,
             async_rpc: self.options.async_rpc,
             cpu: self.options.cpu,
             operation: number,
@@ -45,7 +44,7 @@ impl Analysis {
         };
         let found = walk::walk(&graph, context);
         self.workload.add(&found);
-        self.batch.add(number, &found, &self.keys, &self.options);
+        self.batch.add(number, &found, keys, &self.options);
         if self.batch.is_full() {
             self.hand_over(sink);
         }
@@ -57,27 +56,23 @@ impl Analysis {
         sink(interactions);
     }
 
-    /// Numbers tasks and entries that were met, and notes what was odd.
-    pub(super) fn learn(&mut self, news: News) {
-        for (task, entry) in news.keys {
-            self.keys.intern(&task, &entry);
-        }
-        self.diagnostics.merge(news.diagnostics);
+    /// Notes what was odd.
+    pub(super) fn note(&mut self, diagnostics: Diagnostics) {
+        self.diagnostics.merge(diagnostics);
     }
 
-    /// Adds what another found, after what is here; `collector` has the keys of both.
-    pub(super) fn merge(&mut self, other: Self, key_of: &[u32], collector: &Collector) {
-        self.keys = collector.keys.clone();
+    /// Adds what another found, after what is here, with its keys renumbered by `key_of`.
+    pub(super) fn merge(&mut self, other: Self, key_of: &[u32]) {
         self.workload.merge(other.workload, key_of);
         self.diagnostics.merge(other.diagnostics);
         self.batch.merge(other.batch);
     }
 
     /// Hands over the rest, and reports; `collector` counted the events.
-    pub(super) fn finish(mut self, collector: &Collector, sink: Sink<'_>) -> WorkloadReport {
+    pub(super) fn finish(mut self, collector: &Collector, keys: &Keys, sink: Sink<'_>) -> WorkloadReport {
         self.hand_over(sink);
         self.workload.events.fed += collector.events.fed;
         self.workload.events.late += collector.events.late;
-        self.workload.report(&self.keys)
+        self.workload.report(keys)
     }
 }

@@ -1,7 +1,4 @@
 //! Events to operations that are whole.
-//!
-//! What is handed over stands for itself: with what was met since the operation before, in its order. Who takes operations in
-//! their order gives every pair of task and entry the number that nodes have for it.
 
 use std::collections::{VecDeque, hash_map::Entry};
 
@@ -10,38 +7,55 @@ use super::{
     operations::OperationSet,
     workload::EventCounts,
 };
-use crate::{
-    structure::steps::Whole,
-    trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap},
-};
+use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
 
-/// What was met since the operation before.
+/// What events tell, in their order.
+#[derive(Debug)]
+pub(in crate::structure) enum Met {
+    /// Task and entry of the next event, which were not met before: they get the next number.
+    Key(Box<str>, Box<str>),
+    Event(Numbered),
+}
+
+/// An event with the number of its task and entry.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::structure) struct Numbered {
+    operation: u64,
+    thread: u64,
+    node: Node,
+}
+
+/// Numbers tasks and entries as they are met.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    /// Tasks and entries.
-    pub(super) keys: Vec<(Box<str>, Box<str>)>,
-    pub(super) diagnostics: Diagnostics,
+pub(in crate::structure) struct Intake {
+    pub(super) keys: Keys,
+}
+
+impl Intake {
+    /// Hands on what an event tells.
+    pub(in crate::structure) fn feed(&mut self, event: &Event<'_>, out: &mut dyn FnMut(Met)) {
+        let n_known = self.keys.len();
+        let key = self.keys.intern(event.task, event.entry);
+        if self.keys.len() > n_known {
+            out(Met::Key(event.task.into(), event.entry.into()));
+        }
+        out(Met::Event(Numbered { operation: event.operation, thread: event.thread, node: Node::of(event, key) }));
+    }
 }
 
 /// An operation that is whole, or that there is no more room for.
 #[derive(Debug)]
-pub(in crate::structure) struct Complete {
+pub(super) struct Complete {
     pub(super) number: u64,
     pub(super) graph: Graph,
-    pub(super) news: News,
-}
-
-impl Whole for Complete {
-    fn n_events(&self) -> usize {
-        self.graph.n_events
-    }
+    /// What was odd since the operation before.
+    pub(super) diagnostics: Diagnostics,
 }
 
 /// The operations that are not whole yet.
 #[derive(Clone, Debug, Default)]
-pub(in crate::structure) struct Collector {
+pub(super) struct Collector {
     max_live_events: usize,
-    pub(super) keys: Keys,
     live: HashMap<u64, Graph>,
     n_live_events: usize,
     /// Live operations by their first event, among others that are over.
@@ -49,7 +63,7 @@ pub(in crate::structure) struct Collector {
     over: OperationSet,
     /// Events that came in, and those that came too late.
     pub(super) events: EventCounts,
-    news: News,
+    diagnostics: Diagnostics,
 }
 
 impl Collector {
@@ -62,29 +76,21 @@ impl Collector {
         self.n_live_events
     }
 
-    /// Takes the next event; an operation that it makes whole goes to `out`.
-    pub(in crate::structure) fn feed(&mut self, event: &Event<'_>, out: &mut dyn FnMut(Complete)) {
+    /// Takes the next event, of one of `keys`; an operation that it makes whole goes to `out`.
+    pub(super) fn add(&mut self, event: Numbered, keys: &Keys, out: &mut dyn FnMut(Complete)) {
         self.events.fed += 1;
-        let n_known = self.keys.len();
-        let key = self.keys.intern(event.task, event.entry);
-        if self.keys.len() > n_known {
-            self.news.keys.push((event.task.into(), event.entry.into()));
-        }
-        let number = event.operation;
+        let Numbered { operation: number, thread, node } = event;
         let graph = match self.live.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(_) if self.over.contains(number) => {
-                let Event { thread, index, .. } = *event;
-                return self.note_late(number, thread, index);
-            }
+            Entry::Vacant(_) if self.over.contains(number) => return self.note_late(number, thread, node.index),
             Entry::Vacant(new) => {
                 self.by_age.push_back(number);
                 new.insert(Graph::default())
             }
         };
-        graph.add(event.thread, Node::of(event, key));
+        graph.add(thread, node);
         self.n_live_events += 1;
-        if graph.is_whole(&self.keys) {
+        if graph.is_whole(keys) {
             self.complete(number, out);
         }
         self.make_room(out);
@@ -93,7 +99,7 @@ impl Collector {
     fn note_late(&mut self, operation: u64, thread: u64, index: u64) {
         self.events.late += 1;
         let message = "events of operations that were whole, or had been cut, were left out";
-        self.news.diagnostics.add("late_event", message, || format!("operation {operation}, thread {thread}, event {index}"));
+        self.diagnostics.add("late_event", message, || format!("operation {operation}, thread {thread}, event {index}"));
     }
 
     /// Hands an operation over and forgets it.
@@ -101,12 +107,12 @@ impl Collector {
         let Some(graph) = self.live.remove(&number) else { return };
         self.n_live_events -= graph.n_events;
         self.over.insert(number);
-        out(Complete { number, graph, news: self.take_news() });
+        out(Complete { number, graph, diagnostics: self.take_diagnostics() });
     }
 
     /// What no operation has told yet.
-    pub(super) fn take_news(&mut self) -> News {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_diagnostics(&mut self) -> Diagnostics {
+        std::mem::take(&mut self.diagnostics)
     }
 
     /// Cuts the oldest operations until no more events are kept than may be.
@@ -115,7 +121,7 @@ impl Collector {
             let Some(oldest) = self.by_age.pop_front() else { break };
             if self.live.contains_key(&oldest) {
                 let message = "operations were taken as they were, to make room: more events were incomplete than are kept";
-                self.news.diagnostics.add("operation_cut", message, || format!("operation {oldest}"));
+                self.diagnostics.add("operation_cut", message, || format!("operation {oldest}"));
                 self.complete(oldest, out);
             }
         }
@@ -126,21 +132,12 @@ impl Collector {
     }
 
     /// Hands over what is left as it is.
-    pub(in crate::structure) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
         let mut left: Vec<u64> = self.live.keys().copied().collect();
         left.sort_unstable();
         for number in left {
             self.complete(number, out);
         }
-    }
-
-    /// Takes over the keys of another; what its numbers are here.
-    pub(super) fn merge_keys(&mut self, other: &Self) -> Vec<u32> {
-        let number = |key: usize| {
-            let (task, entry) = other.keys.names(u32::try_from(key).unwrap_or(u32::MAX));
-            self.keys.intern(task, entry)
-        };
-        (0..other.keys.len()).map(number).collect()
     }
 
     /// Goes on with the operations of another, whose keys were taken over.

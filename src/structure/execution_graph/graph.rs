@@ -40,6 +40,15 @@ impl Keys {
         key
     }
 
+    /// Takes over those of another; what its numbers are here.
+    pub(super) fn merge(&mut self, other: &Self) -> Vec<u32> {
+        let number = |key: usize| {
+            let (task, entry) = other.names(u32::try_from(key).unwrap_or(u32::MAX));
+            self.intern(task, entry)
+        };
+        (0..other.len()).map(number).collect()
+    }
+
     /// Task and entry of a key.
     pub(super) fn names(&self, key: u32) -> (&str, &str) {
         let (pair, split) = (self.pairs.name(key), self.task_bytes.get(key as usize).copied().unwrap_or(0));

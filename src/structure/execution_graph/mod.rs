@@ -51,8 +51,10 @@ use serde::{Deserialize, Serialize};
 
 use super::interactions::{Interactions, ScenariosBy};
 use crate::trace::event_trace::Event;
-pub(in crate::structure) use analysis::Analysis;
-pub(in crate::structure) use collect::Collector;
+use analysis::Analysis;
+use collect::Collector;
+pub(in crate::structure) use collect::{Intake, Met};
+use graph::Keys;
 pub use workload::{ClassKind, EntryDemand, EventCounts, InteractionClass, WorkloadReport};
 
 /// What a request is whose client goes on, and gets the reply in another thread.
@@ -114,49 +116,77 @@ pub type Sink<'s> = &'s mut dyn FnMut(Interactions);
 /// The operations that are not whole yet, and sums over those that were.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionGraphs {
+    intake: Intake,
+    operations: Operations,
+}
+
+/// What collects events to operations, and analyses these.
+#[derive(Clone, Debug, Default)]
+pub(in crate::structure) struct Operations {
+    keys: Keys,
     collector: Collector,
     analysis: Analysis,
+}
+
+impl Operations {
+    /// Takes what the next event tells; operations that it makes whole are handed to `sink`, several at a time.
+    pub(in crate::structure) fn take(&mut self, met: Met, sink: Sink<'_>) {
+        let Self { keys, collector, analysis } = self;
+        match met {
+            Met::Key(task, entry) => _ = keys.intern(&task, &entry),
+            Met::Event(event) => collector.add(event, keys, &mut |operation| analysis.take(operation, keys, sink)),
+        }
+    }
+
+    /// Takes what is left as it is.
+    pub(in crate::structure) fn complete_all(&mut self, sink: Sink<'_>) {
+        let Self { keys, collector, analysis } = self;
+        collector.complete_all(&mut |operation| analysis.take(operation, keys, sink));
+    }
 }
 
 impl ExecutionGraphs {
     /// Nothing seen yet.
     pub fn new(options: ExecutionGraphOptions) -> Self {
-        Self { collector: Collector::new(options.max_live_events), analysis: Analysis::new(options) }
+        let (collector, analysis) = (Collector::new(options.max_live_events), Analysis::new(options));
+        Self { intake: Intake::default(), operations: Operations { keys: Keys::default(), collector, analysis } }
     }
 
     /// Takes the next event; operations that it makes whole are handed to `sink`, several at a time.
     pub fn feed(&mut self, event: &Event<'_>, sink: Sink<'_>) {
-        let Self { collector, analysis } = self;
-        collector.feed(event, &mut |operation| analysis.take(operation, sink));
+        let Self { intake, operations } = self;
+        intake.feed(event, &mut |met| operations.take(met, sink));
     }
 
-    /// What collects events to operations, and what analyses these: the second may run beside the first, if it takes what that
-    /// hands over in its order.
-    pub(in crate::structure) fn parts(&mut self) -> (&mut Collector, &mut Analysis) {
-        (&mut self.collector, &mut self.analysis)
+    /// What numbers events, and what takes them: the second may run beside the first, if it takes what that hands over in its order.
+    pub(in crate::structure) fn parts(&mut self) -> (&mut Intake, &mut Operations) {
+        (&mut self.intake, &mut self.operations)
     }
 
     /// Joins what another part of the same trace held. Operations that become whole by it are handed over later.
-    pub fn merge(&mut self, mut other: Self) {
-        for half in [&mut *self, &mut other] {
-            half.analysis.learn(half.collector.take_news());
-        }
-        let key_of = self.collector.merge_keys(&other.collector);
-        self.analysis.merge(other.analysis, &key_of, &self.collector);
-        self.collector.merge(other.collector, &key_of);
+    pub fn merge(&mut self, other: Self) {
+        let mut other = other.operations;
+        let Operations { keys, collector, analysis } = &mut self.operations;
+        analysis.note(collector.take_diagnostics());
+        other.analysis.note(other.collector.take_diagnostics());
+        let key_of = keys.merge(&other.keys);
+        self.intake.keys = keys.clone();
+        analysis.merge(other.analysis, &key_of);
+        collector.merge(other.collector, &key_of);
     }
 
     /// The trace is over: what is left is taken as it is, and everything not handed over yet goes to `sink`.
     pub fn finish(self, sink: Sink<'_>) -> WorkloadReport {
-        let Self { mut collector, mut analysis } = self;
-        collector.complete_all(&mut |operation| analysis.take(operation, sink));
-        analysis.learn(collector.take_news());
-        analysis.finish(&collector, sink)
+        let mut operations = self.operations;
+        operations.complete_all(sink);
+        let Operations { keys, mut collector, mut analysis } = operations;
+        analysis.note(collector.take_diagnostics());
+        analysis.finish(&collector, &keys, sink)
     }
 
     /// Events kept of operations that are not whole.
     pub fn n_live_events(&self) -> usize {
-        self.collector.n_live_events()
+        self.operations.collector.n_live_events()
     }
 }
 
