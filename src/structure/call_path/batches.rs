@@ -59,7 +59,7 @@ impl Batches {
         self.n_of_unit.resize(places.units.process_of.len(), 0);
         let scenario = scenario(batch, walk, places, options);
         append(batch, (std::mem::take(&mut request.name), scenario), walk, weight, &mut self.n_of_unit);
-        if keep {
+        if keep && !self.has_complete {
             self.has_complete = true;
             self.reserve = Interactions::default();
         }

@@ -1,7 +1,5 @@
 //! Operations put together for handing over.
 
-use crate::trace::hashed::HashMap;
-
 use super::{
     ExecutionGraphOptions,
     graph::Keys,
@@ -22,6 +20,8 @@ pub(super) struct Batch {
     interactions: Interactions,
     /// (unit, operation) of keys, shape `(n_keys,)` or shorter.
     known: Vec<Option<(u32, u32)>>,
+    /// Occurrences of each unit in the operation at hand, shape `(n_units,)` or shorter.
+    n_of_unit: Vec<u32>,
 }
 
 impl Batch {
@@ -47,10 +47,13 @@ impl Batch {
             ScenariosBy::Root => all.scenarios.intern(&keys.shown(first_execution.key)),
         };
         all.traces.push(Recording::new(number.to_string(), scenario));
-        let mut n_of_unit: HashMap<u32, u32> = HashMap::default();
+        self.n_of_unit.fill(0);
         for execution in &found.occurrences.0 {
             let (unit, operation) = self.unit_and_operation(execution, keys);
-            let count = n_of_unit.entry(unit).or_default();
+            if unit as usize >= self.n_of_unit.len() {
+                self.n_of_unit.resize(unit as usize + 1, 0);
+            }
+            let count = &mut self.n_of_unit[unit as usize];
             *count += 1;
             self.interactions.occurrences.push(Occurrence {
                 unit,

@@ -173,6 +173,8 @@ impl Thread {
 pub(super) struct Graph {
     /// By their numbers; a thread that is only known from its fork has no events.
     pub(super) threads: IndexMap<u64, Thread>,
+    /// The place of the thread that was asked for last.
+    last: usize,
     pub(super) n_events: usize,
     n_not_full: usize,
     has_external: bool,
@@ -201,11 +203,16 @@ impl Graph {
     }
 
     fn thread(&mut self, number: u64) -> &mut Thread {
-        let n_not_full = &mut self.n_not_full;
-        self.threads.entry(number).or_insert_with(|| {
-            *n_not_full += 1;
-            Thread::default()
-        })
+        if self.threads.get_index(self.last).is_none_or(|(known, _)| *known != number) {
+            let entry = self.threads.entry(number);
+            self.last = entry.index();
+            let n_not_full = &mut self.n_not_full;
+            entry.or_insert_with(|| {
+                *n_not_full += 1;
+                Thread::default()
+            });
+        }
+        &mut self.threads[self.last]
     }
 
     /// Adds the events of another part of the operation, whose keys are renumbered by `key_of`.
@@ -230,7 +237,9 @@ impl Graph {
 
     /// Puts the events of each thread, and the threads, in order of their numbers.
     pub(super) fn sort(&mut self, keys: &Keys) {
-        self.threads.sort_unstable_keys();
+        if !self.threads.keys().is_sorted() {
+            self.threads.sort_unstable_keys();
+        }
         for thread in self.threads.values_mut() {
             if !thread.is_contiguous() {
                 thread.nodes.sort_unstable_by(|a, b| a.index.cmp(&b.index).then_with(|| a.content(keys).cmp(&b.content(keys))));

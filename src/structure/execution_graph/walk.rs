@@ -130,10 +130,10 @@ pub(super) fn walk(graph: &Graph, context: Context<'_>) -> Found {
         graph,
         context,
         found: Found::default(),
-        last_of_key: HashMap::default(),
+        last_of_key: None,
         unasked: Vec::new(),
-        claimed: vec![false; graph.threads.len()],
-        pending: Vec::new(),
+        claimed: smallvec![false; graph.threads.len()],
+        pending: SmallVec::new(),
     };
     walk.begin();
     while let Some(strand) = walk.pending.pop() {
@@ -149,26 +149,30 @@ pub(super) struct Walk<'a> {
     pub(super) graph: &'a Graph,
     pub(super) context: Context<'a>,
     pub(super) found: Found,
-    /// The occurrence of each key that was created last.
-    pub(super) last_of_key: HashMap<u32, usize>,
+    /// The occurrence of each key that was created last; `None` until a reply without a request asks for one.
+    last_of_key: Option<HashMap<u32, usize>>,
     /// Executions that only a reply without a request led to.
     unasked: Vec<usize>,
     /// Threads that something led to, shape `(n_threads,)`.
-    pub(super) claimed: Vec<bool>,
-    pub(super) pending: Vec<Strand>,
+    pub(super) claimed: SmallVec<[bool; 16]>,
+    pub(super) pending: SmallVec<[Strand; 2]>,
 }
 
 impl Walk<'_> {
     pub(super) fn create(&mut self, key: u32, originator: bool) -> usize {
         let occurrence = self.found.occurrences.create(key, originator);
-        self.last_of_key.insert(key, occurrence);
+        if let Some(last_of_key) = &mut self.last_of_key {
+            last_of_key.insert(key, occurrence);
+        }
         occurrence
     }
 
     /// The execution that a reply goes to which nobody waits for: the last one of the entry, else a new one, of which nothing
     /// tells who started it.
     pub(super) fn receiver_of_unmatched(&mut self, key: u32) -> usize {
-        if let Some(known) = self.last_of_key.get(&key) {
+        let created = &self.found.occurrences.0;
+        let last_of_key = self.last_of_key.get_or_insert_with(|| created.iter().map(|execution| execution.key).zip(0..).collect());
+        if let Some(known) = last_of_key.get(&key) {
             return *known;
         }
         let receiver = self.create(key, true);
