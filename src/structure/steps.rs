@@ -1,8 +1,9 @@
 //! The steps of one source on threads of their own.
 //!
 //! Where there are fewer sources than cores, reading, finding interactions and summing them up go on at the same time, batch by
-//! batch. What is read is collected to whole requests, or put in order, beside the analysis. Every step takes its batches in the
-//! order in which they were made, so that what is found is the same as on one thread.
+//! batch. What is read is collected to whole requests, or put in order, beside the analysis; angio events, of which that takes
+//! little, beside the reading. Every step takes its batches in the order in which they were made, so that what is found is the same as
+//! on one thread.
 
 use std::{sync::mpsc::sync_channel, thread};
 
@@ -67,23 +68,34 @@ pub(super) fn in_steps<B: Send, R: Send>(make: impl FnOnce(&mut dyn FnMut(B)) ->
     })
 }
 
+/// What is handed on from the reading of a trace.
+pub(super) trait Whole: Send {
+    /// How many events it holds.
+    fn n_events(&self) -> usize {
+        1
+    }
+}
+
 /// Hands what `read` makes of a trace to `take`, in its order; `apart`: to `take` on this thread, while `read` runs on one of its own.
-pub(super) fn taken<E: Send, R: Send>(apart: bool, read: impl FnOnce(&mut dyn FnMut(E)) -> R + Send, mut take: impl FnMut(E)) -> R {
+pub(super) fn taken<W: Whole, R: Send>(apart: bool, read: impl FnOnce(&mut dyn FnMut(W)) -> R + Send, mut take: impl FnMut(W)) -> R {
     if !apart {
         return read(&mut take);
     }
-    let make = |send: &mut dyn FnMut(Vec<E>)| {
-        let mut batch = Vec::with_capacity(EVENTS);
-        let outcome = read(&mut |event| {
-            batch.push(event);
-            if batch.len() == EVENTS {
-                send(std::mem::replace(&mut batch, Vec::with_capacity(EVENTS)));
+    let make = |send: &mut dyn FnMut(Vec<W>)| {
+        let (mut batch, mut n_held) = (Vec::new(), 0);
+        let outcome = read(&mut |whole: W| {
+            n_held += whole.n_events();
+            batch.push(whole);
+            if n_held >= EVENTS {
+                n_held = 0;
+                let room = batch.len();
+                send(std::mem::replace(&mut batch, Vec::with_capacity(room)));
             }
         });
         send(batch);
         outcome
     };
-    in_steps(make, |batch: Vec<E>| batch.into_iter().for_each(&mut take))
+    in_steps(make, |batch: Vec<W>| batch.into_iter().for_each(&mut take))
 }
 
 /// Sums up the interactions that `find` hands over; `apart`: on this thread, while `find` runs on one of its own.
@@ -118,16 +130,23 @@ mod tests {
         assert!(std::panic::catch_unwind(taking).is_err());
     }
 
+    /// All are taken in their order, whatever they hold.
     #[test]
     fn what_is_read_is_taken_in_its_order() {
+        struct Numbered(usize);
+        impl Whole for Numbered {
+            fn n_events(&self) -> usize {
+                if self.0.is_multiple_of(7) { 2 * EVENTS } else { self.0 }
+            }
+        }
         for apart in [false, true] {
             let mut taken = Vec::new();
-            let read = |out: &mut dyn FnMut(usize)| {
-                (0..2 * EVENTS + 7).for_each(out);
+            let read = |out: &mut dyn FnMut(Numbered)| {
+                (0..1000).for_each(|n| out(Numbered(n)));
                 "all"
             };
-            assert_eq!(super::taken(apart, read, |event| taken.push(event)), "all");
-            assert!(taken.into_iter().eq(0..2 * EVENTS + 7), "apart: {apart}");
+            assert_eq!(super::taken(apart, read, |whole| taken.push(whole.0)), "all");
+            assert!(taken.into_iter().eq(0..1000), "apart: {apart}");
         }
     }
 

@@ -68,18 +68,16 @@ pub(super) fn tlc(sources: Vec<StreamSource<'_>>, options: &ExtractOptions) -> R
     let work = |_, source: StreamSource<'_>| {
         let mut state = State::new(Tlc::new(options.tlc.clone()), options);
         let State { technique, summary, diagnostics } = &mut state;
-        let (intake, recordings) = technique.parts();
-        let read = |out: &mut dyn FnMut(_)| {
-            let mut feed = |event: angio::AngioEvent<'_>| intake.feed(&event, out);
-            angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed)
-        };
-        summed(apart, summary, |hand_over| {
-            let outcome = taken(apart, read, |met| recordings.take(met, hand_over));
+        let (collector, analysis) = technique.parts();
+        let collect = |out: &mut dyn FnMut(_)| {
+            let mut feed = |event: angio::AngioEvent<'_>| collector.feed(&event, out);
+            let outcome = angio::read_angio(&source.name, source.reader, &read, diagnostics, &mut feed);
             if is_only {
-                recordings.complete_all(hand_over);
+                collector.complete_all(out);
             }
             outcome
-        })?;
+        };
+        summed(apart, summary, |hand_over| taken(apart, collect, |recording| analysis.take(recording, hand_over)))?;
         Ok::<_, ExtractError>(state)
     };
     let merged = on_all_cores(sources, options.n_threads(), work, |state, later: State<Tlc>| {

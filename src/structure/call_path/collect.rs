@@ -8,7 +8,10 @@ use super::{
     places::Places,
     summary::RecordCounts,
 };
-use crate::trace::call_path::{Event, Key, Kind, Texts};
+use crate::{
+    structure::steps::Whole,
+    trace::call_path::{Event, Key, Kind, Texts},
+};
 
 /// What events tell, in their order.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(in crate::structure) enum Met {
     /// Whose request it is.
     Session(Box<str>),
 }
+
+impl Whole for Met {}
 
 /// A name that was given a number.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,10 @@ use super::{
     operations::OperationSet,
     workload::EventCounts,
 };
-use crate::trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap};
+use crate::{
+    structure::steps::Whole,
+    trace::{diagnostics::Diagnostics, event_trace::Event, hashed::HashMap},
+};
 
 /// What events tell, in their order.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(in crate::structure) enum Met {
     Key(Box<str>, Box<str>),
     Event(Numbered),
 }
+
+impl Whole for Met {}
 
 /// An event with the number of its task and entry.
 #[derive(Clone, Copy, Debug)]

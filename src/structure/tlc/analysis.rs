@@ -2,7 +2,7 @@
 
 use super::{
     TlcOptions, TlcReport,
-    collect::{Collector, Complete, Intake, Key, New, NumbersHere},
+    collect::{Collector, Complete, Key, New, News, NumbersHere},
     control::Control,
     emit::{Batch, Header, NameTables},
     report::{Renumbered, Resources},
@@ -10,14 +10,11 @@ use super::{
     templates::Template,
     toeg::Toeg,
 };
-use crate::{
-    structure::interactions::Interactions,
-    trace::{diagnostics::Diagnostics, names::Names},
-};
+use crate::{structure::interactions::Interactions, trace::names::Names};
 
 /// What was found in recordings so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Analysis {
+pub(in crate::structure) struct Analysis {
     options: TlcOptions,
     tasks: Tasks,
     operations: Names,
@@ -36,9 +33,9 @@ impl Analysis {
     }
 
     /// Takes a recording, in the order in which they were collected; `sink` takes several at a time.
-    pub(super) fn take(&mut self, complete: Complete, sink: &mut dyn FnMut(Interactions)) {
-        let Complete { key, mut live, diagnostics } = complete;
-        self.note(diagnostics);
+    pub(in crate::structure) fn take(&mut self, complete: Complete, sink: &mut dyn FnMut(Interactions)) {
+        let Complete { key, mut live, news } = complete;
+        self.learn(news);
         let n_nodes = live.nodes.len();
         self.toeg.build(&mut live);
         let tasks = &self.tasks;
@@ -64,25 +61,23 @@ impl Analysis {
         self.hand_over_if_full(sink);
     }
 
-    /// Numbers a name that was met, or notes what is newly known of a task.
-    pub(super) fn learn(&mut self, new: &New) {
-        match new {
-            New::Task(task, service) => _ = self.tasks.add(task, service),
-            New::Operation(operation) => _ = self.operations.intern(operation),
-            New::Scenario(scenario) => _ = self.scenarios.intern(scenario),
+    /// Numbers names that were met, and notes what was odd.
+    pub(super) fn learn(&mut self, news: News) {
+        for new in news.names {
+            match new {
+                New::Task(task, service) => _ = self.tasks.add(&task, &service),
+                New::Operation(operation) => _ = self.operations.intern(&operation),
+                New::Scenario(scenario) => _ = self.scenarios.intern(&scenario),
+            }
         }
+        self.batch.interactions.diagnostics.merge(news.diagnostics);
     }
 
-    /// Notes what was odd.
-    pub(super) fn note(&mut self, diagnostics: Diagnostics) {
-        self.batch.interactions.diagnostics.merge(diagnostics);
-    }
-
-    /// Adds what another found, after what is here; `intake` has the names of both.
-    pub(super) fn merge(&mut self, mut other: Self, numbers: &NumbersHere, intake: &Intake) {
-        self.tasks = intake.tasks.clone();
-        self.operations = intake.operations.clone();
-        self.scenarios = intake.scenarios.clone();
+    /// Adds what another found, after what is here; `collector` has the names of both.
+    pub(super) fn merge(&mut self, mut other: Self, numbers: &NumbersHere, collector: &Collector) {
+        self.tasks = collector.tasks.clone();
+        self.operations = collector.operations.clone();
+        self.scenarios = collector.scenarios.clone();
         let NumbersHere { processes, operations, activities, .. } = numbers;
         self.resources.merge(other.resources, &Renumbered { processes, operations, activities });
         self.n_runs.resize(self.scenarios.len(), 0);
@@ -99,18 +94,18 @@ impl Analysis {
         }
     }
 
-    /// Hands over the rest, and reports; `intake` has the counters of tasks, and the names of activities.
-    pub(super) fn finish(mut self, intake: &Intake, collector: &Collector, sink: &mut dyn FnMut(Interactions)) -> TlcReport {
+    /// Hands over the rest, and reports; `collector` has the counters of tasks, and the names of activities.
+    pub(super) fn finish(mut self, collector: &Collector, sink: &mut dyn FnMut(Interactions)) -> TlcReport {
         let diagnostics = &mut self.batch.interactions.diagnostics;
-        intake.tasks.check(diagnostics);
+        collector.tasks.check(diagnostics);
         self.resources.note_spread([&self.tasks.processes, &self.operations], diagnostics);
         let rest = self.batch.take();
         if !rest.traces.is_empty() || rest.diagnostics != Default::default() {
             sink(rest);
         }
-        self.resources.events.read += intake.n_read;
-        self.resources.events.duplicate += collector.n_duplicate;
-        self.resources.finish(&self.tasks.processes, &self.operations, &intake.activities)
+        self.resources.events.read += collector.events.read;
+        self.resources.events.duplicate += collector.events.duplicate;
+        self.resources.finish(&self.tasks.processes, &self.operations, &collector.activities)
     }
 
     /// A recording's name: its trace; else its scenario, numbered from the second run on.

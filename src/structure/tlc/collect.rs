@@ -1,141 +1,61 @@
 //! Events to recordings that are complete.
+//!
+//! What is handed over stands for itself: with what was met since the recording before, in its order. Who takes recordings in
+//! their order gives every name the number that nodes have for it, and every task the service that it had at that time.
 
 use std::collections::VecDeque;
 
 use super::{
     TlcOptions,
-    live::{Live, NONE, Numbered, Numbers},
+    live::{Live, NONE, Numbers},
+    report::EventCounts,
     tasks::Tasks,
 };
-use crate::trace::{angio::AngioEvent, diagnostics::Diagnostics, hashed::HashMap, names::Names};
+use crate::{
+    structure::steps::Whole,
+    trace::{angio::AngioEvent, diagnostics::Diagnostics, hashed::HashMap, names::Names},
+};
 
 /// Which recording: whether it is named by its trace, and that name (else its scenario).
 pub(super) type Key = (bool, Box<str>);
 
-/// What events tell, in their order.
-#[derive(Debug)]
-pub(in crate::structure) enum Met {
-    New(New),
-    /// The recording of what follows.
-    Recording(Key),
-    /// The scenario of what follows.
-    Scenario(u32),
-    /// What the next event tells of the weight of its recording.
-    Weight(f64),
-    Event(Numbered),
-}
-
-/// A name that is given the next number of its kind, or what is newly known of a task.
+/// A name that was given a number, or what is newly known of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::structure) enum New {
+pub(super) enum New {
     /// Task and service.
     Task(Box<str>, Box<str>),
     Operation(Box<str>),
     Scenario(Box<str>),
 }
 
-/// A recording that is complete, or that there is no more room for.
-#[derive(Debug)]
-pub(super) struct Complete {
-    pub(super) key: Key,
-    pub(super) live: Live,
-    /// What was odd since the recording before.
+/// What was met since the recording before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    pub(super) names: Vec<New>,
     pub(super) diagnostics: Diagnostics,
 }
 
-/// What the numbers of another intake are here, shape `(n_names,)` each.
+/// A recording that is complete, or that there is no more room for.
+#[derive(Debug)]
+pub(in crate::structure) struct Complete {
+    pub(super) key: Key,
+    pub(super) live: Live,
+    pub(super) news: News,
+}
+
+impl Whole for Complete {
+    fn n_events(&self) -> usize {
+        self.live.nodes.len()
+    }
+}
+
+/// What the numbers of another collector are here, shape `(n_names,)` each.
 pub(super) struct NumbersHere {
     pub(super) tasks: Vec<u32>,
     pub(super) processes: Vec<u32>,
     pub(super) operations: Vec<u32>,
     pub(super) activities: Vec<u32>,
     pub(super) scenarios: Vec<u32>,
-}
-
-/// Numbers what events name.
-#[derive(Clone, Debug, Default)]
-pub(in crate::structure) struct Intake {
-    options: TlcOptions,
-    pub(super) tasks: Tasks,
-    pub(super) operations: Names,
-    pub(super) activities: Names,
-    pub(super) scenarios: Names,
-    /// The last event's scenario and activity: the next one's are often the same.
-    last_scenario: u32,
-    last_activity: u32,
-    /// The recording and the scenario of the last event, as they were handed on.
-    recording: Key,
-    scenario: u32,
-    /// Events that came in.
-    pub(super) n_read: u64,
-}
-
-impl Intake {
-    pub(super) fn new(options: TlcOptions) -> Self {
-        Self { options, ..Self::default() }
-    }
-
-    /// Hands on what an event tells.
-    pub(in crate::structure) fn feed(&mut self, event: &AngioEvent<'_>, out: &mut dyn FnMut(Met)) {
-        self.n_read += 1;
-        let (numbers, scenario) = self.numbers(event, out);
-        let is_trace = !event.trace.is_empty();
-        let name = if is_trace { event.trace } else { event.scenario };
-        if self.recording.0 != is_trace || *self.recording.1 != *name {
-            self.recording = (is_trace, name.into());
-            out(Met::Recording(self.recording.clone()));
-        }
-        if self.scenario != scenario {
-            self.scenario = scenario;
-            out(Met::Scenario(scenario));
-        }
-        if let Some(weight) = event.weight {
-            out(Met::Weight(weight));
-        }
-        let demand = event.demand.or_else(|| self.options.resource_functions.get(event.activity).copied());
-        out(Met::Event(Numbered::of(event, numbers, demand)));
-    }
-
-    /// The numbers of an event's texts and of its scenario; what is new is handed on.
-    fn numbers(&mut self, event: &AngioEvent<'_>, out: &mut dyn FnMut(Met)) -> (Numbers, u32) {
-        let (task, is_news) = self.tasks.intern(event);
-        if is_news {
-            out(Met::New(New::Task(event.task.into(), event.service.into())));
-        }
-        let known = (self.operations.len(), self.scenarios.len());
-        let operation = if event.operation.is_empty() { NONE } else { self.operations.intern(event.operation) };
-        let activity = if event.activity.is_empty() { NONE } else { number(&mut self.activities, event.activity, &mut self.last_activity) };
-        let scenario = number(&mut self.scenarios, event.scenario, &mut self.last_scenario);
-        if self.operations.len() > known.0 {
-            out(Met::New(New::Operation(event.operation.into())));
-        }
-        if self.scenarios.len() > known.1 {
-            out(Met::New(New::Scenario(event.scenario.into())));
-        }
-        (Numbers { task, operation, activity }, scenario)
-    }
-
-    /// Takes over the names of another; what its numbers are here.
-    pub(super) fn merge(&mut self, other: &Self) -> NumbersHere {
-        self.n_read += other.n_read;
-        let (tasks, processes) = self.tasks.merge(&other.tasks);
-        let renumber = |names: &mut Names, other: &Names| -> Vec<u32> { other.iter().map(|name| names.intern(name)).collect() };
-        NumbersHere {
-            tasks,
-            processes,
-            operations: renumber(&mut self.operations, &other.operations),
-            activities: renumber(&mut self.activities, &other.activities),
-            scenarios: renumber(&mut self.scenarios, &other.scenarios),
-        }
-    }
-}
-
-/// The number of a text that is often the last one again.
-fn number(names: &mut Names, text: &str, last: &mut u32) -> u32 {
-    if names.is_empty() || names.name(*last) != text {
-        *last = names.intern(text);
-    }
-    *last
 }
 
 /// A recording that is not complete.
@@ -147,8 +67,15 @@ struct Open {
 
 /// Recordings that are not complete.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Collector {
-    live_events_limit: usize,
+pub(in crate::structure) struct Collector {
+    options: TlcOptions,
+    pub(super) tasks: Tasks,
+    pub(super) operations: Names,
+    pub(super) activities: Names,
+    pub(super) scenarios: Names,
+    /// The last event's scenario and activity: the next one's are often the same.
+    last_scenario: u32,
+    last_activity: u32,
     /// Slots by scenario and by trace.
     slot_of: [HashMap<Box<str>, u32>; 2],
     slots: Vec<Option<Open>>,
@@ -159,18 +86,14 @@ pub(super) struct Collector {
     order: VecDeque<(u64, u32)>,
     next_age: u64,
     n_live_events: usize,
-    /// The recording and the scenario that were met last, and what is told of the weight of the next event's.
-    recording: Key,
-    scenario: u32,
-    weight: Option<f64>,
-    /// Events that were there already.
-    pub(super) n_duplicate: u64,
-    diagnostics: Diagnostics,
+    /// Events that came in, and those that were there already.
+    pub(super) events: EventCounts,
+    news: News,
 }
 
 impl Collector {
-    pub(super) fn new(options: &TlcOptions) -> Self {
-        Self { live_events_limit: options.live_events_limit, ..Self::default() }
+    pub(super) fn new(options: TlcOptions) -> Self {
+        Self { options, ..Self::default() }
     }
 
     /// Events held.
@@ -184,28 +107,23 @@ impl Collector {
         self.order.len()
     }
 
-    /// Takes what was met; a recording that it completes goes to `out`.
-    pub(super) fn take(&mut self, met: Met, out: &mut dyn FnMut(Complete)) {
-        match met {
-            Met::Event(event) => self.add(&event, out),
-            Met::Recording(key) => self.recording = key,
-            Met::Scenario(scenario) => self.scenario = scenario,
-            Met::Weight(weight) => self.weight = Some(weight),
-            Met::New(_) => {}
-        }
-    }
-
-    fn add(&mut self, event: &Numbered, out: &mut dyn FnMut(Complete)) {
-        let slot = self.slot(self.recording.0, &self.recording.1);
-        let slot = slot.unwrap_or_else(|| self.begin(self.recording.clone(), self.scenario));
+    /// Takes an event; a recording that it completes goes to `out`.
+    pub(in crate::structure) fn feed(&mut self, event: &AngioEvent<'_>, out: &mut dyn FnMut(Complete)) {
+        self.events.read += 1;
+        let demand = event.demand.or_else(|| self.options.resource_functions.get(event.activity).copied());
+        let event = &AngioEvent { demand, ..*event };
+        let (numbers, scenario) = self.numbers(event);
+        let is_trace = !event.trace.is_empty();
+        let name = if is_trace { event.trace } else { event.scenario };
+        let slot = self.slot(is_trace, name).unwrap_or_else(|| self.begin((is_trace, name.into()), scenario));
         self.last = slot;
         let Some(Open { live, .. }) = &mut self.slots[slot as usize] else { return };
-        let (name, diagnostics) = (&self.recording.1, &mut self.diagnostics);
-        if live.scenario != self.scenario {
-            diagnostics.add("scenario_differs", "events of one trace name several scenarios: the first counts", || name.to_string());
+        let diagnostics = &mut self.news.diagnostics;
+        if live.scenario != scenario {
+            diagnostics.add("scenario_differs", "events of one trace name several scenarios: the first counts", || name.to_owned());
         }
-        if !live.add(event, self.weight.take()) {
-            self.n_duplicate += 1;
+        if !live.add(event, numbers) {
+            self.events.duplicate += 1;
             let example = || format!("{name}: thread {}, node {}", event.thread, event.thread_node);
             diagnostics.add("duplicate_node", "nodes were recorded several times: the first counts", example);
             return;
@@ -213,24 +131,57 @@ impl Collector {
         self.n_live_events += 1;
         if live.is_complete() {
             self.complete(slot, out);
-        } else if self.n_live_events > self.live_events_limit {
+        } else if self.n_live_events > self.options.live_events_limit {
             self.complete_oldest(out);
         }
     }
 
+    /// The numbers of an event's texts and of its scenario; what is new is noted.
+    fn numbers(&mut self, event: &AngioEvent<'_>) -> (Numbers, u32) {
+        let (task, is_news) = self.tasks.intern(event);
+        if is_news {
+            self.news.names.push(New::Task(event.task.into(), event.service.into()));
+        }
+        let known = (self.operations.len(), self.scenarios.len());
+        let operation = if event.operation.is_empty() { NONE } else { self.operations.intern(event.operation) };
+        let activity = if event.activity.is_empty() { NONE } else { number(&mut self.activities, event.activity, &mut self.last_activity) };
+        let scenario = number(&mut self.scenarios, event.scenario, &mut self.last_scenario);
+        if self.operations.len() > known.0 {
+            self.news.names.push(New::Operation(event.operation.into()));
+        }
+        if self.scenarios.len() > known.1 {
+            self.news.names.push(New::Scenario(event.scenario.into()));
+        }
+        (Numbers { task, operation, activity }, scenario)
+    }
+
     /// What no recording has told yet.
-    pub(super) fn take_diagnostics(&mut self) -> Diagnostics {
-        std::mem::take(&mut self.diagnostics)
+    pub(super) fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Takes over the names of another; what its numbers are here.
+    pub(super) fn merge_names(&mut self, other: &Self) -> NumbersHere {
+        let (tasks, processes) = self.tasks.merge(&other.tasks);
+        let renumber = |names: &mut Names, other: &Names| -> Vec<u32> { other.iter().map(|name| names.intern(name)).collect() };
+        NumbersHere {
+            tasks,
+            processes,
+            operations: renumber(&mut self.operations, &other.operations),
+            activities: renumber(&mut self.activities, &other.activities),
+            scenarios: renumber(&mut self.scenarios, &other.scenarios),
+        }
     }
 
     /// Goes on with the recordings of another, whose names were taken over.
     pub(super) fn merge(&mut self, mut other: Self, numbers: &NumbersHere, out: &mut dyn FnMut(Complete)) {
-        self.n_duplicate += other.n_duplicate;
+        self.events.read += other.events.read;
+        self.events.duplicate += other.events.duplicate;
         for (age, slot) in std::mem::take(&mut other.order) {
             if !other.is_of_age(slot, age) {
                 continue;
             }
-            let Some(Open { key, live }) = other.remove(slot) else { continue };
+            let Some(Open { key, live }) = other.take(slot) else { continue };
             let known = self.slot(key.0, &key.1);
             let slot = known.unwrap_or_else(|| self.begin(key.clone(), numbers.scenarios[live.scenario as usize]));
             let Some(Open { live: into, .. }) = &mut self.slots[slot as usize] else { continue };
@@ -245,20 +196,20 @@ impl Collector {
                 if into.add_of(&live, *node, numbers) {
                     self.n_live_events += 1;
                 } else {
-                    self.n_duplicate += 1;
+                    self.events.duplicate += 1;
                     let message = "nodes were recorded several times: the first counts";
-                    self.diagnostics.add("duplicate_node", message, || key.1.to_string());
+                    self.news.diagnostics.add("duplicate_node", message, || key.1.to_string());
                 }
             }
             if into.is_complete() {
                 self.complete(slot, out);
             }
         }
-        while self.n_live_events > self.live_events_limit && self.complete_oldest(out) {}
+        while self.n_live_events > self.options.live_events_limit && self.complete_oldest(out) {}
     }
 
     /// Hands over what is not complete as it stands.
-    pub(super) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
+    pub(in crate::structure) fn complete_all(&mut self, out: &mut dyn FnMut(Complete)) {
         for (age, slot) in std::mem::take(&mut self.order) {
             if self.is_of_age(slot, age) {
                 let message = "recordings were not complete at the end: they were analysed as they stand";
@@ -301,11 +252,11 @@ impl Collector {
 
     fn note(&mut self, slot: u32, code: &'static str, message: &'static str) {
         if let Some(open) = &self.slots[slot as usize] {
-            self.diagnostics.add(code, message, || open.key.1.to_string());
+            self.news.diagnostics.add(code, message, || open.key.1.to_string());
         }
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Open> {
+    fn take(&mut self, slot: u32) -> Option<Open> {
         let open = self.slots[slot as usize].take()?;
         self.slot_of[usize::from(open.key.0)].remove(&open.key.1);
         self.free.push(slot);
@@ -327,8 +278,16 @@ impl Collector {
 
     /// Hands a recording over and forgets it.
     fn complete(&mut self, slot: u32, out: &mut dyn FnMut(Complete)) {
-        let Some(Open { key, live }) = self.remove(slot) else { return };
+        let Some(Open { key, live }) = self.take(slot) else { return };
         self.n_live_events -= live.nodes.len();
-        out(Complete { key, live, diagnostics: self.take_diagnostics() });
+        out(Complete { key, live, news: self.take_news() });
     }
+}
+
+/// The number of a text that is often the last one again.
+fn number(names: &mut Names, text: &str, last: &mut u32) -> u32 {
+    if names.is_empty() || names.name(*last) != text {
+        *last = names.intern(text);
+    }
+    *last
 }

@@ -59,45 +59,6 @@ pub(super) struct Numbers {
     pub(super) activity: u32,
 }
 
-/// An event, its texts as numbers.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::structure) struct Numbered {
-    /// Zero where `has_time` is not set.
-    time: Time,
-    /// NaN where it is not known.
-    demand: f64,
-    task_node: u64,
-    pub(super) thread: u64,
-    /// The thread that a fork starts, else 0.
-    child_thread: u64,
-    pub(super) thread_node: u32,
-    numbers: Numbers,
-    label: Label,
-    has_time: bool,
-}
-
-impl Numbered {
-    pub(super) fn of(event: &AngioEvent<'_>, numbers: Numbers, demand: Option<f64>) -> Self {
-        let (label, child_thread) = match event.kind {
-            AngioKind::Begin => (Label::Begin, 0),
-            AngioKind::Activity => (Label::Activity, 0),
-            AngioKind::Fork { child_thread } => (Label::Fork, child_thread),
-            AngioKind::End => (Label::End, 0),
-        };
-        Self {
-            time: event.time.unwrap_or_default(),
-            demand: demand.unwrap_or(f64::NAN),
-            task_node: event.task_node,
-            thread: event.thread,
-            child_thread,
-            thread_node: event.thread_node,
-            numbers,
-            label,
-            has_time: event.time.is_some(),
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 struct Thread {
     id: u64,
@@ -143,22 +104,27 @@ impl Live {
     }
 
     /// Adds an event; `false` if a node of its thread with its counter is here already.
-    pub(super) fn add(&mut self, event: &Numbered, weight: Option<f64>) -> bool {
-        let child = if event.label == Label::Fork { self.thread(event.child_thread) } else { NONE };
-        self.note_weight(weight);
+    pub(super) fn add(&mut self, event: &AngioEvent<'_>, numbers: Numbers) -> bool {
+        let (label, child) = match event.kind {
+            AngioKind::Begin => (Label::Begin, NONE),
+            AngioKind::Activity => (Label::Activity, NONE),
+            AngioKind::Fork { child_thread } => (Label::Fork, self.thread(child_thread)),
+            AngioKind::End => (Label::End, NONE),
+        };
+        self.note_weight(event.weight);
         let thread = self.thread(event.thread);
         self.add_node(Node {
-            time: event.time,
-            demand: event.demand,
+            time: event.time.unwrap_or_default(),
+            demand: event.demand.unwrap_or(f64::NAN),
             task_node: event.task_node,
             thread,
             thread_node: event.thread_node,
             child,
-            task: event.numbers.task,
-            operation: event.numbers.operation,
-            activity: event.numbers.activity,
-            label: event.label,
-            has_time: event.has_time,
+            task: numbers.task,
+            operation: numbers.operation,
+            activity: numbers.activity,
+            label,
+            has_time: event.time.is_some(),
         })
     }
 

@@ -43,11 +43,9 @@ mod tasks;
 mod templates;
 mod toeg;
 
-use analysis::Analysis;
-use collect::Collector;
-
+pub(in crate::structure) use analysis::Analysis;
 pub use average::{WeightedEntry, merge_entries};
-pub(in crate::structure) use collect::{Intake, Met};
+pub(in crate::structure) use collect::Collector;
 pub use control::EntryKind;
 pub use options::{AsyncForwarding, TaskCounters, TlcOptions, Unanswered};
 pub use report::{ActivitySequence, ActivityUse, EntryActivities, EventCounts, PhaseActivities, Spread, TlcReport};
@@ -60,77 +58,52 @@ use crate::trace::angio::AngioEvent;
 /// The technique over a stream of events: holds recordings that are not complete, and hands over those that are.
 #[derive(Clone, Debug, Default)]
 pub struct Tlc {
-    intake: Intake,
-    recordings: Recordings,
-}
-
-/// What collects events to recordings, and analyses these.
-#[derive(Clone, Debug, Default)]
-pub(in crate::structure) struct Recordings {
     collector: Collector,
     analysis: Analysis,
-}
-
-impl Recordings {
-    /// Takes what the next event tells; recordings that it completes go to `sink`, several at a time.
-    pub(in crate::structure) fn take(&mut self, met: Met, sink: &mut dyn FnMut(Interactions)) {
-        let Self { collector, analysis } = self;
-        if let Met::New(new) = &met {
-            return analysis.learn(new);
-        }
-        collector.take(met, &mut |recording| analysis.take(recording, sink));
-    }
-
-    /// Analyses what is not complete as it stands.
-    pub(in crate::structure) fn complete_all(&mut self, sink: &mut dyn FnMut(Interactions)) {
-        let Self { collector, analysis } = self;
-        collector.complete_all(&mut |recording| analysis.take(recording, sink));
-    }
 }
 
 impl Tlc {
     /// The technique before any event.
     pub fn new(options: TlcOptions) -> Self {
-        let collector = Collector::new(&options);
-        Self { intake: Intake::new(options.clone()), recordings: Recordings { collector, analysis: Analysis::new(options) } }
+        Self { collector: Collector::new(options.clone()), analysis: Analysis::new(options) }
     }
 
     /// Events held of recordings that are not complete.
     pub fn n_live_events(&self) -> usize {
-        self.recordings.collector.n_live_events()
+        self.collector.n_live_events()
     }
 
     /// Takes an event; recordings that it completes go to `sink`, several at a time.
     pub fn feed(&mut self, event: &AngioEvent<'_>, sink: &mut dyn FnMut(Interactions)) {
-        let Self { intake, recordings } = self;
-        intake.feed(event, &mut |met| recordings.take(met, sink));
+        let Self { collector, analysis } = self;
+        collector.feed(event, &mut |recording| analysis.take(recording, sink));
     }
 
-    /// What numbers events, and what takes them: the second may run beside the first, if it takes what that hands over in its order.
-    pub(in crate::structure) fn parts(&mut self) -> (&mut Intake, &mut Recordings) {
-        (&mut self.intake, &mut self.recordings)
+    /// What collects events to recordings, and what analyses these: the second may run beside the first, if it takes what that
+    /// hands over in its order.
+    pub(in crate::structure) fn parts(&mut self) -> (&mut Collector, &mut Analysis) {
+        (&mut self.collector, &mut self.analysis)
     }
 
     /// Joins what another instance, with the same options, has seen: as if its events had come in here.
-    pub fn merge(&mut self, other: Self, sink: &mut dyn FnMut(Interactions)) {
-        let Self { intake, recordings: Recordings { collector, analysis } } = self;
-        let mut theirs = other.recordings;
-        analysis.note(collector.take_diagnostics());
-        theirs.analysis.note(theirs.collector.take_diagnostics());
-        let numbers = intake.merge(&other.intake);
-        analysis.merge(theirs.analysis, &numbers, intake);
-        collector.merge(theirs.collector, &numbers, &mut |recording| analysis.take(recording, sink));
-        analysis.note(collector.take_diagnostics());
+    pub fn merge(&mut self, mut other: Self, sink: &mut dyn FnMut(Interactions)) {
+        for half in [&mut *self, &mut other] {
+            half.analysis.learn(half.collector.take_news());
+        }
+        let Self { collector, analysis } = self;
+        let numbers = collector.merge_names(&other.collector);
+        analysis.merge(other.analysis, &numbers, collector);
+        collector.merge(other.collector, &numbers, &mut |recording| analysis.take(recording, sink));
+        analysis.learn(collector.take_news());
         analysis.hand_over_if_full(sink);
     }
 
     /// The stream is over: recordings that are not complete are analysed as they stand, and all that is left goes to `sink`.
     pub fn finish(self, sink: &mut dyn FnMut(Interactions)) -> TlcReport {
-        let Self { intake, mut recordings } = self;
-        recordings.complete_all(sink);
-        let Recordings { mut collector, mut analysis } = recordings;
-        analysis.note(collector.take_diagnostics());
-        analysis.finish(&intake, &collector, sink)
+        let Self { mut collector, mut analysis } = self;
+        collector.complete_all(&mut |recording| analysis.take(recording, sink));
+        analysis.learn(collector.take_news());
+        analysis.finish(&collector, sink)
     }
 }
 

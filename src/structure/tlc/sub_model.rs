@@ -3,7 +3,7 @@
 use super::{
     TlcOptions,
     control::{Control, EntryKind},
-    live::{Label, Live, NONE, Numbered, Numbers},
+    live::{Label, Live, NONE, Numbers},
     templates::Template,
     toeg::Toeg,
 };
@@ -68,7 +68,7 @@ pub fn sub_model(events: &[AngioEvent<'_>], options: &TlcOptions) -> Option<SubM
     let (mut live, mut tasks) = (Live::new(0, 0), Names::default());
     for event in events {
         let numbers = Numbers { task: tasks.intern(event.task), operation: NONE, activity: NONE };
-        live.add(&Numbered::of(event, numbers, event.demand), event.weight);
+        live.add(event, numbers);
     }
     let mut toeg = Toeg::default();
     toeg.build(&mut live);

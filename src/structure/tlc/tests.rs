@@ -436,7 +436,7 @@ fn only_incomplete_recordings_are_held() {
                 n_recordings += batch.traces.len();
             });
         }
-        assert!(tlc.n_live_events() == 0 && tlc.recordings.collector.n_ordered() < 128);
+        assert!(tlc.n_live_events() == 0 && tlc.collector.n_ordered() < 128);
     }
     let report = tlc.finish(&mut |batch| n_recordings += batch.traces.len());
     assert_eq!((report.recordings, n_recordings), (20_000, 20_000));
