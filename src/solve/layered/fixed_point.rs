@@ -43,8 +43,8 @@ const CONSIDERABLE_WAIT: f64 = 1e-2;
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 /// An unknown of one stage over that of another where they are like each other.
 const LIKE: std::ops::Range<f64> = 0.1..10.0;
-/// How much less exact derivatives are than values: their residual over the steepest of their kind.
-pub(super) const DERIVATIVE_SLACK: f64 = 5.0;
+/// How much less exact derivatives are than values, their residual over the steepest of their kind, where no other stage follows from them.
+const DERIVATIVE_SLACK: f64 = 10.0;
 
 /// How the fixed points went.
 #[derive(Clone, Debug)]
@@ -287,9 +287,14 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
     }
 
+    /// How much less exact the derivatives of a stage are than its values.
+    pub fn derivative_slack(&self, populations: &Populations<'_, S>) -> f64 {
+        if populations.changes.are_known || self.net.classes.is_empty() { DERIVATIVE_SLACK } else { 1.0 }
+    }
+
     /// The derivatives at the values of a stage that is settled.
     fn derivatives(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
-        let enough = tolerance * DERIVATIVE_SLACK;
+        let enough = tolerance * self.derivative_slack(populations);
         let mut x = self.start(from);
         let mut image = x.clone();
         // What is held is left as it starts: pairs of other stages, which move it, would not be noticed.

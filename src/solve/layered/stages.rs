@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use super::{
     Settled, SolveError, SolveOptions, Start, Trace,
-    fixed_point::{DERIVATIVE_SLACK, From, Record, Stage, Structure, Sweeper},
+    fixed_point::{From, Record, Stage, Structure, Sweeper},
     linearizer::{Changes, Populations},
     net::Net,
     station::Capacity,
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// As [`DERIVATIVE_SLACK`] for the last stage, whose derivatives follow from the others' and are exact to their tolerance at most.
+/// How much less exact derivatives are than values in the last stage, whose derivatives follow from the others' and are exact to their
+/// tolerance at most.
 const LAST_SLACK: f64 = 100.0;
 
 /// A stage that is asked for.
@@ -194,7 +195,7 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
             (None, Some(values)) => From::Like(values),
             (None, None) => From::Nothing,
         };
-        let slack = if changes.are_known { LAST_SLACK } else { DERIVATIVE_SLACK };
+        let slack = if changes.are_known { LAST_SLACK } else { self.sweeper.derivative_slack(&populations) };
         let mut course = self.plain.course(&from, capacity);
         let mut together = None;
         if capacity == Capacity::Free {
