@@ -63,7 +63,7 @@ pub(super) fn whole(text: &str) -> Option<i64> {
 /// A whole number from 0 as `str::parse` reads it.
 #[inline]
 pub(super) fn unsigned(text: &str) -> Option<u64> {
-    digits(text.as_bytes()).or_else(|| text.parse().ok())
+    unsigned_bytes(text.as_bytes())
 }
 
 /// The same of the text that these bytes are.
