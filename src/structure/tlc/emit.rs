@@ -7,7 +7,7 @@
 use super::{
     TaskCounters,
     control::{Control, EntryKind, Request},
-    live::{Label, NONE, Node},
+    live::{Label, NONE},
     report::{Resources, Step},
     tasks::Tasks,
     toeg::Toeg,
@@ -48,6 +48,8 @@ pub(super) struct Batch {
     /// Occurrences of each unit of the batch in the recording at hand.
     n_of_unit: Vec<u32>,
     self_times: Vec<SelfTime>,
+    /// Activities by entry and phase: nodes, and steps.
+    activities: Vec<u32>,
     steps: Vec<Step>,
     /// Steps of entry `e` in phase `p` end at `ends[2e + p - 1]`.
     ends: Vec<u32>,
@@ -146,42 +148,53 @@ impl Batch {
             let is_activity = entry != NONE && toeg.node(node).label == Label::Activity;
             is_activity.then(|| 2 * entry as usize + usize::from(control.phase(toeg, node, entry)) - 1)
         };
-        self.ends.clear();
-        self.ends.resize(2 * control.entries.len(), 0);
+        let Self { activities, steps, ends, .. } = self;
+        ends.clear();
+        ends.resize(2 * control.entries.len(), 0);
         for slot in (0..toeg.nodes.len() as u32).filter_map(slot) {
-            self.ends[slot] += 1;
+            ends[slot] += 1;
         }
-        let mut start = 0;
-        for end in &mut self.ends {
-            (*end, start) = (start, start + *end);
+        let mut n_before = 0;
+        for end in &mut *ends {
+            (*end, n_before) = (n_before, n_before + *end);
         }
-        self.steps.clear();
-        self.steps.resize(start as usize, (NONE, f64::NAN));
-        for node in &toeg.task_order {
-            if let Some(slot) = slot(*node) {
-                let Node { activity, demand, .. } = *toeg.node(*node);
-                self.steps[self.ends[slot] as usize] = (activity, demand);
-                self.ends[slot] += 1;
+        activities.clear();
+        activities.resize(n_before as usize, NONE);
+        for node in 0..toeg.nodes.len() as u32 {
+            if let Some(slot) = slot(node) {
+                activities[ends[slot] as usize] = node;
+                ends[slot] += 1;
             }
         }
+        let (mut start, place) = (0, |node: &u32| toeg.place[*node as usize]);
+        for end in &*ends {
+            let own = &mut activities[start..*end as usize];
+            if !own.is_sorted_by_key(place) {
+                own.sort_unstable_by_key(place);
+            }
+            start = *end as usize;
+        }
+        steps.clear();
+        steps.extend(activities.iter().map(|node| toeg.node(*node)).map(|node| (node.activity, node.demand)));
     }
 
     fn measure(&mut self, toeg: &Toeg, control: &Control, counters: TaskCounters) {
         self.self_times.clear();
         self.self_times.resize(control.entries.len(), SelfTime { demand: [f64::NAN; 2], elapsed: [f64::NAN; 2] });
-        for index in &toeg.task_order {
-            let (node, entry) = (toeg.node(*index), control.entry_of[*index as usize]);
+        for (node, index) in toeg.nodes.iter().zip(0_u32..) {
+            let entry = control.entry_of[index as usize];
             if entry == NONE {
                 continue;
             }
-            let phase = usize::from(control.phase(toeg, *index, entry)) - 1;
+            let phase = usize::from(control.phase(toeg, index, entry)) - 1;
             let self_time = &mut self.self_times[entry as usize];
             if node.label == Label::Activity && !node.demand.is_nan() {
                 add_to(&mut self_time.demand[phase], node.demand);
             }
-            let Some(before) = toeg.earlier_in_task(*index, counters) else { continue };
+            let before = if node.has_time { toeg.earlier_in_task(index, counters) } else { None };
+            let Some(before) = before else { continue };
             let (earlier, is_same) = (toeg.node(before), control.entry_of[before as usize] == entry);
-            if is_same && earlier.has_time && node.has_time && !control.waits[before as usize] && earlier.time <= node.time {
+            if is_same && earlier.has_time && !control.waits[before as usize] && earlier.time <= node.time {
                 add_to(&mut self_time.elapsed[phase], node.time.ticks_since(earlier.time));
             }
         }

@@ -27,6 +27,8 @@ pub(super) struct Toeg {
     pub(super) task_order: Vec<u32>,
     /// Where each node stands in `task_order`, shape `(n_nodes,)`.
     pub(super) place: Vec<u32>,
+    /// Nodes whose task has the same counter at the next one, in order by task.
+    repeated: Vec<u32>,
     /// First and last of each thread among the descendants of its fork tree; see [`Toeg::descends`].
     family: Vec<(u32, u32)>,
     /// Whether the thread goes back to a waiting task after each node; empty while nobody asked.
@@ -37,19 +39,12 @@ impl Toeg {
     /// The graph of a recording.
     pub(super) fn build(&mut self, live: &mut Live) {
         self.take_threads(live);
-        let n_threads = self.thread_ids.len();
-        self.starts.clear();
-        self.starts.resize(n_threads + 1, 0);
         self.fork_of.clear();
-        self.fork_of.resize(n_threads, NONE);
-        for (index, node) in self.nodes.iter().enumerate() {
-            self.starts[node.thread as usize + 1] += 1;
+        self.fork_of.resize(self.thread_ids.len(), NONE);
+        for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.child != NONE) {
             if let Some(fork) = self.fork_of.get_mut(node.child as usize).filter(|fork| **fork == NONE) {
                 *fork = index as u32;
             }
-        }
-        for thread in 0..n_threads {
-            self.starts[thread + 1] += self.starts[thread];
         }
         self.order_by_task();
         self.place.clear();
@@ -63,41 +58,42 @@ impl Toeg {
 
     /// Puts nodes in order of their tasks and the counters of these.
     fn order_by_task(&mut self) {
-        let nodes = &self.nodes;
         self.task_order.clear();
-        let n_tasks = nodes.iter().map(|node| node.task as usize + 1).max().unwrap_or(0);
-        if nodes.len() < MANY_NODES_PER_TASK * n_tasks {
-            self.task_order.extend(0..nodes.len() as u32);
-            self.task_order.sort_unstable_by_key(|node| {
-                let Node { task, task_node, .. } = nodes[*node as usize];
-                (task, task_node, *node)
-            });
-            return;
+        self.repeated.clear();
+        let n_tasks = self.nodes.iter().map(|node| node.task as usize + 1).max().unwrap_or(0);
+        if self.nodes.len() >= MANY_NODES_PER_TASK * n_tasks {
+            return self.count_out(n_tasks);
         }
-        let mut ends = vec![0_usize; n_tasks];
-        nodes.iter().for_each(|node| ends[node.task as usize] += 1);
-        let mut n_before = 0;
-        for end in &mut ends {
-            (*end, n_before) = (n_before, n_before + *end);
-        }
-        self.task_order.resize(nodes.len(), 0);
-        for (index, node) in nodes.iter().enumerate() {
-            self.task_order[ends[node.task as usize]] = index as u32;
-            ends[node.task as usize] += 1;
-        }
-        // The nodes of one task stay together while they are sorted.
-        let (mut start, mut counters) = (0, Vec::new());
-        for end in ends {
-            let own = &mut self.task_order[start..end];
-            counters.clear();
-            counters.extend(own.iter().map(|node| (nodes[*node as usize].task_node, *node)));
-            counters.sort_unstable();
-            own.iter_mut().zip(&counters).for_each(|(slot, (_, node))| *slot = *node);
-            start = end;
-        }
+        let Self { nodes, task_order, repeated, .. } = self;
+        let counter = |node: &u32| (nodes[*node as usize].task, nodes[*node as usize].task_node);
+        task_order.extend(0..nodes.len() as u32);
+        task_order.sort_unstable_by_key(|node| (counter(node), *node));
+        repeated.extend(task_order.windows(2).filter(|pair| counter(&pair[0]) == counter(&pair[1])).map(|pair| pair[0]));
     }
 
-    /// Numbers threads by their ids and sorts the nodes.
+    /// The same, where every task has many nodes.
+    fn count_out(&mut self, n_tasks: usize) {
+        let mut starts = vec![0_usize; n_tasks + 1];
+        self.nodes.iter().for_each(|node| starts[node.task as usize + 1] += 1);
+        (0..n_tasks).for_each(|task| starts[task + 1] += starts[task]);
+        // Counters of the tasks one after the other, each with its node.
+        let (mut counters, mut next) = (vec![(0, 0); self.nodes.len()], starts.clone());
+        for (node, index) in self.nodes.iter().zip(0_u32..) {
+            let place = &mut next[node.task as usize];
+            counters[*place] = (node.task_node, index);
+            *place += 1;
+        }
+        for own in starts.windows(2) {
+            let own = &mut counters[own[0]..own[1]];
+            if !own.is_sorted() {
+                own.sort_unstable();
+            }
+            self.repeated.extend(own.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1));
+        }
+        self.task_order.extend(counters.iter().map(|(_, node)| *node));
+    }
+
+    /// Numbers threads by their ids and puts the nodes in their order.
     fn take_threads(&mut self, live: &mut Live) {
         self.nodes = std::mem::take(&mut live.nodes);
         self.thread_ids.clear();
@@ -115,10 +111,43 @@ impl Toeg {
             }
             self.thread_ids.sort_unstable();
         }
+        self.count_threads();
+        self.order_by_thread();
+    }
+
+    /// Finds where the nodes of each thread begin.
+    fn count_threads(&mut self) {
+        let n_threads = self.thread_ids.len();
+        self.starts.clear();
+        self.starts.resize(n_threads + 1, 0);
+        self.nodes.iter().for_each(|node| self.starts[node.thread as usize + 1] += 1);
+        (0..n_threads).for_each(|thread| self.starts[thread + 1] += self.starts[thread]);
+    }
+
+    /// Puts nodes in order of their threads and the counters of these, of which hardly any is out of its place.
+    fn order_by_thread(&mut self) {
         let key = |node: &Node| (node.thread, node.thread_node);
-        if !self.nodes.is_sorted_by_key(key) {
-            self.nodes.sort_unstable_by_key(key);
+        if self.nodes.is_sorted_by_key(key) {
+            return;
         }
+        let mut next = self.starts.clone();
+        let mut place_of = |node: &Node| {
+            let place = &mut next[node.thread as usize];
+            *place += 1;
+            *place - 1
+        };
+        let mut order = vec![0; self.nodes.len()];
+        for (node, index) in self.nodes.iter().zip(0_u32..) {
+            order[place_of(node) as usize] = index;
+        }
+        let mut nodes: Vec<Node> = order.iter().map(|index| self.nodes[*index as usize]).collect();
+        for own in self.starts.windows(2) {
+            let own = &mut nodes[own[0] as usize..own[1] as usize];
+            if !own.is_sorted_by_key(key) {
+                own.sort_unstable_by_key(key);
+            }
+        }
+        self.nodes = nodes;
     }
 
     pub(super) fn node(&self, index: u32) -> &Node {
@@ -155,17 +184,21 @@ impl Toeg {
 
     /// The node that the task recorded `ahead` nodes later, with nothing of another scenario between.
     pub(super) fn later_in_task(&self, index: u32, ahead: u32, counters: TaskCounters) -> Option<u32> {
-        let node = self.node(index);
         let later = *self.task_order.get((self.place[index as usize] + ahead) as usize)?;
-        let found = self.node(later);
-        let follows = counters == TaskCounters::WithinRecording || found.task_node == node.task_node.saturating_add(u64::from(ahead));
-        (found.task == node.task && follows).then_some(later)
+        self.is_next_in_task(index, later, ahead, counters).then_some(later)
+    }
+
+    /// Whether a node `ahead` places later in the order by task is of the same task, with nothing of another scenario between.
+    fn is_next_in_task(&self, index: u32, later: u32, ahead: u32, counters: TaskCounters) -> bool {
+        let (node, later) = (self.node(index), self.node(later));
+        let follows = counters == TaskCounters::WithinRecording || later.task_node == node.task_node.saturating_add(u64::from(ahead));
+        later.task == node.task && follows
     }
 
     /// The node that the task recorded just before, with nothing of another scenario between.
     pub(super) fn earlier_in_task(&self, index: u32, counters: TaskCounters) -> Option<u32> {
         let earlier = self.task_order[self.place[index as usize].checked_sub(1)? as usize];
-        (self.later_in_task(earlier, 1, counters) == Some(index)).then_some(earlier)
+        self.is_next_in_task(earlier, index, 1, counters).then_some(earlier)
     }
 
     /// The begin of the first thread, and whether that had to be assumed: thread 1, else the first that nothing forked.
@@ -276,8 +309,7 @@ impl Toeg {
     }
 
     fn check_tasks(&self, name: &str, task_names: &dyn Fn(u32) -> String, diagnostics: &mut Diagnostics) {
-        let pairs = self.task_order.windows(2).map(|pair| (self.node(pair[0]), self.node(pair[1])));
-        for (node, _) in pairs.filter(|(a, b)| (a.task, a.task_node) == (b.task, b.task_node)) {
+        for node in self.repeated.iter().map(|node| self.node(*node)) {
             let example = || format!("{name}: {} at {}", task_names(node.task), node.task_node);
             diagnostics.add("repeated_task_node", "several nodes of a task have the same counter", example);
         }
