@@ -3,8 +3,7 @@
 //! `(v, d_1 … d_N)` stands for a value and its derivatives; `f(v, d) = (f(v), f'(v) d)`, `fg` and `f/g` by their rules. It is
 //! [`num_dual::DualSVec64`] without its option of having no derivatives at all, which keeps a compiler from working on several
 //! directions with one instruction.
-//! Values are those that the same arithmetic has in plain numbers, to the last bit but for remainders and powers of which the exponent
-//! carries derivatives, too. The functions' slopes at a value are those of the crate's plain dual number.
+//! Values are those that the same arithmetic has in plain numbers, to the last bit. The functions' slopes at a value are those of the crate's plain dual number.
 
 use std::{
     cmp::Ordering,
@@ -125,7 +124,7 @@ impl<const N: usize> Rem for Tangent<N> {
     type Output = Self;
     fn rem(self, other: Self) -> Self {
         let whole = (self.value / other.value).trunc();
-        self - other * whole
+        self.zip(other, self.value % other.value, |a, b| a - b * whole)
     }
 }
 
@@ -356,6 +355,14 @@ impl<const N: usize> DualNum for Tangent<N> {
     fn powf(&self, n: f64) -> Self {
         self.apply(self.value.powf(n), |x| x.powf(n))
     }
+    fn powd(&self, exponent: Self) -> Self {
+        let value = self.value.powf(exponent.value);
+        self.zip(exponent, value, |base, exponent_slope| {
+            let of_base = if base == 0.0 { 0.0 } else { base * exponent.value * self.value.powf(exponent.value - 1.0) };
+            let of_exponent = if exponent_slope == 0.0 { 0.0 } else { exponent_slope * value * self.value.ln() };
+            of_base + of_exponent
+        })
+    }
     fn log(&self, base: f64) -> Self {
         self.apply(self.value.log(base), |x| x.log(base))
     }
@@ -404,6 +411,20 @@ mod tests {
         let rest = Tangent::<2>::variable(7.5, 0) % Tangent::variable(2.0, 1);
         assert!(rest.value == 1.5 && rest.derivatives == [1.0, -3.0], "{rest}");
         assert!((Tangent::<1>::variable(7.5, 0) % 2.0).derivatives == [1.0]);
+        let (dividend, divisor) = (0.7, 0.1);
+        let rest = Tangent::<2>::variable(dividend, 0) % Tangent::variable(divisor, 1);
+        assert!(rest.value == dividend % divisor, "{rest}");
+    }
+
+    #[test]
+    fn a_power_of_nothing_has_the_slopes_that_it_has() {
+        let none = Tangent::<2>::variable(0.0, 0).powd(Tangent::from(2.0));
+        assert!(none.value == 0.0 && none.derivatives == [0.0, 0.0], "{none}");
+        let cube = Tangent::<2>::from(-2.0).powd(Tangent::from(3.0));
+        assert!(cube.value == -8.0 && cube.derivatives == [0.0, 0.0], "{cube}");
+        let (base, exponent) = (1.3_f64, 0.7);
+        let power = Tangent::<2>::variable(base, 0).powd(Tangent::variable(exponent, 1));
+        assert!(power.value == base.powf(exponent), "{power}");
     }
 
     #[test]

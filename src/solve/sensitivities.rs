@@ -85,7 +85,8 @@ macro_rules! narrowest {
             2 => $self.$method::<2>($columns $(, $argument)*),
             3 => $self.$method::<3>($columns $(, $argument)*),
             4 => $self.$method::<4>($columns $(, $argument)*),
-            5 | 6 => $self.$method::<6>($columns $(, $argument)*),
+            5 => $self.$method::<5>($columns $(, $argument)*),
+            6 => $self.$method::<6>($columns $(, $argument)*),
             _ => $self.$method::<MOST_DIRECTIONS>($columns $(, $argument)*),
         }
     };

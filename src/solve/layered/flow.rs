@@ -112,18 +112,38 @@ impl<S: Scalar> Flow<S> {
             self.rates(net, population);
             return;
         }
+        self.circular_rates(net, population);
+    }
+
+    /// Rates that depend on themselves: round and round until they settle, and their derivatives after them at the same values.
+    fn circular_rates(&mut self, net: &Net<S>, population: &[f64]) {
         self.arc_rate.fill(S::from(0.0));
+        self.entry_rate.fill(S::from(0.0));
+        let mut settled: Option<[Vec<S>; 3]> = None;
         for _ in 0..MAX_ROUNDS {
             let before = self.entry_rate.clone();
             self.rates(net, population);
-            let settled = before.iter().zip(&self.entry_rate).all(|(&b, &a)| {
-                let d = a - b;
-                d.value().abs() <= SETTLED * a.value().abs()
-                    && d.derivatives().iter().zip(a.derivatives()).all(|(x, whole)| x.abs() <= SETTLED * (1.0 + whole.abs()))
-            });
-            if settled || self.entry_rate.iter().any(|r| !r.value().is_finite()) {
+            if self.entry_rate.iter().any(|r| !r.value().is_finite()) {
                 break;
             }
+            let changes = before.iter().zip(&self.entry_rate).map(|(&before, &now)| (now - before, now));
+            let is_settled = changes.clone().all(|(change, now)| change.value().abs() <= SETTLED * now.value().abs());
+            if settled.is_none() && is_settled {
+                settled = Some([self.entry_rate.clone(), self.arc_rate.clone(), self.class_rate.clone()]);
+            }
+            let is_flat = |(change, now): (S, S)| {
+                let slopes = change.derivatives().iter().zip(now.derivatives());
+                slopes.into_iter().all(|(change, whole)| change.abs() <= SETTLED * (1.0 + whole.abs()))
+            };
+            if settled.is_some() && changes.into_iter().all(is_flat) {
+                break;
+            }
+        }
+        let rates = [&mut self.entry_rate, &mut self.arc_rate, &mut self.class_rate];
+        for (now, then) in rates.into_iter().flatten().zip(settled.iter().flatten().flatten()) {
+            let mut rate = S::from(then.value());
+            rate.derivatives_mut().copy_from_slice(now.derivatives());
+            *now = rate;
         }
     }
 

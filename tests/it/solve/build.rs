@@ -18,6 +18,8 @@ pub trait Does {
     fn calls_about(self, dest: &str, mean: f64) -> Self;
     /// Exactly `n` asynchronous calls.
     fn sends(self, dest: &str, n: u32) -> Self;
+    /// Asynchronous calls, `mean` of them.
+    fn sends_about(self, dest: &str, mean: f64) -> Self;
     /// Squared coefficient of variation of the slices.
     fn cvsq(self, cvsq: f64) -> Self;
     /// Own think time.
@@ -43,6 +45,11 @@ impl Does for Activity {
     fn sends(mut self, dest: &str, n: u32) -> Self {
         self.call_order = CallOrder::Deterministic;
         self.calls.push(call(CallKind::Async, dest, f64::from(n)));
+        self
+    }
+
+    fn sends_about(mut self, dest: &str, mean: f64) -> Self {
+        self.calls.push(call(CallKind::Async, dest, mean));
         self
     }
 

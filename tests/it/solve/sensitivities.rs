@@ -259,6 +259,31 @@ fn at_full_stations_values_are_those_of_a_plain_solution() {
     }
 }
 
+/// Asynchronous messages that lead back up: rates depend on themselves, and their slopes settle after them.
+#[test]
+fn where_rates_go_in_a_circle_values_are_those_of_a_plain_solution() {
+    let mut again = work("b", 0.01).sends_about("a", 0.0);
+    again.calls[0].mean = parameter("back");
+    let tasks = [
+        customers("U", 4, 2.0, work("u", 0.1).calls_about("c", 1.0)),
+        server("v", [entry("c", [work("c", 0.02).sends_about("a", 1.0)])]),
+        server("t", [entry("a", [work("a", 0.03).sends_about("b", 1.5)])]).times(2.0),
+        server("w", [entry("b", [again])]),
+    ];
+    let model = model([], tasks);
+    let measures: Vec<Measure> = ["throughput(U)", "throughput(w)", "waiting(a->b)"].map(|m| m.parse().unwrap()).into();
+    for back in [0.1, 0.3, 0.4, 0.5] {
+        let values: Bindings = [("back", back)].into_iter().collect();
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let plain = solve(&model, &values, &options).unwrap();
+        let plain: Vec<f64> = measures.iter().map(|m| layerfit::solve::measure::value(&model, &plain, m).unwrap()).collect();
+        let got = sensitivities(&model, &values, &["back".into()], &measures, &options).unwrap();
+        assert_eq!(got.values, plain, "{back}");
+        let each = 1.5 / (1.0 - 1.5 * back);
+        assert!((plain[1] / plain[0] / each - 1.0).abs() < 1e-12 && (got.jacobian[(1, 0)] / plain[0] / each / each - 1.0).abs() < 1e-9);
+    }
+}
+
 /// Makes parameters of the demands of a model, up to three, of a mean number of calls, a think time and an open rate, where there are any.
 fn with_parameters(model: &mut Model) -> Vec<(String, f64)> {
     let mut values: Vec<(String, f64)> = Vec::new();
