@@ -22,13 +22,15 @@
 //!
 //! All are weighed, and of the unknowns that have had a derivative.
 
+use smallvec::SmallVec;
+
 use super::{
     anderson::{Anderson, DEPTH},
     derivatives::{Unknown, left_over, set, weigh},
     fixed_point::{Course, Stage, Sweeper, likewise},
     linearizer::Populations,
     station::Capacity,
-    vectors::{add_times, dot},
+    vectors::{add_all, dot},
 };
 use crate::model::Scalar;
 
@@ -90,13 +92,13 @@ impl<S: Scalar> Sweeper<'_, S> {
                 x.iter_mut().zip(&course.x).for_each(|(x, &value)| *x = S::from(value));
             }
             company.learn(&course.acceleration);
-            let factor = company.pairs.factor();
-            if is_settled && company.left(&factor) <= enough {
+            company.explain();
+            if is_settled && company.left() <= enough {
                 image.iter_mut().zip(&course.image).for_each(|(image, &value)| *image = S::from(value));
-                company.go_on(&factor, &mut image);
+                company.go_on(&mut image);
                 return Some(self.settled(image, populations, true).stage);
             }
-            company.go_on(&factor, &mut x);
+            company.go_on(&mut x);
         }
         None
     }
@@ -126,6 +128,8 @@ struct Direction {
     last_image: Vec<f64>,
     residual: Vec<f64>,
     last_residual: Vec<f64>,
+    /// The pairs that explain the residual, with their `γ`.
+    along: Vec<(f64, usize)>,
     /// Derivative of a time, weighed, that counts as none.
     least: f64,
 }
@@ -222,13 +226,21 @@ impl Company {
         }
     }
 
+    /// Explains the residuals by the pairs.
+    fn explain(&mut self) {
+        let factor = self.pairs.factor();
+        for it in &mut self.directions {
+            factor.solve(&self.pairs, &it.residual, &mut it.along);
+        }
+    }
+
     /// The largest residual that the pairs leave, over the steepest derivative of its kind.
-    fn left(&self, factor: &Factor) -> f64 {
+    fn left(&self) -> f64 {
         let left = |it: &Direction| {
             let mut left = it.residual.clone();
-            for (pair, along) in factor.solve(&self.pairs, &it.residual) {
-                add_times(&mut left, -along, &pair.change);
-            }
+            let changes: SmallVec<[_; PAIRS]> =
+                it.along.iter().map(|&(along, place)| (-along, &*self.pairs.places[place].change)).collect();
+            add_all(&mut left, &changes);
             left_over(&left, &it.image, &self.unknowns, it.least)
         };
         self.directions.iter().map(left).fold(0.0, f64::max)
@@ -266,12 +278,11 @@ impl Company {
     }
 
     /// Sets the derivatives of `x` to the next ones.
-    fn go_on<S: Scalar>(&mut self, factor: &Factor, x: &mut [S]) {
+    fn go_on<S: Scalar>(&mut self, x: &mut [S]) {
         for (lane, it) in self.directions.iter_mut().enumerate() {
             it.at.copy_from_slice(&it.image);
-            for (pair, along) in factor.solve(&self.pairs, &it.residual) {
-                add_times(&mut it.at, along, &pair.more);
-            }
+            let steps: SmallVec<[_; PAIRS]> = it.along.iter().map(|&(along, place)| (along, &*self.pairs.places[place].more)).collect();
+            add_all(&mut it.at, &steps);
             set(x, &self.unknowns, lane, it.at.iter().copied());
         }
     }
@@ -329,8 +340,8 @@ struct Factor {
 }
 
 impl Factor {
-    /// The pairs with their `γ` for a residual.
-    fn solve<'p>(&'p self, pairs: &'p Pairs, residual: &[f64]) -> impl Iterator<Item = (&'p Pair, f64)> {
+    /// `γ` of the pairs for a residual, with their places.
+    fn solve(&self, pairs: &Pairs, residual: &[f64], found: &mut Vec<(f64, usize)>) {
         let n = self.places.len();
         let mut along = [0.0; PAIRS];
         for (i, &place) in self.places.iter().enumerate() {
@@ -340,7 +351,8 @@ impl Factor {
         for i in (0..n).rev() {
             along[i] = (i + 1..n).fold(along[i], |sum, l| sum - self.rows[l][i] * along[l]) / self.rows[i][i];
         }
-        self.places.iter().map(|&place| &pairs.places[place]).zip(along)
+        found.clear();
+        found.extend(along.into_iter().zip(self.places.iter().copied()));
     }
 }
 
@@ -373,12 +385,12 @@ mod tests {
                 x = to.into_iter().map(Tangent::from).collect();
             }
             company.learn(&acceleration);
-            let factor = company.pairs.factor();
-            if is_settled && company.left(&factor) <= 1e-9 {
-                company.go_on(&factor, &mut image);
+            company.explain();
+            if is_settled && company.left() <= 1e-9 {
+                company.go_on(&mut image);
                 return (sweep, image);
             }
-            company.go_on(&factor, &mut x);
+            company.go_on(&mut x);
         }
         panic!("not reached");
     }
@@ -431,7 +443,9 @@ mod tests {
         put(2, [1.0, 0.0, 0.0]);
         let factor = pairs.factor();
         assert_eq!(factor.places, [2, 0], "the others are explained but for a thousandth");
-        let along: Vec<f64> = factor.solve(&pairs, &[5.0, 2.0, 7.0]).map(|(_, along)| along).collect();
-        assert!((along[0] - 3.0).abs() < 1e-12 && (along[1] - 2.0).abs() < 1e-12, "{along:?}");
+        let mut along = Vec::new();
+        factor.solve(&pairs, &[5.0, 2.0, 7.0], &mut along);
+        assert!((along[0].0 - 3.0).abs() < 1e-12 && (along[1].0 - 2.0).abs() < 1e-12, "{along:?}");
+        assert_eq!([along[0].1, along[1].1], [2, 0]);
     }
 }

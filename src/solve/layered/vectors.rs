@@ -6,18 +6,18 @@ pub(super) fn norm(a: &[f64]) -> f64 {
 }
 
 /// Sums that are kept side by side, as an addition takes longer than the processor has to wait for the next one to begin.
-const SUMS: usize = 4;
+const SUMS: usize = 8;
 
 /// `Σ a b`.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (these, those) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    let rest: f64 = these.remainder().iter().zip(those.remainder()).map(|(x, y)| x * y).sum();
+    let ((these, last), (those, last_of_those)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
     let mut sums = [0.0; SUMS];
-    for (x, y) in these.zip(those) {
-        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
-            *sum += x * y;
+    for (x, y) in these.iter().zip(those) {
+        for i in 0..SUMS {
+            sums[i] += x[i] * y[i];
         }
     }
+    let rest: f64 = last.iter().zip(last_of_those).map(|(x, y)| x * y).sum();
     sums.iter().sum::<f64>() + rest
 }
 
@@ -26,22 +26,66 @@ pub(super) fn add_times(a: &mut [f64], factor: f64, b: &[f64]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
 }
 
+/// Elements that are summed up together.
+const BLOCK: usize = 16;
+
+/// `a ← a + Σ factor b` over the `terms`.
+pub(super) fn add_all(a: &mut [f64], terms: &[(f64, &[f64])]) {
+    let (blocks, _) = a.as_chunks_mut::<BLOCK>();
+    let n_in_blocks = blocks.len() * BLOCK;
+    for (block, sums) in blocks.iter_mut().enumerate() {
+        for (factor, b) in terms {
+            if let Some(b) = b.as_chunks::<BLOCK>().0.get(block) {
+                for i in 0..BLOCK {
+                    sums[i] += factor * b[i];
+                }
+            }
+        }
+    }
+    for (factor, b) in terms {
+        a.iter_mut().zip(*b).skip(n_in_blocks).for_each(|(a, b)| *a += factor * b);
+    }
+}
+
 /// `a ← a + factor b`; returns `Σ a c` with the new `a`.
 pub(super) fn add_times_dot(a: &mut [f64], factor: f64, b: &[f64], c: &[f64]) -> f64 {
+    let (these, last) = a.as_chunks_mut::<SUMS>();
+    let ((those, last_of_those), (with, last_with)) = (b.as_chunks::<SUMS>(), c.as_chunks::<SUMS>());
     let mut sums = [0.0; SUMS];
-    let mut these = a.chunks_exact_mut(SUMS);
-    let (those, with) = (b.chunks_exact(SUMS), c.chunks_exact(SUMS));
-    let (last_b, last_c) = (those.remainder(), with.remainder());
-    for ((a, b), c) in these.by_ref().zip(those).zip(with) {
-        for (((sum, a), b), c) in sums.iter_mut().zip(a).zip(b).zip(c) {
-            *a += factor * b;
-            *sum += *a * c;
+    for ((a, b), c) in these.iter_mut().zip(those).zip(with) {
+        for i in 0..SUMS {
+            a[i] += factor * b[i];
+            sums[i] += a[i] * c[i];
         }
     }
     let mut rest = 0.0;
-    for ((a, b), c) in these.into_remainder().iter_mut().zip(last_b).zip(last_c) {
+    for ((a, b), c) in last.iter_mut().zip(last_of_those).zip(last_with) {
         *a += factor * b;
         rest += *a * c;
     }
     sums.iter().sum::<f64>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_take_every_element_of_any_length() {
+        for n in 0..70_usize {
+            let ramp = |from: f64| -> Vec<f64> { (0..n).map(|i| from + i as f64).collect() };
+            let (a, b, c) = (ramp(1.0), ramp(0.5), ramp(-3.0));
+            let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert_eq!(dot(&a, &b), plain);
+            let added: Vec<f64> = (0..n).map(|i| a[i] + 2.0 * b[i] - 0.5 * c[i]).collect();
+            let mut sum = a.clone();
+            add_all(&mut sum, &[(2.0, &b), (-0.5, &c)]);
+            assert_eq!(sum, added);
+            let mut sum = a.clone();
+            let product = add_times_dot(&mut sum, 2.0, &b, &c);
+            add_times(&mut sum, -0.5, &c);
+            assert_eq!(sum, added);
+            assert_eq!(product, (0..n).map(|i| (a[i] + 2.0 * b[i]) * c[i]).sum::<f64>());
+        }
+    }
 }
