@@ -7,6 +7,8 @@
 //!   those that begin with `#`, are passed over.
 //! - A field that begins with `"` goes on to the next `"` that no other follows, through delimiters and line ends; two of them
 //!   stand for one. Elsewhere `"` is a character like others.
+//! - A quote that no other closes, up to the end or for longer than a row may be, is left open: its line alone is the row, and what
+//!   follows is read on.
 //!
 //! Rows without quotes, which nearly all are, are not copied: line ends and delimiters are found in one pass, eight bytes at a time.
 
@@ -17,8 +19,11 @@ use memchr::memchr;
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Longest row (whose fields may hold line ends), bytes: a longer one must have left a quote open.
+/// Longest row (whose fields may hold line ends), bytes: where a quote goes on for longer, it must have been left open.
 const LONGEST_ROW_BYTES: usize = 1 << 20;
+
+/// What a row is whose quote is left open, and what was expected.
+pub(super) const OPEN_AND_EXPECTED: [&str; 2] = ["open after a quote", "a quote that closes it"];
 
 /// The bits that no byte of ASCII has.
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
@@ -43,13 +48,19 @@ pub(super) struct CsvRows<R> {
 struct Row {
     /// The line that it begins on, from 1.
     line: u64,
-    /// Its bytes in the buffer; those without quotes, where it has any.
+    /// Its bytes in the buffer.
     place: (usize, usize),
-    unquoted: Option<Vec<u8>>,
+    /// Those without quotes, where it has any.
+    unquoted: Vec<u8>,
+    has_quotes: bool,
+    /// Whether it has a quote that was left open.
+    is_open: bool,
     /// Where each field ends; the next one begins one byte later.
     ends: Vec<usize>,
     /// The bits of its bytes, and of a few after it, one over the other.
     bits: u64,
+    /// Room for its fields one after the other and where each ends.
+    room: (Vec<u8>, Vec<usize>),
 }
 
 /// The fields of a row in ASCII, which are text wherever they are taken out.
@@ -86,16 +97,16 @@ impl<R: Read> CsvRows<R> {
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         loop {
             let Some(end) = self.split_line()? else { return Ok(false) };
+            let begin = self.begin;
             self.row.line = self.next_line;
             if self.buffer[self.begin] == b'#' {
                 self.pass(end, 1);
                 continue;
             }
-            if self.quote < end {
-                self.read_quoted()?;
-            } else {
+            (self.row.has_quotes, self.row.is_open) = (false, false);
+            if self.quote >= end || !self.read_quoted(end - self.begin)? {
+                let end = self.begin + (end - begin);
                 self.row.place = (self.begin, end);
-                self.row.unquoted = None;
                 self.pass(end, 1);
             }
             if self.row.ends.len() > 1 || !self.bytes().trim_ascii().is_empty() {
@@ -109,6 +120,12 @@ impl<R: Read> CsvRows<R> {
         self.row.line
     }
 
+    /// Whether the row has a quote that no other closes; its fields are then those between the delimiters of its line.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.row.is_open
+    }
+
     /// The row's fields.
     #[inline]
     pub(super) fn fields(&self) -> Fields<'_> {
@@ -119,16 +136,13 @@ impl<R: Read> CsvRows<R> {
     /// The row's fields if it, and what comes right after it, is ASCII, which nearly all are.
     #[inline]
     pub(super) fn ascii(&self) -> Option<AsciiFields<'_>> {
-        let is_ascii = self.row.unquoted.is_none() && self.row.bits & HIGH_BITS == 0;
+        let is_ascii = !self.row.has_quotes && self.row.bits & HIGH_BITS == 0;
         is_ascii.then(|| AsciiFields { bytes: self.bytes(), ends: &self.row.ends })
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        match &self.row.unquoted {
-            Some(bytes) => bytes,
-            None => &self.buffer[self.row.place.0..self.row.place.1],
-        }
+        if self.row.has_quotes { &self.row.unquoted } else { &self.buffer[self.row.place.0..self.row.place.1] }
     }
 
     /// Finds the ends of the fields of the line at hand, as if it had no quotes, and says where it ends; `None` at the end of the
@@ -172,7 +186,8 @@ impl<R: Read> CsvRows<R> {
             (self.begin, self.end) = (0, self.end - self.begin);
         }
         if self.end > LONGEST_ROW_BYTES {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a row is longer than {LONGEST_ROW_BYTES} bytes")));
+            let text = format!("line {}: a row is longer than {LONGEST_ROW_BYTES} bytes", self.next_line);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         if self.end == self.buffer.len() {
             self.buffer.resize(2 * self.end, 0);
@@ -192,20 +207,114 @@ impl<R: Read> CsvRows<R> {
         Ok(())
     }
 
-    fn read_quoted(&mut self) -> io::Result<()> {
-        let mut unquoted = self.row.unquoted.take().unwrap_or_default();
-        let n_bytes = loop {
-            let bytes = &self.buffer[self.begin..self.end];
-            if let Some(n_bytes) = unquote(bytes, self.delimiter, self.is_over, &mut unquoted, &mut self.row.ends) {
-                break n_bytes;
+    /// Reads a row whose first line has `n_bytes` and a quote by `csv-core`, line by line; `false`, and nothing is read, if a quote is left
+    /// open.
+    fn read_quoted(&mut self, n_bytes: usize) -> io::Result<bool> {
+        let mut reader = Unquoted::new(self.delimiter, std::mem::take(&mut self.row.room));
+        let (mut n_read, mut line_end) = (0, n_bytes);
+        let is_whole = loop {
+            let until = (self.begin + line_end + 1).min(self.end);
+            n_read += reader.read(&self.buffer[self.begin + n_read..until]);
+            if reader.is_whole {
+                break true;
             }
-            self.fill()?;
+            if self.begin + line_end == self.end {
+                reader.read(b"\n");
+                break reader.is_whole;
+            }
+            match self.line_end_after(line_end + 1)? {
+                Some(end) => line_end = end,
+                None => break false,
+            }
         };
-        self.row.unquoted = Some(unquoted);
-        let end = self.begin + n_bytes;
-        let n_within = memchr::memchr_iter(b'\n', &self.buffer[self.begin..end]).count() as u64;
-        self.pass(end, n_within + 1);
-        Ok(())
+        if is_whole {
+            reader.put(&mut self.row, self.delimiter);
+            let end = self.begin + line_end;
+            let n_within = memchr::memchr_iter(b'\n', &self.buffer[self.begin..end]).count() as u64;
+            self.pass(end, n_within + 1);
+        }
+        self.row.is_open = !is_whole;
+        self.row.room = reader.room;
+        Ok(is_whole)
+    }
+
+    /// Where the line ends that is at byte `from` of what is not handed over; none, if nothing is there or that is too long for a row.
+    fn line_end_after(&mut self, from: usize) -> io::Result<Option<usize>> {
+        let mut n_looked_at = from;
+        loop {
+            let bytes = &self.buffer[self.begin..self.end];
+            if let Some(at) = memchr(b'\n', bytes.get(n_looked_at..).unwrap_or_default()) {
+                return Ok(Some(n_looked_at + at));
+            }
+            if self.is_over {
+                return Ok((from < bytes.len()).then_some(bytes.len()));
+            }
+            if bytes.len() > LONGEST_ROW_BYTES {
+                return Ok(None);
+            }
+            n_looked_at = bytes.len().max(from);
+            self.fill()?;
+        }
+    }
+}
+
+/// A row that `csv-core` reads.
+struct Unquoted {
+    reader: csv_core::Reader,
+    /// What it wrote: the fields, and where each ends.
+    room: (Vec<u8>, Vec<usize>),
+    n_text: usize,
+    n_fields: usize,
+    is_whole: bool,
+}
+
+impl Unquoted {
+    /// Fewest bytes and fields for which there is room.
+    const FEWEST: usize = 64;
+
+    fn new(delimiter: u8, mut room: (Vec<u8>, Vec<usize>)) -> Self {
+        let reader = csv_core::ReaderBuilder::new().delimiter(delimiter).terminator(csv_core::Terminator::Any(b'\n')).build();
+        room.0.resize(room.0.len().max(Self::FEWEST), 0);
+        room.1.resize(room.1.len().max(Self::FEWEST), 0);
+        Self { reader, room, n_text: 0, n_fields: 0, is_whole: false }
+    }
+
+    /// Reads on, up to the end of the row or of the bytes; how many.
+    fn read(&mut self, bytes: &[u8]) -> usize {
+        let mut n_read = 0;
+        loop {
+            let (text, ends) = (&mut self.room.0, &mut self.room.1);
+            let (result, n_more, n_text, n_fields) =
+                self.reader.read_record(&bytes[n_read..], &mut text[self.n_text..], &mut ends[self.n_fields..]);
+            n_read += n_more;
+            self.n_text += n_text;
+            self.n_fields += n_fields;
+            match result {
+                csv_core::ReadRecordResult::OutputFull => text.resize(2 * text.len(), 0),
+                csv_core::ReadRecordResult::OutputEndsFull => ends.resize(2 * ends.len(), 0),
+                csv_core::ReadRecordResult::InputEmpty => return n_read,
+                csv_core::ReadRecordResult::Record | csv_core::ReadRecordResult::End => {
+                    self.is_whole = true;
+                    return n_read;
+                }
+            }
+        }
+    }
+
+    /// Makes it the row at hand, its fields with delimiters between them.
+    fn put(&self, row: &mut Row, delimiter: u8) {
+        row.unquoted.clear();
+        row.ends.clear();
+        let mut begin = 0;
+        for &end in &self.room.1[..self.n_fields] {
+            if !row.ends.is_empty() {
+                row.unquoted.push(delimiter);
+            }
+            row.unquoted.extend_from_slice(&self.room.0[begin..end]);
+            row.ends.push(row.unquoted.len());
+            begin = end;
+        }
+        row.has_quotes = true;
     }
 }
 
@@ -268,34 +377,6 @@ fn split_line(bytes: &[u8], from: usize, delimiter: u8, Row { ends, bits, .. }: 
 fn zeros(word: u64) -> u64 {
     const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
-}
-
-/// Finds the fields of the first row of `bytes` by `csv-core`, and writes them without quotes; says how long the row is without its line end, or `None` if it
-/// does not end here and more bytes may come.
-fn unquote(bytes: &[u8], delimiter: u8, is_over: bool, unquoted: &mut Vec<u8>, ends: &mut Vec<usize>) -> Option<usize> {
-    let mut reader = csv_core::ReaderBuilder::new().delimiter(delimiter).terminator(csv_core::Terminator::Any(b'\n')).build();
-    let (mut text, mut bounds) = (vec![0; bytes.len() + 1], vec![0; bytes.len() + 2]);
-    let (mut result, n_bytes, mut n_text, mut n_fields) = reader.read_record(bytes, &mut text, &mut bounds);
-    let ended = !matches!(result, csv_core::ReadRecordResult::InputEmpty);
-    while is_over && matches!(result, csv_core::ReadRecordResult::InputEmpty) {
-        let (next, _, more_text, more_fields) = reader.read_record(&[], &mut text[n_text..], &mut bounds[n_fields..]);
-        (result, n_text, n_fields) = (next, n_text + more_text, n_fields + more_fields);
-    }
-    if !matches!(result, csv_core::ReadRecordResult::Record) {
-        return None;
-    }
-    unquoted.clear();
-    ends.clear();
-    let mut begin = 0;
-    for &end in &bounds[..n_fields] {
-        if begin > 0 || !ends.is_empty() {
-            unquoted.push(delimiter);
-        }
-        unquoted.extend_from_slice(&text[begin..end]);
-        ends.push(unquoted.len());
-        begin = end;
-    }
-    Some(n_bytes - usize::from(ended))
 }
 
 impl<'r> AsciiFields<'r> {
@@ -387,7 +468,13 @@ mod tests {
         }
     }
 
-    fn rows(bytes: &[u8], step: usize) -> Vec<(u64, Vec<Vec<u8>>)> {
+    struct Found {
+        line: u64,
+        is_open: bool,
+        fields: Vec<Vec<u8>>,
+    }
+
+    fn rows(bytes: &[u8], step: usize) -> Vec<Found> {
         let mut rows = CsvRows::new(Dripping(bytes, step), b',', 1);
         let mut found = Vec::new();
         while rows.advance().unwrap() {
@@ -397,9 +484,24 @@ mod tests {
                 assert!(fields.iter().eq((0..ascii.len()).map(|at| Ok(std::str::from_utf8(ascii.get(at)).unwrap()))));
             }
             let texts = fields.iter().map(|field| field.map_or_else(<[u8]>::to_vec, |text| text.as_bytes().to_vec()));
-            found.push((rows.line(), texts.collect()));
+            found.push(Found { line: rows.line(), is_open: rows.is_open(), fields: texts.collect() });
         }
         found
+    }
+
+    /// Whether the `csv` crate takes a line end after these bytes, and a quote, for a part of the last field.
+    fn leaves_a_quote_open(bytes: &[u8]) -> bool {
+        let n_fields = |end: &[u8]| {
+            let bytes = [bytes, end].concat();
+            let mut csv = csv::ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .comment(Some(b'#'))
+                .terminator(csv::Terminator::Any(b'\n'))
+                .from_reader(&bytes[..]);
+            csv.byte_records().map(|record| record.unwrap().len()).sum::<usize>()
+        };
+        n_fields(b"\nx,y\n") == n_fields(b"\n")
     }
 
     /// What the `csv` crate makes of the same.
@@ -415,20 +517,25 @@ mod tests {
     }
 
     proptest! {
+        /// Up to a quote that is left open.
         #[test]
         fn rows_are_those_of_the_csv_crate(pieces in prop::collection::vec(
             prop::sample::select(vec!["a", "bcd", "longer than eight", ",", ",", "\"", "\n", "\n", "\r\n", "#", " ", "é", "1,2,3\n"]), 0..60),
             step in 1..50_usize,
         ) {
             let bytes = pieces.concat().into_bytes();
-            let found: Vec<_> = rows(&bytes, step).into_iter().map(|(_, fields)| fields).collect();
-            prop_assert_eq!(found, expected(&bytes));
+            let found = rows(&bytes, step);
+            let open = found.iter().position(|row| row.is_open);
+            prop_assert_eq!(open.is_some(), leaves_a_quote_open(&bytes));
+            let whole = found.into_iter().take(open.unwrap_or(usize::MAX)).map(|row| row.fields);
+            let expected = expected(&bytes).into_iter().take(open.unwrap_or(usize::MAX));
+            prop_assert!(whole.eq(expected));
         }
     }
 
     #[test]
     fn lines_are_those_that_rows_begin_on() {
-        let lines = |text: &str| rows(text.as_bytes(), 7).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        let lines = |text: &str| rows(text.as_bytes(), 7).into_iter().map(|row| row.line).collect::<Vec<_>>();
         assert_eq!(lines("a,b\n\n# note\nc,d\n"), [1, 4]);
         assert_eq!(lines("a,\"b\n\nc\"\nd,e"), [1, 4]);
     }
@@ -445,8 +552,21 @@ mod tests {
     fn rows_longer_than_the_buffer_are_read_and_endless_ones_refused() {
         let long = "x".repeat(BUFFER_BYTES * 3);
         assert_eq!(rows(format!("a,{long}\nb,\"{long}\"\n").as_bytes(), 1 << 20).len(), 2);
-        let open = format!("a,\"{}", "x\n".repeat(LONGEST_ROW_BYTES));
-        let mut rows = CsvRows::new(open.as_bytes(), b',', 1);
-        assert_eq!(rows.advance().unwrap_err().to_string(), "a row is longer than 1048576 bytes");
+        let endless = "x".repeat(3 * LONGEST_ROW_BYTES);
+        let mut rows = CsvRows::new(endless.as_bytes(), b',', 1);
+        assert_eq!(rows.advance().unwrap_err().to_string(), "line 1: a row is longer than 1048576 bytes");
+    }
+
+    #[test]
+    fn a_quote_left_open_costs_its_line_alone() {
+        let short = format!("a,b\n\"c,d\n{}", "e,f\n".repeat(1000));
+        let long = format!("a,b\nc,\"d\n{}", "e,f\n".repeat(LONGEST_ROW_BYTES));
+        for text in [short.as_str(), short.trim_end(), &long] {
+            let found = rows(text.as_bytes(), 1 << 20);
+            let open: Vec<u64> = found.iter().filter(|row| row.is_open).map(|row| row.line).collect();
+            assert_eq!((found.len(), open), (text.lines().count(), vec![2]));
+            assert_eq!(found[1].fields.len(), 2);
+            assert!(found[2..].iter().zip(3..).all(|(row, line)| row.line == line && row.fields == [b"e", b"f"]));
+        }
     }
 }

@@ -6,7 +6,10 @@ use super::{
     AngioEvent, AngioKind, BadRow, ReadError, Rows, Time,
     columns::{Column, Layout, N_COLUMNS, abridged},
 };
-use crate::trace::{csv_rows::CsvRows, number};
+use crate::trace::{
+    csv_rows::{CsvRows, OPEN_AND_EXPECTED},
+    number,
+};
 
 /// Reads the rows of a CSV after its header, which is line `header_line`.
 pub(super) fn read_csv(bytes: impl BufRead, layout: &Layout, header_line: u64, rows: &mut Rows<'_>) -> Result<(), ReadError> {
@@ -24,6 +27,7 @@ pub(super) fn read_csv(bytes: impl BufRead, layout: &Layout, header_line: u64, r
         }
         let row = Row { log: rows.log, fields: &fields, headings: Some(layout) };
         let event = match not_text {
+            _ if csv.is_open() => Err(row.open()),
             _ if found.len() != layout.headings.len() => Err(row.wrong_length(found.len(), layout)),
             Some((column, bytes)) => Err(row.wrong(column, &String::from_utf8_lossy(bytes), "UTF-8 text")),
             None => row.event(),
@@ -138,6 +142,11 @@ impl<'r> Row<'_, 'r> {
     fn wrong_length(&self, n_fields: usize, layout: &Layout) -> BadRow {
         let expected = format!("{} fields ({})", layout.headings.len(), layout.headings.join(", "));
         self.bad("row", format!("{n_fields} fields long"), expected)
+    }
+
+    fn open(&self) -> BadRow {
+        let [found, expected] = OPEN_AND_EXPECTED.map(str::to_owned);
+        self.bad("row", found, expected)
     }
 
     /// A bad row of this log.

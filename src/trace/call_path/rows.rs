@@ -9,7 +9,7 @@ use super::{
 };
 use crate::trace::{
     BadRows,
-    csv_rows::{self, CsvRows},
+    csv_rows::{self, CsvRows, OPEN_AND_EXPECTED},
     number,
     recent::Recent,
 };
@@ -38,7 +38,12 @@ impl RowReader<'_, '_> {
     pub(super) fn read_csv(&mut self, bytes: impl BufRead, layout: &Layout, header_line: u64) -> Result<(), ReadError> {
         let mut csv = CsvRows::new(bytes, layout.delimiter, header_line + 1);
         while csv.advance().map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })? {
-            let cells = self.csv_cells(&csv.fields(), layout, csv.line());
+            let cells = if csv.is_open() {
+                let [found, expected] = OPEN_AND_EXPECTED.map(str::to_owned);
+                Err(self.bad(csv.line(), "row", found, expected))
+            } else {
+                self.csv_cells(&csv.fields(), layout, csv.line())
+            };
             self.row(cells, csv.line())?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::{
     columns::{Layout, N_COLUMNS},
     row::{Field, Row},
 };
-use crate::trace::csv_rows::{self, CsvRows};
+use crate::trace::csv_rows::{self, CsvRows, OPEN_AND_EXPECTED};
 
 /// Reads what follows the header, which stands on line `number`.
 pub(super) fn read(rows: &mut Rows<'_>, stream: impl BufRead, header: &[u8], number: u64) -> Result<(), EventTraceError> {
@@ -19,15 +19,11 @@ pub(super) fn read(rows: &mut Rows<'_>, stream: impl BufRead, header: &[u8], num
     let mut csv = CsvRows::new(stream, layout.delimiter, number + 1);
     while csv.advance().map_err(|error| rows.unreadable(error))? {
         let found = csv.fields();
-        if found.len() != layout.headings.len() {
-            let bad = BadEvent {
-                trace: rows.trace.to_owned(),
-                line: csv.line(),
-                field: "row".to_owned(),
-                found: format!("{} fields long", found.len()),
-                expected: format!("{} fields ({})", layout.headings.len(), layout.headings.join(", ")),
-            };
-            rows.accept(Err(bad))?;
+        if csv.is_open() || found.len() != layout.headings.len() {
+            let long =
+                || [format!("{} fields long", found.len()), format!("{} fields ({})", layout.headings.len(), layout.headings.join(", "))];
+            let [found, expected] = if csv.is_open() { OPEN_AND_EXPECTED.map(str::to_owned) } else { long() };
+            rows.accept(Err(BadEvent { trace: rows.trace.to_owned(), line: csv.line(), field: "row".to_owned(), found, expected }))?;
             continue;
         }
         let fields = fields(&found, &layout);

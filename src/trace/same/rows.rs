@@ -8,7 +8,7 @@ use super::{
     pairing::Side,
 };
 use crate::trace::{
-    csv_rows::{self, CsvRows},
+    csv_rows::{self, CsvRows, OPEN_AND_EXPECTED},
     input, number,
 };
 
@@ -123,6 +123,10 @@ impl<'s> Rows<'s> {
     #[inline]
     pub(super) fn row<'r>(&'r self) -> Result<Row<'r>, BadRow> {
         let ascii = match &self.form {
+            Form::Csv(csv) if csv.is_open() => {
+                let [found, expected] = OPEN_AND_EXPECTED.map(str::to_owned);
+                return Err(self.bad("row", found, expected));
+            }
             Form::Csv(csv) => csv.ascii(),
             Form::Plain(_) => None,
         };

@@ -129,13 +129,18 @@ fn message_ids_are_told_apart() {
     assert_eq!(ids[0], pairing::Id::NONE);
 }
 
-/// A quote that is left open does not fill the memory.
+/// A quote that is left open neither fills the memory nor swallows what follows.
 #[test]
-fn a_row_without_end_is_an_error() {
-    let log = format!("sender,receiver,time\nA,\"B,1\n{}", "C,D,2\n".repeat(400_000));
-    let error = read(&[Source { name: "log.csv", bytes: log.as_bytes() }], &ReadOptions::default()).unwrap_err();
-    let ReadError::Unreadable { source, .. } = error else { panic!("{error}") };
-    assert_eq!(source.to_string(), "a row is longer than 1048576 bytes");
+fn a_row_with_an_open_quote_is_bad_and_no_other() {
+    for n in [10, 400_000] {
+        let log = format!("sender,receiver,time\nA,\"B,1\n{}", "C,D,2\n".repeat(n));
+        let sources = [Source { name: "log.csv", bytes: log.as_bytes() }];
+        let read_all = read(&sources, &ReadOptions::default()).unwrap();
+        assert_eq!(read_all.traces[0].messages.len(), n);
+        assert_eq!(read_all.diagnostics.count("bad_row"), 1);
+        let error = read(&sources, &ReadOptions { bad_rows: BadRows::Reject, ..ReadOptions::default() }).unwrap_err();
+        assert_eq!(error.to_string(), "log.csv, line 2: row is open after a quote, expected a quote that closes it");
+    }
 }
 
 /// Comments before the header are not kept, but counted as lines.
