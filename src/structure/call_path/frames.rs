@@ -38,8 +38,8 @@ pub(super) struct Frame {
     pub(super) parent: u32,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
-    /// Time from call to return around it, where the caller's side says so.
-    pub(super) call_ns: Option<i64>,
+    /// When the call and the return around it were, where the caller's side says so.
+    pub(super) call_ns: Option<(i64, i64)>,
     pub(super) server: u32,
     pub(super) thread: u32,
     pub(super) action: Option<Action>,
@@ -71,6 +71,8 @@ pub(super) struct Path {
     pub(super) n_too_deep: u64,
     /// Frames that are not inside of their parents by the clock.
     pub(super) n_outside: u64,
+    /// Frames that end before they begin.
+    pub(super) n_backwards: u64,
 }
 
 impl Path {
@@ -100,7 +102,24 @@ impl Path {
         let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::default(), place };
         rest.for_each(|record| parser.record(record));
         parser.pop_down_to(0, end_ns);
+        parser.path.check_times();
         parser.path
+    }
+
+    /// Counts frames whose times are not possible: of two servers, whose clocks may differ, only how long they took is compared.
+    fn check_times(&mut self) {
+        let lasts = |frame: &Frame| frame.end_ns.saturating_sub(frame.start_ns);
+        for frame in self.frames.iter().filter(|frame| frame.kind == FrameKind::Service && !frame.truncated) {
+            if lasts(frame) < 0 {
+                self.n_backwards += 1;
+                continue;
+            }
+            let Some(parent) = self.frames.get(frame.parent as usize).filter(|parent| !parent.truncated && lasts(parent) >= 0) else {
+                continue;
+            };
+            let is_beside = frame.server == parent.server && (frame.start_ns < parent.start_ns || frame.end_ns > parent.end_ns);
+            self.n_outside += u64::from(is_beside || lasts(frame) > lasts(parent));
+        }
     }
 
     /// Frames of whole executions.
@@ -346,7 +365,7 @@ impl Parser {
         if site.kind == FrameKind::Gone {
             // The service that the call was of: the first entry since, directly in the caller.
             let called = after.iter_mut().find(|frame| frame.kind == FrameKind::Service && frame.parent == site.parent);
-            called.into_iter().for_each(|called| called.call_ns = Some(time_ns - site.start_ns));
+            called.into_iter().for_each(|called| called.call_ns = Some((site.start_ns, time_ns)));
         }
     }
 

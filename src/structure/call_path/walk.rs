@@ -37,11 +37,19 @@ pub(super) struct Execution {
     pub(super) self_ns: i64,
     /// Time between the caller's side of the call and this one, where that is known.
     pub(super) network_ns: Option<i64>,
-    /// Whether it has records of its own.
+    /// Whether it has records of its own, and all times of it and of what it waited for are possible.
     pub(super) measured: bool,
     pub(super) truncated: bool,
     /// The frame with its parameters: path and number.
     pub(super) frame: (u32, u32),
+}
+
+impl Execution {
+    /// Waits for another, so long; for less than no time if that is not known.
+    fn waits(&mut self, duration_ns: i64) {
+        self.self_ns -= duration_ns.max(0);
+        self.measured &= duration_ns >= 0;
+    }
 }
 
 /// An execution, or a marked action in one.
@@ -164,8 +172,7 @@ impl Walk {
     fn elsewhere(&mut self, path: &Path, frame: &Frame, parent: Option<(u32, u32)>) -> (u32, u32) {
         let Some((caller, region)) = parent else { return (NONE, NONE) };
         if path.frames[frame.parent as usize].kind != FrameKind::Elsewhere {
-            let duration_ns = frame.end_ns - frame.start_ns;
-            self.executions[caller as usize].self_ns -= duration_ns;
+            self.executions[caller as usize].waits(frame.end_ns - frame.start_ns);
         }
         (caller, region)
     }
@@ -198,15 +205,16 @@ impl Walk {
         let requester = Requester { occurrence: Some(caller), kind: InteractionKind::Sync };
         let execution = self.execution(number, index, frame, (instance, unit), requester, true, places);
         let duration = frame.end_ns - frame.start_ns;
+        let called = frame.call_ns.map(|(from, to)| to - from);
         // A callee that seems to last longer than its caller is not taken off in full.
         let caller_frame = &path.frames[frame.parent as usize];
-        let blocked = frame.call_ns.map_or(duration, |call_ns| call_ns.max(duration)).min(caller_frame.end_ns - caller_frame.start_ns);
+        let blocked = called.map_or(duration, |called| called.max(duration)).min(caller_frame.end_ns - caller_frame.start_ns);
         if caller_frame.kind != FrameKind::Elsewhere {
-            self.executions[caller as usize].self_ns -= blocked;
+            self.executions[caller as usize].waits(blocked);
         }
-        self.executions[execution as usize].network_ns = frame.call_ns.map(|call_ns| (call_ns - duration).max(0));
-        let half = (blocked - duration).max(0) / 2;
-        self.call(region, frame.location, CallKind::Sync, (frame.start_ns - half, frame.end_ns + half), flows);
+        self.executions[execution as usize].network_ns = called.filter(|_| duration >= 0).map(|called| (called - duration).max(0));
+        let from = frame.call_ns.map_or(frame.start_ns, |(from, _)| from);
+        self.call(region, frame.location, CallKind::Sync, (from, from + blocked), flows);
         (execution, self.region_of_execution(execution, frame, flows))
     }
 
@@ -232,7 +240,7 @@ impl Walk {
         if let Some((caller, region)) = parent {
             // Of a call without a return nobody knows how long it took: nothing is taken off.
             let end_ns = if timed { frame.end_ns } else { frame.start_ns };
-            self.executions[caller as usize].self_ns -= end_ns - frame.start_ns;
+            self.executions[caller as usize].waits(end_ns - frame.start_ns);
             self.call(region, frame.location, kind, (frame.start_ns, end_ns), flows);
         }
         execution
@@ -251,7 +259,7 @@ impl Walk {
         let roots = path.frames.iter().filter(|root| root.parent == NONE && root.kind == FrameKind::Service);
         for root in roots {
             let duration = if waits { root.end_ns - root.start_ns } else { 0 };
-            self.executions[caller as usize].self_ns -= duration;
+            self.executions[caller as usize].waits(duration);
             let kind = if waits { CallKind::Sync } else { CallKind::Async };
             self.call(region, root.location, kind, (frame.start_ns, frame.start_ns + duration), flows);
         }
@@ -278,7 +286,7 @@ impl Walk {
             end_ns: frame.end_ns,
             self_ns: frame.end_ns - frame.start_ns,
             network_ns: None,
-            measured,
+            measured: measured && frame.end_ns >= frame.start_ns,
             truncated: frame.truncated,
             frame: (number, index as u32),
         });
