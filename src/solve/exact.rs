@@ -55,6 +55,7 @@ fn solve_single<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Attemp
             Ok(match solve_exact(&plan.network) {
                 Ok(means) => Attempt::Solved(Box::new(plan.results(model, &means))),
                 Err(MvaError::TooLarge(_)) => Attempt::Refused("so large a population", "the model".into()),
+                Err(MvaError::TooMuchHeld(_)) => Attempt::Refused("so many customers and servers", "the model".into()),
                 Err(MvaError::TooManyMultiservers(_)) => Attempt::Refused("so many multi-server stations", "the model".into()),
             })
         }

@@ -14,6 +14,7 @@ pub mod markov;
 pub mod measure;
 pub mod mva;
 mod near;
+mod orders;
 mod quantum;
 mod results;
 mod sensitivities;
@@ -188,7 +189,7 @@ fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) 
         Planned::Exact(results) => results.solution(model),
         Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options))?.results.solution(model),
     };
-    solution.diagnostics.extend(quantum::notes(model, &bound));
+    solution.diagnostics.extend(quantum::notes(model, &bound).into_iter().chain(orders::notes(model)));
     Ok(solution)
 }
 

@@ -78,13 +78,19 @@ pub enum MvaError {
     /// The recursion would take too many steps.
     #[error("the exact recursion would take {steps:.1e} steps, more than {STEP_LIMIT:.0e}", steps = *.0 as f64)]
     TooLarge(u128),
+    /// The recursion would hold too much.
+    #[error("the exact recursion would hold {numbers:.1e} numbers, more than {HELD_LIMIT:.0e}", numbers = *.0 as f64)]
+    TooMuchHeld(u128),
     /// More multi-server stations than the recursion over their subsets can take.
     #[error("{0} multi-server stations, more than {MULTISERVER_LIMIT}")]
     TooManyMultiservers(usize),
 }
 
-/// Bound on lattice points × classes × stations × subsets: about a second.
+/// Bound on lattice points × subsets × classes × (stations + servers of those with several): about a second.
 const STEP_LIMIT: u128 = 200_000_000;
+/// Bound on lattice points × subsets × (classes + stations + servers of those with several): some 240 MB, and as much for each direction
+/// of derivatives.
+const HELD_LIMIT: u128 = 30_000_000;
 /// Bound on multi-server stations, since every subset of them is solved.
 const MULTISERVER_LIMIT: usize = 8;
 
@@ -99,9 +105,17 @@ pub fn solve_exact<S: Scalar>(network: &Network<S>) -> Result<MeanValues<S>, Mva
         return Err(MvaError::TooManyMultiservers(multiservers.len()));
     }
     let lattice = Lattice::new(network);
-    let work = lattice.points * (network.classes.len() * network.stations.len().max(1)) as u128 * (1 << multiservers.len());
+    let servers = |k: &usize| if let Station::Servers(m) = network.stations[*k] { u128::from(m) } else { 0 };
+    let (n_classes, n_stations) = (network.classes.len() as u128, network.stations.len().max(1) as u128);
+    let at_station = n_stations + multiservers.iter().map(servers).sum::<u128>();
+    let points = lattice.points.saturating_mul(1 << multiservers.len());
+    let work = points.saturating_mul(n_classes * at_station);
     if work > STEP_LIMIT {
         return Err(MvaError::TooLarge(work));
+    }
+    let held = points.saturating_mul(n_classes + at_station);
+    if held > HELD_LIMIT {
+        return Err(MvaError::TooMuchHeld(held));
     }
     Ok(Recursion { network, multiservers: &multiservers, lattice: &lattice }.run())
 }
@@ -368,5 +382,14 @@ mod tests {
             demands: vec![vec![1.0]; 4],
         };
         assert!(matches!(solve_exact(&network), Err(MvaError::TooLarge(_))));
+        // Few populations, but each with as many numbers as servers.
+        let servers = |m: u32, n: u32| Network {
+            classes: vec![Class { population: n, think_time: 1.0 }],
+            stations: vec![Station::Servers(m)],
+            demands: vec![vec![1.0]],
+        };
+        assert!(matches!(solve_exact(&servers(1_000_000_000, 3)), Err(MvaError::TooLarge(_))));
+        assert!(matches!(solve_exact(&servers(1000, 40_000)), Err(MvaError::TooMuchHeld(_))));
+        assert!(solve_exact(&servers(1000, 3)).is_ok());
     }
 }

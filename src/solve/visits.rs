@@ -5,13 +5,28 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Entry, Post, Pre, Task};
+use crate::model::{Entry, Post, Pre, Scalar, Task};
 
 /// Mean executions by activity and phase (0 before the reply, 1 after it).
 pub(super) type Visits<'a> = HashMap<(&'a str, usize), f64>;
 
 /// An activity in a phase.
 type Node<'a> = (&'a str, usize);
+
+/// What part of the cycles of customers goes to each of their entries, where this is `given` of them: those of which nothing is said share
+/// what the others leave, or all; what is given counts in proportion. None where all are 0.
+pub(super) fn entry_shares<S: Scalar>(given: &[Option<S>]) -> Option<Vec<S>> {
+    let n_absent = given.iter().filter(|share| share.is_none()).count();
+    let left = given.iter().flatten().fold(S::from(1.0), |left, &share| left - share);
+    let rest = match () {
+        () if n_absent == given.len() => S::from(1.0),
+        () if left > 0.0 => left / n_absent.max(1) as f64,
+        () => S::from(0.0),
+    };
+    let shares: Vec<S> = given.iter().map(|share| share.unwrap_or(rest)).collect();
+    let sum = shares.iter().fold(S::from(0.0), |sum, &share| sum + share);
+    (sum > 0.0).then(|| shares.iter().map(|&share| share / sum).collect())
+}
 
 /// The visits of `entry` to the activities of `task`; none for an entry of phases.
 pub(super) fn visits<'a>(task: &'a Task, entry: &'a Entry) -> Visits<'a> {

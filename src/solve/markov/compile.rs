@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     model::{self, Bindings, CallKind, CallOrder, Model, Number, ProcessorScheduling, RwLockRole, SemaphoreRole, TaskScheduling},
-    solve::{ResultCallKind, SolveError},
+    solve::{ResultCallKind, SolveError, orders, visits::entry_shares},
 };
 
 /// Most servers, threads or customers of an element; far beyond what a chain of states can hold.
@@ -200,10 +200,10 @@ impl<'a> Compiler<'a> {
         match task.scheduling {
             TaskScheduling::Ref | TaskScheduling::Fcfs | TaskScheduling::Inf => Ok(QueueOrder::Fifo),
             TaskScheduling::Semaphore | TaskScheduling::RwLock => Ok(QueueOrder::Fifo),
-            TaskScheduling::Hol | TaskScheduling::Pri => Ok(QueueOrder::Priority),
+            TaskScheduling::Hol => Ok(QueueOrder::Priority),
             TaskScheduling::Rand => Ok(QueueOrder::Random),
-            TaskScheduling::Poll => {
-                self.network.notes.push(format!("{element}: polling is taken as first come, first served"));
+            TaskScheduling::Poll | TaskScheduling::Pri => {
+                self.network.notes.extend(orders::note(task));
                 Ok(QueueOrder::Fifo)
             }
             TaskScheduling::Burst | TaskScheduling::Uniform => Err(refused("customers whose think time is not exponential", element)),
@@ -235,16 +235,7 @@ impl<'a> Compiler<'a> {
             let element = format!("entry \"{}\"", entry.name);
             weights.push(weight.map(|w| self.numbers.amount(w, &element, "visit probability")).transpose()?);
         }
-        let given: f64 = weights.iter().flatten().sum();
-        let absent = weights.iter().filter(|w| w.is_none()).count();
-        #[expect(clippy::cast_precision_loss, reason = "a count of entries")]
-        let rest = if absent == weights.len() { 1.0 } else { (1.0 - given).max(0.0) / absent.max(1) as f64 };
-        let weights: Vec<f64> = weights.into_iter().map(|w| w.unwrap_or(rest)).collect();
-        let sum: f64 = weights.iter().sum();
-        if sum <= 0.0 {
-            return Err(unusable(task_element(task), "the visit probabilities of its entries sum to 0"));
-        }
-        Ok(weights.iter().map(|w| w / sum).collect())
+        entry_shares(&weights).ok_or_else(|| unusable(task_element(task), "the visit probabilities of its entries sum to 0"))
     }
 
     /// The phases, activities, calls and forwardings of a task.

@@ -57,6 +57,7 @@ mod tasks;
 use self::{
     chain::{Chain, Rows},
     network::Network,
+    steady::Steady,
 };
 use super::{Solution, SolveError, copies};
 use crate::{
@@ -81,6 +82,9 @@ pub struct MarkovOptions {
     pub max_sweeps: usize,
 }
 
+/// Rates of events between which products and quotients of a few are numbers.
+const RATES: std::ops::Range<f64> = 1e-100..1e100;
+
 impl Default for MarkovOptions {
     fn default() -> Self {
         Self { max_states: 300_000, max_work: 20_000_000, tolerance: 1e-13, max_sweeps: 20_000 }
@@ -102,6 +106,7 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     let copies = copies::lay_out(model, &values, ("markov", MOST_COPIES))?;
     let network = compile::compile(&copies.all, &values)?;
     let chain = Chain::explore(&network, options)?;
+    check_rates(&chain)?;
     let class = recurrent_class(&copies.all, &network, &chain)?;
     let steady = steady::steady_state(&restricted(&chain, &class), options.tolerance, options.max_sweeps);
     let mut means = vec![0.0; rewards::Layout::new(&network).width];
@@ -120,8 +125,22 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     solution.iterations = steady.sweeps;
     solution.residual = steady.residual;
     solution.diagnostics = network.notes;
+    if !solution.converged {
+        let Steady { residual, sweeps, .. } = steady;
+        let text = format!("the steady state was not found: {residual:.1e} of all flow is out of balance after {sweeps} sweeps");
+        solution.diagnostics.push(text + ", and the figures are not those of the model");
+    }
     solution.diagnostics.push(format!("a chain of {} states, {} of them recurrent", chain.len(), class.len()));
     Ok(solution)
+}
+
+/// Refuses what cannot be told apart in numbers of double precision.
+fn check_rates(chain: &Chain) -> Result<(), SolveError> {
+    let all = (0..chain.rates.len()).flat_map(|state| chain.rates.row(state));
+    match all.map(|(_, rate)| rate).find(|rate| !RATES.contains(rate)) {
+        Some(rate) => Err(unusable("model", format!("something in it happens at a rate of {rate:e}, expected {:e} to {:e}", RATES.start, RATES.end))),
+        None => Ok(()),
+    }
 }
 
 /// The states of the only recurrent class, in which nobody waits for ever.

@@ -147,7 +147,7 @@ impl Balance {
         for (b, row) in flows.iter().enumerate() {
             blocks.push(row.iter().enumerate().filter(|r| *r.1 > 0.0).map(|(c, flow)| (c, flow / weights[b])));
         }
-        let Some(blocks) = eliminate(&blocks) else { return };
+        let Some(blocks) = eliminate(&blocks).filter(|found| found.len() == n_blocks) else { return };
         x.iter_mut().enumerate().for_each(|(i, v)| *v *= blocks[i / size] / weights[i / size]);
     }
 

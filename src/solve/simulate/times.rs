@@ -2,8 +2,8 @@
 //!
 //! The response times of an entry are counted in buckets of equal relative width: a time's bucket is its exponent and the
 //! [`BITS`] leading bits of its mantissa, so that a bucket's ends are apart by at most `2^-BITS` of its lower end (0.8 %),
-//! and finding it takes a shift. Only buckets between the shortest and the longest time are kept: some hundreds of
-//! counts an entry, `2^18` at the very most. What the model asks for itself is counted in its own equal bins.
+//! and finding it takes a shift. Only buckets between the shortest and the longest time above 0 are kept: some hundreds of
+//! counts an entry. What the model asks for itself is counted in its own equal bins.
 //!
 //! A run keeps the counts of at most [`MOST_BLOCKS`] blocks of equal time, so that warm-up can be left out afterwards and
 //! the spread between blocks gives confidence intervals.
@@ -22,6 +22,8 @@ pub(super) const MOST_BLOCKS: usize = 16;
 /// Counts of times in buckets of equal relative width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Buckets {
+    /// Counts of bucket 0, which is far from all others.
+    zeros: u64,
     /// Bucket of `counts[0]`.
     first: usize,
     counts: Vec<u64>,
@@ -41,14 +43,22 @@ impl Buckets {
     /// Counts a time of at least 0.
     #[inline]
     pub(super) fn add(&mut self, time: f64) {
-        let bucket = bucket_of(time);
+        self.put(bucket_of(time), 1);
+    }
+
+    #[inline]
+    fn put(&mut self, bucket: usize, count: u64) {
+        if bucket == 0 {
+            self.zeros += count;
+            return;
+        }
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-            Some(count) => *count += 1,
-            None => self.widen(bucket, 1),
+            Some(sum) => *sum += count,
+            None => self.widen(bucket, count),
         }
     }
 
-    /// Adds to a bucket outside of those kept.
+    /// Adds to a bucket outside of those kept, above 0.
     #[cold]
     fn widen(&mut self, bucket: usize, count: u64) {
         if self.counts.is_empty() {
@@ -65,33 +75,35 @@ impl Buckets {
         self.counts[place] += count;
     }
 
+    /// Forgets all counts, and keeps the room.
+    fn clear(&mut self) {
+        self.zeros = 0;
+        self.counts.fill(0);
+    }
+
     /// Adds the counts of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
-        for (bucket, count) in other.iter() {
-            match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-                Some(sum) => *sum += count,
-                None => self.widen(bucket, count),
-            }
-        }
+        other.iter().for_each(|(bucket, count)| self.put(bucket, count));
     }
 
     /// The buckets with a count, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, &count)| (self.first + i, count))
+        let above = self.counts.iter().enumerate().map(|(i, &count)| (self.first + i, count));
+        std::iter::once((0, self.zeros)).chain(above).filter(|(_, count)| *count > 0)
     }
 
     /// Times counted.
     pub(super) fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.zeros + self.counts.iter().sum::<u64>()
     }
 
     /// The counts summed up, to be asked often.
     pub(super) fn cumulated(&self) -> Cumulated {
-        let sums = self.counts.iter().scan(0, |sum, count| {
+        let sums = self.counts.iter().scan(self.zeros, |sum, count| {
             *sum += count;
             Some(*sum)
         });
-        Cumulated { first: self.first, sums: [0].into_iter().chain(sums).collect() }
+        Cumulated { first: self.first.max(1), sums: [self.zeros].into_iter().chain(sums).collect() }
     }
 }
 
@@ -114,7 +126,9 @@ impl Cumulated {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
     pub(super) fn below(&self, time: f64) -> f64 {
         let bucket = bucket_of(time);
-        let Some(place) = bucket.checked_sub(self.first) else { return 0.0 };
+        let Some(place) = bucket.checked_sub(self.first) else {
+            return if bucket == 0 { 0.0 } else { self.sums.first().copied().unwrap_or(0) as f64 };
+        };
         let (Some(&before), Some(&after)) = (self.sums.get(place), self.sums.get(place + 1)) else { return self.total() };
         let (begin, end) = (lower_end(bucket), lower_end(bucket + 1));
         before as f64 + (after - before) as f64 * (time - begin) / (end - begin)
@@ -176,7 +190,7 @@ impl Times {
     /// Ends a block: returns its times and begins the next with as much room.
     pub(super) fn cut(&mut self) -> Self {
         let block = self.clone();
-        self.responses.iter_mut().for_each(|b| b.counts.fill(0));
+        self.responses.iter_mut().for_each(Buckets::clear);
         self.watched.iter_mut().for_each(|b| b.counts.fill(0));
         block
     }
@@ -219,6 +233,18 @@ mod tests {
         assert_eq!(bucket_of(0.0), 0);
         assert_eq!(bucket_of(-0.0), 0);
         assert!(lower_end(0) == 0.0);
+    }
+
+    #[test]
+    fn times_of_nothing_take_no_room_up_to_others() {
+        let mut buckets = Buckets::default();
+        [0.0, 1.0, 0.0, 2.0].iter().for_each(|&time| buckets.add(time));
+        assert!(buckets.counts.len() <= 129, "{}", buckets.counts.len());
+        assert_eq!((buckets.total(), buckets.iter().next()), (4, Some((0, 2))));
+        let below = buckets.cumulated();
+        assert_eq!([0.0, 0.5, 1.5, 9.0].map(|time| below.below(time)), [0.0, 2.0, 3.0, 4.0]);
+        buckets.clear();
+        assert_eq!(buckets.total(), 0);
     }
 
     proptest! {

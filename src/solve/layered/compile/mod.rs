@@ -10,6 +10,7 @@ use super::{
     super::{
         SolveError,
         activities::{self, ActivityWork, PhaseWork},
+        visits::entry_shares,
     },
     net::{Discipline, EntryNode, Kin, Net, Node, Part, Station, TaskNode, Work},
 };
@@ -158,11 +159,16 @@ impl<'a, S: Scalar> Compiler<'a, S> {
 
     fn entries_of(&mut self, task: &'a Task, index: usize, reference: bool) -> Result<Vec<usize>, SolveError> {
         let mut entries = Vec::new();
-        for entry in &task.entries {
-            let visit_share = match (&entry.visit_probability, reference) {
-                (Some(p), true) => self.number(p, || format!("visit probability of entry \"{}\"", entry.name))?,
-                _ => S::from(1.0 / task.entries.len() as f64),
-            };
+        let given = task.entries.iter().map(|entry| {
+            let said = entry.visit_probability.as_ref().filter(|_| reference);
+            said.map(|p| self.number(p, || format!("visit probability of entry \"{}\"", entry.name))).transpose()
+        });
+        let no_shares = || SolveError::Unusable {
+            element: format!("task \"{}\"", task.name),
+            reason: "the visit probabilities of its entries sum to 0".into(),
+        };
+        let shares = entry_shares(&given.collect::<Result<Vec<_>, _>>()?).ok_or_else(no_shares)?;
+        for (entry, visit_share) in task.entries.iter().zip(shares) {
             let open_rate = match &entry.open_arrival_rate {
                 Some(rate) => Some(self.number(rate, || format!("open arrival rate of entry \"{}\"", entry.name))?),
                 None => None,

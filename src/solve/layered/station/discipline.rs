@@ -46,6 +46,11 @@ use crate::model::Scalar;
 const MAX_URGENT_LOAD: f64 = 0.999;
 /// Load of an arrival's own urgency below which it counts as so much.
 const LEAST_OWN_LOAD: f64 = 1e-3;
+/// A group that uses less of what it is entitled to than this is the fourth power of goes first all the same.
+const LEAST_CLAIM: f64 = 1e-4;
+const CLAIM_POWER: i32 = 8;
+/// Of a processor, least that other groups leave.
+const LEAST_LEFT: f64 = 1e-3;
 
 impl<S: Scalar> At<'_, S> {
     /// Turns what is found into parts of the waits, and sets the chance to wait of each row.
@@ -215,41 +220,83 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
+    /// Shares (the tool's language, section 4.3): a group `g` with fewer requests than it may have served goes first, and what none of them is
+    /// entitled to is spread evenly. With its entitlement `e = share + spare / groups`, its load `u` and `q = (u / e)^4`, by how far it uses
+    /// that up, a group that is there with probability `p` takes from mine `e q_mine / (e_mine q)` of what mine gets, and no more than
+    /// `1 / (1 - p)`, which is what it takes where it always goes first.
     fn by_groups(&self, r: usize, scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let net = self.sweep.net;
         let group_at = |x: usize| net.arcs[self.layout.arcs[x]].group;
         let me = &self.visits[self.layout.rows[r].arc];
-        let Some((mine, share)) = group_at(self.layout.rows[r].arc) else { return };
-        let mut others: Vec<(usize, f64, S, f64)> = Vec::new();
+        let Some((mine, _)) = group_at(self.layout.rows[r].arc) else { return };
+        let mut groups: Vec<Presence<S>> = Vec::new();
         for x in 0..n {
-            let Some((group, its_share)) = group_at(x).filter(|(g, _)| *g != mine) else { continue };
-            let at = r * n + x;
-            // The parts hold the arrival's own service as a factor.
-            let present =
-                if me.first > 0.0 { (scratch.alpha[at] * self.visits[x].wait + scratch.beta[at]) / me.first } else { S::from(0.0) };
-            let pool = self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
-            match others.iter_mut().find(|(g, ..)| *g == group) {
-                Some((_, _, sum, count)) => {
-                    *sum += present;
-                    *count += pool;
-                }
-                None => others.push((group, its_share, present, pool)),
+            let Some((group, share)) = group_at(x) else { continue };
+            let place = groups.iter().position(|g| g.group == group).unwrap_or_else(|| {
+                groups.push(Presence { group, share, load: S::from(0.0), present: S::from(0.0), sources: 0.0 });
+                groups.len() - 1
+            });
+            let (it, at) = (&self.visits[x], r * n + x);
+            groups[place].load += it.rate * it.first / self.servers;
+            if group == mine {
+                continue;
             }
+            // The parts hold the arrival's own service as a factor.
+            if me.first > 0.0 {
+                groups[place].present += (scratch.alpha[at] * it.wait + scratch.beta[at]) / me.first;
+            }
+            groups[place].sources += self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
             scratch.alpha[at] = S::from(0.0);
             scratch.beta[at] = S::from(0.0);
         }
+        let spare = (1.0 - groups.iter().map(|g| g.share).sum::<f64>()).max(0.0) / groups.len() as f64;
+        let Some(own) = groups.iter().find(|g| g.group == mine).map(|g| g.claim(spare)) else { return };
+        let others = || groups.iter().filter(|g| g.group != mine);
+        let left = -others().fold(S::from(0.0), |sum, g| sum + g.load) + 1.0;
+        let left = if left > LEAST_LEFT { left } else { S::from(LEAST_LEFT) };
         let mut slowdown = S::from(1.0);
-        for (_, its_share, present, count) in others {
-            let count = if count.is_finite() && count >= 1.0 { count } else { 1.0 };
-            let idle = -(present / count) + 1.0;
-            let idle = if idle > 0.0 { idle.powf(count) } else { S::from(0.0) };
-            slowdown += (-idle + 1.0) * (its_share / share);
+        for other in others() {
+            let (taken, most) = (other.probability() * own / other.claim(spare), other.load / left);
+            slowdown += if taken < most { taken } else { most };
         }
         for at in r * n..(r + 1) * n {
             scratch.alpha[at] *= slowdown;
             scratch.beta[at] *= slowdown;
         }
         scratch.own[r] += me.first * (slowdown - 1.0);
+    }
+}
+
+/// A group of a processor as an arrival of another finds it.
+struct Presence<S> {
+    group: usize,
+    share: f64,
+    /// Of the processor.
+    load: S,
+    /// Requests that are there, of so many sources.
+    present: S,
+    sources: f64,
+}
+
+impl<S: Scalar> Presence<S> {
+    /// `q / e`.
+    fn claim(&self, spare: f64) -> S {
+        let entitled = self.share + spare;
+        let used = self.load / entitled;
+        let claim = used.powi(CLAIM_POWER);
+        let claim = match () {
+            () if claim > 1.0 => S::from(1.0),
+            () if claim > LEAST_CLAIM => claim,
+            () => S::from(LEAST_CLAIM),
+        };
+        claim / entitled
+    }
+
+    /// Probability that there are any.
+    fn probability(&self) -> S {
+        let sources = if self.sources.is_finite() && self.sources >= 1.0 { self.sources } else { 1.0 };
+        let idle = -(self.present / sources) + 1.0;
+        -(if idle > 0.0 { idle.powf(sources) } else { S::from(0.0) }) + 1.0
     }
 }

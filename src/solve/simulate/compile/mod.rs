@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{self, Model, RwLockRole, SemaphoreRole, TaskScheduling},
-    solve::SolveError,
+    solve::{SolveError, orders, visits::entry_shares},
 };
 
 /// Most elements over all copies.
@@ -260,10 +260,10 @@ impl<'a> Compiler<'a> {
                 finite("read-write lock")?;
                 TaskKind::RwLock
             }
-            TaskScheduling::Hol | TaskScheduling::Pri => TaskKind::Priority,
+            TaskScheduling::Hol => TaskKind::Priority,
             TaskScheduling::Rand => TaskKind::Random,
-            TaskScheduling::Poll => {
-                self.network.notes.push(format!("{element}: polling is simulated as first come, first served"));
+            TaskScheduling::Poll | TaskScheduling::Pri => {
+                self.network.notes.extend(orders::note(task));
                 TaskKind::Fifo
             }
             TaskScheduling::Fcfs | TaskScheduling::Inf => TaskKind::Fifo,
@@ -277,21 +277,12 @@ impl<'a> Compiler<'a> {
             let weight = entry.visit_probability.as_ref();
             weights.push(weight.map(|w| self.binder.amount(w, &format!("entry \"{}\"", entry.name), "visit probability")).transpose()?);
         }
-        let given: f64 = weights.iter().flatten().sum();
-        let absent = weights.iter().filter(|w| w.is_none()).count();
-        #[expect(clippy::cast_precision_loss, reason = "a count of entries")]
-        let rest = if absent == weights.len() { 1.0 } else { (1.0 - given).max(0.0) / absent.max(1) as f64 };
-        let mut sum = 0.0;
-        let mut cumulative: Vec<f64> = Vec::new();
-        for weight in weights {
-            sum += weight.unwrap_or(rest);
-            cumulative.push(sum);
-        }
-        if sum <= 0.0 {
-            return Err(unusable(task_element(task), "the visit probabilities of its entries sum to 0"));
-        }
-        cumulative.iter_mut().for_each(|c| *c /= sum);
-        Ok(cumulative)
+        let shares = entry_shares(&weights).ok_or_else(|| unusable(task_element(task), "the visit probabilities of its entries sum to 0"))?;
+        let cumulative = shares.into_iter().scan(0.0, |sum, share| {
+            *sum += share;
+            Some(*sum)
+        });
+        Ok(cumulative.collect())
     }
 }
 
