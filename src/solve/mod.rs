@@ -109,6 +109,8 @@ pub enum SolveError {
         utilization: f64,
         /// Servers there are.
         capacity: f64,
+        /// Offered load if nothing ever waited, in servers: below the capacity, that there is no steady state rests on estimated waits.
+        at_least: f64,
     },
     /// Asynchronous requests or open arrivals pile up: there is no steady state.
     #[error("no steady state: {waiting} requests wait at {resource} and more keep coming")]
@@ -152,8 +154,8 @@ fn simulation_of(options: &SolveOptions) -> SimulateOptions {
 
 /// Solves `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
-/// [`Solver::Auto`] simulates what no analytic solver takes, and what the layered one does not converge on or finds to break a law; the
-/// solution's diagnostics say why.
+/// [`Solver::Auto`] simulates what no analytic solver takes, and what the layered one does not converge on, finds to break a law or, by
+/// waits that it estimates, to have no steady state; the solution's diagnostics say why.
 ///
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
@@ -172,9 +174,14 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
             format!("the layered solver is not to be relied on here ({})", solution.diagnostics.join("; "))
         }
         Err(SolveError::Unsupported { construct, element, .. }) => format!("the analytic solvers do not take {construct} ({element})"),
+        Err(error @ SolveError::Saturated { capacity, at_least, .. }) if at_least < capacity => {
+            format!("by the waits that the layered solver estimates there is {error}")
+        }
         _ => return solved,
     };
     let mut solution = match (simulate(model, values, &simulation_of(options)), solved) {
+        (Ok(simulated), Err(saturated @ SolveError::Saturated { .. })) if !simulate::has_settled(&simulated) => return Err(saturated),
+        (Err(SolveError::Unbounded { .. }), Err(saturated @ SolveError::Saturated { .. })) => return Err(saturated),
         (Err(SolveError::Unusable { .. } | SolveError::Unsupported { .. }), Ok(approximate)) => return Ok(approximate),
         (simulated, _) => simulated?,
     };

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 
 use super::{
-    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, orders, plan, quantum, simulate, simulation_of,
-    solve_analytically,
+    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, orders, plan, quantum, simulate,
+    simulation_of, solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -56,6 +56,9 @@ pub fn sensitivities(
         Some(found) => found,
         None => match directions.layered(&real, &mut jacobian) {
             Err(SolveError::Unsupported { .. }) if options.solver == Solver::Auto => return simulated(),
+            Err(error @ SolveError::Saturated { capacity, at_least, .. }) if options.solver == Solver::Auto && at_least < capacity => {
+                return simulated().ok().filter(|found| simulate::has_settled(&found.solution)).ok_or(error);
+            }
             found => found?,
         },
     };

@@ -109,6 +109,8 @@ pub(super) struct Pairs {
     share_of_arc: Vec<Option<u32>>,
     n_shares: usize,
     entry_of_share: Vec<usize>,
+    /// By entry, arcs that add to its shares.
+    n_sending: Vec<f64>,
     /// Position in the list of overlaps of two nodes.
     strands: HashMap<(usize, usize), usize>,
     forked: Vec<usize>,
@@ -169,6 +171,7 @@ impl Pairs {
         let mut parents: Vec<Vec<(usize, u32)>> = vec![Vec::new(); net.entries.len()];
         let mut share_of_arc = vec![None; net.arcs.len()];
         let mut entry_of_share = Vec::new();
+        let mut n_sending = vec![0.0; net.entries.len()];
         let mut callers: Vec<Vec<usize>> = vec![Vec::new(); net.tasks.len()];
         let mut unbounded = vec![false; net.tasks.len()];
         for arc in &net.arcs {
@@ -199,6 +202,7 @@ impl Pairs {
                 }
             };
             share_of_arc[a] = Some(share);
+            n_sending[target] += 1.0;
         }
         Self {
             index: HashMap::default(),
@@ -208,6 +212,7 @@ impl Pairs {
             share_of_arc,
             n_shares: entry_of_share.len(),
             entry_of_share,
+            n_sending,
             strands: HashMap::new(),
             forked: Vec::new(),
             callers,
@@ -382,11 +387,10 @@ impl<S: Scalar> Exclusion<S> {
             let Some(share) = *share else { continue };
             let entry = pairs.entry_of_share[share as usize];
             let rate = flow.entry_rate[entry];
-            if rate > 0.0 {
-                let part = flow.arc_rate[a] / rate;
-                self.shares[share as usize] += part;
-                self.totals[entry] += part;
-            }
+            // Without flow, as it begins: from each that may send some.
+            let part = if rate > 0.0 { flow.arc_rate[a] / rate } else { S::from(pairs.n_sending[entry].recip()) };
+            self.shares[share as usize] += part;
+            self.totals[entry] += part;
         }
     }
 

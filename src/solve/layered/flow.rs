@@ -115,6 +115,18 @@ impl<S: Scalar> Flow<S> {
         self.circular_rates(net, population);
     }
 
+    /// The same rates, with the times that they would take if nothing ever waited.
+    pub fn without_waits(&self, net: &Net<S>) -> Self {
+        let mut flow = self.clone();
+        let nothing = vec![S::from(0.0); net.arcs.len()];
+        let waits =
+            Waits { wait: &nothing, row: &vec![0; net.arcs.len()], contention: &vec![None; net.arcs.len()], ratios: &[S::from(1.0)] };
+        for &task in net.order.iter().rev() {
+            net.tasks[task].entries.iter().for_each(|&entry| flow.entry_times(net, &waits, entry));
+        }
+        flow
+    }
+
     /// Rates that depend on themselves: round and round until they settle, and their derivatives after them at the same values.
     fn circular_rates(&mut self, net: &Net<S>, population: &[f64]) {
         self.arc_rate.fill(S::from(0.0));

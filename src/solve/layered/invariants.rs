@@ -5,13 +5,15 @@
 //! Little:       N_c = X_c (Z_c + S_c)                              every class
 //! capacity:     Σ_j λ_j S_j ≤ m                                    every task;  Σ_i λ_i D_i ≤ m  every processor
 //! work:         E min(n, m) ≥ E n · m/C, n ≤ C requests present     every station that only threads visit, C of them
+//! no rest:      Σ_p E busy servers of p ≥ 1                        where customers do not think and nothing is a delay
 //! ```
 //!
-//! The last is said where the busy servers are fewer than half of that: approximations near saturation miss it by some per cent.
+//! Work is said where the busy servers are fewer than half of that, rest where they are fewer than [`MOST_REST`] allows: approximations near
+//! saturation miss these by some per cent.
 
 use super::{
     Stage,
-    net::{Discipline, Net, Source},
+    net::{Discipline, Net, Node, Source},
     outcome::station_load,
     presence,
 };
@@ -21,6 +23,8 @@ use crate::{model::Scalar, solve::results::Results};
 const TOLERANCE: f64 = 1e-6;
 /// Share of the busy servers that work asks for, below which it is said.
 const FAR_BELOW: f64 = 0.5;
+/// Share of the time in which no processor works, though one always does, above which it is said.
+const MOST_REST: f64 = 0.08;
 
 /// Adds a diagnostic for every law that `results` break, and takes back their convergence.
 pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Results<S>) {
@@ -31,6 +35,7 @@ pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Res
     broken.extend(littles_law(net, stage));
     broken.extend(capacity(net, results));
     broken.extend(work_conservation(net, stage));
+    broken.extend(no_rest(net, stage));
     results.converged = broken.is_empty();
     results.diagnostics.extend(broken);
 }
@@ -106,4 +111,20 @@ fn work_conservation<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
         }
     }
     broken
+}
+
+/// A customer that does not think is always served, or waits for one who is: where service is work of a limited processor, one always works.
+fn no_rest<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Option<String> {
+    let always_there = net.classes.iter().any(|&task| net.tasks[task].think_time.value() == 0.0 && net.tasks[task].threads >= 1.0);
+    let delays = |node: &Node<S>| {
+        let at = node.host_arc.map(|arc| net.arcs[arc].station);
+        node.think_time.value() > 0.0 || node.demand.value() > 0.0 && at.is_none_or(|station| net.stations[station].servers.is_infinite())
+    };
+    let is_limited = |s: &usize| net.stations[*s].servers.is_finite() && !matches!(net.stations[*s].discipline, Discipline::Delay);
+    if !always_there || net.nodes.iter().any(delays) {
+        return None;
+    }
+    let busy: f64 = (0..net.n_processors).filter(is_limited).map(|s| station_load(net, &stage.flow, s)).sum();
+    (busy < 1.0 - MOST_REST)
+        .then(|| format!("customers that never think leave all processors idle {:.3} of the time; simulate instead", 1.0 - busy))
 }

@@ -6,7 +6,7 @@ use super::{
         results::{CallValues, EntryValues, Results},
     },
     Record, Stage,
-    net::{Net, Node, Part, Source, Work},
+    net::{Net, Node, Part, Source, Station, Work},
 };
 use super::{
     activities::{activity_values, join_values},
@@ -20,18 +20,21 @@ const SATURATION: f64 = 1.0 - 1e-9;
 /// Refuses a model whose open or asynchronous requests, or others that nobody waits for, exceed what a task or processor can serve.
 pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
     let outside = outside_shares(net, flow);
+    let load_of = |station: &Station, of_arc: &dyn Fn(usize) -> f64| {
+        let share = |a: usize| waited_for(net, a).map_or(1.0, |node| outside[net.nodes[node].entry]);
+        station.arcs.iter().map(|&a| share(a) * of_arc(a)).sum::<f64>()
+    };
     for (s, station) in net.stations.iter().enumerate() {
         if station.servers.is_infinite() {
             continue;
         }
-        let load = station.arcs.iter().fold(0.0, |sum, &a| {
-            let share = waited_for(net, a).map_or(1.0, |node| outside[net.nodes[node].entry]);
-            sum + share * arc_load(net, flow, a)
-        });
+        let load = load_of(station, &|a| arc_load(net, flow, a));
         if load >= station.servers * SATURATION {
             let kind = if s < net.n_processors { "processor" } else { "task" };
             let resource = format!("{kind} \"{}\"", station.name);
-            return Err(SolveError::Saturated { resource, utilization: load, capacity: station.servers });
+            let without = flow.without_waits(net);
+            let at_least = load_of(station, &|a| flow.arc_rate[a].value() * held_by(net, &without, a));
+            return Err(SolveError::Saturated { resource, utilization: load, capacity: station.servers, at_least });
         }
     }
     Ok(())
@@ -85,12 +88,16 @@ pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, station: usi
 }
 
 fn arc_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
-    let held: f64 = match (net.arcs[arc].target, net.arcs[arc].source.node()) {
+    flow.arc_rate[arc].value() * held_by(net, flow, arc)
+}
+
+/// Time that a server is held for a request over an arc.
+fn held_by<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
+    match (net.arcs[arc].target, net.arcs[arc].source.node()) {
         (Some(entry), _) => flow.held(entry).value(),
         (None, Some(node)) => (net.nodes[node].demand / net.nodes[node].slices).value(),
         (None, None) => 0.0,
-    };
-    flow.arc_rate[arc].value() * held
+    }
 }
 
 /// The results of the last stage.

@@ -6,12 +6,20 @@ pub(super) fn norm(a: &[f64]) -> f64 {
 }
 
 /// Sums that are kept side by side, as an addition takes longer than the processor has to wait for the next one to begin.
-const SUMS: usize = 8;
+const SUMS: usize = 4;
+/// Elements that are taken at once.
+const BLOCK: usize = 16;
 
 /// `Σ a b`.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let ((these, last), (those, last_of_those)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
+    let ((these, last), (those, last_of_those)) = (a.as_chunks::<BLOCK>(), b.as_chunks::<BLOCK>());
     let mut sums = [0.0; SUMS];
+    for (x, y) in these.iter().zip(those) {
+        for i in 0..BLOCK {
+            sums[i % SUMS] += x[i] * y[i];
+        }
+    }
+    let ((these, last), (those, last_of_those)) = (last.as_chunks::<SUMS>(), last_of_those.as_chunks::<SUMS>());
     for (x, y) in these.iter().zip(those) {
         for i in 0..SUMS {
             sums[i] += x[i] * y[i];
@@ -25,9 +33,6 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 pub(super) fn add_times(a: &mut [f64], factor: f64, b: &[f64]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
 }
-
-/// Elements that are summed up together.
-const BLOCK: usize = 16;
 
 /// `a ← a + Σ factor b` over the `terms`.
 pub(super) fn add_all(a: &mut [f64], terms: &[(f64, &[f64])]) {

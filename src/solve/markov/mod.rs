@@ -138,7 +138,9 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
 fn check_rates(chain: &Chain) -> Result<(), SolveError> {
     let all = (0..chain.rates.len()).flat_map(|state| chain.rates.row(state));
     match all.map(|(_, rate)| rate).find(|rate| !RATES.contains(rate)) {
-        Some(rate) => Err(unusable("model", format!("something in it happens at a rate of {rate:e}, expected {:e} to {:e}", RATES.start, RATES.end))),
+        Some(rate) => {
+            Err(unusable("model", format!("something in it happens at a rate of {rate:e}, expected {:e} to {:e}", RATES.start, RATES.end)))
+        }
         None => Ok(()),
     }
 }

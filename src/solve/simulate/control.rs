@@ -239,6 +239,14 @@ fn open_entries(network: &Network) -> impl Iterator<Item = usize> {
     network.sources.iter().map(|s| network.entries[s.entry as usize].origin as usize)
 }
 
+/// What is said of a run that grew, or fell, to its end.
+const UNSETTLED: &str = "the run did not settle: it is too short for its warm-up, or there is no steady state";
+
+/// Whether a simulation came to a steady state, as far as can be told: it did not grow to its end, and knows what it was asked for.
+pub(in crate::solve) fn has_settled(solution: &Solution) -> bool {
+    solution.residual <= TIMED_PRECISION && solution.diagnostics.iter().all(|note| note != UNSETTLED)
+}
+
 /// What the simulation is asked for and never saw: cycles of customers, replies to requests from outside.
 fn unseen(network: &Network, layout: &Layout, batches: &Batches) -> Vec<String> {
     let origins = &network.origins;
@@ -265,7 +273,7 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
         batches.time, options.replications, batches.warm_up
     ));
     if batches.is_transient {
-        notes.push("the run did not settle: it is too short for its warm-up, or there is no steady state".into());
+        notes.push(UNSETTLED.into());
     }
     notes.extend(outcome.unseen.iter().map(|what| format!("{what} in the time measured: simulate for longer")));
     for (name, task) in &solution.tasks {

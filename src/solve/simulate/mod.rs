@@ -54,6 +54,7 @@ mod strand;
 mod times;
 mod warm_up;
 
+pub(super) use control::has_settled;
 pub use differences::sensitivities;
 
 use self::bind::unusable;

@@ -2,6 +2,7 @@
 //! and each other, the layered approximation against the exact answer.
 
 mod activities;
+mod alike;
 pub mod build;
 mod draw;
 mod drawn;

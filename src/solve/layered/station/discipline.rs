@@ -220,10 +220,11 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// Shares (the tool's language, section 4.3): a group `g` with fewer requests than it may have served goes first, and what none of them is
-    /// entitled to is spread evenly. With its entitlement `e = share + spare / groups`, its load `u` and `q = (u / e)^4`, by how far it uses
-    /// that up, a group that is there with probability `p` takes from mine `e q_mine / (e_mine q)` of what mine gets, and no more than
-    /// `1 / (1 - p)`, which is what it takes where it always goes first.
+    /// Shares (`lqn.md` 4.3): a group `g` with fewer requests than it may have served goes first, and what none of them is entitled to is spread
+    /// evenly. With its entitlement `e = share + spare / groups`, its load `u`, the probability `t` that it has a request there, and by how far it
+    /// uses up what it may have, `1 - q = (1 - (u / e)^8) (1 - t^8)`, 0 from `u = e` on, a group that is found with probability `p` takes
+    /// `p e q_mine / (e_mine q)` of what mine gets, and, the less it uses up, the less more than it takes where it always goes first: its load over
+    /// what all others but mine leave, over `1 - q`.
     fn by_groups(&self, r: usize, scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let net = self.sweep.net;
@@ -234,11 +235,13 @@ impl<S: Scalar> At<'_, S> {
         for x in 0..n {
             let Some((group, share)) = group_at(x) else { continue };
             let place = groups.iter().position(|g| g.group == group).unwrap_or_else(|| {
-                groups.push(Presence { group, share, load: S::from(0.0), present: S::from(0.0), sources: 0.0 });
+                groups.push(Presence { group, share, load: S::from(0.0), present: S::from(0.0), there: S::from(0.0), sources: 0.0 });
                 groups.len() - 1
             });
             let (it, at) = (&self.visits[x], r * n + x);
             groups[place].load += it.rate * it.first / self.servers;
+            groups[place].there += it.rate * (it.wait + it.first);
+            groups[place].sources += self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
             if group == mine {
                 continue;
             }
@@ -246,18 +249,19 @@ impl<S: Scalar> At<'_, S> {
             if me.first > 0.0 {
                 groups[place].present += (scratch.alpha[at] * it.wait + scratch.beta[at]) / me.first;
             }
-            groups[place].sources += self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
             scratch.alpha[at] = S::from(0.0);
             scratch.beta[at] = S::from(0.0);
         }
         let spare = (1.0 - groups.iter().map(|g| g.share).sum::<f64>()).max(0.0) / groups.len() as f64;
-        let Some(own) = groups.iter().find(|g| g.group == mine).map(|g| g.claim(spare)) else { return };
+        let Some([_, own]) = groups.iter().find(|g| g.group == mine).map(|g| g.claim(spare)) else { return };
         let others = || groups.iter().filter(|g| g.group != mine);
         let left = -others().fold(S::from(0.0), |sum, g| sum + g.load) + 1.0;
         let left = if left > LEAST_LEFT { left } else { S::from(LEAST_LEFT) };
         let mut slowdown = S::from(1.0);
         for other in others() {
-            let (taken, most) = (other.probability() * own / other.claim(spare), other.load / left);
+            let [full, claim] = other.claim(spare);
+            let taken = other.chance_of_any(other.present) * own / claim;
+            let most = other.load / left / (-full + (1.0 + f64::EPSILON));
             slowdown += if taken < most { taken } else { most };
         }
         for at in r * n..(r + 1) * n {
@@ -274,29 +278,29 @@ struct Presence<S> {
     share: f64,
     /// Of the processor.
     load: S,
-    /// Requests that are there, of so many sources.
+    /// Requests that are there, of so many sources: as the arrival finds them, and at any time.
     present: S,
+    there: S,
     sources: f64,
 }
 
 impl<S: Scalar> Presence<S> {
-    /// `q / e`.
-    fn claim(&self, spare: f64) -> S {
+    /// `q`, and `q / e`.
+    fn claim(&self, spare: f64) -> [S; 2] {
         let entitled = self.share + spare;
-        let used = self.load / entitled;
-        let claim = used.powi(CLAIM_POWER);
+        let (used, there) = (self.load / entitled, self.chance_of_any(self.there));
         let claim = match () {
-            () if claim > 1.0 => S::from(1.0),
-            () if claim > LEAST_CLAIM => claim,
-            () => S::from(LEAST_CLAIM),
+            () if used < 1.0 => -(-used.powi(CLAIM_POWER) + 1.0) * (-there.powi(CLAIM_POWER) + 1.0) + 1.0,
+            () => S::from(1.0),
         };
-        claim / entitled
+        let claim = if claim > LEAST_CLAIM { claim } else { S::from(LEAST_CLAIM) };
+        [claim, claim / entitled]
     }
 
-    /// Probability that there are any.
-    fn probability(&self) -> S {
+    /// Probability that there are any where so many are there in the mean.
+    fn chance_of_any(&self, number: S) -> S {
         let sources = if self.sources.is_finite() && self.sources >= 1.0 { self.sources } else { 1.0 };
-        let idle = -(self.present / sources) + 1.0;
+        let idle = -(number / sources) + 1.0;
         -(if idle > 0.0 { idle.powf(sources) } else { S::from(0.0) }) + 1.0
     }
 }

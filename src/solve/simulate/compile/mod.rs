@@ -277,7 +277,8 @@ impl<'a> Compiler<'a> {
             let weight = entry.visit_probability.as_ref();
             weights.push(weight.map(|w| self.binder.amount(w, &format!("entry \"{}\"", entry.name), "visit probability")).transpose()?);
         }
-        let shares = entry_shares(&weights).ok_or_else(|| unusable(task_element(task), "the visit probabilities of its entries sum to 0"))?;
+        let shares =
+            entry_shares(&weights).ok_or_else(|| unusable(task_element(task), "the visit probabilities of its entries sum to 0"))?;
         let cumulative = shares.into_iter().scan(0.0, |sum, share| {
             *sum += share;
             Some(*sum)

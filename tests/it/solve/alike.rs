@@ -1,0 +1,159 @@
+//! What all solvers read alike, and where `auto` does not rest on one of them.
+
+use layerfit::{
+    model::{Bindings, Group, Measure, Model, Number, ProcessorScheduling, Task, TaskScheduling},
+    solve::{MarkovOptions, SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, simulate, solve, solve_markov},
+};
+
+use super::build::*;
+
+fn by(solver: Solver, model: &Model) -> Solution {
+    let simulation = SimulateOptions { max_events: 400_000, ..SimulateOptions::default() };
+    solve(model, &Bindings::new(), &SolveOptions { solver, simulation, ..SolveOptions::default() }).unwrap()
+}
+
+/// Customers of two entries: those without a probability share what the others leave, and what is given counts in proportion.
+#[test]
+fn visits_of_customers_are_shared_out() {
+    for (given, expected) in [
+        ([None, None], [0.5, 0.5]),
+        ([Some(0.3), None], [0.3, 0.7]),
+        ([Some(0.0), None], [0.0, 1.0]),
+        ([Some(0.3), Some(0.3)], [0.5, 0.5]),
+        ([Some(1.5), None], [1.0, 0.0]),
+    ] {
+        let mut task = reference("U", 1, 1.0, [serves("a", 1.0), serves("b", 3.0)]);
+        for (entry, given) in task.entries.iter_mut().zip(given) {
+            entry.visit_probability = given.map(Number::Value);
+        }
+        let model = model([], [task.on("cpu")]);
+        let cycle = 1.0 + expected[0] + 3.0 * expected[1];
+        for solver in [Solver::Layered, Solver::Auto, Solver::Markov] {
+            let found = by(solver, &model);
+            assert!((found.tasks["U"].throughput * cycle - 1.0).abs() < 1e-9, "{given:?} {solver:?}");
+            for (entry, share) in ["a", "b"].iter().zip(expected) {
+                assert!((found.entries[*entry].throughput * cycle - share).abs() < 1e-9, "{given:?} {solver:?}");
+            }
+        }
+    }
+    let mut task = reference("U", 1, 1.0, [serves("a", 1.0)]);
+    task.entries[0].visit_probability = Some(Number::Value(0.0));
+    let never = model([], [task.on("cpu")]);
+    for solver in [Solver::Layered, Solver::Markov, Solver::Simulate] {
+        let error = solve(&never, &Bindings::new(), &SolveOptions { solver, ..SolveOptions::default() }).unwrap_err();
+        assert!(error.to_string().contains("the visit probabilities of its entries sum to 0"), "{solver:?}: {error}");
+    }
+}
+
+/// The LQN tools keep priorities at a task by `hol` alone.
+#[test]
+fn pri_at_a_task_is_first_come_first_served() {
+    let client = |name: &str, priority: f64| customers(name, 3, 2.0, work(name, 0.0).calls("e", 1)).priority(priority);
+    let with = |scheduling| model([], [client("A", 5.0), client("B", 1.0), server("s", [serves("e", 0.5)]).scheduled(scheduling)]);
+    for solver in [Solver::Layered, Solver::Markov, Solver::Simulate] {
+        let [pri, fcfs] = [TaskScheduling::Pri, TaskScheduling::Fcfs].map(|scheduling| by(solver, &with(scheduling)));
+        assert_eq!(pri.tasks["A"].throughput, fcfs.tasks["A"].throughput, "{solver:?}");
+        assert!(pri.diagnostics.iter().any(|note| note.starts_with("task \"s\": priority")), "{solver:?}: {:?}", pri.diagnostics);
+    }
+}
+
+#[test]
+fn rates_beyond_numbers_are_refused_by_the_chain() {
+    for demand in [1e-320, 1e308] {
+        let model = model([], [customers("U", 2, 1.0, work("u", 0.0).calls("e", 1)), server("s", [serves("e", demand)])]);
+        let error = solve_markov(&model, &Bindings::new(), &MarkovOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("happens at a rate of"), "{error}");
+    }
+}
+
+#[test]
+fn a_chain_without_a_steady_state_in_so_many_sweeps_says_so() {
+    let tasks = [customers("U", 30, 1.0, work("u", 0.0).calls("e", 1)), server("s", [serves("e", 0.1)]).times(3.0)];
+    let found = solve_markov(&model([], tasks), &Bindings::new(), &MarkovOptions { tolerance: 0.0, ..MarkovOptions::default() }).unwrap();
+    assert!(!found.converged && found.diagnostics.iter().any(|note| note.starts_with("the steady state was not found")));
+}
+
+/// A group below its share goes first; the other has what is left (V13: 1.003 of a service of 1).
+#[test]
+fn groups_below_their_share_go_first() {
+    let mut cpu = processor("cpu", ProcessorScheduling::Cfs, 1);
+    cpu.quantum = 0.01.into();
+    cpu.groups = [("ga", 0.75), ("gb", 0.25)].map(|(name, share)| Group { name: name.into(), share: share.into(), cap: false }).into();
+    let task = |name: &str, think, group: &str| Task { group: Some(group.into()), ..customers(name, 1, think, work(name, 1.0)).on("cpu") };
+    let found = by(Solver::Layered, &model([cpu], [task("A", 2.0, "ga"), task("B", 0.0, "gb")]));
+    let service = found.entries["A"].service_times[0].unwrap();
+    assert!((service / 1.003 - 1.0).abs() < 0.02, "{service}");
+    assert!((found.tasks["B"].throughput / 0.666 - 1.0).abs() < 0.01, "{}", found.tasks["B"].throughput);
+    assert!(found.processors["cpu"].utilization > 0.99);
+}
+
+/// Open requests whose threads come back to their own processor: the waits that are estimated for them add up to more than one thread, and do
+/// not in truth (utilization .793).
+#[test]
+fn saturation_by_estimated_waits_is_simulated() {
+    let caller = |rate: f64| {
+        let tasks = [
+            server("t", [open(entry("e", [work("e", 1.0).calls_about("f", 2.0)]), rate)]).on("cpu"),
+            server("u", [serves("f", 0.1)]).on("cpu"),
+            server("v", [open(serves("g", 1.4), 0.24)]).on("cpu"),
+        ];
+        model([], tasks)
+    };
+    let stable = caller(0.42);
+    let layered = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    let error = solve(&stable, &Bindings::new(), &layered).unwrap_err();
+    let SolveError::Saturated { capacity, at_least, .. } = &error else { panic!("{error}") };
+    assert!(at_least < capacity);
+    let simulation = SimulateOptions { max_events: 4_000_000, ..SimulateOptions::default() };
+    let found = solve(&stable, &Bindings::new(), &SolveOptions { simulation, ..SolveOptions::default() }).unwrap();
+    assert!((found.tasks["t"].utilization - 0.793).abs() < 0.03, "{}", found.tasks["t"].utilization);
+    assert!(found.diagnostics.iter().any(|note| note.starts_with("simulated: by the waits")), "{:?}", found.diagnostics);
+    // Work alone is too much here.
+    let error = solve(&caller(0.9), &Bindings::new(), &SolveOptions::default()).unwrap_err();
+    assert!(matches!(&error, SolveError::Saturated { capacity, at_least, .. } if at_least >= capacity), "{error}");
+}
+
+/// Customers that never think keep a processor busy: where the layered solver finds it idle, it says so.
+#[test]
+fn idle_processors_of_customers_that_never_think_are_told() {
+    let tasks =
+        [customers("U", 2, 0.0, work("u", 0.123).calls_about("e", 1.0)).on("cpu"), server("s", [serves("e", 2.83)]).times(3.0).on("cpu")];
+    let model = model([], tasks);
+    let layered = by(Solver::Layered, &model);
+    assert!(!layered.converged && layered.diagnostics.iter().any(|note| note.contains("leave all processors idle")));
+    let found = by(Solver::Auto, &model);
+    assert!((found.tasks["U"].throughput * (0.123 + 2.83) - 1.0).abs() < 0.02, "{}", found.tasks["U"].throughput);
+}
+
+/// Calls that begin with a parameter at 0: who would make them is known, so that the slope is about that of the next numbers.
+#[test]
+fn slopes_where_a_flow_begins_are_those_of_what_follows() {
+    let mut nested = work("e", 0.5).calls_about("f", 0.0);
+    nested.calls[0].mean = Number::Parameter("x".into());
+    let tasks = [
+        customers("U", 3, 1.0, work("u", 0.1).calls_about("e", 1.0)),
+        server("s", [entry("e", [nested])]).on("cpu"),
+        server("t", [serves("f", 0.3)]).on("cpu"),
+    ];
+    let model = model([], tasks);
+    let measure: Measure = "throughput(U)".parse().unwrap();
+    let options = SolveOptions { solver: Solver::Layered, tolerance: 1e-11, ..SolveOptions::default() };
+    let at = |x: f64| {
+        let values: Bindings = [("x", x)].into_iter().collect();
+        let slope = sensitivities(&model, &values, &["x".into()], std::slice::from_ref(&measure), &options).unwrap();
+        (slope.values[0], slope.jacobian[(0, 0)])
+    };
+    let difference = (at(1e-4).0 - at(0.0).0) / 1e-4;
+    assert!((at(0.0).1 / difference - 1.0).abs() < 0.1, "{} {difference}", at(0.0).1);
+    assert!((at(1e-4).1 / difference - 1.0).abs() < 1e-3);
+}
+
+/// Times of 0 are far from all others, and take no more room for that: a run with many entries ends.
+#[test]
+fn many_classes_without_work_are_simulated_in_little_room() {
+    let serving = server("s", (0..60).map(|c| serves(&format!("e{c}"), 0.01)));
+    let classes = (0..60).map(|c| customers(&format!("U{c}"), 1, 1.0, work("u", 0.0).calls_about(&format!("e{c}"), 1.0)));
+    let options = SimulateOptions { max_events: 60_000, replications: 1, ..SimulateOptions::default() };
+    let found = simulate(&model([], classes.chain([serving])), &Bindings::new(), &options).unwrap();
+    assert!(found.tasks.len() == 61 && found.tasks["s"].throughput > 10.0);
+}
