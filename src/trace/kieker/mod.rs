@@ -19,7 +19,8 @@
 //! The context of an event is its trace, the ordering key its order index. A log may hold an execution twice, as an execution and
 //! as operation events, in traces with other ids: [`Records::Auto`] then takes the events, as these have an order also where
 //! clocks are coarse, and counts the executions ([`twice`]). The class of an event (which may be a subclass) is the component;
-//! of an execution, that of its signature.
+//! of an execution, that of its signature. Of events without a class (Kieker 1.4) the signature names it, with the parameters: else the
+//! record was cut off, and is a bad row.
 
 mod archive;
 mod records;
@@ -222,7 +223,8 @@ fn read_map(
         if !next_line(stream, &mut line).map_err(|error| unreadable(log, error))? {
             break;
         }
-        let text = String::from_utf8_lossy(line.trim_ascii());
+        let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+        let text = String::from_utf8_lossy(text.trim_ascii());
         if text.is_empty() || text.starts_with('#') {
             continue;
         }

@@ -18,6 +18,9 @@ use crate::trace::{
 /// Most fields of a record that are looked at.
 const MOST_FIELDS: usize = 16;
 
+/// Stands for a pair of signature and class that names no operation.
+const NO_SERVICE: u32 = u32::MAX;
+
 /// What is said of executions that are not used.
 const TWICE: &str = "executions that are also recorded as events were skipped";
 
@@ -121,7 +124,7 @@ impl<'o> Records<'o> {
         let mut result = Ok(());
         for number in 1.. {
             let Some(line) = lines.next().map_err(|error| unreadable(log, error))? else { break };
-            let text = line.trim_ascii();
+            let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
             }
@@ -243,6 +246,12 @@ impl<'o> Records<'o> {
         if tout < tin {
             return Err(fields.bad(first + 4, "a time of exit that is not before that of entry"));
         }
+        let host = fields.of[first + 5];
+        let server = if host.is_empty() { self.host } else { Some(texts.names.intern(host)) };
+        let location = self.location(fields, first, "", texts)?;
+        if server.is_none() && texts.service(location).0.is_empty() {
+            return Err(fields.bad(first, "an operation with its class, as no host is named"));
+        }
         let shown = || format!("{}, line {}", fields.log, fields.line);
         let is_elsewhere = self.twice.as_mut().is_some_and(|twice| twice.finds(fields.of[first], (tin, tout)));
         if is_elsewhere {
@@ -257,14 +266,12 @@ impl<'o> Records<'o> {
             Key::Text(own_context)
         };
         let (order_index, depth) = place.unwrap_or((0, 0));
-        let host = fields.of[first + 5];
-        let location = self.location(fields.of[first], "", texts);
         Ok(Event {
             context,
             transaction: None,
             order: None,
             time_ns: tin,
-            server: if host.is_empty() { self.host } else { Some(texts.names.intern(host)) },
+            server,
             thread: None,
             session: session(fields.of[first + 1]),
             kind: Kind::Execution { location, until_ns: tout, order_index, depth, is_elsewhere },
@@ -274,16 +281,22 @@ impl<'o> Records<'o> {
     /// `time; trace; order; operation; class` and, of a call, `operation; class` of the callee.
     fn operation<'l>(&mut self, fields: &Fields<'l>, form: Form, texts: &mut Texts) -> Result<Event<'l>, BadRow> {
         // Kieker 1.4 had no classes.
-        let (signature, class) = match (form, fields.n) {
-            (Form::Call, 8..) => (fields.of[7], fields.of[8.min(fields.n - 1)]),
-            (Form::Call, 7) => (fields.of[6], ""),
+        let (at, has_class) = match (form, fields.n) {
+            (Form::Call, 8..) => (7, fields.n > 8),
+            (Form::Call, 7) => (6, false),
             (Form::Call, _) => return Err(fields.wrong_length("caller and callee")),
-            (_, 7..) => (fields.of[5], fields.of[6]),
-            (_, 6) => (fields.of[5], ""),
+            (_, 6..) => (5, fields.n > 6),
             _ => return Err(fields.wrong_length("time, trace, order index, operation and class")),
         };
-        let class = if class == signature { "" } else { class };
-        let location = self.location(signature, class, texts);
+        let signature = fields.of[at];
+        let class = if has_class { fields.of[at + 1] } else { "" };
+        if class.is_empty() && !signature.contains(')') {
+            return Err(fields.bad(at + 1, "the class of the operation, whose parameters are missing, too"));
+        }
+        let location = self.location(fields, at, class, texts)?;
+        if texts.service(location).0.is_empty() {
+            return Err(fields.bad(at + 1, "the class of the operation"));
+        }
         let kind = match form {
             Form::Before => Kind::Entry { location, action: None, params: &[] },
             Form::After => Kind::Exit { location },
@@ -299,11 +312,21 @@ impl<'o> Records<'o> {
         Ok(Event { context, transaction: None, order, time_ns, server: None, thread: None, session: None, kind })
     }
 
-    fn location(&mut self, signature: &str, class: &str, texts: &mut Texts) -> u32 {
-        self.services.number(signature, class, || {
+    /// The service of the operation of field `at`.
+    fn location(&mut self, fields: &Fields<'_>, at: usize, class: &str, texts: &mut Texts) -> Result<u32, BadRow> {
+        let signature = fields.of[at];
+        let number = self.services.number(signature, class, || {
             let taken = Signature::of(signature);
-            texts.location(if class.is_empty() { taken.class } else { class }, &taken.method)
-        })
+            let class = if class.is_empty() { taken.class } else { class };
+            if taken.names_operation() && taken.may_be_of(class) { texts.location(class, &taken.method) } else { NO_SERVICE }
+        });
+        match number {
+            NO_SERVICE if class.is_empty() || !Signature::of(signature).names_operation() => {
+                Err(fields.bad(at, "the signature of an operation"))
+            }
+            NO_SERVICE => Err(fields.bad(at + 1, "a class that may have the operation")),
+            number => Ok(number),
+        }
     }
 }
 

@@ -28,6 +28,18 @@ impl<'t> Signature<'t> {
         };
         Self { class, method }
     }
+
+    /// Whether there is a name before the parameters.
+    pub(super) fn names_operation(&self) -> bool {
+        !self.method.is_empty() && !self.method.starts_with('(')
+    }
+
+    /// Whether objects of `class` may have the operation: not if that ends with its package, or within the package of the class
+    /// that declares the operation, as no class is in itself.
+    pub(super) fn may_be_of(&self, class: &str) -> bool {
+        let declared_in = self.class.strip_prefix(class).is_some_and(|rest| !class.is_empty() && rest.contains('.'));
+        !class.ends_with('.') && !declared_in
+    }
 }
 
 /// A type without its packages: `java.util.Map<a.K, b.V>[]` → `Map<K, V>[]`, `java.lang.String...` → `String...`.
@@ -73,6 +85,15 @@ mod tests {
         check("public java.util.List a.b.C.f(int, java.util.Map<a.K,b.V>) throws a.X", "a.b.C", "f(int,Map<K,V>)");
         check("a.Starter$1.<init>(a.Bookstore, java.util.concurrent.CountDownLatch)", "a.Starter$1", "<init>(Bookstore,CountDownLatch)");
         check("public void a.C.run()", "a.C", "run()");
+    }
+
+    #[test]
+    fn what_is_left_of_a_class_is_no_class() {
+        let find = Signature::of("void a.b.C.find()");
+        assert!(["a.b.C", "a.b.C$1", "a.b.Cat", "a.x.D", "D", ""].iter().all(|class| find.may_be_of(class)));
+        assert!(["a.b.", "a.b", "a", "x."].iter().all(|class| !find.may_be_of(class)));
+        assert!(Signature::of("a.b.C.find").names_operation() && Signature::of("main").names_operation());
+        assert!(["", "void a.C.", "void a.C.(int)", "("].iter().all(|text| !Signature::of(text).names_operation()), "a name is missing");
     }
 
     #[test]

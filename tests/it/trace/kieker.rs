@@ -111,6 +111,25 @@ fn of_what_is_recorded_twice_the_events_are_read() {
     assert_eq!(n_of(Records::Events), (4, 2, 0));
 }
 
+/// Kieker 1.4 wrote no classes, and what is no Java may have no parameters.
+#[test]
+fn events_without_classes_or_parameters_are_read() {
+    let log = "$3;2;2;5;0;public void a.C.x()\n$5;3;3;5;1;void a.C.x();int b.E.y(int)\n$3;4;4;5;2;some_function;example.some_function\n";
+    let strict = ReadOptions { bad_rows: BadRows::Reject, ..ReadOptions::default() };
+    let (events, _) = read_log(log, &strict);
+    let expected = ["0 @2 - -: entry a.C|x()", "1 @3 - -: call b.E|y(int) false", "2 @4 - -: entry example.some_function|some_function"];
+    assert_eq!(events, expected.map(|event| format!("5 {event}")));
+}
+
+#[test]
+fn byte_order_marks_are_no_part_of_records() {
+    let (log, map) = (format!("\u{feff}{EXECUTION}"), "\u{feff}$1=kieker.common.record.controlflow.OperationExecutionRecord\n");
+    let strict = ReadOptions { bad_rows: BadRows::Reject, ..ReadOptions::default() };
+    let (events, report) = read_sources(&[("k/1.dat", log.as_bytes()), ("k/kieker.map", map.as_bytes())], &strict);
+    assert_eq!(events, ["77 - @10 host -: execution a.b.C|run(String) to 20 1 1"]);
+    assert_eq!(report.unwrap().n_records, 1);
+}
+
 #[test]
 fn executions_alone_are_read_whatever_else_the_map_names() {
     let (events, report) = read_log(EXECUTION, &ReadOptions::default());
@@ -239,6 +258,17 @@ fn bad_records_are_told_by_line_and_field_or_counted() {
     check("$1;30;a.C.x();S;77;10;20;h;0;", "field 10 of $1 is missing, expected an execution stack size, 0 or more, or -1");
     check("$1;30;a.C.x()", "row is \"3 fields long\", expected 10 fields (or 11, with an experiment id)");
     check("$3;1;1;;0;a.C.x();a.C", "field 4 of $3 is missing, expected the ID of a trace");
+    check("$1;30;nonsense;S;77;10;20;;0;0", "field 3 of $1 is \"nonsense\", expected an operation with its class, as no host is named");
+    check("$1;30;;S;77;10;20;h;0;0", "field 3 of $1 is missing, expected the signature of an operation");
+    // What is left of a record that was cut off.
+    let parameters = "expected the class of the operation, whose parameters are missing, too";
+    check("$3;1;20;7;1;void S.C", &format!("field 7 of $3 is missing, {parameters}"));
+    check("$3;1;20;7;1;void S.C;", &format!("field 7 of $3 is missing, {parameters}"));
+    check("$3;1;20;7;1;void S.C.g();S.", "field 7 of $3 is \"S.\", expected a class that may have the operation");
+    check("$3;1;20;7;1;void a.S.C.g();a.S", "field 7 of $3 is \"a.S\", expected a class that may have the operation");
+    check("$3;1;20;7;1;g()", "field 7 of $3 is missing, expected the class of the operation");
+    check("$5;1;20;7;1;void S.B.s();S.B;public kie", &format!("field 9 of $5 is missing, {parameters}"));
+    check("$5;1;20;7;1;void S.B.s();S.B", &format!("field 8 of $5 is missing, {parameters}"));
     check("$77;1", "field 1 of $77 is \"$77\", expected the ID of a type that kieker.map names");
 }
 
