@@ -70,10 +70,12 @@ impl UserOptions {
             return Err(error("users.sessions.lateness_s", sessions.lateness_s.to_string(), "a number of seconds, 0 or more"));
         }
         let services = [("users.sessions.max_services", sessions.max_services), ("users.summary.max_services", summary.max_services)];
-        match services.into_iter().find(|(_, n)| !(1..=MOST_SERVICES).contains(n)) {
-            Some((option, n)) => Err(error(option, n.to_string(), "a number of services, 1 to 1024")),
-            None => Ok(()),
+        if let Some((option, n)) = services.into_iter().find(|(_, n)| !(1..=MOST_SERVICES).contains(n)) {
+            return Err(error(option, n.to_string(), "a number of services, 1 to 1024"));
         }
+        OptionError::unless_above_0("users.sessions.max_requests", sessions.max_requests)?;
+        OptionError::unless_above_0("users.sessions.max_open", sessions.max_open)?;
+        OptionError::unless_above_0("users.summary.max_sessions", summary.max_sessions)
     }
 }
 

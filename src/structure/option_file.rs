@@ -72,6 +72,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_out_of_its_range_is_refused_by_name() {
+        let check = |text: &str, expected: &str| {
+            let options = ExtractOptions::default().asking(parse_options("o.toml", text).unwrap());
+            assert_eq!(options.check().unwrap_err().to_string(), expected, "{text}");
+        };
+        for (found, shown) in [("-100", "-100"), ("inf", "inf"), ("nan", "NaN")] {
+            let expected = format!("tlc.resource_functions.check is {shown}, expected a number of ticks, 0 or more");
+            check(&format!("[tlc.resource_functions]\nlook = 0\ncheck = {found}\n"), &expected);
+        }
+        check("[tlc]\nlive_events_limit = 0\n", "tlc.live_events_limit is 0, expected 1 or more");
+        check("[execution_graph]\nmax_live_events = 0\n", "execution_graph.max_live_events is 0, expected 1 or more");
+        check("[execution_graph]\nscenario = \" \"\n", "execution_graph.scenario is empty, expected a name");
+        check("[call_path]\nmost_live_records = 0\n", "most_live_records is 0, expected 1 or more");
+        check("[call_path]\nbatch_occurrences = 0\n", "batch_occurrences is 0, expected 1 or more");
+        check("[call_path]\nscenario = \"\"\n", "scenario is empty, expected a name");
+        check("[call_path.boundaries.given]\n\"a.*\" = \"\"\n", "a component of boundaries.given is empty, expected a name");
+        check("[call_path]\nsample = 7\n", "sample is 7, expected a share above 0, at most 1");
+        check("[[spans.entry_rules]]\npattern = \"/a\"\nname = \"\"\n", "entry rule is \"/a=\", expected PATTERN=NAME");
+    }
+
+    #[test]
     fn what_is_not_known_is_refused_with_its_place() {
         let refused = |text: &str| parse_options("o.toml", text).unwrap_err().to_string();
         assert!(

@@ -251,6 +251,19 @@ pub struct OptionError {
     pub expected: &'static str,
 }
 
+impl OptionError {
+    /// That a number of things is 0, where it is.
+    pub(super) fn unless_above_0(option: &str, number: usize) -> Result<(), Self> {
+        if number > 0 { Ok(()) } else { Err(Self { option: option.to_owned(), found: "0".to_owned(), expected: "1 or more" }) }
+    }
+
+    /// That a name is empty, where it is.
+    pub(super) fn unless_named(option: &str, name: &str) -> Result<(), Self> {
+        let is_named = !name.trim().is_empty();
+        if is_named { Ok(()) } else { Err(Self { option: option.to_owned(), found: "empty".to_owned(), expected: "a name" }) }
+    }
+}
+
 impl ExtractOptions {
     /// The options with what goes without saying for a technique said.
     pub(super) fn resolved(&self, technique: Technique) -> Self {
@@ -303,6 +316,9 @@ impl ExtractOptions {
     /// [`OptionError`] for a number out of its range, or an empty name.
     pub fn check(&self) -> Result<(), OptionError> {
         self.spans.check()?;
+        self.tlc.check()?;
+        self.execution_graph.check()?;
+        self.call_path.check()?;
         let error = |option: &str, found: String, expected| OptionError { option: option.to_owned(), found, expected };
         if !(self.seconds_per_tick.is_finite() && self.seconds_per_tick > 0.0) {
             return Err(error("seconds_per_tick", self.seconds_per_tick.to_string(), "a number above 0"));

@@ -7,7 +7,7 @@ use super::{
     dependencies::Binning,
 };
 use crate::{
-    structure::interactions::ScenariosBy,
+    structure::{OptionError, interactions::ScenariosBy},
     trace::call_path::{Boundaries, TimeUnit},
 };
 
@@ -108,9 +108,9 @@ pub struct CallPathOptions {
     pub partial: Partial,
     /// A context is complete when nothing of it is open for this many records.
     pub quiet_records: u64,
-    /// Most records of unfinished contexts that are held; beyond, the contexts longest silent are cut where they stand.
+    /// Most records of unfinished contexts that are held, ≥ 1; beyond, the contexts longest silent are cut where they stand.
     pub most_live_records: usize,
-    /// Occurrences of a batch that is handed over.
+    /// Occurrences of a batch that is handed over, ≥ 1.
     pub batch_occurrences: usize,
     /// Dependencies to quantify.
     pub dependencies: Vec<DependencySpec>,
@@ -180,6 +180,13 @@ pub struct CallPathOptionError {
     pub expected: &'static str,
 }
 
+impl From<CallPathOptionError> for OptionError {
+    fn from(error: CallPathOptionError) -> Self {
+        let CallPathOptionError { option, found, expected } = error;
+        Self { option: option.to_owned(), found, expected }
+    }
+}
+
 impl CallPathOptions {
     /// Checks what can be checked without records.
     ///
@@ -227,10 +234,20 @@ impl CallPathOptions {
                 expected: "a load and seconds, each 0 or more",
             });
         }
-        if self.client.trim().is_empty() {
-            return Err(CallPathOptionError { option: "client", found: "empty".to_owned(), expected: "a process name" });
+        self.check_names_and_limits()
+    }
+
+    fn check_names_and_limits(&self) -> Result<(), CallPathOptionError> {
+        let names = [("client", &self.client, "a process name"), ("scenario", &self.scenario, "a name")];
+        let components = self.boundaries.given.values().map(|component| ("a component of boundaries.given", component, "a name"));
+        if let Some((option, _, expected)) = names.into_iter().chain(components).find(|(_, name, _)| name.trim().is_empty()) {
+            return Err(CallPathOptionError { option, found: "empty".to_owned(), expected });
         }
-        Ok(())
+        let limits = [("most_live_records", self.most_live_records), ("batch_occurrences", self.batch_occurrences)];
+        match limits.into_iter().find(|(_, limit)| *limit == 0) {
+            Some((option, _)) => Err(CallPathOptionError { option, found: "0".to_owned(), expected: "1 or more" }),
+            None => Ok(()),
+        }
     }
 
     /// How many contexts one that began at `time_ns` stands for: 1 / share recorded and used.

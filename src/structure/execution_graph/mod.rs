@@ -49,7 +49,10 @@ mod workload;
 
 use serde::{Deserialize, Serialize};
 
-use super::interactions::{Interactions, ScenariosBy};
+use super::{
+    OptionError,
+    interactions::{Interactions, ScenariosBy},
+};
 use crate::trace::event_trace::Event;
 use analysis::Analysis;
 use collect::Collector;
@@ -107,6 +110,17 @@ impl Default for ExecutionGraphOptions {
             cpu: CpuStamps::default(),
             max_live_events: 1 << 24,
         }
+    }
+}
+
+impl ExecutionGraphOptions {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range, or an empty name.
+    pub fn check(&self) -> Result<(), OptionError> {
+        OptionError::unless_named("execution_graph.scenario", &self.scenario)?;
+        OptionError::unless_above_0("execution_graph.max_live_events", self.max_live_events)
     }
 }
 

@@ -129,6 +129,9 @@ impl SpanOptions {
         if self.idle_timeout_ns < 0 {
             return error("idle_timeout_ns", self.idle_timeout_ns.to_string(), "0 or more");
         }
+        if let Some(rule) = self.entry_rules.iter().find(|rule| rule.pattern.is_empty() || rule.name.trim().is_empty()) {
+            return error("entry rule", format!("\"{}={}\"", rule.pattern, rule.name), "PATTERN=NAME");
+        }
         if self.client.trim().is_empty() {
             return error("client", "empty".to_owned(), "a task name");
         }

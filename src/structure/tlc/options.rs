@@ -3,6 +3,8 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::structure::OptionError;
+
 /// What an asynchronous request is that others hand on, and whose answer comes back to a sender that did nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -61,5 +63,19 @@ impl Default for TlcOptions {
             resource_functions: IndexMap::new(),
             live_events_limit: 10_000_000,
         }
+    }
+}
+
+impl TlcOptions {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a number out of its range.
+    pub fn check(&self) -> Result<(), OptionError> {
+        if let Some((activity, demand)) = self.resource_functions.iter().find(|(_, demand)| !(demand.is_finite() && **demand >= 0.0)) {
+            let option = format!("tlc.resource_functions.{activity}");
+            return Err(OptionError { option, found: demand.to_string(), expected: "a number of ticks, 0 or more" });
+        }
+        OptionError::unless_above_0("tlc.live_events_limit", self.live_events_limit)
     }
 }

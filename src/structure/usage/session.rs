@@ -75,11 +75,11 @@ pub struct SessionOptions {
     pub session_gap_s: f64,
     /// How much later than others requests may be fed, seconds.
     pub lateness_s: f64,
-    /// Most requests of one session; a longer one is cut.
+    /// Most requests of one session, ≥ 1; a longer one is cut.
     pub max_requests: usize,
     /// Most services; further ones are taken together as `(other)`.
     pub max_services: usize,
-    /// Most open sessions; beyond, the older half is finished early.
+    /// Most open sessions, ≥ 1; beyond, the older half is finished early.
     pub max_open: usize,
 }
 

@@ -29,7 +29,7 @@ pub struct SummaryOptions {
     pub seconds_per_tick: f64,
     /// Length of a window of n(t), seconds.
     pub window_s: f64,
-    /// Most sessions kept whole.
+    /// Most sessions kept whole, ≥ 1.
     pub max_sessions: usize,
     /// Most services; further ones are taken together as `(other)`.
     pub max_services: usize,

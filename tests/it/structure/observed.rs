@@ -539,6 +539,9 @@ fn options_out_of_range_are_refused() {
     check(|o| o.users.sessions.idle_gap_s = 0.0, "users.sessions.idle_gap_s is 0, expected a number of seconds above 0");
     check(|o| o.users.summary.window_s = f64::NAN, "users.summary.window_s is NaN");
     check(|o| o.users.sessions.lateness_s = -1.0, "users.sessions.lateness_s is -1");
+    check(|o| o.users.sessions.max_open = 0, "users.sessions.max_open is 0, expected 1 or more");
+    check(|o| o.users.sessions.max_requests = 0, "users.sessions.max_requests is 0, expected 1 or more");
+    check(|o| o.users.summary.max_sessions = 0, "users.summary.max_sessions is 0, expected 1 or more");
     check(|o| o.users.summary.max_services = 1 << 20, "users.summary.max_services is 1048576, expected a number of services, 1 to 1024");
     check(|o| o.behaviour.classes = ClassChoice::Clustered { most: 17 }, "behaviour.classes is 17, expected a number of classes, 1 to 16");
     check(|o| o.behaviour.smoothing = -0.5, "behaviour.smoothing is -0.5");
