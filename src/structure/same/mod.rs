@@ -184,11 +184,11 @@ pub fn find_interactions(log: MessageLog, timing: Timing, second_phase: SecondPh
         let mut take = |what: What<'_>| recordings.take(&names, LogStep { recording: 0, what }, &mut found);
         let mut steps = Steps::new(timing.into());
         let context = &mut Context { recording: name, units: &names.units, diagnostics: &mut diagnostics };
-        messages.iter().for_each(|message| steps.message(*message, 0, context));
+        messages.iter().for_each(|message| steps.message(*message, 0, 0, context));
         local_events.iter().for_each(|event| steps.local_event(*event, context));
         steps.decide(context);
         take(What::Begin { name, scenario: *scenario, continued: false });
-        while steps.pop(|step| take(What::Step(step))) {}
+        while steps.pop(context, |step| take(What::Step(step))) {}
         take(What::End);
     }
     recordings.finish(&names, diagnostics, &mut found);

@@ -213,7 +213,7 @@ proptest! {
         let n_messages = n_messages(&all.interactions) + all.diagnostics.count("self_message");
         let n_unpaired = all.diagnostics.count("unpaired_send") + all.diagnostics.count("unpaired_receive");
         if is_events {
-            prop_assert_eq!(n_ends, 2 * n_messages + n_unpaired);
+            prop_assert_eq!(n_ends, 2 * n_messages + n_unpaired + all.diagnostics.count("duplicate_message"));
         } else {
             prop_assert_eq!(n_rows, n_messages);
         }

@@ -2,7 +2,9 @@
 //!
 //! What arrives can be taken where it is read, or on another thread: it says all that the recordings have to know.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, hash::BuildHasher};
+
+use foldhash::fast::RandomState;
 
 use super::{
     BadRow, BadRows, Message, ReadError, ReadOptions, Source, SourcesAre, StreamSource,
@@ -27,8 +29,8 @@ pub(crate) enum Arrival<T> {
     Operation(T),
     /// Messages and events from here on are of another recording.
     Recording { key: T, scenario: T },
-    /// A message, and its `seq`.
-    Message(Message, u64),
+    /// A message, its `seq`, and what tells its id from others (0 without one).
+    Message(Message, u64, u32),
     /// An end of a message, or a local event.
     Event(Event),
     /// Something is odd with the source.
@@ -42,7 +44,7 @@ impl Arrival<&str> {
     #[inline]
     pub(crate) fn kept(&self) -> Arrival<Box<str>> {
         match *self {
-            Self::Message(message, seq) => Arrival::Message(message, seq),
+            Self::Message(message, seq, mark) => Arrival::Message(message, seq, mark),
             Self::Event(event) => Arrival::Event(event),
             Self::Begin(ref label) => Arrival::Begin(label.clone()),
             Self::Unit { process, thread } => Arrival::Unit { process: process.into(), thread: thread.into() },
@@ -79,6 +81,7 @@ pub(crate) struct Arrivals {
     recent_operations: Recent,
     /// The recording of the last row, by its key and scenario.
     last: Option<(String, String)>,
+    hasher: RandomState,
 }
 
 impl Arrivals {
@@ -91,6 +94,7 @@ impl Arrivals {
             recent_units: Recent::default(),
             recent_operations: Recent::default(),
             last: None,
+            hasher: RandomState::default(),
         }
     }
 
@@ -191,7 +195,8 @@ impl Arrivals {
         match row.what {
             What::Message { sender, receiver, sent } => {
                 let (sender, receiver) = (self.unit(sender, take), self.unit(receiver, take));
-                take(&Arrival::Message(Message { sender, receiver, sent, received: row.time, operation }, row.seq));
+                let mark = if row.message_id.is_empty() { 0 } else { (self.hasher.hash_one(row.message_id) >> 32) as u32 | 1 };
+                take(&Arrival::Message(Message { sender, receiver, sent, received: row.time, operation }, row.seq, mark));
             }
             What::Event { side, unit, peer } => {
                 let unit = self.unit(unit, take);

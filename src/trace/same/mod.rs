@@ -16,8 +16,8 @@
 //! rows of equal time, `trace` separates recordings, `scenario` names what a recording was made of.
 //!
 //! A send belongs to a reception (1) by `msg_id`; without one (2) first in, first out for one sender, receiver and
-//! message type; where the rows do not name their peer (3) first in, first out for one message type.
-
+//! message type; where the rows do not name their peer (3) first in, first out for one message type. What has a `msg_id` and is
+//! alike in all to something that the window held with it is skipped, and counted (`duplicate_message`).
 //!
 //! Logs are read as streams ([`LogReader`]): what is held of them is bounded ([`Windows`]), whatever their length.
 //! [`read`] keeps all of a log.
@@ -27,6 +27,7 @@ mod columns;
 mod pairing;
 mod recording;
 mod recordings;
+mod repeats;
 mod rows;
 mod steps;
 mod stream;
@@ -161,7 +162,7 @@ pub struct TraceLog {
 }
 
 /// A message from one unit to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     /// The sending unit.
     pub sender: u32,

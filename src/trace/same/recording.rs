@@ -3,7 +3,8 @@
 use super::{
     LocalEvent, Message, Time, Times, Vocabulary,
     pairing::{Event, Id, Paired, Pairing, Side},
-    steps::{Context, Step, Steps},
+    repeats::Repeats,
+    steps::{Context, DUPLICATE, Step, Steps},
     window::Window,
 };
 use crate::trace::diagnostics::Diagnostics;
@@ -21,6 +22,9 @@ pub(super) struct Shared {
     pub(super) diagnostics: Diagnostics,
 }
 
+/// An end of a message: its id, unit, peer, message type, and whether it is a sending.
+type Identified = (Id, u32, Option<u32>, Option<u32>, bool);
+
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -34,6 +38,8 @@ pub(super) struct Recording {
     /// Ends of messages and local events, and the last that left.
     window: Window<Event>,
     last_event: Option<(Time, u64, u64)>,
+    /// Ends with an id.
+    repeats: Repeats<Identified>,
     pairing: Pairing,
     /// Ends that were given up: sendings, receptions.
     unpaired: [Unpaired; 2],
@@ -59,6 +65,7 @@ impl Recording {
             last_time: None,
             window: Window::default(),
             last_event: None,
+            repeats: Repeats::default(),
             pairing: Pairing::default(),
             unpaired: Default::default(),
             steps: Steps::new(times),
@@ -75,10 +82,10 @@ impl Recording {
         self.window.len() + self.steps.len()
     }
 
-    /// Takes a message.
-    pub(super) fn message(&mut self, message: Message, seq: u64, shared: &mut Shared) {
+    /// Takes a message; `mark` tells its id from others.
+    pub(super) fn message(&mut self, message: Message, seq: u64, mark: u32, shared: &mut Shared) {
         let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
-        self.steps.message(message, seq, context);
+        self.steps.message(message, seq, mark, context);
     }
 
     /// Takes an end of a message, or a local event.
@@ -143,13 +150,21 @@ impl Recording {
             let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
             self.steps.decide(context);
         }
-        while self.steps.len() >= most && self.steps.pop(|step| out(&shared.vocabulary, step)) {}
+        let Shared { vocabulary, diagnostics } = shared;
+        let context = &mut Context { recording: &self.name, units: &vocabulary.units, diagnostics };
+        while self.steps.len() >= most && self.steps.pop(context, |step| out(vocabulary, step)) {}
     }
 
     fn pair(&mut self, event: Event, shared: &mut Shared) {
         let context = &mut Context { recording: &self.name, units: &shared.vocabulary.units, diagnostics: &mut shared.diagnostics };
         if event.side == Side::Local {
             self.steps.local_event(LocalEvent { unit: event.unit, time: event.time }, context);
+            return;
+        }
+        let Event { id, unit, peer, operation, side, .. } = event;
+        if id != Id::NONE && self.repeats.has_seen((event.time, event.seq), (id, unit, peer, operation, side == Side::Send)) {
+            let (code, message) = DUPLICATE;
+            shared.diagnostics.add(code, message, || self.shown(&event, &shared.vocabulary));
             return;
         }
         match self.pairing.add(event) {
@@ -169,7 +184,7 @@ impl Recording {
                     received: receive.time,
                     operation: receive.operation.or(send.operation),
                 };
-                self.steps.message(message, receive.seq, context);
+                self.steps.message(message, receive.seq, 0, context);
             }
         }
     }

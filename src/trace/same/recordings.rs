@@ -104,7 +104,7 @@ impl Recordings {
     pub(crate) fn take<T: AsRef<str>>(&mut self, arrival: &Arrival<T>, sink: &mut Sink<'_>) {
         let Vocabulary { units, operations, .. } = &mut self.shared.vocabulary;
         match arrival {
-            Arrival::Message(message, seq) => self.add(sink, |recording, shared| recording.message(*message, *seq, shared)),
+            Arrival::Message(message, seq, mark) => self.add(sink, |recording, shared| recording.message(*message, *seq, *mark, shared)),
             Arrival::Event(event) => self.add(sink, |recording, shared| recording.event(*event, shared)),
             Arrival::Unit { process, thread } => _ = units.intern(process.as_ref(), thread.as_ref()),
             Arrival::Process(name) => _ = units.processes.intern(name.as_ref()),

@@ -11,8 +11,11 @@
 
 use std::cmp::Ordering;
 
-use super::{LocalEvent, Message, Time, Times, window::Window};
+use super::{LocalEvent, Message, Time, Times, repeats::Repeats, window::Window};
 use crate::trace::{diagnostics::Diagnostics, units::Units};
+
+/// What is told of messages, or ends of messages, with an id that are alike in all.
+pub(super) const DUPLICATE: (&str, &str) = ("duplicate_message", "messages, or ends of messages, that were recorded twice were taken once");
 
 /// What oddities are told of.
 pub(crate) struct Context<'c> {
@@ -62,6 +65,8 @@ struct Held {
     time: Time,
     seq: u64,
     arrival: u64,
+    /// What tells the id of a message from others; 0 without one.
+    mark: u32,
     what: HeldBack,
 }
 
@@ -145,6 +150,8 @@ pub(crate) struct Steps {
     n_arrived: u64,
     last_received: Option<Time>,
     last_step: Option<Key>,
+    /// Messages with an id.
+    repeats: Repeats<(u32, Message)>,
     noted_skew: bool,
 }
 
@@ -159,8 +166,9 @@ impl Steps {
         self.window.len() + self.on_their_way.len()
     }
 
-    /// Takes a message; one that a unit sent to itself is counted and dropped.
-    pub(crate) fn message(&mut self, message: Message, seq: u64, context: &mut Context<'_>) {
+    /// Takes a message; one that a unit sent to itself is counted and dropped. Where `mark` is not 0 it tells the message's id from
+    /// others, and of messages that are alike in all one is taken.
+    pub(crate) fn message(&mut self, message: Message, seq: u64, mark: u32, context: &mut Context<'_>) {
         if let Some(last) = self.last_received.replace(message.received).filter(|last| message.received < *last) {
             let text = "messages were not in order of their time and have been sorted";
             context.diagnostics.add("unordered_time", text, || format!("{}: {} after {last}", context.recording, message.received));
@@ -171,12 +179,12 @@ impl Steps {
             });
             return;
         }
-        self.hold(Held { time: message.received, seq, arrival: self.n_arrived, what: HeldBack::Message(message) }, context);
+        self.hold(Held { time: message.received, seq, arrival: self.n_arrived, mark, what: HeldBack::Message(message) }, context);
     }
 
     /// Takes a local event.
     pub(crate) fn local_event(&mut self, event: LocalEvent, context: &mut Context<'_>) {
-        self.hold(Held { time: event.time, seq: 0, arrival: self.n_arrived, what: HeldBack::Local(event) }, context);
+        self.hold(Held { time: event.time, seq: 0, arrival: self.n_arrived, mark: 0, what: HeldBack::Local(event) }, context);
     }
 
     /// Decides what is to be decided: to be called before the first [`Steps::pop`].
@@ -200,20 +208,28 @@ impl Steps {
         });
     }
 
-    /// Hands over the next step, whatever may come later; whether there is one (none as long as [`Steps::decide`] is due).
-    pub(crate) fn pop(&mut self, out: impl FnOnce(Step<'_>)) -> bool {
+    /// Hands over the next step, whatever may come later, or drops a repetition; whether there is one of either (none as long as [`Steps::decide`] is due).
+    pub(crate) fn pop(&mut self, context: &mut Context<'_>, out: impl FnOnce(Step<'_>)) -> bool {
         match (self.window.peek(), self.on_their_way.peek()) {
             (None, None) => false,
             _ if self.is_undecided() => false,
-            (Some(ByKey(next)), Some(ByKey(reception))) if next.order(reception).is_le() => self.pop_held(out),
-            (Some(_), None) => self.pop_held(out),
+            (Some(ByKey(next)), Some(ByKey(reception))) if next.order(reception).is_le() => self.pop_held(context, out),
+            (Some(_), None) => self.pop_held(context, out),
             _ => self.pop_reception(out),
         }
     }
 
     #[inline]
-    fn pop_held(&mut self, out: impl FnOnce(Step<'_>)) -> bool {
+    fn pop_held(&mut self, context: &mut Context<'_>, out: impl FnOnce(Step<'_>)) -> bool {
         let Some(ByKey(next)) = self.window.peek() else { return false };
+        if let (1.., HeldBack::Message(message)) = (next.mark, &next.what)
+            && self.repeats.has_seen((next.time, next.seq), (next.mark, *message))
+        {
+            let (code, text) = DUPLICATE;
+            context.diagnostics.add(code, text, || at_reception(message, context.recording, context.units));
+            self.window.pop();
+            return true;
+        }
         note_step(&mut self.last_step, next);
         match &next.what {
             HeldBack::Message(message) if self.times == Times::Both => {

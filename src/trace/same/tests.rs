@@ -152,6 +152,28 @@ fn lines_before_the_header_count() {
     assert!(error.to_string().starts_with("log.csv, line 103: time is \"x\""), "{error}");
 }
 
+/// An id stands for a message and its reply, or for one of another recording: only what is alike in all is a repetition.
+#[test]
+fn what_was_recorded_twice_is_taken_once() {
+    let both = |header: &str, rows: &[&str], n: u64, examples: &[&str]| {
+        let log = format!("{header}\n{}\n", rows.join("\n"));
+        let log = read(&[Source { name: "log.csv", bytes: log.as_bytes() }], &ReadOptions::default()).unwrap();
+        let of_code = |code| log.diagnostics.count(code);
+        assert_eq!((of_code("duplicate_message"), of_code("unpaired_send"), of_code("unpaired_receive")), (n, 0, 0), "{rows:?}");
+        let n_messages = log.traces.iter().map(|trace| trace.messages.len()).sum::<usize>();
+        let all = log.diagnostics.into_vec();
+        assert_eq!(all.iter().find(|d| d.code == "duplicate_message").map_or(&[][..], |d| &d.examples), examples);
+        n_messages
+    };
+    let header = "sender,receiver,time,msg_id,trace";
+    assert_eq!(both(header, &["A,B,1,m,x", "B,A,2,m,x", "A,B,1,m,x", "B,A,2.0,m,x"], 2, &["x: A at 1", "x: B at 2"]), 2);
+    assert_eq!(both(header, &["A,B,1,m,x", "A,B,1,m,y", "A,C,1,m,x", "A,B,2,m,x", "A,B,1,n,x", "A,B,1,,x", "A,B,1,,x"], 0, &[]), 7);
+    let header = "time,kind,process,message_type,msg_id";
+    let rows = ["1,send,A,x,m", "1,receive,B,x,m", "2,send,B,y,m", "2,receive,A,y,m"];
+    assert_eq!(both(header, &rows, 0, &[]), 2);
+    assert_eq!(both(header, &[rows, rows].concat(), 4, &["log: A x at 1", "log: B x at 1", "log: B y at 2", "log: A y at 2"]), 2);
+}
+
 #[test]
 fn a_process_with_and_without_threads_is_told() {
     let log = "sender,sender_thread,receiver,receiver_thread,time\nA,1,B,2,10\nB,2,A,,20\nC,,B,2,30\n";
