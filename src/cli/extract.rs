@@ -156,13 +156,17 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         let Some((name, weight)) = parsed.filter(|(name, _)| !name.is_empty()) else {
             return Err(Failure::input_text(format!("\"{argument}\": expected SCENARIO=WEIGHT, as in browse=0.7")));
         };
-        options.usage_profile.insert(name.to_owned(), weight);
+        if options.usage_profile.insert(name.to_owned(), weight).is_some() {
+            return Err(Failure::input_text(format!("\"{argument}\": {name} has a weight already, expected each scenario once")));
+        }
     }
     for argument in &args.rename {
         let Some((process, task)) = argument.split_once('=').filter(|(process, task)| !process.is_empty() && !task.is_empty()) else {
             return Err(Failure::input_text(format!("\"{argument}\": expected PROCESS=TASK, as in Book2=Book")));
         };
-        options.task_names.insert(process.to_owned(), task.to_owned());
+        if options.task_names.insert(process.to_owned(), task.to_owned()).is_some() {
+            return Err(Failure::input_text(format!("\"{argument}\": {process} has a task already, expected each process once")));
+        }
     }
     Ok(options)
 }

@@ -88,6 +88,10 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
     check(&[TRACE, "--from", "same", "--timing", "never"], "expected one of `auto`, `reception`, `two-point`");
     check(&[TRACE, "--from", "same", "--out", "model.lqn"], "error: model.lqn: a model is written to a file ending in .lqnx or .json");
     check(&[TRACE, "--from", "same", "--profile", "browse"], "error: \"browse\": expected SCENARIO=WEIGHT, as in browse=0.7");
+    let twice = [TRACE, "--from", "same", "--profile", "browse=1", "--profile", "browse=9"];
+    check(&twice, "error: \"browse=9\": browse has a weight already, expected each scenario once");
+    let twice = [TRACE, "--from", "same", "--rename", "a=b", "--rename", "a=c"];
+    check(&twice, "error: \"a=c\": a has a task already, expected each process once");
     check(&[TRACE, "--from", "same", "--rename", "=x"], "error: \"=x\": expected PROCESS=TASK, as in Book2=Book");
     check(&[TRACE, "--from", "same", "--customers", "two"], "expected a number or $NAME");
     check(&[TRACE, "--from", "same", "--default-demand", "-1"], "error: default_demand is -1, expected a number of seconds, 0 or more");
