@@ -83,13 +83,15 @@ pub fn scenario_shares(summary: &Summary, options: &ExtractOptions) -> Result<Ve
         }
         None => summary.scenarios.iter().map(|name| profile[name]).collect(),
     };
-    let total: f64 = weights.iter().sum();
+    // They count by their ratios: those that are too great for a sum are made smaller.
+    let unit = if weights.iter().sum::<f64>().is_finite() { 1.0 } else { weights.len() as f64 };
+    let total: f64 = weights.iter().map(|weight| weight / unit).sum();
     let shares = summary.n_traces.iter().zip(&summary.traces_weight).zip(weights);
     Ok(shares
         .map(|((n, weight), of_profile)| ScenarioShare {
             n_traces: *n,
             weight: *weight,
-            probability: if total > 0.0 { of_profile / total } else { 0.0 },
+            probability: if total > 0.0 { of_profile / unit / total } else { 0.0 },
         })
         .collect())
 }

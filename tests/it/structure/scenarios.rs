@@ -143,6 +143,15 @@ fn profiles_that_do_not_fit_are_errors() {
     check(&[("browse", f64::NAN), ("buy", 1.0)], "the weight of scenario \"browse\" is NaN, expected a number above 0");
 }
 
+/// Weights count by their ratios, also where their sum is no number.
+#[test]
+fn great_weights_have_shares() {
+    let found = extract_all(&[("browse.csv", BROWSE), ("buy.csv", BUY)], &profile(&[("browse", 1e308), ("buy", 1e308)])).unwrap();
+    let shares: Vec<_> = found.scenarios.iter().map(|s| s.probability).collect();
+    assert_eq!(shares, [0.5, 0.5]);
+    check_valid(&found.model);
+}
+
 #[test]
 fn options_out_of_range_are_errors() {
     let check = |options: ExtractOptions, expected: &str| {
