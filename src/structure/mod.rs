@@ -46,6 +46,7 @@ mod steps;
 pub mod summary;
 mod techniques;
 pub mod tlc;
+mod unused_resources;
 pub mod usage;
 
 pub use compare::{Changes, Side, compare};
@@ -265,6 +266,7 @@ fn model_of(name: &str, summary: Summary, usage: Option<Box<UsageModel>>, option
     };
     diagnostics.merge(assembled.diagnostics);
     note_unmatched_names(&summary, options, &mut diagnostics);
+    unused_resources::note_unused(&options.resources, options.technique, (&summary, &merged), &mut diagnostics);
     note_defects(&assembled.model, &mut diagnostics);
     Ok(Extraction {
         tasks: assembled.tasks,

@@ -18,7 +18,7 @@
 //! | `scheduling` | `fcfs`, `ps`, `hol`, `pri`, `rand`, `lcfs`, `rr`, `cfs`, `inf` |
 //!
 //! Any other key is an error. Whether the names are in the trace is told where both are known
-//! ([`super::execution_graph::WorkloadReport::note_resources`]).
+//! ([`super::execution_graph::WorkloadReport::note_resources`]), and so is what does not count for its task (`unused_resource`).
 
 use indexmap::IndexMap;
 use serde::{Deserialize, de::DeserializeOwned};

@@ -101,6 +101,12 @@ impl Analysis {
         self.summary.records.merge(records);
         let of_incomplete = self.batches.finish(&self.places, out);
         self.diagnostics.merge(of_incomplete);
+        let texts = &self.places.texts;
+        let services = (0..texts.n_locations() as u32).map(|location| texts.service(location));
+        for pattern in self.options.boundaries.of_nothing(services) {
+            let message = "boundaries are given of classes or methods that the records do not show";
+            self.diagnostics.add("boundary_of_nothing", message, || pattern.to_owned());
+        }
         let finished = report::finished(&self.summary, &self.places, &self.options, self.diagnostics);
         Finished { observations: self.observations, ..finished }
     }

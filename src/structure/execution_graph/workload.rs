@@ -130,7 +130,9 @@ fn note_unknown(resources: &Hints, entries_of: &BTreeMap<&str, Vec<&EntryDemand>
             diagnostics.add("unknown_resource", message, || format!("task {task}"));
             continue;
         };
-        for entry in said.demands.keys().filter(|name| !entries.iter().any(|entry| entry.entry == **name)) {
+        // The one entry of customers stands for all that they begin: whatever its demand is called, the first counts.
+        let of_customers = usize::from(entries.iter().all(|entry| entry.external > 0));
+        for entry in said.demands.keys().skip(of_customers).filter(|name| !entries.iter().any(|entry| entry.entry == **name)) {
             diagnostics.add("unknown_resource", message, || format!("entry {task}.{entry}"));
         }
     }

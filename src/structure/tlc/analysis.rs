@@ -98,6 +98,10 @@ impl Analysis {
     pub(super) fn finish(mut self, collector: &Collector, sink: &mut dyn FnMut(Interactions)) -> TlcReport {
         let diagnostics = &mut self.batch.interactions.diagnostics;
         collector.tasks.check(diagnostics);
+        for activity in self.options.resource_functions.keys().filter(|activity| collector.activities.get(activity).is_none()) {
+            let message = "resource functions are of activities that are not in the trace";
+            diagnostics.add("function_of_nothing", message, || activity.clone());
+        }
         self.resources.note_spread([&self.tasks.processes, &self.operations], diagnostics);
         let rest = self.batch.take();
         if !rest.traces.is_empty() || rest.diagnostics != Default::default() {

@@ -58,11 +58,7 @@ impl Boundaries {
     /// The component that `method` of `class` belongs to.
     pub fn component<'t>(&'t self, class: &'t str, method: &str) -> &'t str {
         let service = format!("{class}.{method}");
-        let fits = |pattern: &str| match pattern.strip_suffix('*') {
-            Some(beginning) => service.starts_with(beginning),
-            None => pattern == class || pattern == service,
-        };
-        let longest = self.given.iter().filter(|(pattern, _)| fits(pattern)).max_by_key(|(pattern, _)| pattern.len());
+        let longest = self.given.iter().filter(|(pattern, _)| fits(pattern, class, &service)).max_by_key(|(pattern, _)| pattern.len());
         if let Some((_, component)) = longest {
             return component;
         }
@@ -71,5 +67,25 @@ impl Boundaries {
             None | Some(0) => outer,
             Some(levels) => outer.match_indices('.').nth(levels - 1).map_or(outer, |(end, _)| &outer[..end]),
         }
+    }
+    /// The building blocks that are given and that none of the services, by their classes and methods, is one of.
+    pub fn of_nothing<'t>(&self, services: impl Iterator<Item = (&'t str, &'t str)>) -> Vec<&str> {
+        let mut left: Vec<&str> = self.given.keys().map(String::as_str).collect();
+        for (class, method) in services {
+            if left.is_empty() {
+                break;
+            }
+            let service = format!("{class}.{method}");
+            left.retain(|pattern| !fits(pattern, class, &service));
+        }
+        left
+    }
+}
+
+/// Whether a service of a class is what a pattern of [`Boundaries::given`] names.
+fn fits(pattern: &str, class: &str, service: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => service.starts_with(beginning),
+        None => pattern == class || pattern == service,
     }
 }

@@ -404,7 +404,10 @@ fn frames_inside_a_component_are_one_occurrence() {
     let mut records = Records::default();
     records.add("c", "t", "x:shop.Cart(inner:shop.Stock(y:db.Store) z:db.Store)");
     let mut options = CallPathOptions::default();
-    options.boundaries.given.insert("shop.*".to_owned(), "Shop".to_owned());
+    for pattern in ["shop.*", "db.Store.y", "shp.*", "shop.Cart.y"] {
+        let component = if pattern == "db.Store.y" { "db.Store" } else { "Shop" };
+        options.boundaries.given.insert(pattern.to_owned(), component.to_owned());
+    }
     let (finished, all) = records.found(&options);
     assert_eq!((finished.report.paths.frames, finished.report.paths.occurrences), (4, 3));
     assert_eq!(flow(&service(&finished, "Shop", "x").flow), "y z");
@@ -418,6 +421,8 @@ fn incomplete_paths_are_left_out_and_counted() {
     records.add("good", "t", "x:A(y:B)");
     let tail = "8,200,entry,A,x,bad,t,,\n9,210,entry,B,y,bad,t,,\n10,220,exit,A,x,bad,t,,\n11,230,exit,C,z,odd,t,,\n";
     let csv = format!("{HEADER}{}{tail}", records.csv);
+    let told: Vec<_> = finished.diagnostics.clone().into_vec().into_iter().filter(|d| d.code == "boundary_of_nothing").collect();
+    assert_eq!(told[0].examples, ["shp.*", "shop.Cart.y"]);
     let (finished, all) = found(&csv, &CallPathOptions::default());
     assert_eq!((finished.diagnostics.count("truncated_path"), finished.diagnostics.count("orphan_exit")), (1, 1));
     assert_eq!((finished.report.paths.contexts, finished.report.paths.partial, all.traces.len()), (3, 1, 1));

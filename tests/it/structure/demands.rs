@@ -52,6 +52,32 @@ fn what_is_told_is_what_was_defaulted() {
     assert_eq!(demands(&found), (vec![("U.1", 1e-3), ("A.a", 0.25), ("B.b", 1e-3)], vec!["U.1", "B.b"]));
 }
 
+fn told(extraction: &Extraction, code: &str) -> Vec<String> {
+    extraction.diagnostics.iter().filter(|d| d.code == code).flat_map(|d| d.examples.clone()).collect()
+}
+
+/// The one entry of customers may be called as in the model; what does not count for its task is told.
+#[test]
+fn what_resources_say_in_vain_is_told() {
+    let text = "[task.U]\nthreads = 2\nscheduling = \"pri\"\ncustomers = 4\n[task.U.demand]\n\"U.1\" = 0.5\n\
+                [task.A]\nrate = 3\nthreads = 2\nscheduling = \"hol\"\n[task.B]\nthreads = 2\nscheduling = \"inf\"\n[task.C]\nthreads = 1\n";
+    let resources = parse_resources("r.toml", text).unwrap();
+    let options = ExtractOptions { resources, ..ExtractOptions::default() };
+    let of_events = extracted(EVENTS, Format::EventTrace, &options);
+    assert_eq!(demands(&of_events).0[0], ("U.1", 0.5));
+    let log = "sender,receiver,time\nU,A,10\nA,B,20\nB,A,30\nA,U,40\n";
+    for found in [of_events, extracted(log, Format::Same, &options)] {
+        assert_eq!(told(&found, "unknown_resource"), ["task C"]);
+        let unused = [
+            "U: threads, but the task serves nothing",
+            "U: scheduling, but the task serves nothing",
+            "A: customers or a rate, but the task starts nothing",
+            "B: a number of threads beside scheduling inf",
+        ];
+        assert_eq!(told(&found, "unused_resource"), unused);
+    }
+}
+
 #[test]
 fn message_logs_do_not_tell_demands() {
     let log = "sender,receiver,time\nA,B,10\nB,A,30\n";

@@ -413,8 +413,11 @@ fn services_demands_and_weights() {
             event.demand = Some(1e6);
         }
     }
-    let options = TlcOptions { resource_functions: [("look up".to_owned(), 250_000.0)].into_iter().collect(), ..TlcOptions::default() };
+    let functions = [("look up", 250_000.0), ("look down", 1.0)].map(|(activity, ticks)| (activity.to_owned(), ticks));
+    let options = TlcOptions { resource_functions: functions.into_iter().collect(), ..TlcOptions::default() };
     let (found, report) = run(&rows, &options);
+    let told: Vec<_> = found.diagnostics.clone().into_vec().into_iter().filter(|d| d.code == "function_of_nothing").collect();
+    assert_eq!(told[0].examples, ["look down"]);
     assert_eq!(found.traces[0].weight, 4.0);
     assert_eq!(found.units.names.iter().collect::<Vec<_>>(), ["a", "A", "Pool@B", "C"]);
     assert_eq!(found.occurrences[1].self_time_ticks, [Some(3e6), None]);
