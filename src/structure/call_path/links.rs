@@ -139,6 +139,10 @@ fn link(paths: &mut [Path], name: &str, diagnostics: &mut Diagnostics) -> Vec<bo
     match_messages(paths, &mut begun);
     let start = |path: &Path| path.frames.iter().map(|frame| frame.start_ns).min().unwrap_or(i64::MAX);
     let first = (0..paths.len()).filter(|index| !begun[*index]).min_by_key(|index| start(&paths[*index]));
+    // What came from outside is the beginning; but what was sent to it is missing.
+    if first.is_some_and(|first| paths[first].received.is_some()) {
+        diagnostics.add("async_unmatched", UNMATCHED, || name.to_owned());
+    }
     let unmatched: Vec<usize> = (0..paths.len()).filter(|index| !begun[*index] && Some(*index) != first).collect();
     for index in unmatched {
         let expected_message = paths[index].received.is_some();

@@ -201,6 +201,16 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
+    /// What its units are called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "nanoseconds",
+            Self::Microseconds => "microseconds",
+            Self::Milliseconds => "milliseconds",
+            Self::Seconds => "seconds",
+        }
+    }
+
     /// Nanoseconds of one unit.
     pub fn nanoseconds(self) -> i64 {
         match self {

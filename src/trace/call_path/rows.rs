@@ -202,7 +202,7 @@ impl RowReader<'_, '_> {
     /// Nanoseconds; fractions of one are cut off.
     fn time_ns(&self, text: &str, line: u64) -> Result<i64, BadRow> {
         let time = parse_time_ns(text, self.options.time_unit.nanoseconds());
-        time.ok_or_else(|| self.bad(line, "time", quoted(text), "a time (a number of nanoseconds)".to_owned()))
+        time.ok_or_else(|| self.bad(line, "time", quoted(text), format!("a time (a number of {})", self.options.time_unit.name())))
     }
 
     fn bad(&self, line: u64, field: &str, found: String, expected: String) -> BadRow {

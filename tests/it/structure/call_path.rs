@@ -312,6 +312,18 @@ fn vector_7_messages_to_other_transactions_of_a_context() {
     assert!(merged.diagnostics.count("truncated_path") + merged.diagnostics.count("orphan_exit") > 0);
 }
 
+/// What was sent to the first path of a context is missing as well as what was sent to any other.
+#[test]
+fn messages_of_which_no_sender_is_recorded_are_told() {
+    let csv = "record_id,time,kind,component,method,context_id,transaction_id,message_id\n\
+        1,10,receive,A,a,c,1,m\n2,20,entry,A,a,c,1,\n3,30,entry,B,b,c,1,\n4,40,exit,B,b,c,1,\n5,50,exit,A,a,c,1,\n";
+    let (finished, all) = found(csv, &CallPathOptions::default());
+    assert_eq!(finished.diagnostics.count("async_unmatched"), 1);
+    assert_eq!((all.count(InteractionKind::Sync), all.count(InteractionKind::Async)), (1, 1));
+    let (finished, _) = found(&csv.replace("1,10,receive,A,a,c,1,m\n", ""), &CallPathOptions::default());
+    assert_eq!(finished.diagnostics.count("async_unmatched"), 0);
+}
+
 #[test]
 fn vector_8_schedule_work_order() {
     let mut records = Records::default();
@@ -409,6 +421,8 @@ fn frames_inside_a_component_are_one_occurrence() {
         options.boundaries.given.insert(pattern.to_owned(), component.to_owned());
     }
     let (finished, all) = records.found(&options);
+    let told: Vec<_> = finished.diagnostics.clone().into_vec().into_iter().filter(|d| d.code == "boundary_of_nothing").collect();
+    assert_eq!(told[0].examples, ["shp.*", "shop.Cart.y"]);
     assert_eq!((finished.report.paths.frames, finished.report.paths.occurrences), (4, 3));
     assert_eq!(flow(&service(&finished, "Shop", "x").flow), "y z");
     assert_eq!(service(&finished, "Shop", "inner").frames, 1);
@@ -421,8 +435,6 @@ fn incomplete_paths_are_left_out_and_counted() {
     records.add("good", "t", "x:A(y:B)");
     let tail = "8,200,entry,A,x,bad,t,,\n9,210,entry,B,y,bad,t,,\n10,220,exit,A,x,bad,t,,\n11,230,exit,C,z,odd,t,,\n";
     let csv = format!("{HEADER}{}{tail}", records.csv);
-    let told: Vec<_> = finished.diagnostics.clone().into_vec().into_iter().filter(|d| d.code == "boundary_of_nothing").collect();
-    assert_eq!(told[0].examples, ["shp.*", "shop.Cart.y"]);
     let (finished, all) = found(&csv, &CallPathOptions::default());
     assert_eq!((finished.diagnostics.count("truncated_path"), finished.diagnostics.count("orphan_exit")), (1, 1));
     assert_eq!((finished.report.paths.contexts, finished.report.paths.partial, all.traces.len()), (3, 1, 1));

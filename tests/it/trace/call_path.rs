@@ -57,6 +57,13 @@ fn times_have_a_unit_and_may_have_a_fraction() {
     assert!(events[1].starts_with("1  None -1500000000 "), "{}", events[1]);
 }
 
+#[test]
+fn bad_times_are_told_by_the_unit_that_they_are_in() {
+    let csv = "time,kind,component,method,context_id\nsoon,entry,A,x,c\n";
+    let (_, rejected) = read_all(csv.as_bytes(), &ReadOptions { time_unit: TimeUnit::Milliseconds, ..strict() });
+    assert_eq!(rejected.unwrap_err().to_string(), "r.csv, line 2: time is \"soon\", expected a time (a number of milliseconds)");
+}
+
 /// The message about the one bad row of a log, which strict reading ends with and lenient reading counts.
 fn check_bad(row: &str, expected: &str) {
     let csv = format!("record_id,time,kind,component,method,context_id,action,params\n1,10,entry,A,x,c,,\n{row}\n2,20,exit,A,x,c,,\n");
