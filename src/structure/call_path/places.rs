@@ -111,6 +111,8 @@ impl Places {
         let (component, server) = self.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
         let component = self.components.name(component);
         match self.texts.names.name(server) {
+            // Kieker's executions on a known host need not name a class.
+            "" if component.is_empty() => "(no class)".to_owned(),
             "" => component.to_owned(),
             server => format!("{server}::{component}"),
         }

@@ -3,7 +3,7 @@
 use layerfit::{
     structure::{
         ExtractOptions, Extraction,
-        call_path::{Finished, ServiceReport},
+        call_path::{Finished, Instances, ServiceReport},
         extract,
         interactions::Interactions,
     },
@@ -43,6 +43,21 @@ fn extracted(log: &str) -> Extraction {
 
 fn count(extraction: &Extraction, code: &str) -> u64 {
     extraction.diagnostics.iter().filter(|d| d.code == code).map(|d| d.count).sum()
+}
+
+/// On a known host an execution need not name a class; without hosts its component has a name all the same.
+#[test]
+fn operations_without_a_class_are_of_a_task_with_a_name() {
+    let log = execution("C.b", (10, 20), (1, 1)) + &execution("C.a", (0, 30), (0, 0)).replace("p.C.a()", "nonsense");
+    let mut options = ExtractOptions::default();
+    let tasks = |options: &ExtractOptions| {
+        let found = extract(&sources(&log), Format::Kieker, options).unwrap();
+        assert_eq!(count(&found, "model_defect") + count(&found, "bad_row"), 0);
+        found.model.tasks.into_iter().map(|task| task.name).collect::<Vec<_>>()
+    };
+    assert_eq!(tasks(&options), ["Client", "H::", "H::p.C"]);
+    options.call_path.instances = Instances::Together;
+    assert_eq!(tasks(&options), ["Client", "(no_class)", "p.C"]);
 }
 
 #[test]
