@@ -36,6 +36,7 @@ pub mod demand;
 pub mod dependencies;
 mod flow;
 mod frames;
+mod hints;
 mod links;
 mod live;
 mod observe;

@@ -118,6 +118,12 @@ impl Places {
         }
     }
 
+    /// The server of a component instance, where it is known.
+    pub(super) fn server(&self, instance: u32) -> Option<String> {
+        let (_, server) = self.instances.get_index(instance as usize)?;
+        (*server != NONE).then(|| self.texts.names.name(*server).to_owned())
+    }
+
     /// The numbers here of the services of `other`.
     pub(super) fn renumber(&mut self, other: &Self, options: &CallPathOptions) -> Vec<u32> {
         (0..other.texts.n_locations() as u32)

@@ -9,17 +9,15 @@ use super::{
     demand::{self, DemandEstimate, ObservedAction},
     dependencies::DependencyReport,
     flow::{CallKind, FlowKey, FlowNode, Label, Naming, flow_tree},
+    hints::hints,
     live::NONE,
     options::CallPathOptions,
     places::Places,
     summary::{PathCounts, RecordCounts, Summary},
 };
-use crate::{
-    structure::interactions::{Hints, ProcessHints},
-    trace::{
-        diagnostics::{Diagnostic, Diagnostics},
-        hashed,
-    },
+use crate::trace::{
+    diagnostics::{Diagnostic, Diagnostics},
+    hashed,
 };
 
 /// Fewer executions than this are few.
@@ -292,11 +290,11 @@ fn note_loops(nodes: &[FlowNode], service: &dyn Fn() -> String, diagnostics: &mu
 fn components(summary: &Summary, places: &Places, diagnostics: &mut Diagnostics) -> Vec<ComponentReport> {
     let mut reports: IndexMap<u32, ComponentReport> = IndexMap::new();
     for ((instance, location), n) in summary.by_instance() {
-        let (component, server) = places.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
+        let (component, _) = places.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
         let report = reports.entry(instance).or_insert_with(|| ComponentReport {
             name: places.process(instance),
             component: places.components.name(component).to_owned(),
-            server: (server != NONE).then(|| places.texts.names.name(server).to_owned()),
+            server: places.server(instance),
             executions: 0,
             provides: Vec::new(),
             requires: Vec::new(),
@@ -373,44 +371,27 @@ fn classes(summary: &Summary, places: &Places) -> Vec<PathClass> {
     classes
 }
 
+/// The actions of each process; those of a service have the throughput of its share of the executions.
 fn observed_actions(summary: &Summary, places: &Places) -> Vec<ObservedAction> {
     let span_s = summary.span_s();
-    let action = |(sums, location): (&super::summary::ServiceSums, u32)| {
+    let by_instance = summary.by_instance();
+    let mut all = vec![0_u64; summary.services.len()];
+    by_instance.iter().for_each(|((_, location), n)| all[*location as usize] += n);
+    let action = |((instance, location), n): (&(u32, u32), &u64)| {
+        let sums = summary.services.get(*location as usize)?;
         let self_ns = mean(sums.self_ns, sums.measured)?;
-        let (component, method) = places.service(location);
+        let share = *n as f64 / all[*location as usize] as f64;
+        let (component, method) = places.service(*location);
         Some(ObservedAction {
             name: format!("{component}.{method}"),
             component: component.to_owned(),
+            process: places.process(*instance),
+            server: places.server(*instance),
             self_time_s: self_ns / 1e9,
-            throughput_per_s: if span_s > 0.0 { sums.weight / span_s } else { 0.0 },
+            throughput_per_s: if span_s > 0.0 { sums.weight * share / span_s } else { 0.0 },
         })
     };
-    let mut actions: Vec<ObservedAction> = summary.services.iter().zip(0..).filter_map(action).collect();
-    actions.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut actions: Vec<ObservedAction> = by_instance.iter().filter_map(action).collect();
+    actions.sort_by(|a, b| (&a.name, &a.process).cmp(&(&b.name, &b.process)));
     actions
-}
-
-fn hints(summary: &Summary, places: &Places, demands: &[DemandEstimate]) -> Hints {
-    let mut hints = Hints::default();
-    let by_instance = summary.by_instance();
-    for instance in 0..places.instances.len() as u32 {
-        let (component, server) = places.instances.get_index(instance as usize).copied().unwrap_or((0, NONE));
-        let process = places.process(instance);
-        let mut known = ProcessHints {
-            processor: (server != NONE).then(|| places.texts.names.name(server).to_owned()),
-            infinite: places.units.names.get(&process).is_some(),
-            ..ProcessHints::default()
-        };
-        let own = by_instance.keys().filter(|(at, _)| *at == instance).map(|(_, location)| *location);
-        for location in own {
-            let (component_name, method) = (places.components.name(component), places.service(location).1);
-            let action = format!("{component_name}.{method}");
-            // Demands at other resources have no place in the host's.
-            if let Some(estimate) = demands.iter().find(|estimate| estimate.action == action) {
-                known.demands.insert(method.to_owned(), [Some(estimate.demand_s), None]);
-            }
-        }
-        hints.processes.insert(process, known);
-    }
-    hints
 }

@@ -5,6 +5,7 @@ mod kieker_logs;
 mod laws;
 mod measured;
 mod parts;
+mod resources;
 
 use super::{calls, models::check_valid};
 use layerfit::{

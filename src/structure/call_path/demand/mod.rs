@@ -23,15 +23,16 @@
 //! (an application's CPU and that of its database) the ratios are taken for each, with its own U, and R_a the time in database
 //! calls, and the self time without it; where that time is not visible the same R_a serves for both.
 
+mod estimate;
 mod nnls;
 
+pub use estimate::estimate;
 pub use nnls::{Nnls, nnls};
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::options::CallPathOptionError;
-use crate::trace::diagnostics::Diagnostics;
 
 /// Below this utilisation, response times are demands.
 pub const LOW_LOAD: f64 = 0.2;
@@ -113,7 +114,10 @@ pub struct Resource {
     /// Number of cores.
     #[serde(default = "one")]
     pub cores: f64,
-    /// Components (processes) that run on it; empty for all.
+    /// Server that it is of, as the records name it; `None` for one that all share that use it, wherever they run.
+    #[serde(default)]
+    pub server: Option<String>,
+    /// Components, or processes (`SERVER::COMPONENT`), that use it; empty for all.
     #[serde(default)]
     pub components: Vec<String>,
     /// Intervals that were measured.
@@ -131,6 +135,13 @@ fn one() -> f64 {
 }
 
 impl Resource {
+    /// Whether an action uses it: by the names of its component or process, and by its server.
+    pub fn is_used_by(&self, action: &ObservedAction) -> bool {
+        let named = |name: &String| *name == action.component || *name == action.process;
+        let is_there = self.server.is_none() || self.server == action.server;
+        is_there && (self.components.is_empty() || self.components.iter().any(named))
+    }
+
     /// Checks that numbers are those of a resource. (Utilisations outside of 0 to 1 are left out and told.)
     ///
     /// # Errors
@@ -175,6 +186,9 @@ pub struct DemandEstimate {
     pub resource: String,
     /// The action: a service, `COMPONENT.METHOD`.
     pub action: String,
+    /// The processes (component instances) whose demand it is.
+    #[serde(default)]
+    pub processes: Vec<String>,
     /// Seconds, corrected for the overhead where that is known.
     pub demand_s: f64,
     /// How it was estimated.
@@ -183,84 +197,21 @@ pub struct DemandEstimate {
     pub overhead_factor: Option<f64>,
 }
 
-/// An action as the records show it.
+/// An action of one process as the records show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedAction {
     /// Name, `COMPONENT.METHOD`.
     pub name: String,
     /// Its component.
     pub component: String,
-    /// Mean self time, seconds.
+    /// The process (component instance): `SERVER::COMPONENT`, or the component where no server is known.
+    pub process: String,
+    /// The server, where it is known.
+    pub server: Option<String>,
+    /// Mean self time of the service, wherever it runs, seconds.
     pub self_time_s: f64,
-    /// Throughput in the records, 1/s.
+    /// Throughput in this process, 1/s.
     pub throughput_per_s: f64,
-}
-
-/// Estimates the demands of the actions that use `resource`, by the rule that fits.
-pub fn estimate(resource: &Resource, observed: &[ObservedAction], diagnostics: &mut Diagnostics) -> Vec<DemandEstimate> {
-    note_unknown(resource, observed, diagnostics);
-    let uses = |action: &&ObservedAction| resource.components.is_empty() || resource.components.contains(&action.component);
-    let actions: Vec<&ObservedAction> = observed.iter().filter(uses).collect();
-    let response_times: Vec<f64> =
-        actions.iter().map(|action| resource.response_times_s.get(&action.name).copied().unwrap_or(action.self_time_s)).collect();
-    let usable: Vec<&Interval> = resource.intervals.iter().filter(|interval| is_in_range(resource, interval, diagnostics)).collect();
-    let (Some(first), false) = (usable.first(), actions.is_empty()) else { return Vec::new() };
-    let throughputs = |interval: &Interval| -> Vec<f64> {
-        actions.iter().map(|action| interval.throughputs_per_s.get(&action.name).copied().unwrap_or(action.throughput_per_s)).collect()
-    };
-    let (rule, demands) = if usable.len() > actions.len() {
-        let rows: Vec<Vec<f64>> = usable.iter().map(|interval| throughputs(interval)).collect();
-        let busy: Vec<f64> = usable.iter().map(|interval| interval.utilization * resource.cores).collect();
-        (Rule::Regression, Some(nnls(&rows, &busy).solution))
-    } else if first.utilization < LOW_LOAD {
-        diagnostics.add("low_load_rule_used", "response times were taken for demands, as the load was low", || resource.name.clone());
-        (Rule::LowLoad, Some(low_load(&response_times)))
-    } else if let [action] = actions.as_slice() {
-        let throughput = throughputs(first).first().copied().unwrap_or(action.throughput_per_s);
-        (Rule::ServiceDemandLaw, service_demand_law(first.utilization, resource.cores, throughput).map(|demand| vec![demand]))
-    } else {
-        diagnostics.add("wrr_used", "demands were estimated by weighted response-time ratios", || resource.name.clone());
-        let demands = weighted_response_times(first.utilization, resource.cores, &throughputs(first), &response_times);
-        (Rule::ResponseTimeRatios, demands)
-    };
-    let overhead_factor = resource.overhead.and_then(|[without, with]| overhead_factor(without, with));
-    if overhead_factor.is_none() {
-        let message = "demands hold the overhead of monitoring, as no run without it was measured";
-        diagnostics.add("overhead_unknown", message, || resource.name.clone());
-    }
-    let mut estimates = Vec::new();
-    for ((action, demand), response_time) in actions.iter().zip(demands.unwrap_or_default()).zip(&response_times) {
-        let demand_s = demand * overhead_factor.unwrap_or(1.0);
-        if demand_s > *response_time {
-            diagnostics.add("D>R", "demands are above the response times of their actions", || {
-                format!("{} at {}: {demand_s} s > {response_time} s", action.name, resource.name)
-            });
-        }
-        estimates.push(DemandEstimate { resource: resource.name.clone(), action: action.name.clone(), demand_s, rule, overhead_factor });
-    }
-    estimates
-}
-
-/// Tells the names that `resource` has and the records have not.
-fn note_unknown(resource: &Resource, observed: &[ObservedAction], diagnostics: &mut Diagnostics) {
-    let of_intervals = resource.intervals.iter().flat_map(|interval| interval.throughputs_per_s.keys());
-    let actions: IndexSet<&String> = of_intervals.chain(resource.response_times_s.keys()).collect();
-    let unseen = actions.into_iter().filter(|name| !observed.iter().any(|action| action.name == **name));
-    let components = resource.components.iter().filter(|name| !observed.iter().any(|action| action.component == **name));
-    for name in unseen.chain(components) {
-        let message = "measurements name services or components that the records do not show; they are not used";
-        diagnostics.add("resource_of_nothing", message, || format!("{name} at {}", resource.name));
-    }
-}
-
-fn is_in_range(resource: &Resource, interval: &Interval, diagnostics: &mut Diagnostics) -> bool {
-    let fits = (0.0..=1.0).contains(&interval.utilization) && resource.cores > 0.0 && resource.cores.is_finite();
-    if !fits {
-        diagnostics.add("utilisation_out_of_range", "intervals with a utilisation outside of 0 to 1 were left out", || {
-            format!("{}: {}", resource.name, interval.utilization)
-        });
-    }
-    fits
 }
 
 #[cfg(test)]

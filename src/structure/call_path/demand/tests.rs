@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::trace::diagnostics::Diagnostics;
 
 const EXACT: f64 = 1e-12;
 
@@ -52,12 +53,30 @@ fn delays_are_interpolated_and_constant_outside() {
 }
 
 fn action(name: &str, component: &str, self_time_s: f64, throughput_per_s: f64) -> ObservedAction {
-    ObservedAction { name: name.to_owned(), component: component.to_owned(), self_time_s, throughput_per_s }
+    let [name, component, process] = [name, component, component].map(str::to_owned);
+    ObservedAction { name, component, process, server: None, self_time_s, throughput_per_s }
+}
+
+/// The action of a component on a server.
+fn on(server: &str, action: ObservedAction) -> ObservedAction {
+    ObservedAction { process: format!("{server}::{}", action.component), server: Some(server.to_owned()), ..action }
+}
+
+fn demands(estimates: &[DemandEstimate]) -> Vec<f64> {
+    estimates.iter().map(|estimate| estimate.demand_s).collect()
 }
 
 fn resource(utilizations: &[f64]) -> Resource {
     let intervals = utilizations.iter().map(|u| Interval { utilization: *u, throughputs_per_s: IndexMap::new() }).collect();
-    Resource { name: "cpu".to_owned(), cores: 1.0, components: Vec::new(), intervals, response_times_s: IndexMap::new(), overhead: None }
+    Resource {
+        name: "cpu".to_owned(),
+        cores: 1.0,
+        server: None,
+        components: Vec::new(),
+        intervals,
+        response_times_s: IndexMap::new(),
+        overhead: None,
+    }
 }
 
 #[test]
@@ -128,4 +147,23 @@ fn measurements_of_what_is_not_there_are_told() {
     let mut diagnostics = Diagnostics::default();
     assert_eq!(estimate(&measured, &actions, &mut diagnostics).len(), 2);
     assert_eq!(diagnostics.count("resource_of_nothing"), 2);
+}
+
+/// Two replicas make 10 requests a second each; the CPU of one is half busy with its ten, not with all twenty.
+#[test]
+fn a_resource_of_one_server_is_used_by_what_runs_there() {
+    let replicas = ["S0", "S1"].map(|server| on(server, action("A.x", "A", 0.08, 10.0)));
+    let mut diagnostics = Diagnostics::default();
+    let mut estimated = |resource: Resource| estimate(&resource, &replicas, &mut diagnostics);
+    let of_server = estimated(Resource { server: Some("S0".to_owned()), ..resource(&[0.5]) });
+    let of_process = estimated(Resource { components: vec!["S0::A".to_owned()], ..resource(&[0.5]) });
+    for found in [&of_server, &of_process] {
+        check_close(&demands(found), &[0.05]);
+        assert_eq!((found[0].rule, found[0].processes.as_slice()), (Rule::ServiceDemandLaw, ["S0::A".to_owned()].as_slice()));
+    }
+    let shared = estimated(resource(&[0.5]));
+    check_close(&demands(&shared), &[0.025]);
+    assert_eq!(shared[0].processes, ["S0::A", "S1::A"]);
+    assert!(estimated(Resource { server: Some("S2".to_owned()), ..resource(&[0.5]) }).is_empty());
+    assert_eq!(["resource_of_replicas", "resource_of_nothing", "resource_not_used"].map(|code| diagnostics.count(code)), [1, 1, 1]);
 }
