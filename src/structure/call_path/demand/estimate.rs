@@ -1,15 +1,19 @@
 //! The demands at one resource, by the rule that fits what was measured.
 //!
 //! An action is of all processes that use the resource: its throughput is the sum of theirs, its response time their mean, weighted by
-//! throughput.
+//! throughput. Intervals are used in an order of their own, so that nothing depends on the one in which they are given.
 
 use indexmap::{IndexMap, IndexSet};
+use nalgebra::DMatrix;
 
 use super::{
     DemandEstimate, Interval, LOW_LOAD, ObservedAction, Resource, Rule, low_load, nnls, overhead_factor, service_demand_law,
     weighted_response_times,
 };
 use crate::trace::diagnostics::Diagnostics;
+
+/// Smallest over largest singular value of throughputs (each over its maximum) from which demands can be told apart.
+const TOLD_APART: f64 = 1e-9;
 
 /// An action of all processes that use a resource.
 struct Action<'o> {
@@ -21,8 +25,8 @@ struct Action<'o> {
     throughput_per_s: f64,
 }
 
-/// What was measured in one interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What was measured in one interval, or the mean of several.
+#[derive(Clone, Debug, PartialEq)]
 struct Measured {
     /// Mean utilisation of one core.
     utilization: f64,
@@ -39,6 +43,10 @@ pub fn estimate(resource: &Resource, observed: &[ObservedAction], diagnostics: &
         return Vec::new();
     }
     let (rule, demands) = demands(resource, &actions, &measured, diagnostics);
+    if demands.is_none() {
+        let message = "what uses a resource has no throughput, or takes no time: demands cannot be told";
+        diagnostics.add("demands_not_known", message, || resource.name.clone());
+    }
     let overhead_factor = resource.overhead.and_then(|[without, with]| overhead_factor(without, with));
     if overhead_factor.is_none() {
         let message = "demands hold the overhead of monitoring, as no run without it was measured";
@@ -89,26 +97,35 @@ fn mean_self_time_s(of_processes: &[&ObservedAction]) -> f64 {
     if all > 0.0 { first + beyond / all } else { first }
 }
 
-/// What was measured in the intervals that can be used.
+/// What was measured in the intervals that can be used, in an order of its own.
 fn measured(resource: &Resource, actions: &[Action<'_>], diagnostics: &mut Diagnostics) -> Vec<Measured> {
     let usable = resource.intervals.iter().filter(|interval| is_in_range(resource, interval, diagnostics));
     let of = |interval: &Interval, action: &Action<'_>| interval.throughputs_per_s.get(action.name).copied();
-    usable
+    let mut measured: Vec<Measured> = usable
         .map(|interval| Measured {
             utilization: interval.utilization,
             throughputs_per_s: actions.iter().map(|action| of(interval, action).unwrap_or(action.throughput_per_s)).collect(),
         })
-        .collect()
+        .collect();
+    measured.sort_by(|a, b| {
+        let throughputs = || a.throughputs_per_s.iter().zip(&b.throughputs_per_s).map(|(a, b)| a.total_cmp(b));
+        a.utilization.total_cmp(&b.utilization).then_with(|| throughputs().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal))
+    });
+    measured
 }
 
 /// The rule, and by it the demand of each action, seconds; `None` where it yields nothing.
 fn demands(resource: &Resource, actions: &[Action<'_>], measured: &[Measured], diagnostics: &mut Diagnostics) -> (Rule, Option<Vec<f64>>) {
-    if measured.len() > actions.len() {
-        let rows: Vec<Vec<f64>> = measured.iter().map(|interval| interval.throughputs_per_s.clone()).collect();
+    let rows: Vec<Vec<f64>> = measured.iter().map(|interval| interval.throughputs_per_s.clone()).collect();
+    if measured.len() > 1 && tells_apart(&rows) {
         let busy: Vec<f64> = measured.iter().map(|interval| interval.utilization * resource.cores).collect();
         return (Rule::Regression, Some(nnls(&rows, &busy).solution));
     }
-    let Measured { utilization, throughputs_per_s } = measured.first().cloned().unwrap_or_default();
+    if measured.len() > 1 {
+        let message = "the intervals of a resource do not tell the demands of its actions apart: their means were used";
+        diagnostics.add("intervals_averaged", message, || format!("{}: {} intervals", resource.name, measured.len()));
+    }
+    let Measured { utilization, throughputs_per_s } = mean(measured);
     let response_times: Vec<f64> = actions.iter().map(|action| action.response_time_s).collect();
     if utilization < LOW_LOAD {
         diagnostics.add("low_load_rule_used", "response times were taken for demands, as the load was low", || resource.name.clone());
@@ -119,8 +136,31 @@ fn demands(resource: &Resource, actions: &[Action<'_>], measured: &[Measured], d
         return (Rule::ServiceDemandLaw, demand.map(|demand| vec![demand]));
     }
     let demands = weighted_response_times(utilization, resource.cores, &throughputs_per_s, &response_times);
-    diagnostics.add("wrr_used", "demands were estimated by weighted response-time ratios", || resource.name.clone());
+    if demands.is_some() {
+        diagnostics.add("wrr_used", "demands were estimated by weighted response-time ratios", || resource.name.clone());
+    }
     (Rule::ResponseTimeRatios, demands)
+}
+
+/// Whether rows of throughputs have full column rank: no demand can be had for another.
+fn tells_apart(rows: &[Vec<f64>]) -> bool {
+    let n_columns = rows.first().map_or(0, Vec::len);
+    let most: Vec<f64> = (0..n_columns).map(|column| rows.iter().map(|row| row[column]).fold(0.0, f64::max)).collect();
+    if rows.len() < n_columns || most.iter().any(|most| *most <= 0.0) {
+        return false;
+    }
+    let values = DMatrix::from_fn(rows.len(), n_columns, |row, column| rows[row][column] / most[column]).singular_values();
+    values.min() > TOLD_APART * values.max()
+}
+
+fn mean(measured: &[Measured]) -> Measured {
+    let n = measured.len() as f64;
+    let n_actions = measured.first().map_or(0, |interval| interval.throughputs_per_s.len());
+    let of = |action: usize| measured.iter().map(|interval| interval.throughputs_per_s[action]).sum::<f64>() / n;
+    Measured {
+        utilization: measured.iter().map(|interval| interval.utilization).sum::<f64>() / n,
+        throughputs_per_s: (0..n_actions).map(of).collect(),
+    }
 }
 
 /// Tells the names that `resource` has and the records have not.

@@ -15,9 +15,11 @@
 //! | low load | D_a = R_a | U < 0.2 |
 //! | service demand law | D = U m / X | one action uses the resource |
 //! | weighted response-time ratios | D_a = m U R_a / Σ_b X_b R_b, so that Σ X_a D_a = m U | else |
-//! | regression | min ‖m U − X D‖², D ≥ 0, over intervals | several intervals were measured |
+//! | regression | min ‖m U − X D‖², D ≥ 0, over intervals | two intervals or more, at least as many as actions, tell the demands apart |
 //! | overhead | κ = (U₀/X₀) / (U₁/X₁), 0 without and 1 with monitoring; D ← κ D | both runs were made |
 //! | connection delay | R_o ← R_o + n_conn(o) δ(load), δ interpolated linearly, constant outside of what was measured | |
+//!
+//! The other rules take the means over the intervals that were measured.
 //!
 //! The paper cites these rules; the formulas of the ratios, of κ and of δ, and the threshold 0.2 are ours. With two resources
 //! (an application's CPU and that of its database) the ratios are taken for each, with its own U, and R_a the time in database

@@ -62,6 +62,10 @@ fn on(server: &str, action: ObservedAction) -> ObservedAction {
     ObservedAction { process: format!("{server}::{}", action.component), server: Some(server.to_owned()), ..action }
 }
 
+fn interval(utilization: f64, throughputs_per_s: &[(&str, f64)]) -> Interval {
+    Interval { utilization, throughputs_per_s: throughputs_per_s.iter().map(|(name, x)| ((*name).to_owned(), *x)).collect() }
+}
+
 fn demands(estimates: &[DemandEstimate]) -> Vec<f64> {
     estimates.iter().map(|estimate| estimate.demand_s).collect()
 }
@@ -166,4 +170,44 @@ fn a_resource_of_one_server_is_used_by_what_runs_there() {
     assert_eq!(shared[0].processes, ["S0::A", "S1::A"]);
     assert!(estimated(Resource { server: Some("S2".to_owned()), ..resource(&[0.5]) }).is_empty());
     assert_eq!(["resource_of_replicas", "resource_of_nothing", "resource_not_used"].map(|code| diagnostics.count(code)), [1, 1, 1]);
+}
+
+/// Ten and forty milliseconds make .6 and .2 of 20 and 10, and of 20 and 0 a second: as many intervals as actions.
+#[test]
+fn as_many_intervals_as_actions_tell_demands_apart_in_any_order() {
+    let actions = [action("A.a", "A", 0.03, 20.0), action("A.b", "A", 0.03, 10.0)];
+    let mut intervals = vec![interval(0.6, &[("A.a", 20.0), ("A.b", 10.0)]), interval(0.2, &[("A.a", 20.0), ("A.b", 0.0)])];
+    for _ in 0..2 {
+        let mut diagnostics = Diagnostics::default();
+        let found = estimate(&Resource { intervals: intervals.clone(), ..resource(&[]) }, &actions, &mut diagnostics);
+        check_close(&demands(&found), &[0.01, 0.04]);
+        assert_eq!((found[0].rule, diagnostics.count("intervals_averaged")), (Rule::Regression, 0));
+        intervals.reverse();
+    }
+}
+
+/// Throughputs that rise together, and fewer intervals than actions: the means are those of one interval.
+#[test]
+fn intervals_that_do_not_tell_demands_apart_are_averaged() {
+    let two = [action("A.a", "A", 0.01, 1.0), action("A.b", "A", 0.04, 1.0)];
+    let rising = vec![interval(0.2, &[("A.a", 10.0), ("A.b", 5.0)]), interval(0.6, &[("A.a", 30.0), ("A.b", 15.0)])];
+    let three = [two[0].clone(), two[1].clone(), action("A.c", "A", 0.1, 0.0)];
+    for (actions, expected) in [(two.as_slice(), vec![0.4 / 60.0, 1.6 / 60.0]), (&three, vec![0.4 / 60.0, 1.6 / 60.0, 4.0 / 60.0])] {
+        let mut backwards = rising.clone();
+        backwards.reverse();
+        let mut diagnostics = Diagnostics::default();
+        let [found, again] =
+            [rising.clone(), backwards].map(|intervals| estimate(&Resource { intervals, ..resource(&[]) }, actions, &mut diagnostics));
+        check_close(&demands(&found), &expected);
+        assert_eq!((&found, found[0].rule), (&again, Rule::ResponseTimeRatios));
+        assert_eq!((diagnostics.count("intervals_averaged"), diagnostics.count("wrr_used")), (2, 2));
+    }
+}
+
+#[test]
+fn a_rule_that_yields_nothing_is_not_said_to_be_used() {
+    let idle = [action("A.a", "A", 0.0, 1.0), action("A.b", "A", 0.0, 1.0)];
+    let mut diagnostics = Diagnostics::default();
+    assert!(estimate(&resource(&[0.5]), &idle, &mut diagnostics).is_empty());
+    assert_eq!((diagnostics.count("wrr_used"), diagnostics.count("demands_not_known")), (0, 1));
 }
