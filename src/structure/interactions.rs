@@ -123,11 +123,29 @@ pub struct ProcessHints {
     pub infinite: bool,
     /// Host demand of its operations in seconds, for phases 1 and 2.
     pub demands: IndexMap<String, [Option<f64>; 2]>,
+    /// What its operations need of resources other than the processor that it runs on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub visits: Vec<ResourceVisit>,
     /// Of a process that starts on its own: its workload.
     pub workload: Option<Workload>,
     /// Of a process that starts on its own: what was seen of the load that it makes, whatever its workload is said to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenLoad>,
+}
+
+/// What each execution of an operation needs of a resource that its process does not run on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceVisit {
+    /// The operation.
+    pub operation: String,
+    /// The resource: a processor of this name.
+    pub resource: String,
+    /// The processor that the resource is, where that has a name of its own, as other processes run on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// Demand in seconds, > 0.
+    pub demand_s: f64,
 }
 
 /// What was seen of the threads of a process, as many as are said to be there.
@@ -239,6 +257,9 @@ impl Hints {
             here.infinite |= hints.infinite;
             here.scheduling = hints.scheduling.or(here.scheduling);
             here.demands.extend(hints.demands.iter().map(|(operation, demands)| (operation.clone(), *demands)));
+            if !hints.visits.is_empty() {
+                here.visits.clone_from(&hints.visits);
+            }
             here.seen = hints.seen.or(here.seen);
             if hints.workload.is_some() {
                 here.workload = hints.workload;

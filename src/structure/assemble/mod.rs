@@ -11,6 +11,7 @@ mod cores;
 mod entry;
 mod names;
 mod threads;
+mod visits;
 
 use std::collections::{HashMap, HashSet};
 
@@ -105,6 +106,7 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
         assembly.add_server(server, processor, hints);
     }
     assembly.add_arrivals();
+    assembly.add_visits(&hints, &mut names);
     assembly.lift_threads(&hints);
     assembly.assume_cores(&hints);
     assembly.note_mixed_acceptance();
@@ -129,6 +131,7 @@ fn task_hints(parts: &Parts<'_>) -> Vec<ProcessHints> {
         for (operation, demands) in &hints.demands {
             known.demands.entry(operation.clone()).or_insert(*demands);
         }
+        visits::join(&mut known.visits, &hints.visits);
     }
     let units = summary.serving_units();
     of_tasks.iter_mut().zip(units).for_each(|(hints, n)| hints.threads = Some(hints.threads.unwrap_or(n).max(1)));

@@ -141,7 +141,8 @@ impl Assembly<'_> {
     fn own_demands(&self, entry: &MergedEntry, hints: &[ProcessHints]) -> [f64; 2] {
         let operations = &self.parts.summary.operations;
         let said = entry.operation.and_then(|o| hints[entry.task as usize].demands.get(operations.name(o))).copied();
-        self.demands(entry.self_times.map(|time| time.map(|t| t.mean_ticks)), said)
+        let [first, second] = self.demands(entry.self_times.map(|time| time.map(|t| t.mean_ticks)), said);
+        [first + self.visits(entry, hints).map(|visit| visit.demand_s).sum::<f64>(), second]
     }
 }
 

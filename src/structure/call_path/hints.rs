@@ -1,12 +1,40 @@
-//! What is known of processes beside their interactions: where they run, and their demands.
+//! What is known of processes beside their interactions: where they run, their demands at their hosts and at other resources.
+//!
+//! A process runs on one resource, its *host*; what it demands of others is a visit to them. Of the resources that a process uses, the host
+//! is the one for which fewest of its actions have response times of their own (its times are self times), then one of its server, then
+//! the first by name.
 
-use super::{demand::DemandEstimate, flow::Naming, places::Places, summary::Summary};
-use crate::structure::interactions::{Hints, ProcessHints};
+use std::cmp::Reverse;
 
-/// What is known of all processes.
-pub(super) fn hints(summary: &Summary, places: &Places, demands: &[DemandEstimate]) -> Hints {
+use indexmap::{IndexMap, IndexSet};
+
+use super::{
+    demand::{DemandEstimate, Resource},
+    flow::Naming,
+    options::CallPathOptions,
+    places::Places,
+    summary::Summary,
+};
+use crate::{
+    structure::interactions::{Hints, ProcessHints, ResourceVisit},
+    trace::diagnostics::Diagnostics,
+};
+
+/// What is estimated of a process: resources (indices into the options'), each with the demands of the process's actions.
+type Estimates<'d> = IndexMap<usize, Vec<&'d DemandEstimate>>;
+
+/// What is known of all processes and processors; `demands` are those of each resource.
+pub(super) fn hints(
+    summary: &Summary,
+    places: &Places,
+    options: &CallPathOptions,
+    demands: &[Vec<DemandEstimate>],
+    diagnostics: &mut Diagnostics,
+) -> Hints {
     let mut hints = Hints::default();
-    let by_instance = summary.by_instance();
+    let services: IndexSet<(u32, u32)> = summary.by_instance().into_keys().collect();
+    let of_processes = by_process(demands);
+    let hosts = Hosts::of(places, &options.resources, &of_processes, diagnostics);
     for instance in 0..places.instances.len() as u32 {
         let process = places.process(instance);
         let mut known = ProcessHints {
@@ -14,16 +42,85 @@ pub(super) fn hints(summary: &Summary, places: &Places, demands: &[DemandEstimat
             infinite: places.units.names.get(&process).is_some(),
             ..ProcessHints::default()
         };
-        let own = by_instance.keys().filter(|(at, _)| *at == instance).map(|(_, location)| *location);
-        for (component, method) in own.map(|location| places.service(location)) {
-            let action = format!("{component}.{method}");
-            let is_its = |estimate: &&DemandEstimate| estimate.action == action && estimate.processes.contains(&process);
-            // Demands at other resources have no place in the host's.
-            if let Some(estimate) = demands.iter().find(is_its) {
-                known.demands.insert(method.to_owned(), [Some(estimate.demand_s), None]);
+        if let (Some(estimates), Some(host)) = (of_processes.get(process.as_str()), hosts.of_process.get(&process)) {
+            let methods = methods(instance, &services, places);
+            let method = |estimate: &DemandEstimate| methods.get(&estimate.action).cloned();
+            for (resource, estimates) in estimates {
+                for (method, demand_s) in estimates.iter().filter_map(|estimate| Some((method(estimate)?, estimate.demand_s))) {
+                    if resource == host {
+                        known.demands.insert(method, [Some(demand_s), None]);
+                    } else if demand_s > 0.0 {
+                        known.visits.push(hosts.visit(&options.resources, *resource, method, demand_s));
+                    }
+                }
             }
+            known.visits.sort_by(|a, b| (&a.operation, &a.resource).cmp(&(&b.operation, &b.resource)));
         }
         hints.processes.insert(process, known);
     }
     hints
+}
+
+fn by_process(demands: &[Vec<DemandEstimate>]) -> IndexMap<&str, Estimates<'_>> {
+    let mut of_processes: IndexMap<&str, Estimates<'_>> = IndexMap::new();
+    for (resource, estimates) in demands.iter().enumerate() {
+        for estimate in estimates {
+            for process in &estimate.processes {
+                of_processes.entry(process).or_default().entry(resource).or_default().push(estimate);
+            }
+        }
+    }
+    of_processes
+}
+
+/// Methods of the services that ran on an instance, by the names of their actions.
+fn methods(instance: u32, services: &IndexSet<(u32, u32)>, places: &Places) -> IndexMap<String, String> {
+    let own = services.iter().filter(|(at, _)| *at == instance).map(|(_, location)| places.service(*location));
+    own.map(|(component, method)| (format!("{component}.{method}"), method.to_owned())).collect()
+}
+
+/// Which resource each process runs on.
+struct Hosts {
+    /// Index of the resource, by process.
+    of_process: IndexMap<String, usize>,
+    /// Known servers of the processes whose host a resource is, shape `(n_resources,)`.
+    servers: Vec<IndexSet<String>>,
+}
+
+impl Hosts {
+    fn of(places: &Places, resources: &[Resource], of_processes: &IndexMap<&str, Estimates<'_>>, diagnostics: &mut Diagnostics) -> Self {
+        let mut hosts = Self { of_process: IndexMap::new(), servers: vec![IndexSet::new(); resources.len()] };
+        for instance in 0..places.instances.len() as u32 {
+            let (process, server) = (places.process(instance), places.server(instance));
+            let Some(estimates) = of_processes.get(process.as_str()) else { continue };
+            let rank = |(index, estimates): (&usize, &Vec<&DemandEstimate>)| {
+                let resource = &resources[*index];
+                let n_own_times = estimates.iter().filter(|estimate| resource.response_times_s.contains_key(&estimate.action)).count();
+                let is_there = resource.server.is_some() && resource.server == server;
+                ((n_own_times, Reverse(is_there)), (&resource.name, &resource.server, &resource.components), *index)
+            };
+            let mut ranked: Vec<_> = estimates.iter().map(rank).collect();
+            ranked.sort();
+            if let [first, second, ..] = ranked.as_slice()
+                && first.0 == second.0
+            {
+                let message = "nothing says which of several resources a process runs on: the first by name was taken. The others are to have \
+                               response times";
+                diagnostics.add("host_resource_assumed", message, || format!("{process}: {}", first.1.0));
+            }
+            let Some((.., host)) = ranked.first() else { continue };
+            hosts.servers[*host].extend(server);
+            hosts.of_process.insert(process, *host);
+        }
+        hosts
+    }
+
+    /// The one server of what runs on a resource.
+    fn only_server(&self, resource: usize) -> Option<&String> {
+        self.servers[resource].first().filter(|_| self.servers[resource].len() == 1)
+    }
+
+    fn visit(&self, resources: &[Resource], resource: usize, operation: String, demand_s: f64) -> ResourceVisit {
+        ResourceVisit { operation, resource: resources[resource].name.clone(), processor: self.only_server(resource).cloned(), demand_s }
+    }
 }

@@ -158,8 +158,11 @@ pub(super) fn finished(summary: &Summary, places: &Places, options: &CallPathOpt
     let services = services(summary, places, &mut diagnostics);
     let components = components(summary, places, &mut diagnostics);
     let actions = observed_actions(summary, places);
-    let demands: Vec<DemandEstimate> =
-        options.resources.iter().flat_map(|resource| demand::estimate(resource, &actions, &mut diagnostics)).collect();
+    let estimate = |(at, resource)| {
+        let actions = demand::without_others(at, &options.resources, &actions);
+        demand::estimate(resource, &actions, &mut diagnostics)
+    };
+    let demands: Vec<Vec<DemandEstimate>> = options.resources.iter().enumerate().map(estimate).collect();
     let dependencies: Vec<DependencyReport> = options
         .dependencies
         .iter()
@@ -172,7 +175,7 @@ pub(super) fn finished(summary: &Summary, places: &Places, options: &CallPathOpt
     if summary.n_unclassed > 0 {
         diagnostics.add("unclassed_paths", "call paths are too long or too many to be told apart", || summary.n_unclassed.to_string());
     }
-    let hints = hints(summary, places, &demands);
+    let hints = hints(summary, places, options, &demands, &mut diagnostics);
     let report = CallPathReport {
         records: summary.records,
         paths: summary.paths,
@@ -181,7 +184,7 @@ pub(super) fn finished(summary: &Summary, places: &Places, options: &CallPathOpt
         services,
         classes: classes(summary, places),
         dependencies,
-        demands,
+        demands: demands.into_iter().flatten().collect(),
         connection_delays: options
             .connection_delay
             .as_ref()

@@ -167,6 +167,18 @@ impl Resource {
     }
 }
 
+/// The actions of `observed` as `resources[at]` sees them: their self times without the times that the other resources they use say they
+/// spend there, at least 0.
+pub fn without_others(at: usize, resources: &[Resource], observed: &[ObservedAction]) -> Vec<ObservedAction> {
+    let others = || resources.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+    let elsewhere_s = |action: &ObservedAction| -> f64 {
+        others().filter(|other| other.is_used_by(action)).filter_map(|other| other.response_times_s.get(&action.name)).sum()
+    };
+    let less =
+        |action: &ObservedAction| ObservedAction { self_time_s: (action.self_time_s - elsewhere_s(action)).max(0.0), ..action.clone() };
+    observed.iter().map(less).collect()
+}
+
 /// The rule that a demand was estimated by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -211,3 +211,15 @@ fn a_rule_that_yields_nothing_is_not_said_to_be_used() {
     assert!(estimate(&resource(&[0.5]), &idle, &mut diagnostics).is_empty());
     assert_eq!((diagnostics.count("wrr_used"), diagnostics.count("demands_not_known")), (0, 1));
 }
+
+/// 30 ms, of which 10 in the database: 20 ms are left for the application's CPU, 10 for the database's.
+#[test]
+fn a_resource_has_the_self_time_without_what_others_say_is_theirs() {
+    let actions = [action("A.x", "A", 0.030, 20.0), action("A.y", "A", 0.001, 20.0)];
+    let mut database = resource(&[0.1]);
+    database.response_times_s.extend([("A.x".to_owned(), 0.010), ("A.y".to_owned(), 0.002)]);
+    let both = [resource(&[0.1]), database];
+    let found = [0, 1].map(|at| demands(&estimate(&both[at], &without_others(at, &both, &actions), &mut Diagnostics::default())));
+    check_close(&found[0], &[0.020, 0.0]);
+    check_close(&found[1], &[0.010, 0.002]);
+}

@@ -1,9 +1,9 @@
-//! Resources that were measured: whose they are.
+//! Resources that were measured: whose they are, and what is a call to them.
 
 use std::fmt::Write as _;
 
 use layerfit::{
-    model::Model,
+    model::{CallOrder, Model, ProcessorScheduling, TaskScheduling},
     structure::{ExtractOptions, Extraction, extract, option_file::parse_options},
     trace::{Format, Source},
 };
@@ -65,4 +65,50 @@ fn a_resource_of_one_replica_tells_of_that_alone() {
     let (all, said) = of_records("");
     assert!((one - 0.2).abs() < 0.001 && (all - 0.1).abs() < 0.001, "{one} {all}");
     assert_eq!((not_said, said), (0, 1));
+}
+
+const CPU: &str = "name = \"cpu\"\nresponse_times_s = { \"A.a\" = 0.02, \"A.b\" = 0.02 }\n\
+                   intervals = [{ utilization = 0.6, throughputs_per_s = { \"A.a\" = 20, \"A.b\" = 10 } }]";
+const DB: &str = "name = \"db\"\ncores = 3\nresponse_times_s = { \"A.a\" = 0.01, \"A.b\" = 0.04 }\n\
+                  intervals = [{ utilization = 0.3, throughputs_per_s = { \"A.a\" = 20, \"A.b\" = 10 } }]";
+
+/// Shares of .6 by 20 · 20 and 10 · 20 ms, and of .9 by 20 · 10 and 10 · 40 ms.
+#[test]
+fn demands_at_other_resources_are_calls_to_these() {
+    let log = log(&[("A", "a", "S"), ("A", "b", "S")], 50);
+    let (first, second) = (extracted(&log, &[CPU, DB]), extracted(&log, &[DB, CPU]));
+    assert_eq!((&first.model, &first.tasks), (&second.model, &second.tasks));
+    let model = &first.model;
+    for (entry, expected) in [("S::A.a", 0.02), ("S::A.b", 0.02), ("db.S::A.a", 0.015), ("db.S::A.b", 0.06)] {
+        check_demand(model, entry, expected);
+    }
+    let task = model.tasks.iter().find(|task| task.name == "db").unwrap();
+    assert_eq!((task.scheduling, task.processor.as_str()), (TaskScheduling::Inf, "db"));
+    let processor = model.processor("db").unwrap();
+    assert_eq!(processor.scheduling, ProcessorScheduling::Fcfs);
+    let caller = &model.tasks.iter().find(|task| task.name == "S::A").unwrap().entries[0].phases[0].activity;
+    assert_eq!((caller.call_order, caller.calls.len(), caller.calls[0].dest.as_str()), (CallOrder::Deterministic, 1, "db.S::A.a"));
+    assert!(caller.calls[0].mean.is(1.0));
+    let report = |name: &str| first.tasks.iter().find(|task| task.name == name).unwrap();
+    assert!(report("db").is_infinite && report("db").entries.len() == 2);
+    assert_eq!((report("S::A").entries[0].calls[0].to.as_str(), report("S::A").entries[0].calls[0].occurrences), ("db.S::A.a", 50));
+    assert_eq!((count(&first, "resource_visited"), count(&first, "host_resource_assumed")), (2, 1));
+}
+
+/// Times of its own make a resource one that is visited; without, one that is said to be on the server is the host.
+#[test]
+fn the_host_is_the_resource_whose_times_are_self_times() {
+    let log = log(&[("A", "a", "S"), ("A", "b", "S")], 50);
+    let without_times = |name: &str, rest: &str| {
+        let intervals = CPU.lines().last().unwrap();
+        format!("name = \"{name}\"\n{rest}{intervals}")
+    };
+    let tasks = |found: &Extraction| found.model.tasks.iter().map(|task| task.name.clone()).collect::<Vec<_>>();
+    let by_times = extracted(&log, &[DB, &without_times("zcpu", "")]);
+    assert_eq!((tasks(&by_times)[2].as_str(), count(&by_times, "host_resource_assumed")), ("db", 0));
+    // 20 ms of A.a are left, and none of A.b: 30 less 40.
+    check_demand(&by_times.model, "S::A.a", 0.03);
+    check_demand(&by_times.model, "S::A.b", 0.0);
+    let by_server = extracted(&log, &[&without_times("disk", ""), &without_times("zcpu", "server = \"S\"\n")]);
+    assert_eq!((tasks(&by_server)[2].as_str(), count(&by_server, "host_resource_assumed")), ("disk", 0));
 }
