@@ -1,8 +1,11 @@
-//! What is known of processes beside their interactions: where they run, their demands at their hosts and at other resources.
+//! What is known of processes beside their interactions: where they run, their demands at their hosts and at other resources, cores.
 //!
 //! A process runs on one resource, its *host*; what it demands of others is a visit to them. Of the resources that a process uses, the host
 //! is the one for which fewest of its actions have response times of their own (its times are self times), then one of its server, then
 //! the first by name.
+//!
+//! The processor of a host is the server, where it is known; of a process without a server the one on which all others run whose
+//! host that resource is, else one that is named after the resource.
 
 use std::cmp::Reverse;
 
@@ -43,6 +46,7 @@ pub(super) fn hints(
             ..ProcessHints::default()
         };
         if let (Some(estimates), Some(host)) = (of_processes.get(process.as_str()), hosts.of_process.get(&process)) {
+            known.processor = known.processor.or_else(|| Some(hosts.processor(&options.resources, *host)));
             let methods = methods(instance, &services, places);
             let method = |estimate: &DemandEstimate| methods.get(&estimate.action).cloned();
             for (resource, estimates) in estimates {
@@ -58,6 +62,7 @@ pub(super) fn hints(
         }
         hints.processes.insert(process, known);
     }
+    hosts.give_cores(&options.resources, &mut hints, diagnostics);
     hints
 }
 
@@ -120,7 +125,31 @@ impl Hosts {
         self.servers[resource].first().filter(|_| self.servers[resource].len() == 1)
     }
 
+    /// The processor of what runs on a resource, and of what visits it.
+    fn processor(&self, resources: &[Resource], resource: usize) -> String {
+        self.only_server(resource).unwrap_or(&resources[resource].name).clone()
+    }
+
     fn visit(&self, resources: &[Resource], resource: usize, operation: String, demand_s: f64) -> ResourceVisit {
         ResourceVisit { operation, resource: resources[resource].name.clone(), processor: self.only_server(resource).cloned(), demand_s }
+    }
+
+    /// Gives the processors of resources their cores: those that all run on one, or that are visited.
+    fn give_cores(&self, resources: &[Resource], hints: &mut Hints, diagnostics: &mut Diagnostics) {
+        let visited: IndexSet<&String> =
+            hints.processes.values().flat_map(|process| process.visits.iter().map(|visit| &visit.resource)).collect();
+        let is_host = |index: usize| self.servers[index].len() < 2 && self.of_process.values().any(|host| *host == index);
+        let is_used = |index: usize| is_host(index) || visited.contains(&resources[index].name);
+        let used: Vec<usize> = (0..resources.len()).filter(|index| is_used(*index)).collect();
+        for index in used {
+            let (resource, processor) = (&resources[index], self.processor(resources, index));
+            if resource.cores >= 1.0 && resource.cores.fract() <= 0.0 {
+                let known = hints.processors.entry(processor).or_default();
+                known.cores = known.cores.max(Some(resource.cores as u64));
+            } else {
+                let message = "a processor has whole cores: those of a resource are not in the model, whose demands are right nevertheless";
+                diagnostics.add("cores_not_whole", message, || format!("{}: {} cores", resource.name, resource.cores));
+            }
+        }
     }
 }

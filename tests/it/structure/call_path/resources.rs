@@ -1,10 +1,10 @@
-//! Resources that were measured: whose they are, and what is a call to them.
+//! Resources that were measured: whose they are, what is a call to them, and their cores.
 
 use std::fmt::Write as _;
 
 use layerfit::{
     model::{CallOrder, Model, ProcessorScheduling, TaskScheduling},
-    structure::{ExtractOptions, Extraction, extract, option_file::parse_options},
+    structure::{ExtractOptions, Extraction, extract, option_file::parse_options, resources::parse_resources},
     trace::{Format, Source},
 };
 
@@ -44,6 +44,10 @@ fn check_demand(model: &Model, entry: &str, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "{entry}: {found} is not {expected}");
 }
 
+fn cores(model: &Model, processor: &str) -> Option<f64> {
+    model.processor(processor)?.multiplicity.literal()
+}
+
 /// Two replicas take turns, one execution a second each; a CPU that is a fiftieth busy with its one takes 20 ms.
 #[test]
 fn a_resource_of_one_replica_tells_of_that_alone() {
@@ -54,17 +58,17 @@ fn a_resource_of_one_replica_tells_of_that_alone() {
         check_demand(&found.model, "S0::A.x", 0.04);
         check_demand(&found.model, "S1::A.x", 0.03);
         assert_eq!(found.findings.as_ref().unwrap()["demands"][0]["processes"], serde_json::json!(["S0::A"]));
-        assert_eq!(count(&found, "resource_of_replicas"), 0);
+        assert_eq!((cores(&found.model, "S0"), count(&found, "resource_of_replicas")), (Some(2.0), 0));
     }
     // Throughputs of the records: 1 a second there, 2 in all, but for the ends of the log.
     let of_records = |server: &str| {
         let found = extracted(&log, &[&format!("name = \"cpu\"\n{server}intervals = [{{ utilization = 0.2 }}]")]);
-        (demand(&found.model, "S0::A.x"), count(&found, "resource_of_replicas"))
+        (demand(&found.model, "S0::A.x"), cores(&found.model, "S0"), count(&found, "resource_of_replicas"))
     };
-    let (one, not_said) = of_records("server = \"S0\"\n");
-    let (all, said) = of_records("");
+    let (one, of_one, not_said) = of_records("server = \"S0\"\n");
+    let (all, of_all, said) = of_records("");
     assert!((one - 0.2).abs() < 0.001 && (all - 0.1).abs() < 0.001, "{one} {all}");
-    assert_eq!((not_said, said), (0, 1));
+    assert_eq!((of_one, not_said, of_all, said), (Some(1.0), 0, Some(1.0), 1));
 }
 
 const CPU: &str = "name = \"cpu\"\nresponse_times_s = { \"A.a\" = 0.02, \"A.b\" = 0.02 }\n\
@@ -85,7 +89,7 @@ fn demands_at_other_resources_are_calls_to_these() {
     let task = model.tasks.iter().find(|task| task.name == "db").unwrap();
     assert_eq!((task.scheduling, task.processor.as_str()), (TaskScheduling::Inf, "db"));
     let processor = model.processor("db").unwrap();
-    assert_eq!(processor.scheduling, ProcessorScheduling::Fcfs);
+    assert_eq!((processor.scheduling, cores(model, "db"), cores(model, "S")), (ProcessorScheduling::Fcfs, Some(3.0), Some(1.0)));
     let caller = &model.tasks.iter().find(|task| task.name == "S::A").unwrap().entries[0].phases[0].activity;
     assert_eq!((caller.call_order, caller.calls.len(), caller.calls[0].dest.as_str()), (CallOrder::Deterministic, 1, "db.S::A.a"));
     assert!(caller.calls[0].mean.is(1.0));
@@ -111,4 +115,29 @@ fn the_host_is_the_resource_whose_times_are_self_times() {
     check_demand(&by_times.model, "S::A.b", 0.0);
     let by_server = extracted(&log, &[&without_times("disk", ""), &without_times("zcpu", "server = \"S\"\n")]);
     assert_eq!((tasks(&by_server)[2].as_str(), count(&by_server, "host_resource_assumed")), ("disk", 0));
+}
+
+/// .6 of eight cores at 20, 10 and 5 a second: 40 ms each of response times that are alike make 4.8 / 35 s.
+#[test]
+fn a_processor_has_the_cores_of_its_resource() {
+    let resource = |cores: &str| {
+        format!(
+            "name = \"my cpu\"\ncores = {cores}\nintervals = [{{ utilization = 0.6, throughputs_per_s = {{ \"A.a\" = 20, \"A.b\" = 15 }} }}]"
+        )
+    };
+    for (server, processor) in [("S", "S"), ("", "my_cpu")] {
+        let log = log(&[("A", "a", server), ("A", "b", server)], 20);
+        let found = extracted(&log, &[&resource("8")]);
+        let task = found.model.tasks.iter().find(|task| task.scheduling != TaskScheduling::Ref).unwrap();
+        assert_eq!((task.processor.as_str(), cores(&found.model, processor)), (processor, Some(8.0)));
+        check_demand(&found.model, &task.entries[0].name, 4.8 / 35.0);
+        let broken = extracted(&log, &[&resource("2.5")]);
+        assert_eq!((cores(&broken.model, processor), count(&broken, "cores_not_whole")), (Some(1.0), 1));
+        // What a resource file says is said by whoever asks.
+        let mut options = ExtractOptions::default();
+        options = options.asking(parse_options("o.toml", &format!("[[call_path.resources]]\n{}\n", resource("8"))).unwrap());
+        let name = if server.is_empty() { "my cpu" } else { server };
+        options.resources = parse_resources("r.toml", &format!("[processor.\"{name}\"]\ncores = 4\n")).unwrap();
+        assert_eq!(cores(&with(options, &log).model, processor), Some(4.0));
+    }
 }
