@@ -41,6 +41,7 @@ mod links;
 mod live;
 mod observe;
 mod options;
+mod outside;
 mod places;
 mod report;
 mod summary;
@@ -53,6 +54,7 @@ pub use flow::{Alternative, FlowNode, LoopCount, Pmf};
 pub use options::{
     CallPathOptionError, CallPathOptions, Characterisation, DependencySpec, DependentAction, Instances, Partial, Slot, is_sampled,
 };
+pub use outside::OutsideReport;
 pub use report::{CallPathReport, CallReport, ComponentReport, ConnectionReport, PathClass, SequenceReport, ServiceReport};
 pub use summary::{PathCounts, RecordCounts};
 

@@ -12,6 +12,7 @@ use super::{
     hints::hints,
     live::NONE,
     options::CallPathOptions,
+    outside::OutsideReport,
     places::Places,
     summary::{PathCounts, RecordCounts, Summary},
 };
@@ -34,6 +35,9 @@ pub struct CallPathReport {
     pub records: RecordCounts,
     /// What became of the requests.
     pub paths: PathCounts,
+    /// Requests from outside that wait for a reply, where there are any with times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideReport>,
     /// Component instances, by name.
     pub components: Vec<ComponentReport>,
     /// Connections between services, by caller and callee.
@@ -179,6 +183,7 @@ pub(super) fn finished(summary: &Summary, places: &Places, options: &CallPathOpt
     let report = CallPathReport {
         records: summary.records,
         paths: summary.paths,
+        outside: summary.outside.report(),
         components,
         connections: connections(summary, places),
         services,

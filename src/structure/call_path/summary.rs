@@ -10,6 +10,7 @@ use super::{
     links::Request,
     live::NONE,
     options::{CallPathOptions, DependentAction},
+    outside::Outside,
     places::Places,
     walk::{Execution, Region, Step, Walk},
 };
@@ -136,6 +137,8 @@ pub(super) struct Summary {
     n_class_numbers: usize,
     pub(super) n_unclassed: u64,
     pub(super) dependencies: Vec<Dependence>,
+    /// Requests from outside that wait.
+    pub(super) outside: Outside,
     /// First beginning and last end.
     span_ns: Option<(i64, i64)>,
     scratch: Vec<(u32, i64)>,
@@ -258,6 +261,9 @@ impl Summary {
         let caller = execution.requester.occurrence.and_then(|caller| all.get(caller as usize));
         let caller = caller.map_or((NONE, NONE), |caller| (caller.instance, caller.location));
         let waits = execution.requester.kind != crate::structure::interactions::InteractionKind::Async;
+        if waits && execution.requester.occurrence.is_none() && execution.measured && !execution.truncated {
+            self.outside.add(execution.start_ns, execution.end_ns, weight);
+        }
         let key = (caller, (execution.instance, execution.location), waits);
         // A service is mostly called by the one that called it last.
         let last = &mut service.last_connection;
@@ -350,6 +356,7 @@ impl Summary {
                 self.n_unclassed += n;
             }
         }
+        self.outside.merge(other.outside);
         self.dependencies.resize_with(self.dependencies.len().max(other.dependencies.len()), Dependence::default);
         self.dependencies.iter_mut().zip(other.dependencies).for_each(|(here, more)| here.merge(more));
         self.span_ns = match (self.span_ns, other.span_ns) {

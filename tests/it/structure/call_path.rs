@@ -4,6 +4,7 @@ mod counts;
 mod kieker_logs;
 mod laws;
 mod measured;
+mod outside;
 mod parts;
 mod resources;
 
