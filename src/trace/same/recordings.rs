@@ -216,7 +216,7 @@ impl Recordings {
             self.close(*quiet, sink);
         }
         let name = self.name();
-        let scenario = if self.scenario.is_empty() { &self.label.unique } else { &self.scenario };
+        let scenario = if self.scenario.is_empty() { &self.label.stem } else { &self.scenario };
         let scenario = self.shared.vocabulary.scenarios.intern(scenario);
         let continued = self.closed.contains(&self.key);
         if continued {

@@ -57,37 +57,17 @@ fn without_a_profile_every_trace_is_a_run() {
     let logs = [("browse.1.csv", BROWSE), ("buy.csv", BUY), ("other/browse.1.csv.gz", BROWSE)];
     let found = extract_all(&logs, &ExtractOptions::default()).unwrap();
     let shares: Vec<_> = found.scenarios.iter().map(|s| (s.name.as_str(), s.traces)).collect();
-    // Files of one name in different folders are different scenarios.
-    assert_eq!(shares, [("browse.1", 1), ("buy", 1), ("browse.1#2", 1)]);
+    assert_eq!(shares, [("browse.1", 2), ("buy", 1)]);
     assert!(calls(&found.model).contains(&format!("Client.1 sync {} web.buy", 1.0 / 3.0)));
 }
 
 /// Several traces of one scenario share its weight.
 #[test]
 fn traces_of_a_scenario_share_its_weight() {
-    let rows = |trace: u32| BROWSE.lines().skip(1).map(move |row| format!("{trace},{row}\n"));
-    let twice = format!("trace,{}\n{}", BROWSE.lines().next().unwrap(), rows(1).chain(rows(2)).collect::<String>());
-    let found = extract_all(&[("browse.csv", &twice), ("buy.csv", BUY)], &profile(&[("browse", 0.5), ("buy", 0.5)])).unwrap();
-    assert_eq!(found.scenarios[0].traces, 2);
+    let logs = [("browse.csv", BROWSE), ("buy.csv", BUY), ("b/browse.csv", BROWSE)];
+    let found = extract_all(&logs, &profile(&[("browse", 0.5), ("buy", 0.5)])).unwrap();
     assert!(calls(&found.model).contains(&"Client.1 sync 0.5 web.buy".to_owned()));
     assert!(calls(&found.model).contains(&"Client.1 sync 1 web.browse".to_owned()));
-}
-
-/// What is recorded in the morning is not what is recorded in the evening.
-#[test]
-fn files_of_one_name_have_weights_of_their_own() {
-    let evening = BROWSE.replace("db", "archive");
-    let logs = [("morning/browse.csv", BROWSE), ("evening/browse.csv", &evening)];
-    let found = extract_all(&logs, &profile(&[("browse", 3.0), ("browse#2", 1.0)])).unwrap();
-    check_calls(
-        &found,
-        &[
-            "Client.1 sync 0.25 web.browse#2",
-            "Client.1 sync 0.75 web.browse",
-            "web.browse sync 1 db.read",
-            "web.browse#2 sync 1 archive.read",
-        ],
-    );
 }
 
 /// The columns `trace` and `scenario` do in one file what several files do.

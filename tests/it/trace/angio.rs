@@ -142,8 +142,11 @@ fn good_rows_around_bad_ones_are_read() {
     let text = format!("{HEADER}\na,1,1,begin,,A,1\na,1,oops,begin,,A,2\na,\"1\n\",1,fork,\"\n2\",A,3\na,1,3,end,,\"A\n,4\n");
     let (events, diagnostics) = read(text.as_bytes(), &ReadOptions::default());
     assert_eq!(events.unwrap(), ["a:1.1 Begin A.1", "a:1.1 Fork2 A.3"]);
-    assert_eq!(diagnostics.count("bad_row"), 2);
-    assert!(diagnostics.into_vec()[0].examples[1].starts_with("log.csv, line 7: row is"));
+    // A quote that is left open costs its line, and what follows is read on.
+    assert_eq!(diagnostics.count("bad_row"), 3);
+    let bad = diagnostics.into_vec();
+    assert_eq!(bad[0].examples[1], "log.csv, line 7: row is open after a quote, expected a quote that closes it");
+    assert!(bad[0].examples[2].starts_with("log.csv, line 8: row is 2 fields long"), "{:?}", bad[0].examples);
 }
 
 #[test]

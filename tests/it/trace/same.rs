@@ -175,7 +175,7 @@ fn what_has_no_partner_is_counted() {
 fn sources_are_scenarios_or_parts() {
     let sources = [Source { name: "a/x.log", bytes: b"1 send A m\n" }, Source { name: "b/x.log", bytes: b"2 receive B m\n" }];
     let apart = read(&sources, &ReadOptions::default()).unwrap();
-    assert_eq!(apart.traces.iter().map(|t| (t.name.as_str(), t.scenario)).collect::<Vec<_>>(), [("x", 0), ("x#2", 1)]);
+    assert_eq!(apart.traces.iter().map(|t| (t.name.as_str(), t.scenario)).collect::<Vec<_>>(), [("x", 0), ("x#2", 0)]);
     assert_eq!(shown(&apart).len(), 0);
     let joined = read(&sources, &ReadOptions { sources_are: SourcesAre::Parts, ..ReadOptions::default() }).unwrap();
     assert_eq!(shown(&joined), ["A>B@1-2 m"]);
