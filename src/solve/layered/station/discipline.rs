@@ -223,8 +223,8 @@ impl<S: Scalar> At<'_, S> {
     /// Shares (`lqn.md` 4.3): a group `g` with fewer requests than it may have served goes first, and what none of them is entitled to is spread
     /// evenly. With its entitlement `e = share + spare / groups`, its load `u`, the probability `t` that it has a request there, and by how far it
     /// uses up what it may have, `1 - q = (1 - (u / e)^8) (1 - t^8)`, 0 from `u = e` on, a group that is found with probability `p` takes
-    /// `p e q_mine / (e_mine q)` of what mine gets, and, the less it uses up, the less more than it takes where it always goes first: its load over
-    /// what all others but mine leave, over `1 - q`.
+    /// `p e q_mine / (e_mine q)` of what mine gets, at most its load over what the others leave mine, over `1 - q`: what it takes where it always
+    /// goes first for one far below its entitlement, and no bound for one at it.
     fn by_groups(&self, r: usize, scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let net = self.sweep.net;
