@@ -41,6 +41,8 @@ pub(super) struct CsvRows<R> {
     quote: usize,
     next_line: u64,
     row: Row,
+    /// Reads rows with quotes; to make one takes longer than a row.
+    quoted: csv_core::Reader,
 }
 
 /// Where the row at hand stands.
@@ -90,6 +92,7 @@ impl<R: Read> CsvRows<R> {
             quote: usize::MAX,
             next_line: line,
             row: Row::default(),
+            quoted: csv_core::ReaderBuilder::new().delimiter(delimiter).terminator(csv_core::Terminator::Any(b'\n')).build(),
         }
     }
 
@@ -210,16 +213,17 @@ impl<R: Read> CsvRows<R> {
     /// Reads a row whose first line has `n_bytes` and a quote by `csv-core`, line by line; `false`, and nothing is read, if a quote is left
     /// open.
     fn read_quoted(&mut self, n_bytes: usize) -> io::Result<bool> {
-        let mut reader = Unquoted::new(self.delimiter, std::mem::take(&mut self.row.room));
+        self.quoted.reset();
+        let mut reader = Unquoted::new(std::mem::take(&mut self.row.room));
         let (mut n_read, mut line_end) = (0, n_bytes);
         let is_whole = loop {
             let until = (self.begin + line_end + 1).min(self.end);
-            n_read += reader.read(&self.buffer[self.begin + n_read..until]);
+            n_read += reader.read(&mut self.quoted, &self.buffer[self.begin + n_read..until]);
             if reader.is_whole {
                 break true;
             }
             if self.begin + line_end == self.end {
-                reader.read(b"\n");
+                reader.read(&mut self.quoted, b"\n");
                 break reader.is_whole;
             }
             match self.line_end_after(line_end + 1)? {
@@ -260,7 +264,6 @@ impl<R: Read> CsvRows<R> {
 
 /// A row that `csv-core` reads.
 struct Unquoted {
-    reader: csv_core::Reader,
     /// What it wrote: the fields, and where each ends.
     room: (Vec<u8>, Vec<usize>),
     n_text: usize,
@@ -272,20 +275,19 @@ impl Unquoted {
     /// Fewest bytes and fields for which there is room.
     const FEWEST: usize = 64;
 
-    fn new(delimiter: u8, mut room: (Vec<u8>, Vec<usize>)) -> Self {
-        let reader = csv_core::ReaderBuilder::new().delimiter(delimiter).terminator(csv_core::Terminator::Any(b'\n')).build();
+    fn new(mut room: (Vec<u8>, Vec<usize>)) -> Self {
         room.0.resize(room.0.len().max(Self::FEWEST), 0);
         room.1.resize(room.1.len().max(Self::FEWEST), 0);
-        Self { reader, room, n_text: 0, n_fields: 0, is_whole: false }
+        Self { room, n_text: 0, n_fields: 0, is_whole: false }
     }
 
     /// Reads on, up to the end of the row or of the bytes; how many.
-    fn read(&mut self, bytes: &[u8]) -> usize {
+    fn read(&mut self, reader: &mut csv_core::Reader, bytes: &[u8]) -> usize {
         let mut n_read = 0;
         loop {
             let (text, ends) = (&mut self.room.0, &mut self.room.1);
             let (result, n_more, n_text, n_fields) =
-                self.reader.read_record(&bytes[n_read..], &mut text[self.n_text..], &mut ends[self.n_fields..]);
+                reader.read_record(&bytes[n_read..], &mut text[self.n_text..], &mut ends[self.n_fields..]);
             n_read += n_more;
             self.n_text += n_text;
             self.n_fields += n_fields;

@@ -5,7 +5,7 @@ use layerfit::{
     trace::{Format, Source},
 };
 
-use super::{CallPathOptions, HEADER, Records, close, found, mean_calls, model_calls, service};
+use super::{CallPathOptions, FlowNode, HEADER, Records, close, found, mean_calls, model_calls, service};
 use crate::structure::{calls, count};
 
 fn extracted(files: &[&str], call_path: CallPathOptions) -> Extraction {
@@ -71,4 +71,33 @@ fn calls_inside_of_marked_actions_are_calls_of_their_service() {
     let of_x = service(&finished, "A", "x");
     assert_eq!((of_x.calls.len(), mean_calls(of_x, "B", "y"), mean_calls(of_x, "C", "w")), (2, 1.5, 0.5));
     assert_eq!(model_calls(all), ["A.x sync 0.5 C.w", "A.x sync 1.5 B.y", "Client.1 sync 1 A.x"]);
+}
+
+/// An exit before its entry: neither how long that execution worked nor how long the one that waited for it is known, and both are told.
+#[test]
+fn times_that_are_not_possible_are_told_and_not_counted() {
+    let csv = "record_id,time,kind,component,method,context_id,transaction_id\n\
+        1,0,entry,A,x,c0,t\n2,100,entry,B,y,c0,t\n3,50,exit,B,y,c0,t\n4,600,exit,A,x,c0,t\n\
+        5,1000,entry,A,x,c1,u\n6,1100,entry,B,y,c1,u\n7,1500,exit,B,y,c1,u\n8,1600,exit,A,x,c1,u\n\
+        9,2000,entry,A,x,c2,v\n10,2100,entry,B,y,c2,v\n11,2900,exit,B,y,c2,v\n12,2600,exit,A,x,c2,v\n";
+    let (finished, _) = found(csv, &CallPathOptions::default());
+    let count = |code: &str| finished.report.diagnostics.iter().find(|d| d.code == code).map_or(0, |d| d.count);
+    assert_eq!(count("negative_response"), 1);
+    let of = |method: &str| finished.report.services.iter().find(|service| service.method == method).unwrap();
+    assert_eq!(of("y").mean_self_ns, Some(f64::midpoint(400.0, 800.0)));
+    assert_eq!(of("x").mean_duration_ns, Some(600.0));
+    assert_eq!(count("outside_of_caller"), 1);
+}
+
+/// From the call to the return the caller's clock counts, whatever the callee's server says.
+#[test]
+fn calls_stand_where_the_caller_made_them() {
+    let csv = "record_id,time,kind,component,method,context_id,transaction_id,server\n\
+        1,0,entry,A,x,c,t,S1\n2,1000,call,B,y,c,t,S1\n3,5000100,entry,B,y,c,t,S2\n4,5000200,exit,B,y,c,t,S2\n\
+        5,1300,return,B,y,c,t,S1\n6,1310,exit,A,x,c,t,S1\n";
+    let (finished, _) = found(csv, &CallPathOptions::default());
+    let service = finished.report.services.iter().find(|service| service.method == "x").unwrap();
+    let times: Vec<f64> =
+        service.flow.iter().filter_map(|node| if let FlowNode::Internal { mean_ns, .. } = node { Some(*mean_ns) } else { None }).collect();
+    assert_eq!((times.as_slice(), service.mean_self_ns), ([1000.0, 10.0].as_slice(), Some(1010.0)));
 }
