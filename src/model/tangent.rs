@@ -3,7 +3,8 @@
 //! `(v, d_1 … d_N)` stands for a value and its derivatives; `f(v, d) = (f(v), f'(v) d)`, `fg` and `f/g` by their rules. It is
 //! [`num_dual::DualSVec64`] without its option of having no derivatives at all, which keeps a compiler from working on several
 //! directions with one instruction.
-//! Values are those that the same arithmetic has in plain numbers, to the last bit. The functions' slopes at a value are those of the crate's plain dual number.
+//! Values are those that the same arithmetic has in plain numbers, to the last bit. The functions' slopes at a value are those of
+//! the crate's plain dual number.
 
 use std::{
     cmp::Ordering,

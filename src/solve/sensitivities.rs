@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 
 use super::{
-    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, orders, plan, quantum, simulate,
-    simulation_of, solve_analytically,
+    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, plan, simplified, simulate, simulation_of,
+    solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -62,7 +62,7 @@ pub fn sensitivities(
             found => found?,
         },
     };
-    solution.diagnostics.extend(quantum::notes(model, &bound).into_iter().chain(orders::notes(model)));
+    solution.diagnostics.extend(simplified(model, &bound));
     for &j in &integer {
         integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
     }

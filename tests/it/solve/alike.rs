@@ -2,7 +2,7 @@
 
 use layerfit::{
     model::{Bindings, Group, Measure, Model, Number, ProcessorScheduling, Task, TaskScheduling},
-    solve::{MarkovOptions, SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, simulate, solve, solve_markov},
+    solve::{MarkovOptions, SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve, solve_markov},
 };
 
 use super::build::*;
@@ -146,14 +146,4 @@ fn slopes_where_a_flow_begins_are_those_of_what_follows() {
     let difference = (at(1e-4).0 - at(0.0).0) / 1e-4;
     assert!((at(0.0).1 / difference - 1.0).abs() < 0.1, "{} {difference}", at(0.0).1);
     assert!((at(1e-4).1 / difference - 1.0).abs() < 1e-3);
-}
-
-/// Times of 0 are far from all others, and take no more room for that: a run with many entries ends.
-#[test]
-fn many_classes_without_work_are_simulated_in_little_room() {
-    let serving = server("s", (0..60).map(|c| serves(&format!("e{c}"), 0.01)));
-    let classes = (0..60).map(|c| customers(&format!("U{c}"), 1, 1.0, work("u", 0.0).calls_about(&format!("e{c}"), 1.0)));
-    let options = SimulateOptions { max_events: 60_000, replications: 1, ..SimulateOptions::default() };
-    let found = simulate(&model([], classes.chain([serving])), &Bindings::new(), &options).unwrap();
-    assert!(found.tasks.len() == 61 && found.tasks["s"].throughput > 10.0);
 }
