@@ -7,6 +7,11 @@ use memchr::memchr;
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
+/// A text without the byte order mark that it may begin with.
+pub(super) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 /// The lines of one log.
 pub(super) struct Lines<R> {
     stream: R,

@@ -35,6 +35,7 @@ use std::io::{self, BufRead, Cursor, Read};
 
 pub use super::same::BadRow;
 use super::{BadRows, Time, diagnostics::Diagnostics, input};
+use crate::trace::lines::without_mark;
 use columns::Layout;
 
 /// Longest line of JSON, and longest header, bytes.
@@ -232,7 +233,7 @@ impl FirstLine {
             if !next_line(stream, &mut line)? {
                 break;
             }
-            let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+            let text = without_mark(&line).trim_ascii();
             if !text.is_empty() && !text.starts_with(b"#") {
                 return Ok(Some(Self { text: text.to_vec(), with_end: text.iter().chain(b"\n").copied().collect(), number }));
             }

@@ -32,6 +32,7 @@ pub(in crate::trace) use columns::quoted;
 pub use texts::{Boundaries, Texts};
 
 use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input, number};
+use crate::trace::lines::without_mark;
 use columns::Layout;
 use rows::RowReader;
 use serde::{Deserialize, Serialize};
@@ -351,7 +352,7 @@ fn head(stream: &mut dyn BufRead) -> io::Result<(Vec<u8>, Option<NumberedLine>)>
             break;
         }
         // A byte order mark is dropped; the line keeps its number.
-        let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+        let text = if number == 1 { without_mark(&line) } else { &line };
         read.extend_from_slice(text);
         let text = text.trim_ascii();
         if !text.is_empty() && !text.starts_with(b"#") {

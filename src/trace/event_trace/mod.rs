@@ -29,6 +29,7 @@ mod row;
 use std::io::{self, BufRead, Read};
 
 use super::{BadRows, diagnostics::Diagnostics, input};
+use crate::trace::lines::without_mark;
 
 /// Longest header, and longest line of JSON, bytes.
 const LINE_LIMIT_BYTES: u64 = 1 << 20;
@@ -233,7 +234,7 @@ pub fn read_event_trace(
         if !next_line(&mut stream, &mut line).map_err(|error| rows.unreadable(error))? {
             break;
         }
-        let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+        let text = if number == 1 { without_mark(&line) } else { &line };
         let text = text.trim_ascii();
         if text.is_empty() || text.starts_with(b"#") {
             continue;

@@ -41,6 +41,7 @@ use super::{
     call_path::{TimeUnit, next_line},
     diagnostics::Diagnostics,
 };
+use crate::trace::lines::without_mark;
 use archive::Part;
 use records::{RecordType, Records as RecordParser};
 
@@ -223,7 +224,7 @@ fn read_map(
         if !next_line(stream, &mut line).map_err(|error| unreadable(log, error))? {
             break;
         }
-        let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+        let text = if number == 1 { without_mark(&line) } else { &line };
         let text = String::from_utf8_lossy(text.trim_ascii());
         if text.is_empty() || text.starts_with('#') {
             continue;

@@ -11,6 +11,7 @@ use crate::trace::{
     csv_rows,
     hashed::IndexMap,
     lines::Lines,
+    lines::without_mark,
     number,
     recent::Recent,
 };
@@ -124,7 +125,7 @@ impl<'o> Records<'o> {
         let mut result = Ok(());
         for number in 1.. {
             let Some(line) = lines.next().map_err(|error| unreadable(log, error))? else { break };
-            let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }.trim_ascii();
+            let text = if number == 1 { without_mark(line) } else { line }.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
             }

@@ -9,13 +9,13 @@ use super::{
 };
 use crate::trace::{
     csv_rows::{self, CsvRows, OPEN_AND_EXPECTED},
-    input, number,
+    input,
+    lines::without_mark,
+    number,
 };
 
 /// Longest line of a plain log, and longest header, bytes.
 const LINE_LIMIT_BYTES: u64 = 1 << 20;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a row says, in bytes that are UTF-8 text; no bytes are a field that is absent or empty.
 #[derive(Clone, Copy, Debug)]
@@ -359,7 +359,7 @@ fn first_line(stream: &mut dyn BufRead) -> io::Result<Option<FirstLine>> {
         if !next_line(stream, &mut line)? {
             break;
         }
-        let text = if number == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line) } else { &line };
+        let text = if number == 1 { without_mark(&line) } else { &line };
         let text = text.trim_ascii();
         if !text.is_empty() && !text.starts_with(b"#") {
             return Ok(Some(FirstLine { text: [text, b"\n"].concat(), number }));

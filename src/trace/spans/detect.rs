@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::intake::abridged;
+use crate::trace::lines::without_mark;
 
 /// Where a protobuf message ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ const KEYS_NAMED: usize = 8;
 
 /// What a source that begins with `first` looks like.
 pub(super) fn detect(first: &[u8]) -> Found {
-    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first).trim_ascii_start();
+    let text = without_mark(first).trim_ascii_start();
     if text.is_empty() {
         return Found::Other("empty".to_owned());
     }
