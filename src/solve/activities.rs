@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::SolveError;
+use super::{SolveError, bind::unusable};
 use crate::model::{Bindings, CallKind, CallOrder, Entry, Number, Post, Pre, Scalar, Task};
 
 /// The work of one phase of an entry.
@@ -86,10 +86,7 @@ impl<'a, S: Scalar> Walk<'a, S> {
         while let Some((name, weight, phase)) = pending.pop() {
             self.steps += 1;
             if self.steps > MAX_STEPS {
-                return Err(SolveError::Unusable {
-                    element: format!("task \"{}\"", self.task.name),
-                    reason: "its activity graph never ends".into(),
-                });
+                return Err(unusable(format!("task \"{}\"", self.task.name), "its activity graph never ends"));
             }
             *self.visits.entry((name, phase)).or_insert(S::from(0.0)) += weight;
             let replies = self.task.replies.iter().any(|r| r.entry == self.entry.name && r.activity == name);

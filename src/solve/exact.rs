@@ -11,7 +11,9 @@
 //! How many calls a cycle makes, and in which order, does not matter in product form, only their mean.
 
 use super::{
-    ResultCallKind, SolveError, copies,
+    ResultCallKind, SolveError,
+    bind::unusable,
+    copies,
     mva::{Class, MeanValues, MvaError, Network, Station, solve_exact},
     results::{CallValues, EntryValues, Results},
 };
@@ -165,10 +167,7 @@ impl<S: Scalar> Plan<S> {
                 }
                 let Some(to) = entries.iter().position(|(owner, e)| e.name == call.dest && !model.tasks[*owner].scheduling.is_reference())
                 else {
-                    return Err(SolveError::Unusable {
-                        element: task_name(task),
-                        reason: format!("entry \"{}\" cannot be called", call.dest),
-                    });
+                    return Err(unusable(task_name(task), format!("entry \"{}\" cannot be called", call.dest)));
                 };
                 let mean = call.mean.eval(values)?;
                 visits[to] += mean;
@@ -354,7 +353,7 @@ fn count<S: Scalar>(number: &Number, values: &Bindings<S>) -> Result<Option<u32>
     if value >= 1.0 && value.fract() == 0.0 && value <= f64::from(u32::MAX) {
         Ok(Some(value as u32))
     } else {
-        Err(SolveError::Unusable { element: format!("multiplicity {number}"), reason: format!("is {value}, expected an integer ≥ 1") })
+        Err(unusable(format!("multiplicity {number}"), format!("is {value}, expected an integer ≥ 1")))
     }
 }
 
@@ -388,14 +387,14 @@ fn plain_demand<S: Scalar>(model: &Model, task: &Task, entry: &Entry, values: &B
         return refuse("think time of a called entry");
     }
     let Some(processor) = model.processor(&task.processor) else {
-        return Err(SolveError::Unusable { element: task_name(task), reason: format!("processor \"{}\" does not exist", task.processor) });
+        return Err(unusable(task_name(task), format!("processor \"{}\" does not exist", task.processor)));
     };
     let demand = activity.host_demand.eval(values)?;
     if !(demand.value().is_finite() && demand.value() >= 0.0) {
-        return Err(SolveError::Unusable {
-            element: format!("entry \"{}\"", entry.name),
-            reason: format!("the host demand {} is {}, expected a number ≥ 0", activity.host_demand, demand.value()),
-        });
+        return Err(unusable(
+            format!("entry \"{}\"", entry.name),
+            format!("the host demand {} is {}, expected a number ≥ 0", activity.host_demand, demand.value()),
+        ));
     }
     Ok(Ok(demand / processor.speed_factor.eval(values)?))
 }

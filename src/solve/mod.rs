@@ -4,6 +4,7 @@
 
 mod activities;
 pub mod amva;
+mod bind;
 mod copies;
 mod distribution;
 pub mod erlang;
@@ -17,6 +18,7 @@ mod near;
 mod orders;
 mod quantum;
 mod results;
+mod role;
 mod sensitivities;
 pub mod simulate;
 mod solution;
@@ -29,11 +31,8 @@ pub use sensitivities::*;
 pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
-use self::results::Results;
-use crate::{
-    error_chain::chain,
-    model::{Bindings, Measure, Model, Scalar, UnboundParameter},
-};
+use self::{bind::bindings, results::Results};
+use crate::model::{Bindings, Measure, Model, UnboundParameter};
 
 /// Which algorithm solves the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -191,7 +190,7 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
 
 /// The exact or the layered solution, whether it converged or not.
 fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
-    let bound = bind(model, values)?;
+    let bound = bindings(model, values)?;
     let mut solution = match plan(model, &bound, options)? {
         Planned::Exact(results) => results.solution(model),
         Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options))?.results.solution(model),
@@ -228,9 +227,4 @@ fn plan(model: &Model, bound: &Bindings, options: &SolveOptions) -> Result<Plann
             Err(SolveError::Unsupported { solver: "markov", construct: "derivatives", element: "measures of a Markov chain".into() })
         }
     }
-}
-
-/// Values of all parameters: those given, and the model's own definitions for the rest.
-fn bind<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Bindings<S>, SolveError> {
-    model.bindings(values).map_err(|e| SolveError::Unusable { element: "parameters".into(), reason: chain(&e) })
 }

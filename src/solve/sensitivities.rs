@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 
 use super::{
-    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind, exact, layered, measure, plan, simplified, simulate, simulation_of,
-    solve_analytically,
+    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind::bindings, exact, layered, measure, plan, simplified, simulate,
+    simulation_of, solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -47,7 +47,7 @@ pub fn sensitivities(
     if options.solver == Solver::Simulate {
         return simulated();
     }
-    let bound = bind(model, values)?;
+    let bound = bindings(model, values)?;
     let counts = multiplicity_parameters(model);
     let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
     let directions = Directions { model, values, bound: &bound, names: wrt, measures, options };
@@ -218,7 +218,7 @@ impl Directions<'_> {
             let value = self.bound.get(name).ok_or_else(|| UnboundParameter { name: name.clone() })?;
             overrides.set(name, Tangent::variable(value, direction));
         }
-        bind(self.model, &overrides)
+        bindings(self.model, &overrides)
     }
 }
 
@@ -231,7 +231,7 @@ fn integer_differences(
     options: &SolveOptions,
     column: &mut nalgebra::DVectorViewMut<'_, f64>,
 ) -> Result<(), SolveError> {
-    let at = bind(model, values)?.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
+    let at = bindings(model, values)?.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
     let below = if at > 1.0 { at - 1.0 } else { at };
     let above = at + 1.0;
     let solve_at = |value: f64| -> Result<Solution, SolveError> {

@@ -9,11 +9,13 @@ mod rotation;
 
 use std::collections::HashMap;
 
-use super::{Solution, SolveError, results::several};
+use super::{
+    Solution, SolveError,
+    bind::{self, unusable},
+    results::several,
+};
 use crate::model::{Activity, Bindings, Call, Fan, Forwarding, Model, Number, Processor, Scalar, Task};
 
-/// Most copies of one element, and most connections of one.
-const COUNT_LIMIT: f64 = 1e6;
 /// Most connections of all copies.
 const MOST_CONNECTIONS: f64 = 2e5;
 
@@ -38,10 +40,6 @@ pub(super) fn is_replicated(model: &Model) -> bool {
     let is_one = |number: &Number| number.is(1.0);
     !model.processors.iter().all(|p| is_one(&p.replication))
         || model.tasks.iter().any(|t| !is_one(&t.replication) || !t.fan_in.is_empty() || !t.fan_out.is_empty())
-}
-
-fn unusable(element: impl Into<String>, reason: impl Into<String>) -> SolveError {
-    SolveError::Unusable { element: element.into(), reason: reason.into() }
 }
 
 /// Lays out the copies of `model` for `solver`, which takes `most` processors and tasks with all copies.
@@ -111,12 +109,7 @@ fn free_word(model: &Model) -> String {
 
 /// An integer of at least 1.
 fn whole<S: Scalar>(values: &Bindings<S>, number: &Number, element: &str, what: &str) -> Result<u32, SolveError> {
-    let value = number.eval(values)?.value();
-    if !value.is_finite() || value.fract() != 0.0 || !(1.0..=COUNT_LIMIT).contains(&value) {
-        return Err(unusable(element, format!("its {what} is {value}, expected an integer from 1 to {COUNT_LIMIT}")));
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
-    Ok(value as u32)
+    bind::whole(number.eval(values)?.value(), element, what, 1.0)
 }
 
 impl Copies {

@@ -55,7 +55,7 @@ impl Default for LqnxOptions {
 /// # Errors
 /// [`SolveError::Unbound`] and [`SolveError::Unusable`] for parameters without a value.
 pub fn write(model: &Model, values: &Bindings, solution: &Solution, options: &LqnxOptions) -> Result<String, SolveError> {
-    let bound = model.bound_to(&super::bind(model, values)?)?;
+    let bound = model.bound_to(&super::bind::bindings(model, values)?)?;
     let intervals = Intervals::new(solution, options.confidence);
     let elements = Elements::new(&bound, solution, intervals).all();
     let histograms = histograms::histograms(solution, intervals);

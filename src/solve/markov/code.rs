@@ -404,7 +404,10 @@ mod tests {
     use super::*;
     use crate::{
         model::{Bindings, lqn_text},
-        solve::markov::{MarkovOptions, chain::Chain, compile::compile},
+        solve::{
+            bind::Binder,
+            markov::{MarkovOptions, chain::Chain, compile::compile},
+        },
     };
 
     /// Two classes, pools, second phases, forwarding, priorities, a fork with a quorum in a loop, losses.
@@ -421,7 +424,7 @@ A Gr s aa 0.1 s bb 0.1 s cc 0.2 s dd 0.1 s ee 0.1 s ff 0.3
     #[test]
     fn states_are_read_as_they_are_written() {
         let model = lqn_text::parse(MODEL).unwrap();
-        let network = compile(&model, &Bindings::new()).unwrap();
+        let network = compile(&model, &Binder::new(&model, &Bindings::new()).unwrap()).unwrap();
         let chain = Chain::explore(&network, &MarkovOptions::default()).unwrap();
         assert!(chain.len() > 1000, "{}", chain.len());
         for number in 0..chain.len() {

@@ -4,23 +4,26 @@ use std::collections::HashMap;
 
 use super::{
     graph,
-    network::{Activity, Discipline, Entry, Law, Lock, Network, Next, Processor, QueueOrder, Role, Route, Task},
-    refused, unusable,
+    network::{Activity, Discipline, Entry, Law, Lock, Network, Next, Processor, QueueOrder, Route, Task},
+    refused,
 };
 use crate::{
-    model::{self, Bindings, CallKind, CallOrder, Model, Number, ProcessorScheduling, RwLockRole, SemaphoreRole, TaskScheduling},
-    solve::{ResultCallKind, SolveError, orders, visits::entry_shares},
+    model::{self, CallKind, CallOrder, Model, ProcessorScheduling, TaskScheduling},
+    solve::{
+        ResultCallKind, SolveError,
+        bind::{Binder, unusable},
+        orders,
+        role::Role,
+        visits::entry_shares,
+    },
 };
-
-/// Most servers, threads or customers of an element; far beyond what a chain of states can hold.
-const COUNT_LIMIT: f64 = 1e6;
 
 /// A quantum below this part of a processor's mean slice is taken as true sharing.
 const NEGLIGIBLE_QUANTUM: f64 = 0.01;
 
 /// Compiles `model`, of which every element has one copy.
-pub(super) fn compile(model: &Model, values: &Bindings) -> Result<Network, SolveError> {
-    let mut compiler = Compiler::new(model, values)?;
+pub(super) fn compile(model: &Model, binder: &Binder) -> Result<Network, SolveError> {
+    let mut compiler = Compiler::new(model, binder)?;
     for t in 0..model.tasks.len() {
         compiler.task(t)?;
     }
@@ -34,46 +37,9 @@ pub(super) fn compile(model: &Model, values: &Bindings) -> Result<Network, Solve
     Ok(compiler.network)
 }
 
-/// Numbers of a model under its parameters' values.
-pub(super) struct Numbers<'a>(pub(super) &'a Bindings);
-
-impl Numbers<'_> {
-    /// A finite number ≥ 0.
-    pub(super) fn amount(&self, number: &Number, element: &str, what: &str) -> Result<f64, SolveError> {
-        let value = number.eval(self.0)?;
-        if value.is_finite() && value >= 0.0 {
-            return Ok(value);
-        }
-        Err(unusable(element, format!("its {what} is {value}, expected a finite number of at least 0")))
-    }
-
-    fn finite(&self, number: &Number, element: &str, what: &str) -> Result<f64, SolveError> {
-        let value = number.eval(self.0)?;
-        if value.is_finite() { Ok(value) } else { Err(unusable(element, format!("its {what} is {value}, expected a finite number"))) }
-    }
-
-    /// An integer of at least `least`.
-    pub(super) fn whole(&self, number: &Number, element: &str, what: &str, least: f64) -> Result<u32, SolveError> {
-        let value = number.eval(self.0)?;
-        if !value.is_finite() || value.fract() != 0.0 || value < least || value > COUNT_LIMIT {
-            return Err(unusable(element, format!("its {what} is {value}, expected an integer from {least} to {COUNT_LIMIT}")));
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
-        Ok(value as u32)
-    }
-
-    /// An integer ≥ 1, or `usize::MAX` for infinity.
-    fn count(&self, number: &Number, element: &str, what: &str) -> Result<usize, SolveError> {
-        if number.eval(self.0)? == f64::INFINITY {
-            return Ok(usize::MAX);
-        }
-        Ok(self.whole(number, element, what, 1.0)? as usize)
-    }
-}
-
 struct Compiler<'a> {
     model: &'a Model,
-    numbers: Numbers<'a>,
+    binder: &'a Binder,
     network: Network,
     entries: HashMap<&'a str, u32>,
     /// Distinct task priorities, most urgent first.
@@ -96,24 +62,12 @@ fn task_element(task: &model::Task) -> String {
     format!("task \"{}\"", task.name)
 }
 
-fn role(entry: &model::Entry) -> Role {
-    match (entry.semaphore, entry.rwlock) {
-        (Some(SemaphoreRole::Wait), _) => Role::Wait,
-        (Some(SemaphoreRole::Signal), _) => Role::Signal,
-        (None, Some(RwLockRole::RLock)) => Role::ReadLock,
-        (None, Some(RwLockRole::RUnlock)) => Role::ReadUnlock,
-        (None, Some(RwLockRole::WLock)) => Role::WriteLock,
-        (None, Some(RwLockRole::WUnlock)) => Role::WriteUnlock,
-        (None, None) => Role::Plain,
-    }
-}
-
 impl<'a> Compiler<'a> {
-    fn new(model: &'a Model, values: &'a Bindings) -> Result<Self, SolveError> {
+    fn new(model: &'a Model, binder: &'a Binder) -> Result<Self, SolveError> {
         let names = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str());
         let mut compiler = Self {
             model,
-            numbers: Numbers(values),
+            binder,
             network: Network::default(),
             entries: names.enumerate().map(|(i, name)| (name, index(i))).collect(),
             ranks: Vec::new(),
@@ -123,10 +77,9 @@ impl<'a> Compiler<'a> {
             slices: vec![(0.0, 0.0); model.processors.len()],
         };
         for task in &model.tasks {
-            compiler.task_priorities.push(compiler.numbers.finite(&task.priority, &task_element(task), "priority")?);
+            compiler.task_priorities.push(compiler.binder.finite(&task.priority, &task_element(task), "priority")?);
             for entry in &task.entries {
-                let priority =
-                    entry.priority.as_ref().map(|p| compiler.numbers.finite(p, &format!("entry \"{}\"", entry.name), "priority"));
+                let priority = entry.priority.as_ref().map(|p| compiler.binder.finite(p, &format!("entry \"{}\"", entry.name), "priority"));
                 compiler.entry_priorities.push(priority.transpose()?.unwrap_or(0.0));
             }
         }
@@ -135,7 +88,7 @@ impl<'a> Compiler<'a> {
         compiler.ranks.dedup();
         for processor in &model.processors {
             let element = format!("processor \"{}\"", processor.name);
-            let speed = compiler.numbers.amount(&processor.speed_factor, &element, "speed factor")?;
+            let speed = compiler.binder.amount(&processor.speed_factor, &element, "speed factor")?;
             if speed <= 0.0 {
                 return Err(unusable(element, "its speed factor is 0, expected more than 0"));
             }
@@ -153,14 +106,14 @@ impl<'a> Compiler<'a> {
         }
         let p = self.model.processors.iter().position(|p| p.name == task.processor);
         let p = p.ok_or_else(|| unusable(&element, format!("its processor \"{}\" does not exist", task.processor)))?;
-        let threads = self.numbers.count(&task.multiplicity, &element, "multiplicity")?;
+        let threads = self.binder.count(&task.multiplicity, &element, "multiplicity")?.number();
         let order = self.order(task)?;
         let is_reference = task.scheduling.is_reference();
         if (is_reference || task.scheduling.is_lock()) && threads == usize::MAX {
             return Err(unusable(element, "its multiplicity is infinite, which a reference task or a lock cannot have"));
         }
         let (lock, lent) = self.lock(task, threads)?;
-        let places = match self.numbers.whole(&task.queue_length, &element, "queue length", 0.0)? {
+        let places = match self.binder.whole(&task.queue_length, &element, "queue length", 0.0)? {
             0 => u32::MAX,
             places => places,
         };
@@ -177,7 +130,7 @@ impl<'a> Compiler<'a> {
             rank: index(self.ranks.iter().position(|r| r.total_cmp(&self.task_priorities[t]).is_eq()).unwrap_or_default()),
             places,
             entries: first..first + index(task.entries.len()),
-            think: self.numbers.amount(&task.think_time, &element, "think time")?,
+            think: self.binder.amount(&task.think_time, &element, "think time")?,
             visits,
             n_joins: 0,
         });
@@ -185,7 +138,7 @@ impl<'a> Compiler<'a> {
             let n_phases = entry.phases.iter().map(|p| usize::from(p.phase)).max().unwrap_or(1).max(1);
             self.network.entries.push(Entry {
                 task: index(t),
-                role: role(entry),
+                role: Role::of(entry),
                 first: None,
                 has_phases: entry.start_activity.is_none(),
                 n_phases: if entry.start_activity.is_some() { 2 } else { n_phases },
@@ -216,7 +169,7 @@ impl<'a> Compiler<'a> {
             TaskScheduling::RwLock => Ok((Lock::ReadWrite, 0)),
             TaskScheduling::Semaphore => {
                 let element = task_element(task);
-                let free = task.initial_tokens.as_ref().map(|n| self.numbers.whole(n, &element, "initial number of tokens", 0.0));
+                let free = task.initial_tokens.as_ref().map(|n| self.binder.whole(n, &element, "initial number of tokens", 0.0));
                 let free = free.transpose()?.map_or(threads, |n| n as usize);
                 if free > threads {
                     return Err(unusable(element, format!("it starts with {free} of its {threads} tokens")));
@@ -233,7 +186,7 @@ impl<'a> Compiler<'a> {
         for entry in &task.entries {
             let weight = entry.visit_probability.as_ref();
             let element = format!("entry \"{}\"", entry.name);
-            weights.push(weight.map(|w| self.numbers.amount(w, &element, "visit probability")).transpose()?);
+            weights.push(weight.map(|w| self.binder.amount(w, &element, "visit probability")).transpose()?);
         }
         entry_shares(&weights).ok_or_else(|| unusable(task_element(task), "the visit probabilities of its entries sum to 0"))
     }
@@ -259,7 +212,7 @@ impl<'a> Compiler<'a> {
             return Ok(());
         }
         let first_activity = index(self.network.activities.len());
-        let graph = graph::read(task, &self.numbers, &mut self.network, first_activity, first_entry)?;
+        let graph = graph::read(task, self.binder, &mut self.network, first_activity, first_entry)?;
         for (a, activity) in task.activities.iter().enumerate() {
             let (entry, phase) = graph.reached[a].unwrap_or((first_entry, 1));
             self.activity(t, entry, phase, true, activity)?;
@@ -276,7 +229,7 @@ impl<'a> Compiler<'a> {
     fn entry(&mut self, t: usize, number: u32, entry: &model::Entry) -> Result<(), SolveError> {
         let element = format!("entry \"{}\"", entry.name);
         if let Some(rate) = &entry.open_arrival_rate {
-            let rate = self.numbers.amount(rate, &element, "open arrival rate")?;
+            let rate = self.binder.amount(rate, &element, "open arrival rate")?;
             if rate > 0.0 {
                 self.network.sources.push((number, rate));
             }
@@ -284,7 +237,7 @@ impl<'a> Compiler<'a> {
         let first = index(self.network.routes.len());
         let mut sum = 0.0;
         for forwarding in &entry.forwarding {
-            let mean = self.numbers.amount(&forwarding.probability, &element, "forwarding probability")?;
+            let mean = self.binder.amount(&forwarding.probability, &element, "forwarding probability")?;
             sum += mean;
             let to = self.destination(&forwarding.dest, &element)?;
             let urgency = self.task_priorities[t] + self.entry_priorities[to as usize];
@@ -313,10 +266,10 @@ impl<'a> Compiler<'a> {
         let first = index(self.network.routes.len());
         let mut n_calls = 0.0;
         for call in activity.counted_calls() {
-            let mean = self.numbers.amount(&call.mean, &element, "mean number of calls")?;
+            let mean = self.binder.amount(&call.mean, &element, "mean number of calls")?;
             n_calls += mean;
             let count = match activity.call_order {
-                CallOrder::Deterministic => self.numbers.whole(&call.mean, &element, "number of deterministic calls", 0.0)?,
+                CallOrder::Deterministic => self.binder.whole(&call.mean, &element, "number of deterministic calls", 0.0)?,
                 CallOrder::Stochastic => 0,
             };
             let to = self.destination(&call.dest, &element)?;
@@ -327,7 +280,7 @@ impl<'a> Compiler<'a> {
             let (kind, sender) = (call.kind.into(), is_graph.then_some(number));
             self.network.routes.push(Route { from: entry, to, phase, activity: sender, kind, mean, count, urgency });
         }
-        let think = self.numbers.amount(&activity.think_time, &element, "think time")?;
+        let think = self.binder.amount(&activity.think_time, &element, "think time")?;
         let slice = self.slice(t, activity, n_calls, element)?;
         self.network.activities.push(Activity {
             name: activity.name.clone(),
@@ -344,8 +297,8 @@ impl<'a> Compiler<'a> {
     }
 
     fn slice(&mut self, t: usize, activity: &model::Activity, n_calls: f64, element: String) -> Result<Option<Law>, SolveError> {
-        let demand = self.numbers.amount(&activity.host_demand, &element, "host demand")?;
-        let cvsq = self.numbers.amount(&activity.host_demand_cvsq, &element, "squared coefficient of variation")?;
+        let demand = self.binder.amount(&activity.host_demand, &element, "host demand")?;
+        let cvsq = self.binder.amount(&activity.host_demand_cvsq, &element, "squared coefficient of variation")?;
         if demand <= 0.0 {
             return Ok(None);
         }
@@ -359,8 +312,8 @@ impl<'a> Compiler<'a> {
 
     fn processor(&mut self, processor: &model::Processor) -> Result<(), SolveError> {
         let element = format!("processor \"{}\"", processor.name);
-        let servers = self.numbers.count(&processor.multiplicity, &element, "multiplicity")?;
-        let quantum = self.numbers.amount(&processor.quantum, &element, "quantum")?;
+        let servers = self.binder.count(&processor.multiplicity, &element, "multiplicity")?.number();
+        let quantum = self.binder.amount(&processor.quantum, &element, "quantum")?;
         let (sum, number) = self.slices[self.network.processors.len()];
         let discipline = match processor.scheduling {
             _ if servers == usize::MAX => Discipline::Infinite,

@@ -16,11 +16,10 @@ use super::{
     refused,
     rewards::Layout,
     state::{Doing, Frame, State},
-    unusable,
 };
 use crate::{
     model::CallOrder,
-    solve::{ResultCallKind, SolveError},
+    solve::{ResultCallKind, SolveError, bind::unusable},
 };
 
 /// Most steps in one course, beyond which the model is taken to go in circles without time passing.

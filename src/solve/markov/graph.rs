@@ -3,13 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    compile::{Numbers, index},
+    compile::index,
     network::{Join, Loop, Network, Next},
-    refused, unusable,
+    refused,
 };
 use crate::{
     model::{Post, Pre, Precedence, Task, Weighted},
-    solve::SolveError,
+    solve::{
+        SolveError,
+        bind::{Binder, unusable},
+    },
 };
 
 /// What a task's graph says of its activities, in their order.
@@ -29,14 +32,14 @@ const ROUNDING: f64 = 1e-3;
 /// joins and loops are added to `network`, and to the entries the activities they start.
 pub(super) fn read(
     task: &Task,
-    numbers: &Numbers<'_>,
+    binder: &Binder,
     network: &mut Network,
     first_activity: u32,
     first_entry: u32,
 ) -> Result<Graph, SolveError> {
     let names = task.activities.iter().enumerate().map(|(i, a)| (a.name.as_str(), first_activity + index(i))).collect();
     let first_join = network.joins.len();
-    let mut reader = Reader { task, numbers, names, network, first_activity, first_entry, first_join };
+    let mut reader = Reader { task, binder, names, network, first_activity, first_entry, first_join };
     let graph = reader.read()?;
     let n_joins = network.joins.len() - first_join;
     network.joins_of_a_task = network.joins_of_a_task.max(n_joins);
@@ -47,7 +50,7 @@ pub(super) fn read(
 
 struct Reader<'a> {
     task: &'a Task,
-    numbers: &'a Numbers<'a>,
+    binder: &'a Binder,
     names: HashMap<&'a str, u32>,
     network: &'a mut Network,
     first_activity: u32,
@@ -91,7 +94,7 @@ impl Reader<'_> {
             Pre::Or(names) => (names.iter().map(|a| self.activity(a)).collect::<Result<_, _>>()?, after),
             Pre::And { activities, quorum } => {
                 let inputs = activities.iter().map(|a| self.activity(a)).collect::<Result<Vec<_>, _>>()?;
-                let quorum = self.numbers.whole(quorum, &self.element(), "quorum", 0.0)?;
+                let quorum = self.binder.whole(quorum, &self.element(), "quorum", 0.0)?;
                 if quorum as usize > inputs.len() || inputs.is_empty() {
                     return Err(unusable(self.element(), format!("a join of {} activities has a quorum of {quorum}", inputs.len())));
                 }
@@ -136,7 +139,7 @@ impl Reader<'_> {
     }
 
     fn weighted(&self, list: &[Weighted], what: &str) -> Result<Vec<(f64, u32)>, SolveError> {
-        let weigh = |w: &Weighted| Ok((self.numbers.amount(&w.value, &self.element(), what)?, self.activity(&w.activity)?));
+        let weigh = |w: &Weighted| Ok((self.binder.amount(&w.value, &self.element(), what)?, self.activity(&w.activity)?));
         list.iter().map(weigh).collect()
     }
 

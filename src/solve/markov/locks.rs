@@ -7,10 +7,10 @@
 
 use super::{
     course::{Course, Order},
-    network::{Lock, Role},
+    network::Lock,
     state::Request,
-    unusable,
 };
+use crate::solve::{bind::unusable, role::Role};
 
 impl Course<'_> {
     fn role(&self, entry: u32) -> Role {

@@ -59,11 +59,12 @@ use self::{
     network::Network,
     steady::Steady,
 };
-use super::{Solution, SolveError, copies};
-use crate::{
-    error_chain::chain,
-    model::{Bindings, Model},
+use super::{
+    Solution, SolveError,
+    bind::{Binder, unusable},
+    copies,
 };
+use crate::model::{Bindings, Model};
 
 /// Most processors and tasks of a replicated model, with all copies.
 const MOST_COPIES: usize = 10_000;
@@ -102,9 +103,9 @@ impl Default for MarkovOptions {
 /// numbers and references that cannot be used, [`SolveError::Deadlock`] where tasks can come to wait for one another for ever
 /// (its time is the mean time of a shortest way there).
 pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -> Result<Solution, SolveError> {
-    let values = model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))?;
-    let copies = copies::lay_out(model, &values, ("markov", MOST_COPIES))?;
-    let network = compile::compile(&copies.all, &values)?;
+    let binder = Binder::new(model, values)?;
+    let copies = copies::lay_out(model, binder.values(), ("markov", MOST_COPIES))?;
+    let network = compile::compile(&copies.all, &binder)?;
     let chain = Chain::explore(&network, options)?;
     check_rates(&chain)?;
     let class = recurrent_class(&copies.all, &network, &chain)?;
@@ -114,7 +115,7 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
         chain.rewards.row(state).for_each(|(place, reward)| means[place] += probability * reward);
     }
     let mut solution = if copies.has_several() {
-        let single = compile::compile(&copies.single, &values)?;
+        let single = compile::compile(&copies.single, &binder)?;
         report::solution(model, &single, &replicate::per_copy(&copies, &network, &single, &means))
     } else {
         report::solution(model, &network, &means)
@@ -174,9 +175,4 @@ fn restricted(chain: &Chain, class: &[usize]) -> Rows {
 /// A construct that the chain does not take.
 fn refused(construct: &'static str, element: String) -> SolveError {
     SolveError::Unsupported { solver: "markov", construct, element }
-}
-
-/// An unusable element.
-fn unusable(element: impl Into<String>, reason: impl Into<String>) -> SolveError {
-    SolveError::Unusable { element: element.into(), reason: reason.into() }
 }

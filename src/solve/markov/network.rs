@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::{model::CallOrder, solve::ResultCallKind};
+use crate::{
+    model::CallOrder,
+    solve::{ResultCallKind, role::Role},
+};
 
 /// No strand, instance, frame or route.
 pub(super) const NONE: u32 = u32::MAX;
@@ -74,25 +77,6 @@ pub(super) enum Lock {
     Semaphore,
     /// Read and write locks.
     ReadWrite,
-}
-
-/// Role of an entry in a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// No lock.
-    Plain,
-    /// Takes a token.
-    Wait,
-    /// Gives a token back.
-    Signal,
-    /// Takes a read lock.
-    ReadLock,
-    /// Gives a read lock back.
-    ReadUnlock,
-    /// Takes the write lock.
-    WriteLock,
-    /// Gives the write lock back.
-    WriteUnlock,
 }
 
 /// A task.

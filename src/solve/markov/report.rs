@@ -8,12 +8,12 @@ use indexmap::IndexMap;
 
 use super::{
     compile::index,
-    network::{Lock, Network, Role},
+    network::{Lock, Network},
     rewards::Layout,
 };
 use crate::{
     model::Model,
-    solve::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult},
+    solve::{ActivityResult, CallResult, EntryResult, ProcessorResult, ResultCallKind, Solution, TaskResult, role::Role},
 };
 
 /// The results from the mean rewards.

@@ -4,9 +4,10 @@
 //! with the states' probabilities they sum to the mean level and the mean rate.
 
 use super::{
-    network::{Discipline, Lock, NONE, Network, Role},
+    network::{Discipline, Lock, NONE, Network},
     state::{Doing, State},
 };
+use crate::solve::role::Role;
 
 /// Places of an entry: busy, completions, levels and ends of three phases, and level, replies, offers and losses of open
 /// arrivals, level and returns of what is held of a lock.

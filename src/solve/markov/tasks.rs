@@ -2,11 +2,11 @@
 
 use super::{
     course::{Course, Order},
-    network::{Discipline, Lock, NONE, QueueOrder, Role},
+    network::{Discipline, Lock, NONE, QueueOrder},
     refused,
     state::{Doing, Instance, Request, State},
-    unusable,
 };
+use crate::solve::{bind::unusable, role::Role};
 
 /// Most instances that wait for one another in a row.
 const DEPTH_LIMIT: u32 = 200;

@@ -8,7 +8,6 @@ use std::{num::NonZero, thread};
 
 use super::{
     SimulateOptions,
-    bind::unusable,
     distribution::Blocks,
     estimate::{Batches, Rows},
     network::Network,
@@ -17,7 +16,7 @@ use super::{
     statistics::Layout,
     times::{self, MOST_BLOCKS, Times},
 };
-use crate::solve::{Solution, SolveError};
+use crate::solve::{Solution, SolveError, bind::unusable};
 
 /// Most rows of a replication.
 const MOST_ROWS: usize = 256;

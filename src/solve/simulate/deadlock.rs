@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use super::{
-    network::Role,
-    run::{NONE, Resume, Run},
-};
-use crate::solve::SolveError;
+use super::run::{NONE, Resume, Run};
+use crate::solve::{SolveError, role::Role};
 
 /// Most waits that a message names.
 const NAMED_LIMIT: usize = 8;

@@ -64,7 +64,7 @@ pub fn sensitivities(
 
 /// Values between which the difference with respect to a parameter is taken.
 fn ends(model: &Model, values: &Bindings, name: &str, counts: &BTreeSet<String>) -> Result<(f64, f64), SolveError> {
-    let bound = crate::solve::bind(model, values)?;
+    let bound = crate::solve::bind::bindings(model, values)?;
     let at = bound.get(name).ok_or_else(|| UnboundParameter { name: name.to_owned() })?;
     if counts.contains(name) {
         return Ok((if at > 1.0 { at - 1.0 } else { at }, at + 1.0));

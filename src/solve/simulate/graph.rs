@@ -6,10 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::bind::{Binder, unusable};
 use crate::{
     model::{Post, Pre, Task, Weighted},
-    solve::SolveError,
+    solve::{
+        SolveError,
+        bind::{Binder, unusable},
+    },
 };
 
 /// Most steps of the search for the joins of forks: in larger graphs the delays of joins are not measured.

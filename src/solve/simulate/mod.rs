@@ -30,7 +30,6 @@
 //! simulator where that one does not do what the language says: open arrivals are Poisson whatever the entry's own laws
 //! are, speed factors count for every discipline, and activity graphs are accounted for on every processor.
 
-mod bind;
 mod calendar;
 mod compile;
 mod control;
@@ -57,8 +56,10 @@ mod warm_up;
 pub(super) use control::has_settled;
 pub use differences::sensitivities;
 
-use self::bind::unusable;
-use super::{Solution, SolveError};
+use super::{
+    Solution, SolveError,
+    bind::{Binder, unusable},
+};
 use crate::model::{Bindings, Measure, Model};
 
 /// How to simulate.
@@ -198,7 +199,7 @@ fn run<R>(
     options: &SimulateOptions,
     read: impl FnOnce(&control::Simulation<'_>) -> Result<R, SolveError>,
 ) -> Result<R, SolveError> {
-    let binder = bind::Binder::new(model, values)?;
+    let binder = Binder::new(model, values)?;
     let network = compile::compile(model, &binder)?;
     read(&control::simulate(&network, options)?)
 }

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::{
-    bind::Count,
-    law::{Family, Law},
+use super::law::{Family, Law};
+use crate::{
+    model::CallOrder,
+    solve::{ResultCallKind, bind::Count, role::Role},
 };
-use crate::{model::CallOrder, solve::ResultCallKind};
 
 /// A compiled model.
 #[derive(Debug, Default)]
@@ -237,25 +237,6 @@ pub(super) struct Task {
     pub(super) think: Law,
     /// Cumulative probabilities of the entries of customers.
     pub(super) visits: Vec<f64>,
-}
-
-/// Role of an entry in a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// No lock.
-    Plain,
-    /// Takes a token.
-    Wait,
-    /// Gives a token back.
-    Signal,
-    /// Takes a read lock.
-    ReadLock,
-    /// Gives a read lock back.
-    ReadUnlock,
-    /// Takes the write lock.
-    WriteLock,
-    /// Gives the write lock back.
-    WriteUnlock,
 }
 
 /// An entry.

@@ -4,7 +4,6 @@
 //! sharing, where the processor's own timer fires for the job that ends first. Work is in time on one server.
 
 use super::{
-    bind::Count,
     calendar::Calendar,
     fair::Fair,
     law::{Stream, stream},
@@ -13,6 +12,7 @@ use super::{
     sharing::Sharing,
     statistics::Statistics,
 };
+use crate::solve::bind::Count;
 
 /// Stream numbers of processors start here, those of tasks at 0.
 const FIRST_STREAM: u32 = 1 << 24;

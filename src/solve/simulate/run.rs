@@ -27,7 +27,7 @@ use super::{
     server::{Request, Server},
     statistics::Statistics,
 };
-use crate::solve::SolveError;
+use crate::solve::{SolveError, bind::unusable};
 
 /// No strand, instance or frame.
 pub(super) const NONE: u32 = u32::MAX;
@@ -363,7 +363,7 @@ impl<'n> Run<'n> {
         self.ready.clear();
         self.later.clear();
         let reason = format!("at time {} it goes in circles that take no time: expected a demand or a think time in every cycle", self.now);
-        self.fail(SolveError::Unusable { element: "model".into(), reason });
+        self.fail(unusable("model", reason));
     }
 
     /// The run cannot go on; the first reason counts.

@@ -2,9 +2,12 @@
 
 use super::{
     super::net::{Arc, CallGroup, Source},
-    Compiler, SolveError, unusable,
+    Compiler, SolveError,
 };
-use crate::model::{CallKind, Scalar};
+use crate::{
+    model::{CallKind, Scalar},
+    solve::bind::unusable,
+};
 
 /// Forwarding chains beyond this length are refused: they can only come from a cycle.
 const MAX_FORWARDING_LEGS: usize = 10_000;

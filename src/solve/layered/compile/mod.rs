@@ -10,6 +10,7 @@ use super::{
     super::{
         SolveError,
         activities::{self, ActivityWork, PhaseWork},
+        bind::unusable,
         visits::entry_shares,
     },
     net::{Discipline, EntryNode, Kin, Net, Node, Part, Station, TaskNode, Work},
@@ -17,10 +18,6 @@ use super::{
 use crate::model::{Activity, Bindings, CallKind, CallOrder, Model, Number, Processor, ProcessorScheduling, Scalar, Task, TaskScheduling};
 
 const NAME: &str = "layered";
-
-fn unusable(element: String, reason: &str) -> SolveError {
-    SolveError::Unusable { element, reason: reason.into() }
-}
 
 fn unsupported(construct: &'static str, element: String) -> SolveError {
     SolveError::Unsupported { solver: NAME, construct, element }
@@ -79,7 +76,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         if value.value().is_finite() && value.value() >= 0.0 {
             Ok(value)
         } else {
-            Err(SolveError::Unusable { element: what(), reason: format!("{} is {}, expected a number ≥ 0", number, value.value()) })
+            Err(unusable(what(), format!("{} is {}, expected a number ≥ 0", number, value.value())))
         }
     }
 
@@ -89,9 +86,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         if value == f64::INFINITY || (value >= 1.0 && value.fract() == 0.0 && value <= f64::from(u32::MAX)) {
             Ok(value)
         } else {
-            Err(SolveError::Unusable {
-                element: what(), reason: format!("the multiplicity {number} is {value}, expected an integer ≥ 1")
-            })
+            Err(unusable(what(), format!("the multiplicity {number} is {value}, expected an integer ≥ 1")))
         }
     }
 
@@ -163,10 +158,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             let said = entry.visit_probability.as_ref().filter(|_| reference);
             said.map(|p| self.number(p, || format!("visit probability of entry \"{}\"", entry.name))).transpose()
         });
-        let no_shares = || SolveError::Unusable {
-            element: format!("task \"{}\"", task.name),
-            reason: "the visit probabilities of its entries sum to 0".into(),
-        };
+        let no_shares = || unusable(format!("task \"{}\"", task.name), "the visit probabilities of its entries sum to 0");
         let shares = entry_shares(&given.collect::<Result<Vec<_>, _>>()?).ok_or_else(no_shares)?;
         for (entry, visit_share) in task.entries.iter().zip(shares) {
             let open_rate = match &entry.open_arrival_rate {
@@ -216,16 +208,9 @@ impl<'a, S: Scalar> Compiler<'a, S> {
     }
 
     fn destination(&self, name: &str, element: impl Fn() -> String) -> Result<usize, SolveError> {
-        let entry = self
-            .entry_index
-            .get(name)
-            .copied()
-            .ok_or_else(|| SolveError::Unusable { element: element(), reason: format!("entry \"{name}\" does not exist") })?;
+        let entry = self.entry_index.get(name).copied().ok_or_else(|| unusable(element(), format!("entry \"{name}\" does not exist")))?;
         if self.net.tasks[self.net.entries[entry].task].class.is_some() {
-            return Err(SolveError::Unusable {
-                element: element(),
-                reason: format!("entry \"{name}\" belongs to a reference task, which cannot be called"),
-            });
+            return Err(unusable(element(), format!("entry \"{name}\" belongs to a reference task, which cannot be called")));
         }
         Ok(entry)
     }

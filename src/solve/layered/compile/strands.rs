@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     super::{
-        super::activities,
+        super::{activities, bind::unusable},
         graph::{Graph, Piece, Start, Vertex},
         net::{Kin, Work},
     },
@@ -136,7 +136,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let mut pending = vec![Pending { start: Start::First, activities: vec![(start, S::from(1.0))] }];
         while let Some(strand) = pending.pop() {
             if graph.vertices.len() >= MAX_VERTICES {
-                return Err(super::unusable(format!("task \"{}\"", outline.task.name), "its activity graph never ends"));
+                return Err(unusable(format!("task \"{}\"", outline.task.name), "its activity graph never ends"));
             }
             let (visits, stop) = self.walk(outline, &strand.activities)?;
             let piece = if visits.is_empty() {

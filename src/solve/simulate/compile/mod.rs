@@ -11,14 +11,19 @@ mod work;
 use std::collections::HashMap;
 
 use super::{
-    bind::{Binder, Count, unusable},
     graph::Graph,
     law::Law,
-    network::{Network, OriginEntry, OriginTask, Role, Task, TaskKind},
+    network::{Network, OriginEntry, OriginTask, Task, TaskKind},
 };
 use crate::{
-    model::{self, Model, RwLockRole, SemaphoreRole, TaskScheduling},
-    solve::{SolveError, orders, visits::entry_shares},
+    model::{self, Model, TaskScheduling},
+    solve::{
+        SolveError,
+        bind::{Binder, Count, unusable},
+        orders,
+        role::Role,
+        visits::entry_shares,
+    },
 };
 
 /// Most elements over all copies.
@@ -167,8 +172,8 @@ impl<'a> Compiler<'a> {
                 has_phases: entry.start_activity.is_none(),
                 is_open: entry.open_arrival_rate.is_some(),
                 is_bounded: !task.queue_length.is(0.0),
-                is_taking: matches!(role(entry), Role::Wait | Role::ReadLock | Role::WriteLock),
-                is_immediate: matches!(role(entry), Role::ReadUnlock | Role::WriteUnlock),
+                is_taking: matches!(Role::of(entry), Role::Wait | Role::ReadLock | Role::WriteLock),
+                is_immediate: matches!(Role::of(entry), Role::ReadUnlock | Role::WriteUnlock),
                 takes_time: [entry.start_activity.is_some(); 3],
             });
         }
@@ -284,17 +289,5 @@ impl<'a> Compiler<'a> {
             Some(*sum)
         });
         Ok(cumulative.collect())
-    }
-}
-
-fn role(entry: &model::Entry) -> Role {
-    match (entry.semaphore, entry.rwlock) {
-        (Some(SemaphoreRole::Wait), _) => Role::Wait,
-        (Some(SemaphoreRole::Signal), _) => Role::Signal,
-        (None, Some(RwLockRole::RLock)) => Role::ReadLock,
-        (None, Some(RwLockRole::RUnlock)) => Role::ReadUnlock,
-        (None, Some(RwLockRole::WLock)) => Role::WriteLock,
-        (None, Some(RwLockRole::WUnlock)) => Role::WriteUnlock,
-        (None, None) => Role::Plain,
     }
 }

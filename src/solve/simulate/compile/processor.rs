@@ -5,10 +5,8 @@ use crate::{
     model::{self, ProcessorScheduling},
     solve::{
         SolveError,
-        simulate::{
-            bind::{Count, unusable},
-            network::{Discipline, Group, Processor},
-        },
+        bind::{Count, unusable},
+        simulate::network::{Discipline, Group, Processor},
     },
 };
 

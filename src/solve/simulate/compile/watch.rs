@@ -5,10 +5,8 @@ use crate::{
     model::{HistogramRequest, Observed},
     solve::{
         SolveError,
-        simulate::{
-            bind::unusable,
-            network::{OriginJoin, Watch, Watched},
-        },
+        bind::unusable,
+        simulate::network::{OriginJoin, Watch, Watched},
     },
 };
 

@@ -2,14 +2,15 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use super::{Compiler, index, role, task_element};
+use super::{Compiler, index, task_element};
 use crate::{
     model::{self, CallOrder},
     solve::{
         ResultCallKind, SolveError,
+        bind::unusable,
         copies::check_connections,
+        role::Role,
         simulate::{
-            bind::unusable,
             graph::{Graph, Step},
             law::{Family, Law},
             network::{Activity, Call, Entry, Fork, Forwarding, Join, Loop, Network, Next, OriginActivity, OriginCall, OriginJoin, Source},
@@ -138,7 +139,7 @@ impl Compiler<'_> {
         self.network.entries.push(Entry {
             origin: index(self.first_origin[t] + e),
             task: self.placements[t].first_task + copy,
-            role: role(entry),
+            role: Role::of(entry),
             priority: priority.unwrap_or(0.0),
             first,
             has_phases: entry.start_activity.is_none(),

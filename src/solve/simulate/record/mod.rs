@@ -30,15 +30,13 @@ mod recorder;
 
 use std::ops::ControlFlow;
 
-use super::{
-    bind::{Binder, unusable},
-    compile,
-    network::Network,
-    run::Run,
-};
+use super::{compile, network::Network, run::Run};
 use crate::{
     model::{Bindings, Model},
-    solve::SolveError,
+    solve::{
+        SolveError,
+        bind::{Binder, unusable},
+    },
 };
 pub(super) use recorder::Recorder;
 

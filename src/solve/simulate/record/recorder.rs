@@ -76,7 +76,7 @@ impl Recorder {
         let mut n_customers = 0;
         let first_customer = network.tasks.iter().map(|task| {
             let first = n_customers;
-            if let (TaskKind::Reference, crate::solve::simulate::bind::Count::Finite(n)) = (task.kind, task.threads) {
+            if let (TaskKind::Reference, crate::solve::bind::Count::Finite(n)) = (task.kind, task.threads) {
                 n_customers += n;
             }
             first

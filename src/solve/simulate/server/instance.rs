@@ -1,11 +1,13 @@
 //! The serving of a request from its reply to its end.
 
 use super::Request;
-use crate::solve::simulate::{
+use crate::solve::{
     bind::unusable,
-    law,
-    network::TaskKind,
-    run::{Instance, NONE, Resume, Run, Turn},
+    simulate::{
+        law,
+        network::TaskKind,
+        run::{Instance, NONE, Resume, Run, Turn},
+    },
 };
 
 impl Run<'_> {

@@ -1,11 +1,10 @@
 //! Semaphores and read-write locks: who gets what is given back.
 
 use super::{Order, Request, State};
-use crate::solve::simulate::{
+use crate::solve::{
     bind::unusable,
-    network::{Role, Watched},
-    queue::Queue,
-    run::Run,
+    role::Role,
+    simulate::{network::Watched, queue::Queue, run::Run},
 };
 
 impl Run<'_> {

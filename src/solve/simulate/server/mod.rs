@@ -17,11 +17,11 @@ mod synchronize;
 use std::collections::VecDeque;
 
 use super::{
-    bind::Count,
-    network::{Entry, Role, Task, TaskKind},
+    network::{Entry, Task, TaskKind},
     queue::Queue,
     run::{Instance, NONE, Resume, Run},
 };
+use crate::solve::{bind::Count, role::Role};
 
 /// A request on its way to, or in the queue of, a task.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
-//! Numbers of a model under the values of its parameters, checked for what a simulation can use.
+//! Numbers of a model under the values of its parameters, checked for what solvers can use that count threads and customers one by one.
 
+use super::SolveError;
 use crate::{
     error_chain::chain,
-    model::{Bindings, Model, Number},
-    solve::SolveError,
+    model::{Bindings, Model, Number, Scalar},
 };
 
 /// Most servers, threads, customers or copies of one element, beyond which it must be infinite or the model is refused.
@@ -18,6 +18,16 @@ pub(super) enum Count {
     Infinite,
 }
 
+impl Count {
+    /// As a number, the largest for infinity.
+    pub(super) fn number(self) -> usize {
+        match self {
+            Self::Finite(n) => n as usize,
+            Self::Infinite => usize::MAX,
+        }
+    }
+}
+
 /// Parameter values, complete with the model's own definitions.
 pub(super) struct Binder {
     values: Bindings,
@@ -28,11 +38,32 @@ pub(super) fn unusable(element: impl Into<String>, reason: impl Into<String>) ->
     SolveError::Unusable { element: element.into(), reason: reason.into() }
 }
 
+/// Values of all parameters: those given, and the model's own definitions for the rest.
+pub(super) fn bindings<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Bindings<S>, SolveError> {
+    model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))
+}
+
+/// Checks that `value` is an integer of at least `least` that can be counted to.
+pub(super) fn whole(value: f64, element: &str, what: &str, least: f64) -> Result<u32, SolveError> {
+    if !value.is_finite() || value.fract() != 0.0 || value < least {
+        return Err(unusable(element, format!("its {what} is {value}, expected an integer of at least {least}")));
+    }
+    if value > COUNT_LIMIT {
+        return Err(unusable(element, format!("its {what} is {value}, expected at most {COUNT_LIMIT}")));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
+    Ok(value as u32)
+}
+
 impl Binder {
     /// The model's own definitions, overridden by `values`.
     pub(super) fn new(model: &Model, values: &Bindings) -> Result<Self, SolveError> {
-        let values = model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))?;
-        Ok(Self { values })
+        bindings(model, values).map(|values| Self { values })
+    }
+
+    /// All of them.
+    pub(super) fn values(&self) -> &Bindings {
+        &self.values
     }
 
     /// A finite number ≥ 0.
@@ -62,19 +93,11 @@ impl Binder {
         if value == f64::INFINITY {
             return Ok(Count::Infinite);
         }
-        self.whole(number, element, what, 1.0).map(Count::Finite)
+        whole(value, element, what, 1.0).map(Count::Finite)
     }
 
     /// An integer of at least `least`.
     pub(super) fn whole(&self, number: &Number, element: &str, what: &str, least: f64) -> Result<u32, SolveError> {
-        let value = number.eval(&self.values)?;
-        if !value.is_finite() || value.fract() != 0.0 || value < least {
-            return Err(unusable(element, format!("its {what} is {value}, expected an integer of at least {least}")));
-        }
-        if value > COUNT_LIMIT {
-            return Err(unusable(element, format!("its {what} is {value}, more than the {COUNT_LIMIT} that can be simulated")));
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
-        Ok(value as u32)
+        whole(number.eval(&self.values)?, element, what, least)
     }
 }
