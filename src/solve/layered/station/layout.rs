@@ -6,6 +6,7 @@ use super::{
         net::{Net, Work},
     },
     origins::origins,
+    previous::{Previous, find_previous},
     returns::{Return, find_returns},
 };
 use crate::model::Scalar;
@@ -35,6 +36,8 @@ pub(in super::super) struct Layout {
     pub late_pairs: Vec<u32>,
     /// From which calls arrivals return to where those were served, by row.
     pub(super) returns: Vec<Vec<Return>>,
+    /// Where requests were before, by row.
+    pub(super) previous: Vec<Vec<Previous>>,
     /// Distinct priorities, ascending.
     pub levels: Vec<f64>,
     /// Whether strands of one fork meet here.
@@ -75,6 +78,7 @@ impl Layout {
             pairs: Vec::new(),
             late_pairs: Vec::new(),
             returns: Vec::new(),
+            previous: Vec::new(),
             levels: Vec::new(),
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
@@ -86,6 +90,7 @@ impl Layout {
         layout.origins = origins(net, pairs, &layout.pools);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
+        layout.previous = find_previous(net, &layout, station);
         let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();

@@ -35,6 +35,7 @@ mod origins;
 mod outside;
 mod overtaking;
 mod pool;
+mod previous;
 mod removal;
 mod rests;
 mod returns;

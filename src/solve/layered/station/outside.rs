@@ -20,32 +20,43 @@
 //! | `W`, `s`, `l` | the thread's own wait, its service until the reply and after it |
 //! | `z` | how long it was away ([`super::visit`]); `z'` without the service after the reply |
 
-use super::{At, Scratch};
+use super::{At, Scratch, visit::Visit};
 use crate::model::Scalar;
 
 impl<S: Scalar> At<'_, S> {
     /// Scales what a row's arrivals find of requests from outside to what has come since they came last.
     pub(super) fn limit_outside(&self, r: usize, scratch: &mut Scratch<S>) {
         let me = &self.visits[self.layout.rows[r].arc];
-        let Some(long) = me.gap.long else { return };
+        if me.gap.long.is_none() && !me.from_outside {
+            return;
+        }
         let n = self.visits.len();
         let places = || (0..n).filter(|x| self.visits[*x].from_outside).map(|x| (x, r * n + x));
-        let (mut work, mut load) = (S::from(0.0), S::from(0.0));
+        let [mut work, mut rest, mut load] = [S::from(0.0); 3];
         for (x, at) in places() {
             let it = &self.visits[x];
             work += scratch.alpha[at] * it.wait + scratch.beta[at];
+            rest += scratch.beta[at];
             load += it.rate * (it.first + it.late);
         }
         if work <= 0.0 || load <= 0.0 {
             return;
         }
-        let (stay, relaxes) = (me.wait + me.first + me.late, work / load);
-        let found = |gap: S| {
-            let idle = gap * gap / (gap + me.late);
-            (idle + stay) / (idle + relaxes)
-        };
-        let share = found(long);
-        let share = if me.gap.short_share > 0.0 { share + me.gap.short_share * (found(me.gap.short) - share) } else { share };
+        let (relaxes, rest) = (work / load, rest / load);
+        // With several servers others are still served when it leaves.
+        let stay = |it: &Visit<S>| it.wait + (it.first + it.late + rest * (self.servers - 1.0)) / self.servers;
+        let found = |stay: S, idle: S| (stay + idle) / (relaxes + idle);
+        let mut share = S::from(1.0);
+        if me.from_outside && self.station < self.sweep.net.n_processors {
+            self.for_each_previous(r, |part, slice, away| share += part * (found(stay(slice), away) - 1.0));
+        } else {
+            let stay = stay(me);
+            let after = |gap: S| found(stay, if gap > 0.0 { gap * gap / (gap + me.late) } else { gap });
+            share = me.gap.long.map_or(share, after);
+            if me.gap.short_share > 0.0 {
+                share += me.gap.short_share * (after(me.gap.short) - share);
+            }
+        }
         for (_, at) in places() {
             scratch.alpha[at] *= share;
             scratch.beta[at] *= share;

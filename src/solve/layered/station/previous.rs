@@ -1,0 +1,141 @@
+//! Where a request was before it comes to its processor again: at the same one, a moment or a call ago.
+//!
+//! A request is at a processor slice by slice, its own and those of the tasks that it calls there. The first slice of a callee follows the caller's,
+//! and the caller's next one follows the callee's last, without a moment between. After a call to another processor a slice follows the caller's
+//! own. Of calls from another processor, `Y` in all to callees here, one follows another but for `1/(1 + Y)`, after what the caller does between
+//! them. Calls that may be forwarded, and entries that fork or go on after the reply, are left out: what they end with is not one slice.
+
+use super::{
+    super::net::{Discipline, Net},
+    At,
+    layout::Layout,
+    visit::Visit,
+};
+use crate::model::Scalar;
+
+/// A slice that may be the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Previous {
+    /// Its place among the station's arcs.
+    slice: usize,
+    /// The call between the two, or the later one of two.
+    call: usize,
+    way: Way,
+}
+
+/// How a request came from one slice to the next.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Down: it was called.
+    Called,
+    /// Up: the callee replied.
+    Returned,
+    /// Back, from a callee that is served elsewhere.
+    Back,
+    /// From this earlier call of a caller that is served elsewhere.
+    Beside { earlier: usize },
+}
+
+/// The slices before those of each row of a station, by row; none but where requests come from outside and are served in order of arrival.
+pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Vec<Vec<Previous>> {
+    let is_open = net.entries.iter().any(|e| e.open_rate.is_some()) || net.nodes.iter().any(|n| !n.sends.is_empty());
+    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || !is_open {
+        return vec![Vec::new(); layout.rows.len()];
+    }
+    let slices = Slices { net, layout };
+    layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
+}
+
+/// The slices at a station.
+struct Slices<'a, S> {
+    net: &'a Net<S>,
+    layout: &'a Layout,
+}
+
+impl<S: Scalar> Slices<'_, S> {
+    /// That of a node, if it has one.
+    fn of(&self, node: usize) -> Option<usize> {
+        let group = self.layout.groups.iter().position(|&n| n == node)?;
+        Some(self.layout.rows[self.layout.row_of_group[group]].arc)
+    }
+
+    /// The last one before the reply to a call, none where that is not one of this station.
+    fn last_of(&self, call: usize) -> Option<usize> {
+        let entry = self.net.arcs[call].target.filter(|&entry| !self.net.goes_on_after_reply(entry))?;
+        self.of(self.net.phases(entry)[0]?)
+    }
+
+    /// Those before a slice of a node.
+    fn before(&self, node: usize) -> Vec<Previous> {
+        let net = self.net;
+        let it = &net.nodes[node];
+        let mut found = Vec::new();
+        let own = self.of(node);
+        for call in it.calls.iter().filter(|call| call.legs.is_empty()).map(|call| call.arc) {
+            if let Some(slice) = self.last_of(call) {
+                found.push(Previous { slice, call, way: Way::Returned });
+            } else if let Some(slice) = own {
+                found.push(Previous { slice, call, way: Way::Back });
+            }
+        }
+        let is_called = |&call: &usize| it.phase == 0 && net.arcs[call].target == Some(it.entry) && net.arcs[call].via.is_none();
+        for call in (0..net.arcs.len()).filter(is_called) {
+            let Some(caller) = net.arcs[call].source.held() else { continue };
+            if let Some(slice) = self.of(caller) {
+                found.push(Previous { slice, call, way: Way::Called });
+                continue;
+            }
+            for earlier in net.nodes[caller].calls.iter().filter(|call| call.legs.is_empty()).map(|call| call.arc) {
+                found.extend(self.last_of(earlier).map(|slice| Previous { slice, call, way: Way::Beside { earlier } }));
+            }
+        }
+        found
+    }
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Calls `each` for every slice that may come before those of a row, with the share of these that it comes before, what the request waited and was
+    /// served for it, and how long it has been away since.
+    pub(super) fn for_each_previous(&self, r: usize, mut each: impl FnMut(S, &Visit<S>, S)) {
+        let (net, flow) = (self.sweep.net, self.sweep.flow);
+        let Some(group) = self.layout.rows[r].group else { return };
+        let node = &net.nodes[self.layout.groups[group]];
+        let zero = S::from(0.0);
+        for it in &self.layout.previous[r] {
+            let called = || flow.arc_rate[it.call] / flow.entry_rate[node.entry];
+            let (number, away) = match it.way {
+                Way::Called => (called(), zero),
+                Way::Returned => (net.arcs[it.call].visits, zero),
+                Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),
+                Way::Beside { earlier } => {
+                    let (calls, away) = self.between_calls(it.call);
+                    (called() * net.arcs[earlier].visits / (calls + 1.0), away)
+                }
+            };
+            each(number / node.slices, &self.visits[it.slice], away);
+        }
+    }
+
+    /// How long a call takes.
+    fn call_time(&self, call: usize) -> S {
+        let served = self.sweep.net.arcs[call].target.map_or(S::from(0.0), |entry| self.sweep.flow.phases[entry][0]);
+        self.sweep.unknowns[call] + served
+    }
+
+    /// Of a call from a node that is served elsewhere: how many calls the node makes to entries that are served here, and what it does in the mean
+    /// between two of them.
+    fn between_calls(&self, call: usize) -> (S, S) {
+        let net = self.sweep.net;
+        let (mut calls, mut inside) = (S::from(0.0), S::from(0.0));
+        let Some(caller) = net.arcs[call].source.held() else { return (calls, inside) };
+        for arc in net.nodes[caller].calls.iter().map(|call| call.arc) {
+            let host = net.arcs[arc].target.and_then(|entry| net.nodes[net.phases(entry)[0]?].host_arc);
+            if host.is_some_and(|host| net.arcs[host].station == self.station) {
+                calls += net.arcs[arc].visits;
+                inside += net.arcs[arc].visits * self.call_time(arc);
+            }
+        }
+        let away = (self.sweep.flow.elapsed[caller] - inside) / (calls + 1.0);
+        (calls, if away > 0.0 { away } else { S::from(0.0) })
+    }
+}
