@@ -29,6 +29,9 @@ impl Whitening {
     /// The whitening of errors with `covariance`, `(m, m)`, of positive diagonal.
     pub fn of(covariance: &DMatrix<f64>) -> Self {
         let m = covariance.nrows();
+        if m == 0 {
+            return Self { matrix: DMatrix::zeros(0, 0), log_determinant: 0.0 };
+        }
         let deviations: DVector<f64> = covariance.diagonal().map(f64::sqrt);
         let scaled = DMatrix::from_fn(m, m, |i, j| covariance[(i, j)] / (deviations[i] * deviations[j]));
         let eigen = scaled.symmetric_eigen();
@@ -59,6 +62,12 @@ mod tests {
         let w = Whitening::of(&r);
         assert!((&w.matrix * &r * w.matrix.transpose() - DMatrix::identity(3, 3)).norm() < 1e-12);
         assert!((w.log_determinant - r.determinant().ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_errors_have_no_rows() {
+        let w = Whitening::of(&DMatrix::zeros(0, 0));
+        assert_eq!((w.matrix.shape(), w.log_determinant), ((0, 0), 0.0));
     }
 
     #[test]
