@@ -386,6 +386,13 @@ impl Model {
         self.tasks.iter().find_map(|t| t.entries.iter().find(|e| e.name == name).map(|e| (t, e)))
     }
 
+    /// Whether any number of the model is a `$name`.
+    pub(crate) fn has_parameters(&self) -> bool {
+        let mut found = false;
+        self.for_each_number(&mut |number| found |= number.parameter().is_some());
+        found
+    }
+
     /// Calls `visit` with every number of the model, in file order.
     pub(super) fn for_each_number(&self, visit: &mut dyn FnMut(&Number)) {
         let SolverParams { conv_val, it_limit, underrelax_coeff, print_int, .. } = &self.solver_params;

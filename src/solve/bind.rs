@@ -3,7 +3,7 @@
 use super::SolveError;
 use crate::{
     error_chain::chain,
-    model::{Bindings, Model, Number, Scalar},
+    model::{Bindings, Defect, Model, Number, Scalar, Severity},
 };
 
 /// Most servers, threads, customers or copies of one element, beyond which it must be infinite or the model is refused.
@@ -41,6 +41,18 @@ pub(super) fn unusable(element: impl Into<String>, reason: impl Into<String>) ->
 /// Values of all parameters: those given, and the model's own definitions for the rest.
 pub(super) fn bindings<S: Scalar>(model: &Model, values: &Bindings<S>) -> Result<Bindings<S>, SolveError> {
     model.bindings(values).map_err(|e| unusable("parameters", chain(&e)))
+}
+
+/// [`bindings`] of a model whose numbers are within their ranges at these values: a `$name` may have any, where a number in its place is refused.
+pub(super) fn checked_bindings(model: &Model, values: &Bindings) -> Result<Bindings, SolveError> {
+    let bound = bindings(model, values)?;
+    if model.has_parameters() {
+        let defect = model.validate_bound(&bound).into_iter().find(|defect| defect.kind.severity() == Severity::Error);
+        if let Some(Defect { element, kind }) = defect {
+            return Err(unusable(element, kind.to_string()));
+        }
+    }
+    Ok(bound)
 }
 
 /// Checks that `value` is an integer of at least `least` that can be counted to.

@@ -31,7 +31,7 @@ pub use sensitivities::*;
 pub use simulate::{SimulateOptions, simulate};
 pub use solution::*;
 
-use self::{bind::bindings, results::Results};
+use self::{bind::checked_bindings, results::Results};
 use crate::model::{Bindings, Measure, Model, UnboundParameter};
 
 /// Which algorithm solves the model.
@@ -190,7 +190,7 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
 
 /// The exact or the layered solution, whether it converged or not.
 fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) -> Result<Solution, SolveError> {
-    let bound = bindings(model, values)?;
+    let bound = checked_bindings(model, values)?;
     let mut solution = match plan(model, &bound, options)? {
         Planned::Exact(results) => results.solution(model),
         Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options))?.results.solution(model),

@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use nalgebra::DMatrix;
 
 use super::{
-    Near, Planned, Solution, SolveError, SolveOptions, Solver, bind::bindings, exact, layered, measure, plan, simplified, simulate,
-    simulation_of, solve_analytically,
+    Near, Planned, Solution, SolveError, SolveOptions, Solver,
+    bind::{bindings, checked_bindings},
+    exact, layered, measure, plan, simplified, simulate, simulation_of, solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -47,7 +48,7 @@ pub fn sensitivities(
     if options.solver == Solver::Simulate {
         return simulated();
     }
-    let bound = bindings(model, values)?;
+    let bound = checked_bindings(model, values)?;
     let counts = multiplicity_parameters(model);
     let (integer, real): (Vec<usize>, Vec<usize>) = (0..wrt.len()).partition(|&j| counts.contains(&wrt[j]));
     let directions = Directions { model, values, bound: &bound, names: wrt, measures, options };
