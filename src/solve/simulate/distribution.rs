@@ -7,8 +7,8 @@
 //! h(x) = t_{B-1}(1/2 + confidence/2) sqrt(B/(B-1) * sum (A_b - F N_b)^2) / sum N_b
 //! ```
 //!
-//! The quantile at `p` is where `F` reaches `p`, linear within a bucket; the ends of its interval are where `F` reaches
-//! `p - h` and `p + h`. Where these leave (0, 1) there is no such end: the run is too short to tell.
+//! The quantile at `p` is where `F` reaches `p`, linear within a bucket; its interval is from the beginning of the bucket in which `F` reaches
+//! `p - h` to the end of that in which it reaches `p + h`, as nothing is known of where in a bucket the times are. Where these leave (0, 1) there is no such end: the run is too short to tell.
 //!
 //! Source: Woodruff 1952, *Confidence intervals for medians and other position measures* (JASA 47), for clustered samples.
 
@@ -112,9 +112,9 @@ impl Responses<'_> {
         let of = |&probability: &f64| {
             let value = quantile(&self.all, probability)?;
             let (_, half_width) = self.part(0.0, value);
-            let end = |p: f64| if p > 0.0 && p < 1.0 { quantile(&self.all, p) } else { None };
-            let lower = half_width.and_then(|h| end(probability - h));
-            let upper = half_width.and_then(|h| end(probability + h));
+            let ends = |p: f64| if p > 0.0 && p < 1.0 { bucket(&self.all, p) } else { None };
+            let lower = half_width.and_then(|h| ends(probability - h)).map(|at| at.begin);
+            let upper = half_width.and_then(|h| ends(probability + h)).map(|at| at.end);
             Some(Quantile { probability, value, lower, upper })
         };
         probabilities.iter().filter_map(of).collect()
@@ -130,20 +130,34 @@ impl Responses<'_> {
     }
 }
 
-/// The time below which the part `p` of the times lie; `None` without times.
-fn quantile(all: &Buckets, p: f64) -> Option<f64> {
+/// The bucket in which a part of the times is reached, and how far into it.
+struct Reached {
+    begin: f64,
+    end: f64,
+    /// Of its times.
+    share: f64,
+}
+
+/// Where the part `p` of the times is reached; `None` without times.
+fn bucket(all: &Buckets, p: f64) -> Option<Reached> {
     let wanted = p * real(all.total());
     let mut sum = 0.0;
     let mut last = None;
     for (bucket, count) in all.iter() {
-        let (begin, end) = (lower_end(bucket), lower_end(bucket + 1));
+        let end = if bucket == 0 { 0.0 } else { lower_end(bucket + 1) };
+        let at = |share| Reached { begin: lower_end(bucket), end, share };
         if sum + real(count) >= wanted {
-            return Some(if bucket == 0 { 0.0 } else { begin + (end - begin) * ((wanted - sum) / real(count)).max(0.0) });
+            return Some(at(((wanted - sum) / real(count)).max(0.0)));
         }
         sum += real(count);
-        last = Some(end);
+        last = Some(at(1.0));
     }
     last
+}
+
+/// The time below which the part `p` of the times lie; `None` without times.
+fn quantile(all: &Buckets, p: f64) -> Option<f64> {
+    bucket(all, p).map(|at| at.begin + (at.end - at.begin) * at.share)
 }
 
 /// Ends of the bins that show `all`: buckets put together by powers of two until there are few enough.

@@ -47,6 +47,19 @@ fn response_times_of_a_single_server_are_exponential() {
     check_distribution(response, |t| 1.0 - (-t.max(0.0) / 2.0).exp());
 }
 
+/// Times are counted in buckets: nothing is known of where in one they are, and the bounds say so.
+#[test]
+fn bounds_of_quantiles_hold_times_that_are_all_the_same() {
+    let tasks = [customers("c", 1, 1.0, work("c", 1.0).cvsq(0.0).calls("e", 1)), server("s", [entry("e", [work("e", 1.0).cvsq(0.0)])])];
+    let solution = run(&model([], tasks), 10_000.0);
+    let response = solution.entries["c"].response_time.as_ref().unwrap();
+    near(response.mean, 2.0, 1e-9);
+    for q in &response.quantiles {
+        assert!(q.lower.unwrap() <= 2.0 && 2.0 <= q.upper.unwrap(), "{q:?}");
+        near(q.value, 2.0, 0.02);
+    }
+}
+
 #[test]
 fn customers_respond_in_the_time_of_their_cycle() {
     // One customer, two exponential services of 1 after another: Erlang.
