@@ -182,7 +182,7 @@ pub(super) struct Arc<S> {
     /// Larger goes first, where the station looks at it.
     pub priority: f64,
     /// Share of the processor that its group is guaranteed, and the group, at a processor with groups.
-    pub group: Option<(usize, f64)>,
+    pub group: Option<(usize, S)>,
 }
 
 /// A queue: a processor's or a task's.

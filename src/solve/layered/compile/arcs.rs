@@ -52,11 +52,11 @@ impl<S: Scalar> Compiler<'_, S> {
     }
 
     /// The group of a task on its processor, and its guaranteed share.
-    fn group_of(&self, task: usize) -> Result<Option<(usize, f64)>, SolveError> {
+    fn group_of(&self, task: usize) -> Result<Option<(usize, S)>, SolveError> {
         let Some(name) = &self.model.tasks[task].group else { return Ok(None) };
         let processor = &self.model.processors[self.net.tasks[task].processor];
         let Some(index) = processor.groups.iter().position(|g| &g.name == name) else { return Ok(None) };
-        Ok(Some((index, processor.groups[index].share.eval(self.values)?.value())))
+        Ok(Some((index, processor.groups[index].share.eval(self.values)?)))
     }
 
     /// The arcs by which a call of `mean` requests to `target` goes on through forwarding, probabilities multiplied.

@@ -252,7 +252,8 @@ impl<S: Scalar> At<'_, S> {
             scratch.alpha[at] = S::from(0.0);
             scratch.beta[at] = S::from(0.0);
         }
-        let spare = (1.0 - groups.iter().map(|g| g.share).sum::<f64>()).max(0.0) / groups.len() as f64;
+        let given = groups.iter().fold(S::from(0.0), |sum, g| sum + g.share);
+        let spare = if given < 1.0 { (-given + 1.0) / groups.len() as f64 } else { S::from(0.0) };
         let Some([_, own]) = groups.iter().find(|g| g.group == mine).map(|g| g.claim(spare)) else { return };
         let others = || groups.iter().filter(|g| g.group != mine);
         let left = -others().fold(S::from(0.0), |sum, g| sum + g.load) + 1.0;
@@ -275,7 +276,7 @@ impl<S: Scalar> At<'_, S> {
 /// A group of a processor as an arrival of another finds it.
 struct Presence<S> {
     group: usize,
-    share: f64,
+    share: S,
     /// Of the processor.
     load: S,
     /// Requests that are there, of so many sources: as the arrival finds them, and at any time.
@@ -286,7 +287,7 @@ struct Presence<S> {
 
 impl<S: Scalar> Presence<S> {
     /// `q`, and `q / e`.
-    fn claim(&self, spare: f64) -> [S; 2] {
+    fn claim(&self, spare: S) -> [S; 2] {
         let entitled = self.share + spare;
         let (used, there) = (self.load / entitled, self.chance_of_any(self.there));
         let claim = match () {
