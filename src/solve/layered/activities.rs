@@ -50,7 +50,7 @@ pub(super) fn join_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<Join
     let mut values = Vec::new();
     for (e, entry) in net.entries.iter().enumerate() {
         let Work::Graph(graph) = &entry.work else { continue };
-        for (activities, times, delay) in graph.joins(&|node| stage.flow.strand(node)) {
+        for (activities, times, delay) in graph.joins(&|node| stage.flow.strands[node]) {
             values.push(JoinValues {
                 task: entry.task,
                 activities: activities.to_vec(),

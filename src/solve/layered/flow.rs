@@ -25,8 +25,8 @@ pub(super) struct Flow<S> {
     pub elapsed: Vec<S>,
     /// Its variance `V_i`.
     pub variance: Vec<S>,
-    /// The waits in it of a strand of a graph.
-    pub of_strands: Vec<StrandWaits<S>>,
+    /// Nodes of graphs as their strands; nothing to do for others.
+    pub strands: Vec<Strand<S>>,
     /// Elapsed time of an entry's phases.
     pub phases: Vec<[S; 3]>,
     /// Their variances.
@@ -73,13 +73,6 @@ impl<S: Scalar> Waits<'_, S> {
     }
 }
 
-/// How long a strand waits for others of its graph, and at its first slice for all else.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StrandWaits<S> {
-    pub contended: S,
-    pub opening: Moments<S>,
-}
-
 /// A wait that happens less often than this adds nothing that matters to a variance.
 const LEAST_WAIT_PROBABILITY: f64 = 1e-3;
 /// Rounds of a circular flow, and the relative change at which it has settled.
@@ -92,7 +85,7 @@ impl<S: Scalar> Flow<S> {
         Self {
             elapsed: vec![zero; net.nodes.len()],
             variance: vec![zero; net.nodes.len()],
-            of_strands: vec![StrandWaits { contended: zero, opening: Moments::zero() }; net.nodes.len()],
+            strands: vec![Strand::none(); net.nodes.len()],
             phases: vec![[zero; 3]; net.entries.len()],
             phase_variances: vec![[zero; 3]; net.entries.len()],
             entry_rate: vec![zero; net.entries.len()],
@@ -247,27 +240,16 @@ impl<S: Scalar> Flow<S> {
             Work::Graph(graph) => {
                 for v in 0..graph.vertices.len() {
                     for node in graph.nodes_of(v) {
-                        let Moments { mean, variance } = node_times(net, waits, self, node);
-                        (self.elapsed[node], self.variance[node]) = (mean, variance);
-                        self.of_strands[node] = strand_waits(net, waits, node);
+                        let time = node_times(net, waits, self, node);
+                        (self.elapsed[node], self.variance[node]) = (time.mean, time.variance);
+                        self.strands[node] = strand(net, waits, node, time);
                     }
                 }
-                let times = graph.times(&|node| self.strand(node));
+                let times = graph.times(&|node| self.strands[node]);
                 self.phases[entry] = [times.first.mean, times.late.mean, S::from(0.0)];
                 self.phase_variances[entry] = [times.first.variance, times.late.variance, S::from(0.0)];
             }
         }
-    }
-
-    /// Moments of a node's elapsed time.
-    pub fn moments(&self, node: usize) -> Moments<S> {
-        Moments { mean: self.elapsed[node], variance: self.variance[node] }
-    }
-
-    /// A node as a strand of its graph.
-    pub fn strand(&self, node: usize) -> Strand<S> {
-        let StrandWaits { contended, opening } = self.of_strands[node];
-        Strand { time: self.moments(node), contended, opening }
     }
 
     /// Time that a thread is held for one request to an entry.
@@ -317,22 +299,25 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
     Moments { mean, variance }
 }
 
-/// How long a node waits for other strands of its graph, and at its first slice for all else.
-fn strand_waits<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, node: usize) -> StrandWaits<S> {
+/// A node as a strand of its graph: how long it waits for others of it, and at its first slice for all else.
+fn strand<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, node: usize, time: Moments<S>) -> Strand<S> {
     let it = &net.nodes[node];
-    let (mut contended, mut opening) = (S::from(0.0), Moments::zero());
+    let mut strand = Strand { time, ..Strand::none() };
     if let Some(host) = it.host_arc {
         let by_strands = waits.contended(host);
-        contended = it.slices * by_strands;
+        strand.contend(it.slices * by_strands, net.stations[net.arcs[host].station].servers);
         let wait = waits.wait[host];
         let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
         if queues && it.begins_at_processor && wait > by_strands {
             let share = -(by_strands / wait) + 1.0;
-            opening = Moments { mean: wait * share, variance: waits.variance(host) * share * share };
+            strand.opening = Moments { mean: wait * share, variance: waits.variance(host) * share * share };
         }
     }
-    contended = it.calls.iter().fold(contended, |sum, group| sum + net.arcs[group.arc].visits * waits.contended(group.arc));
-    StrandWaits { contended, opening }
+    for call in it.calls.iter().map(|call| call.arc) {
+        let arc = &net.arcs[call];
+        strand.contend(arc.visits * waits.contended(call), net.stations[arc.station].servers);
+    }
+    strand
 }
 
 /// Mean and variance of one blocking call over `arc`, with the forwarded `legs` that follow it.

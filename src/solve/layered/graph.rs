@@ -9,7 +9,8 @@
 //! T_v = k-th smallest of C_p         start of a join of k            (all: the largest)
 //! first phase  = C_reply,            the rest = max over the ends of strands - C_reply
 //! T_v = w + largest of (C_p - w_p)    join of all p, where more than one begins at d at a queue: they find the same there
-//! T_v ≤ w + Σ_p (C_p - w_p - c_p)     between which and d only they wait for each other: they could take turns
+//! T_v ≤ w + Σ_p (C_p - w_p - c_p)     between which and d only they wait for each other: they could take turns;
+//!                                    at m servers an m-th of it, and what the last of m takes longer than one in the mean
 //! Ω_vw = ∫ P(v runs at t) P(w runs at t) dt                          mean time in which both run
 //! ```
 //!
@@ -77,6 +78,8 @@ pub(super) enum Start {
 pub(super) struct Strand<S> {
     pub time: Moments<S>,
     pub contended: S,
+    /// Fewest servers of those that it so waits for.
+    pub servers: f64,
     /// Its first wait, for what is no part of the graph, where all that begin at a time find the same.
     pub opening: Moments<S>,
 }
@@ -84,7 +87,15 @@ pub(super) struct Strand<S> {
 impl<S: Scalar> Strand<S> {
     /// Nothing to do.
     pub fn none() -> Self {
-        Self { time: Moments::zero(), contended: S::from(0.0), opening: Moments::zero() }
+        Self { time: Moments::zero(), contended: S::from(0.0), servers: f64::INFINITY, opening: Moments::zero() }
+    }
+
+    /// Waits so long for other strands at so many servers.
+    pub fn contend(&mut self, wait: S, servers: f64) {
+        if wait > 0.0 {
+            self.contended += wait;
+            self.servers = self.servers.min(servers);
+        }
     }
 
     /// An exponential time that waits for no other strand.
@@ -139,7 +150,31 @@ fn completion_of_all<S: Scalar>(strands: &[Strand<S>], only_these: bool) -> Mome
         others.push(kth_completion(queueing.len(), &queueing) + together);
     }
     let all = kth_completion(others.len(), &others);
-    if only_these { at_most(all, in_turn) } else { all }
+    let servers = strands.iter().fold(f64::INFINITY, |fewest, s| fewest.min(s.servers));
+    match () {
+        () if !only_these || servers >= strands.len() as f64 => all,
+        () if servers <= 1.0 => at_most(all, in_turn),
+        () => at_most(all, in_rounds(strands, in_turn, servers)),
+    }
+}
+
+/// When strands of which `servers` at a time go on have ended, that would take `in_turn` one after the other: the last of so many, and before that all
+/// servers at once; no sooner than if none waited for another.
+fn in_rounds<S: Scalar>(strands: &[Strand<S>], in_turn: S, servers: f64) -> S {
+    let without = |s: &Strand<S>| {
+        let mean = s.time.mean - s.contended;
+        let share = if s.time.mean > 0.0 { mean / s.time.mean } else { S::from(0.0) };
+        Moments { mean, variance: s.time.variance * share * share }
+    };
+    let alone: Vec<Moments<S>> = strands.iter().map(without).collect();
+    let one = alone.iter().fold(Moments::zero(), |sum, &m| sum + m);
+    let part = 1.0 / strands.len() as f64;
+    let one = Moments { mean: one.mean * part, variance: one.variance * part };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "fewer than the strands")]
+    let n = servers as usize;
+    let last = kth_completion(n, &vec![one; n]).mean - one.mean;
+    let (rounds, longest) = (in_turn / servers + last, kth_completion(alone.len(), &alone).mean);
+    if rounds > longest { rounds } else { longest }
 }
 
 impl<S: Scalar> Graph<S> {
@@ -231,7 +266,7 @@ impl<S: Scalar> Graph<S> {
     fn strand(&self, timeline: &Timeline<S>, vertex: usize, dominator: usize) -> Strand<S> {
         let mut strand = Strand { time: self.end_after(timeline, vertex, Some(dominator)), ..Strand::none() };
         for v in self.ways_to(vertex, Some(dominator)) {
-            strand.contended += timeline.work[v].contended;
+            strand.contend(timeline.work[v].contended, timeline.work[v].servers);
             if matches!(self.vertices[v].start, Start::After(p) if p == dominator) {
                 strand.opening = timeline.work[v].opening;
             }
@@ -370,7 +405,9 @@ mod tests {
     use super::*;
 
     fn strand(mean: f64, contended: f64) -> Strand<f64> {
-        Strand { contended, ..Strand::exponential(mean) }
+        let mut strand = Strand::exponential(mean);
+        strand.contend(contended, 1.0);
+        strand
     }
 
     /// One of the two waits for the other, whichever it is: both are done after the work of both.
@@ -385,6 +422,17 @@ mod tests {
         }
     }
 
+    /// `(w - m)/m + H_m` of `w` branches of mean 1 at `m` servers.
+    #[test]
+    fn branches_that_need_several_servers_take_rounds() {
+        for (w, m, expected) in [(4, 2.0, 2.5), (6, 2.0, 3.5), (12, 3.0, 3.0 + 11.0 / 6.0), (24, 3.0, 7.0 + 11.0 / 6.0)] {
+            let mut one = Strand::exponential(1.0 + (f64::from(w) - m) / 2.0 / m);
+            one.contend(one.time.mean - 1.0, m);
+            let all = completion_of_all(&vec![one; w as usize], true);
+            assert!((all.mean / expected - 1.0).abs() < 0.03, "{w} {m}: {all:?} {expected}");
+        }
+    }
+
     #[test]
     fn branches_that_never_meet_are_independent() {
         let strands = [strand(1.0, 0.0), strand(3.0, 0.0)];
@@ -396,7 +444,7 @@ mod tests {
     #[test]
     fn a_queue_that_all_branches_join_is_waited_for_once() {
         let queue = Moments { mean: 4.0, variance: 0.0 };
-        let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, contended: 0.0, opening: queue };
+        let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, opening: queue, ..Strand::none() };
         let two = completion_of_all(&[behind(1.0), behind(3.0)], false);
         assert!((two.mean - (4.0 + 4.0 - 0.75)).abs() < 1e-5, "{two:?}");
         let with_another = completion_of_all(&[behind(1.0), strand(2.0, 0.0), behind(3.0)], false);
