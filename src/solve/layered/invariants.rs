@@ -4,8 +4,8 @@
 //! flow:         λ_j = Σ_i λ_i y_ij (+ open arrivals)              every entry
 //! Little:       N_c = X_c (Z_c + S_c)                              every class
 //! capacity:     Σ_j λ_j S_j ≤ m                                    every task;  Σ_i λ_i D_i ≤ m  every processor
-//! work:         E min(n, m) ≥ E n · m/C, n ≤ C requests present     every station that only threads visit, C of them
-//! no rest:      Σ_p E busy servers of p ≥ 1                        where customers do not think and nothing is a delay
+//! work:         E min(n, m) ≥ E n · min(m/C, 1), n ≤ C             every station, of requests of no more than C threads or customers
+//! no rest:      Σ E busy servers + Σ E delays ≥ E n_c / N_c         every class, n_c of its customers not thinking
 //! ```
 //!
 //! Work is said where the busy servers are fewer than half of that, rest where they are fewer than [`MOST_REST`] allows: approximations near
@@ -23,7 +23,7 @@ use crate::{model::Scalar, solve::results::Results};
 const TOLERANCE: f64 = 1e-6;
 /// Share of the busy servers that work asks for, below which it is said.
 const FAR_BELOW: f64 = 0.5;
-/// Share of the time in which no processor works, though one always does, above which it is said.
+/// Share of the time in which nothing goes on, though something does, above which it is said.
 const MOST_REST: f64 = 0.08;
 
 /// Adds a diagnostic for every law that `results` break, and takes back their convergence.
@@ -89,19 +89,24 @@ fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>) -> Vec<String> {
 fn work_conservation<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
     let present = presence(net, stage);
     let mut broken = Vec::new();
+    let is_closed = !net.entries.iter().any(|e| e.open_rate.is_some()) && net.nodes.iter().all(|n| n.sends.is_empty());
+    let width = net.tasks.iter().fold(1.0, |most: f64, t| most.max(t.width));
+    // Where all work is for customers who wait, there are no more requests at once than customers, or branches of theirs.
+    let closed = is_closed && width <= 1.0 && (0..net.entries.len()).all(|e| !net.goes_on_after_reply(e));
+    let customers = if closed { net.classes.iter().map(|&t| net.tasks[t].threads).sum() } else { f64::INFINITY };
+    let most_of = |task: usize| f64::min(net.tasks[task].threads * net.tasks[task].width, customers);
     for (s, it) in net.stations.iter().enumerate() {
         // Groups that are capped leave their processor idle.
         if !it.servers.is_finite() || matches!(it.discipline, Discipline::Delay | Discipline::Groups) {
             continue;
         }
-        let Some(mut tasks) = it.arcs.iter().map(|&a| Some(net.nodes[net.arcs[a].source.held()?].task)).collect::<Option<Vec<usize>>>()
-        else {
-            continue;
-        };
+        let bounded = |a: &&usize| net.arcs[**a].source.held().is_some_and(|n| most_of(net.nodes[n].task).is_finite());
+        let mut tasks: Vec<usize> =
+            it.arcs.iter().filter(bounded).filter_map(|&a| Some(net.nodes[net.arcs[a].source.held()?].task)).collect();
         tasks.sort_unstable();
         tasks.dedup();
-        let most: f64 = tasks.iter().map(|&t| net.tasks[t].threads * net.tasks[t].width).sum();
-        let number: f64 = it.arcs.iter().map(|&a| (present.waiting[a] + present.first[a]).value()).sum();
+        let most = f64::min(tasks.iter().map(|&t| most_of(t)).sum(), customers);
+        let number: f64 = it.arcs.iter().filter(bounded).map(|&a| (present.waiting[a] + present.first[a]).value()).sum();
         let busy = station_load(net, &stage.flow, s);
         if busy < FAR_BELOW * number * it.servers / most.max(it.servers) {
             broken.push(format!(
@@ -113,18 +118,24 @@ fn work_conservation<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
     broken
 }
 
-/// A customer that does not think is always served, or waits for one who is: where service is work of a limited processor, one always works.
+/// A customer that does not think is served or delayed, or waits for one who is: while any is there, something goes on.
 fn no_rest<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Option<String> {
-    let always_there = net.classes.iter().any(|&task| net.tasks[task].think_time.value() == 0.0 && net.tasks[task].threads >= 1.0);
-    let delays = |node: &Node<S>| {
-        let at = node.host_arc.map(|arc| net.arcs[arc].station);
-        node.think_time.value() > 0.0 || node.demand.value() > 0.0 && at.is_none_or(|station| net.stations[station].servers.is_infinite())
+    let there = |(c, &task): (usize, &usize)| {
+        let thinking = stage.flow.class_rate[c].value() * net.tasks[task].think_time.value();
+        (net.tasks[task].threads >= 1.0).then(|| 1.0 - thinking / net.tasks[task].threads)
     };
+    let there = net.classes.iter().enumerate().filter_map(there).fold(0.0, f64::max);
     let is_limited = |s: &usize| net.stations[*s].servers.is_finite() && !matches!(net.stations[*s].discipline, Discipline::Delay);
-    if !always_there || net.nodes.iter().any(delays) {
-        return None;
-    }
     let busy: f64 = (0..net.n_processors).filter(is_limited).map(|s| station_load(net, &stage.flow, s)).sum();
-    (busy < 1.0 - MOST_REST)
-        .then(|| format!("customers that never think leave all processors idle {:.3} of the time; simulate instead", 1.0 - busy))
+    let delay = |node: &Node<S>| {
+        let is_delayed = node.host_arc.is_none_or(|arc| !is_limited(&net.arcs[arc].station));
+        let time = node.think_time.value() + if is_delayed { node.demand.value() } else { 0.0 };
+        (stage.flow.entry_rate[node.entry] * node.weight).value() * time
+    };
+    let active = busy + net.nodes.iter().map(delay).sum::<f64>();
+    (active < there * (1.0 - MOST_REST)).then(|| {
+        format!(
+            "customers that wait or are served for {there:.3} of the time keep servers busy for {active:.3} of it only; simulate instead"
+        )
+    })
 }

@@ -24,12 +24,13 @@
 //! | `u_b2` | `late_load` | load in second phases: the own thread's share is replaced by the chance of overtaking it |
 //!
 //! No station serves more than it has servers for, which an approximation of the waits does not ensure by itself: where the
-//! load would exceed the servers, every arc waits `e` longer, the least delay for which `Σ ℓ h ≤ m`. It is the multiplier of
-//! that bound, zero elsewhere, and no part of the queue that others see.
+//! load would exceed the servers, its arcs wait longer ([`excess`]), by the least delay for which `Σ ℓ h ≤ m`, which is no part of the
+//! queue that others see.
 
 mod busy;
 mod crowd;
 mod discipline;
+mod excess;
 mod layout;
 mod origins;
 mod outside;
@@ -45,6 +46,7 @@ mod visit;
 
 use self::{
     busy::all_busy,
+    excess::held_up,
     layout::Places,
     visit::{Visit, set_gaps, visit},
 };
@@ -62,8 +64,6 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
-const EXCESS_GAIN: f64 = 4.0;
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
 /// Services of a source at the same time, where they go on after the reply.
@@ -195,8 +195,10 @@ pub(super) fn station_waits<S: Scalar>(
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
     let excess = sweep.unknowns[places.excess];
-    visits.extend(layout.arcs.iter().map(|&a| {
+    let held_up = if sweep.capacity == Capacity::Free { Vec::new() } else { held_up(sweep, layout, it.servers, it.discipline) };
+    visits.extend(layout.arcs.iter().enumerate().map(|(x, &a)| {
         let wait = sweep.unknowns[a];
+        let excess = held_up.get(x).map_or(excess, |&share| excess * share);
         visit(sweep, a, if wait > excess { wait - excess } else { S::from(0.0) })
     }));
     let late = visits.iter().any(|v| v.late > 0.0);
@@ -230,6 +232,7 @@ pub(super) fn station_waits<S: Scalar>(
         servers: it.servers,
         discipline: it.discipline,
         visits: &visits,
+        held_up: &held_up,
         mean_service,
         sources,
         late,
@@ -250,6 +253,8 @@ struct At<'a, S> {
     servers: f64,
     discipline: Discipline,
     visits: &'a [Visit<S>],
+    /// Share of the excess wait that each arc has; none where all have all.
+    held_up: &'a [S],
     /// Mean first phase.
     mean_service: S,
     /// Sources that can be at the station together.
@@ -302,20 +307,8 @@ impl<S: Scalar> At<'_, S> {
         let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {
-            next[a] = scratch.wait[self.layout.row_of[i]] + excess;
+            next[a] = scratch.wait[self.layout.row_of[i]] + self.held_up.get(i).map_or(excess, |&share| excess * share);
         }
-    }
-
-    /// Raises `e` while the load exceeds the servers and there are threads that it holds up.
-    fn next_excess(&self, load: S) -> S {
-        let zero = S::from(0.0);
-        let unbounded = self.visits.iter().zip(&self.layout.pool_of).filter(|(_, pool)| pool.is_none());
-        let unbounded = unbounded.fold(zero, |sum, (v, _)| sum + v.rate * (v.first + v.late));
-        if load <= 0.0 || unbounded >= self.servers {
-            return zero;
-        }
-        let next = self.sweep.unknowns[self.places.excess] + (load / self.servers - 1.0) * self.mean_service * EXCESS_GAIN;
-        if next > 0.0 { next } else { zero }
     }
 
     /// `K` between rows and arcs.
