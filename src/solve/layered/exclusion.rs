@@ -40,6 +40,9 @@ use super::{
 };
 use crate::model::Scalar;
 
+/// How sharply a pool's fullness takes away what its callers say.
+const FULLNESS_POWER: i32 = 3;
+
 /// Hashes small integers by a multiplication each (Knuth 1973, section 6.4); they are places in lists, and nobody's choice.
 #[derive(Clone, Default)]
 struct Mixer(u64);
@@ -316,6 +319,17 @@ fn to_u32(i: usize) -> u32 {
     i as u32
 }
 
+/// `K` of requests that are kept apart by the threads of a pool, by `f`, and by whom they are for, by `K` before: where all of `m` threads are busy, their
+/// number says all.
+fn both<S: Scalar>(threads: S, n_threads: f64, callers: S) -> S {
+    if threads >= 1.0 {
+        return callers;
+    }
+    let full = (-threads + 1.0) * n_threads;
+    let full = if full < 1.0 { full } else { S::from(1.0) };
+    threads * ((callers - 1.0) * (-full.powi(FULLNESS_POWER) + 1.0) + 1.0)
+}
+
 fn place<S>(net: &Net<S>, kin: usize) -> (usize, usize) {
     (net.tasks[net.kins[kin].task].position, kin)
 }
@@ -359,7 +373,7 @@ impl<S: Scalar> Exclusion<S> {
                 Rule::Free => one,
                 Rule::Threads(task) => self.threads[task],
                 Rule::Parents(entry) => sum(self, entry),
-                Rule::SameTask(task, entry) => self.threads[task] * sum(self, entry),
+                Rule::SameTask(task, entry) => both(self.threads[task], net.tasks[task].threads, sum(self, entry)),
                 Rule::Strands(task, _) if terms.is_empty() => self.threads[task],
                 Rule::Strands(task, _) => {
                     let entry = pairs.entry_of_share[terms[0].0 as usize];
@@ -428,7 +442,7 @@ impl<S: Scalar> Exclusion<S> {
         for &e in &pairs.forked {
             let Work::Graph(graph) = &net.entries[e].work else { continue };
             let rate = flow.entry_rate[e];
-            for overlap in graph.overlaps(&|node| flow.strand(node)) {
+            for overlap in graph.overlaps(&|node| flow.strands[node]) {
                 if let Some(&strand) = pairs.strands.get(&overlap.nodes) {
                     self.overlaps[strand] = if rate > 0.0 { overlap.density / rate } else { S::from(0.0) };
                 }

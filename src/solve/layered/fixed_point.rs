@@ -163,7 +163,9 @@ impl Structure {
                 contention_of[a] = layout.siblings.then(|| layout.places().contention + layout.row_of[i]);
             }
             offset = layout.places().end;
-            layout.pools.iter().for_each(|&task| visited[task].push(station));
+            // Nobody waits at a task that its caller bounds: its stations are the caller's.
+            let is_bound = |task: usize| net.tasks.iter().any(|t| t.station == Some(station) && t.bounded_by == task);
+            layout.pools.iter().filter(|&&task| !is_bound(task)).for_each(|&task| visited[task].push(station));
             first_left.push(n_left);
             n_left += layout.pools.len();
             layouts.push(layout);

@@ -33,6 +33,8 @@ pub(super) struct TaskNode<S> {
     pub threads: f64,
     /// Largest number of its threads that can be busy, given its callers.
     pub cap: f64,
+    /// The task whose threads bound what its own do: itself, or the only task that calls it, where that has no more threads.
+    pub bounded_by: usize,
     /// Class index of a reference task.
     pub class: Option<usize>,
     pub think_time: S,

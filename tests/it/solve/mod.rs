@@ -13,6 +13,7 @@ mod lqnx;
 mod markov;
 mod markov_simulate;
 mod peers;
+mod practice;
 mod referee;
 mod replication;
 mod sensitivities;

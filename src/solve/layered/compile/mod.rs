@@ -130,6 +130,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             name: task.name.clone(),
             threads,
             cap: threads,
+            bounded_by: self.net.tasks.len(),
             class,
             think_time,
             processor,

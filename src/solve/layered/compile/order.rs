@@ -72,6 +72,18 @@ impl<S: Scalar> Compiler<'_, S> {
             if !unlimited {
                 self.net.tasks[task].cap = self.net.tasks[task].threads.min(sum);
             }
+            if let (&[caller], false) = (callers.as_slice(), unlimited) {
+                self.bound(task, caller);
+            }
+        }
+    }
+
+    /// A pool that alone calls tasks of no fewer threads is itself at their stations, all its threads together.
+    fn bound(&mut self, task: usize, caller: usize) {
+        let (it, its) = (&self.net.tasks[task], &self.net.tasks[caller]);
+        let is_bound = its.class.is_none() && its.cap > 1.0 && its.cap <= it.threads && its.width <= 1.0 && it.width <= 1.0;
+        if is_bound {
+            self.net.tasks[task].bounded_by = self.net.tasks[caller].bounded_by;
         }
     }
 }

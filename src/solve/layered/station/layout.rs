@@ -109,7 +109,7 @@ impl Layout {
         };
         for (position, &a) in self.arcs.iter().enumerate() {
             let held = net.arcs[a].source.held();
-            let pool = held.map(|node| place(&mut self.pools, net.nodes[node].task));
+            let pool = held.map(|node| place(&mut self.pools, net.tasks[net.nodes[node].task].bounded_by));
             let group = held.map(|node| place(&mut self.groups, node));
             let priority = net.arcs[a].priority;
             let row = *rows.entry((held, priority.to_bits())).or_insert_with(|| {

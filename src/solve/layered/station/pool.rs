@@ -64,6 +64,8 @@ struct Stop<S> {
     /// What second phases add to the three factors.
     late: (S, S, S),
     stay: Stay<S>,
+    /// Whether its threads come there themselves, and not in tasks that they bound.
+    is_own: bool,
 }
 
 /// Computes what is left at every station for every pool, by station and position of the pool there, and how the pools' services
@@ -77,7 +79,8 @@ pub(in super::super) fn pool_factors<S: Scalar>(
 ) {
     left.fill(Left::nothing());
     crowds.clear();
-    for (task, it) in sweep.net.tasks.iter().enumerate() {
+    for &task in sweep.net.order.iter().rev() {
+        let it = &sweep.net.tasks[task];
         let threads = sweep.populations.strands(sweep.net, task);
         if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
             continue;
@@ -86,11 +89,11 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         if executions <= 0.0 {
             continue;
         }
-        let mut stops = stops(sweep, layouts, first_place, task, threads, executions);
+        let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
         // Fewer threads than there are can be busy, or strands of forks: not all of the pool's servers are at work at once.
         if let Some(station) = it.station.filter(|&s| sweep.net.stations[s].servers == threads && it.width <= 1.0) {
             let busy = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
-            crowds.add(station, threads, busy, busy / executions, stops.iter().map(|s| s.stay));
+            crowds.add(station, threads, busy, busy / executions, stops.iter().filter(|s| s.is_own).map(|s| s.stay));
         }
         let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
         let strands = strands(threads, keep);
@@ -113,6 +116,7 @@ fn stops<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layouts: &[Layout],
     first_place: &[usize],
+    crowds: &Crowds<S>,
     task: usize,
     threads: f64,
     executions: S,
@@ -140,14 +144,21 @@ fn stops<S: Scalar>(
         let others = (all - own) / it.servers;
         let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
         let demand = own / executions / (-others + 1.0);
+        // Of servers that hold each other up, all together are as fast as fewer that do not.
+        let (alone, servers) = match crowds.at(station) {
+            [first, .., last] => (*first, *first / *last * it.servers),
+            _ => (S::from(1.0), S::from(it.servers)),
+        };
+        let demand = demand * alone;
         stops.push(Stop {
             place: first_place[station] + pool,
             demand,
-            queue: demand / it.servers,
+            queue: demand / servers,
             residence: (wait + first_time) / executions,
             before: (zero, zero),
             now: (zero, zero),
             late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
+            is_own: layout.arcs.iter().any(|&a| sweep.net.arcs[a].source.held().is_some_and(|n| sweep.net.nodes[n].task == task)),
             stay: Stay::new(first_time / executions, own / executions, wait / executions, it.servers),
         });
     }

@@ -1,0 +1,216 @@
+//! Systems as they are run: pools before pools, full processors with priorities, open arrivals, mixed loads. Figures without a law beside them
+//! are of long simulations, to a half-width of a per cent or less.
+
+use layerfit::{
+    model::{Bindings, Group, Measure, Model, Number, Processor, ProcessorScheduling, Task, TaskScheduling},
+    solve::{Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
+};
+
+use super::build::*;
+
+fn layered(model: &Model) -> Solution {
+    let found = solve(model, &Bindings::new(), &SolveOptions { solver: Solver::Layered, ..SolveOptions::default() }).unwrap();
+    assert!(found.converged, "{:?}", found.diagnostics);
+    found
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64, tolerance: f64) {
+    assert!((found / expected - 1.0).abs() <= tolerance, "{found}, expected {expected}");
+}
+
+fn infinite(task: Task) -> Task {
+    task.scheduled(TaskScheduling::Inf)
+}
+
+/// Requests from outside that are served slice by slice at one first-come first-served processor find what has come since their last slice.
+#[test]
+fn open_requests_that_come_back_find_what_has_come_since() {
+    for (rate, own, called, servers, response) in
+        [(1.0, 0.2, 0.5, 1, 2.705), (0.5, 0.2, 1.2, 1, 5.88), (0.35, 0.2, 0.5, 1, 0.986), (1.70128, 0.24572, 0.75353, 2, 4.277)]
+    {
+        let tasks = [
+            infinite(server("a", [open(entry("e", [work("e", own).calls_about("f", 1.0)]), rate)]).on("cpu")),
+            infinite(server("b", [serves("f", called)]).on("cpu")),
+        ];
+        let found = layered(&model([processor("cpu", ProcessorScheduling::Fcfs, servers)], tasks));
+        assert_near(found.entries["e"].service_times[0].unwrap(), response, 0.05);
+    }
+    // Calls from another processor, after one another.
+    let tasks = [
+        infinite(server("a", [open(entry("e", [work("e", 0.13622).calls_about("f", 2.0).calls_about("g", 2.0)]), 0.364508)])),
+        infinite(server("b", [serves("f", 0.57748)]).on("cpu")),
+        infinite(server("c", [serves("g", 0.10838)]).on("cpu")),
+    ];
+    assert_near(layered(&model([], tasks)).entries["e"].service_times[0].unwrap(), 3.030, 0.03);
+}
+
+/// Where services are alike the queue is of product form, and a request that comes back finds what any other does.
+#[test]
+fn open_requests_of_one_service_find_a_product_form() {
+    let tasks = [
+        infinite(server("a", [open(entry("e", [work("e", 0.2).calls_about("f", 1.0)]), 2.0)]).on("cpu")),
+        infinite(server("b", [serves("f", 0.1)]).on("cpu")),
+    ];
+    let found = layered(&model([processor("cpu", ProcessorScheduling::Fcfs, 1)], tasks));
+    assert_near(found.entries["e"].service_times[0].unwrap(), 0.3 / (1.0 - 0.6), 1e-6);
+}
+
+/// The urgent do not see the others where they interrupt them, however full the processor; where they do not, they wait for one service.
+#[test]
+fn urgent_customers_do_not_wait_for_a_full_processor() {
+    for (scheduling, urgent, tolerance) in [(ProcessorScheduling::Pri, 1.0 / 1.818, 1e-3), (ProcessorScheduling::Hol, 0.4643, 0.015)] {
+        for batch in [1, 2, 5, 10] {
+            let tasks =
+                [customers("U", 1, 1.8, work("u", 0.018)).on("cpu").priority(10.0), customers("B", batch, 0.0, work("b", 0.33)).on("cpu")];
+            let found = layered(&model([processor("cpu", scheduling, 1)], tasks));
+            assert_near(found.tasks["U"].throughput, urgent, tolerance);
+            assert_near(found.processors["cpu"].utilization, 1.0, 1e-6);
+        }
+    }
+    let tasks = [customers("U", 200, 3.0, work("u", 0.02)).on("cpu").priority(10.0), customers("B", 8, 0.0, work("b", 2.0)).on("cpu")];
+    let found = layered(&model([processor("cpu", ProcessorScheduling::Pri, 4)], tasks));
+    assert_near(found.tasks["U"].throughput, 66.25, 0.005);
+    assert_near(found.tasks["B"].throughput, 1.3266, 0.02);
+}
+
+/// Customers that would wait for an idle pool: throughputs of 1.5e-4 and a third were taken for solutions.
+#[test]
+fn nobody_waits_for_idle_pools() {
+    let balancer = |threads: [u32; 2], n| {
+        let tasks = [
+            customers("U", n, 5.0, work("u", 0.0).calls_about("lb", 1.0)),
+            infinite(server("L", [entry("lb", [work("lb", 0.0).calls_about("web", 1.0)])]).on("delay")),
+            server("W", [entry("web", [work("web", 0.001).calls_about("db", 1.0)])]).times(f64::from(threads[0])),
+            server("D", [serves("db", 0.02)]).times(f64::from(threads[1])).on("db"),
+        ];
+        model([processor("W", ProcessorScheduling::Ps, 2), processor("db", ProcessorScheduling::Ps, 1)], tasks)
+    };
+    for n in [300, 560, 700] {
+        assert_near(layered(&balancer([10, 5], n)).tasks["U"].throughput, 50.0, 0.005);
+    }
+    let gateway = |n| {
+        let gusr = work("gusr", 0.004).calls_about("app", 1.0);
+        let tasks = [
+            customers("U", n, 1.0, work("u", 0.0).calls_about("gusr", 3.0)),
+            server("G", [open(serves("gopen", 0.002), 400.0), entry("gusr", [gusr])]).times(50.0),
+            server("A", [serves("app", 0.03)]).times(20.0),
+        ];
+        model([processor("G", ProcessorScheduling::Ps, 2), processor("A", ProcessorScheduling::Ps, 2)], tasks)
+    };
+    let throughputs: Vec<f64> = (13..18).map(|n| layered(&gateway(n)).tasks["U"].throughput).collect();
+    assert_near(throughputs[2], 13.20, 0.01);
+    assert!(throughputs.windows(2).all(|pair| pair[1] > pair[0]), "{throughputs:?}");
+}
+
+/// A pool of five threads before two processors holds ten, whatever the threads of those who serve there, and whatever waits before it: 100 · 5/6 a second.
+#[test]
+fn a_pool_bounds_what_its_callees_have_at_their_processors() {
+    for (outer, servers, tolerance) in [(0, 0, 0.001), (0, 5, 0.001), (0, 2, 0.06), (5, 0, 0.001), (10, 0, 0.01), (10, 1, 0.03)] {
+        let pool = |name: &str, entry_name: &str, threads: u32, work| {
+            server(name, [entry(entry_name, [work])]).times(f64::from(threads)).on("delay")
+        };
+        let inner = pool("I", "inner", 5, work("inner", 0.0).calls("s", 1).calls("t", 1));
+        let first = if outer > 0 { "outer" } else { "inner" };
+        let mut tasks = vec![customers("U", 60, 0.001, work("u", 0.0).calls(first, 1)), inner];
+        if outer > 0 {
+            tasks.push(pool("O", "outer", outer, work("outer", 0.0).calls("inner", 1)));
+        }
+        for (task, entry) in [("S", "s"), ("T", "t")] {
+            let task = server(task, [serves(entry, 0.01)]);
+            tasks.push(if servers == 0 { infinite(task) } else { task.times(f64::from(servers)) });
+        }
+        assert_near(layered(&model([], tasks)).tasks["U"].throughput, 500.0 / 6.0, tolerance);
+    }
+}
+
+/// Two coordinators whose branches ask two shards of two threads: 79.8 a second.
+#[test]
+fn coordinators_bound_what_their_shards_have_at_their_processors() {
+    let branch = |name: &str, call: &str| work(name, 1e-4).calls(call, 1);
+    let activities = [work("begin", 1e-4), branch("left", "s"), branch("right", "t"), work("end", 1e-4)];
+    let precedences = [forks("begin", &["left", "right"]), joins(&["left", "right"], 0, "end")];
+    let tasks = [
+        customers("U", 20, 0.001, work("u", 0.0).calls("c", 1)),
+        server("C", [starts("c", "begin")]).times(2.0).on("delay").graph(activities, precedences).replies("c", "end"),
+        server("S", [serves("s", 0.01)]).times(2.0),
+        server("T", [serves("t", 0.01)]).times(2.0),
+    ];
+    assert_near(layered(&model([], tasks)).tasks["U"].throughput, 79.8, 0.06);
+}
+
+/// What a literal may not be, a parameter may not be either: the analytic solvers would solve -1 customers' think time, or branches of 150 %.
+#[test]
+fn values_of_parameters_are_refused_where_literals_are() {
+    let parameter = |name: &str| Number::Parameter(name.into());
+    let mut thinker = customers("U", 2, 1.0, work("u", 0.0).thinks(0.1).calls_about("e", 1.0));
+    thinker.think_time = parameter("think");
+    thinker.entries[0].phases[0].activity.think_time = parameter("inside");
+    thinker.entries[0].phases[0].activity.calls[0].mean = parameter("calls");
+    let queue = model([], [thinker, server("s", [serves("e", 0.2)])]);
+    let mut choice = chooses("a", &[(0.5, "b"), (0.5, "c")]);
+    if let Some(layerfit::model::Post::Or(branches)) = &mut choice.post {
+        branches[0].value = parameter("left");
+        branches[1].value = parameter("right");
+    }
+    let activities = [work("a", 0.1), work("b", 0.1), work("c", 0.3), work("d", 0.05)];
+    let chosen = server("s", [starts("e", "a")]).graph(activities, [choice, merges(&["b", "c"], "d")]).replies("e", "d");
+    let graph = model([], [customers("U", 3, 1.0, work("u", 0.0).calls("e", 1)), chosen]);
+    let good = [("think", 1.0), ("inside", 0.1), ("calls", 1.0), ("left", 0.5), ("right", 0.5)];
+    let with = |name: &str, value: f64| -> Bindings { good.iter().map(|&(n, v)| (n, if n == name { value } else { v })).collect() };
+    let measure: [Measure; 1] = ["throughput(U)".parse().unwrap()];
+    for (model, name, value, said) in [
+        (&queue, "think", -1.0, "think time"),
+        (&queue, "think", f64::INFINITY, "think time"),
+        (&queue, "inside", -0.5, "think time"),
+        (&queue, "calls", -1.0, "calls"),
+        (&graph, "left", 0.7, "sum"),
+        (&graph, "right", -0.3, "right"),
+    ] {
+        for solver in [Solver::Auto, Solver::Layered] {
+            let options = SolveOptions { solver, ..SolveOptions::default() };
+            assert!(solve(model, &with(name, good.iter().find(|g| g.0 == name).unwrap().1), &options).is_ok());
+            let refused = solve(model, &with(name, value), &options).unwrap_err();
+            let with_slopes = sensitivities(model, &with(name, value), &[name.to_owned()], &measure, &options).unwrap_err();
+            for error in [refused, with_slopes] {
+                assert!(
+                    matches!(&error, SolveError::Unusable { reason, .. } if reason.contains(said) || said == "right"),
+                    "{name}: {error}"
+                );
+            }
+        }
+    }
+}
+
+/// A guaranteed share is a parameter like others.
+#[test]
+fn shares_of_groups_have_slopes() {
+    let group = |name: &str, share: Number| Group { name: name.into(), share, cap: false };
+    let cpu = Processor {
+        groups: vec![group("g", Number::Parameter("share".into())), group("h", 0.4.into())],
+        ..processor("cpu", ProcessorScheduling::Cfs, 1)
+    };
+    let member = |mut task: Task, group: &str| {
+        task.group = Some(group.into());
+        task.on("cpu")
+    };
+    let tasks = [
+        customers("U", 3, 1.0, work("u", 0.0).calls_about("e", 1.0)),
+        customers("V", 2, 2.0, work("v", 0.0).calls_about("f", 1.0)),
+        member(server("s", [serves("e", 0.2)]), "g"),
+        member(server("t", [serves("f", 0.4)]), "h"),
+    ];
+    let model = model([cpu], tasks);
+    let measures: Vec<Measure> = ["throughput(U)", "throughput(V)"].map(|m| m.parse().unwrap()).into();
+    let options = SolveOptions { solver: Solver::Layered, tolerance: 1e-11, ..SolveOptions::default() };
+    let at = |share: f64| {
+        let values: Bindings = [("share", share)].into_iter().collect();
+        sensitivities(&model, &values, &["share".into()], &measures, &options).unwrap()
+    };
+    let (found, up, down) = (at(0.5), at(0.501), at(0.499));
+    for i in 0..measures.len() {
+        let difference = (up.values[i] - down.values[i]) / 2e-3;
+        assert!(difference.abs() > 0.1);
+        assert_near(found.jacobian[(i, 0)], difference, 1e-3);
+    }
+}
