@@ -124,6 +124,29 @@ fn a_pool_bounds_what_its_callees_have_at_their_processors() {
     }
 }
 
+/// A few threads more than cores: the queue of the threads is that of the cores, M/M/4 with as many customers.
+#[test]
+fn threads_beyond_the_cores_wait_for_them() {
+    let shop = |threads: f64, n| {
+        let tasks = [customers("U", n, 5.0, work("u", 0.0).calls("w", 1)), server("W", [serves("w", 0.05)]).times(threads)];
+        layered(&model([processor("W", ProcessorScheduling::Ps, 4)], tasks)).tasks["U"].throughput
+    };
+    let exact = |n: u32| {
+        let weights = (1..=n).scan(1.0, |p: &mut f64, k| {
+            *p *= f64::from(n - k + 1) * 0.05 / 5.0 / f64::from(k.min(4));
+            Some((k, *p))
+        });
+        let (all, busy) = weights.fold((1.0, 0.0), |(all, busy), (k, p)| (all + p, busy + p * f64::from(k.min(4))));
+        busy / all / 0.05
+    };
+    assert!((exact(404) - 77.17).abs() < 0.1, "{}", exact(404));
+    for threads in [5.0, 6.0, 8.0] {
+        assert_near(shop(threads, 485), exact(485), 0.003);
+        assert_near(shop(threads, 404), exact(404), 0.006);
+        assert_near(shop(threads, 200), exact(200), 0.002);
+    }
+}
+
 /// Two coordinators whose branches ask two shards of two threads: 79.8 a second.
 #[test]
 fn coordinators_bound_what_their_shards_have_at_their_processors() {

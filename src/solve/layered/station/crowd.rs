@@ -79,26 +79,31 @@ impl<S: Scalar> Stay<S> {
 
     /// How long one of `n` threads waits for the others.
     fn wait_for(&self, n: f64) -> S {
-        let (zero, others) = (S::from(0.0), n - 1.0);
-        if others < self.servers {
-            return zero;
-        }
-        let idle = self.servers - 1.0;
-        let mut beyond = self.length - idle;
-        // Those that find a server idle: P(N = j) from 0 upwards.
-        let there = self.length / others;
-        let away = -there + 1.0;
-        if idle > 0.0 && away > 0.0 {
-            let odds = there / away;
-            let (mut chance, mut j) = (whole_power(away, others), 0.0);
-            while j < idle {
-                beyond += chance * (idle - j);
-                chance *= odds * ((others - j) / (j + 1.0));
-                j += 1.0;
-            }
-        }
-        if beyond > 0.0 { self.scale * self.held * beyond / self.servers } else { zero }
+        self.scale * self.held * ahead(self.length, n - 1.0, self.servers) / self.servers
     }
+}
+
+/// `E[(N - c + 1)⁺]`: how many of so many `others`, of whom `length` are there in the mean, have to leave before one is served by one of `servers`.
+pub(super) fn ahead<S: Scalar>(length: S, others: f64, servers: f64) -> S {
+    let zero = S::from(0.0);
+    if others < servers {
+        return zero;
+    }
+    let idle = servers - 1.0;
+    let mut beyond = length - idle;
+    // Those that find a server idle: P(N = j) from 0 upwards.
+    let there = length / others;
+    let away = -there + 1.0;
+    if idle > 0.0 && away > 0.0 {
+        let odds = there / away;
+        let (mut chance, mut j) = (whole_power(away, others), 0.0);
+        while j < idle {
+            beyond += chance * (idle - j);
+            chance *= odds * ((others - j) / (j + 1.0));
+            j += 1.0;
+        }
+    }
+    if beyond > 0.0 { beyond } else { zero }
 }
 
 impl<S: Scalar> Crowds<S> {

@@ -6,14 +6,17 @@
 //! as their callers are of a smaller pool, there are `n = 1/(1 - K̄)` strands that exclude each other, and not `m`:
 //!
 //! ```text
-//! R_s(n) = L_s (1 + Q_s(n-1)),   X(n) = n / (Z + Σ R_s(n)),   Q_s(n) = X(n) R_s(n)
+//! R_s(n) = L_s + w_s(n),   X(n) = n / (Z + Σ R_s(n)),   Q_s(n) = X(n) R_s(n)
+//! w_s(n) = L_s E[(N - c + 1)⁺] / c,   N binomial of n-1 with mean Q_s(n-1)                      = L_s Q_s(n-1) for one server
+//!        = L_s Q_s(n-1) / c            at the threads of a callee, and Q_s(n) = X(n) (L_s / c + w_s(n)) there (Seidmann et al. 1987)
 //! ψ_w = (Q_s(n-1) - X(n-1) L_s) / (Q_s(n) - X(n) L_s),         ψ_u = X(n-1) / X(n)         n ≤ m, between whole numbers linear
 //! c = 1 + n (1 - K) (ψ n/(n-1) - 1)
 //! ```
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)`; for several servers the queueing part, a `c`-th (Seidmann et al. 1987) |
+//! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)` |
+//! | `c` of `w_s` | servers; of threads that hold each other up as many as are as fast all together |
 //! | `Z` | time of an execution, and before it, spent elsewhere |
 //! | `K̄` | `K` between requests of the pool, in the mean of what its threads find of each other |
 //! | `ψ` | what is left with one strand less, of those waiting and in service |
@@ -28,7 +31,7 @@
 use super::{
     super::net::Discipline,
     Layout, Sweep,
-    crowd::{Crowds, Stay},
+    crowd::{Crowds, Stay, ahead},
     second_phase::seen_on_arrival,
 };
 use crate::model::Scalar;
@@ -57,7 +60,8 @@ pub(in super::super) struct Left<S> {
 struct Stop<S> {
     place: usize,
     demand: S,
-    queue: S,
+    servers: S,
+    at_processor: bool,
     residence: S,
     before: (S, S),
     now: (S, S),
@@ -66,6 +70,19 @@ struct Stop<S> {
     stay: Stay<S>,
     /// Whether its threads come there themselves, and not in tasks that they bound.
     is_own: bool,
+}
+
+impl<S: Scalar> Stop<S> {
+    /// How long one that is served counts for those who come: at the threads of a callee the rest of its time is a delay.
+    fn queueing(&self) -> S {
+        if self.at_processor { self.demand } else { self.demand / self.servers }
+    }
+
+    /// How long one waits for so many others, of whom `length` are here in the mean.
+    fn wait(&self, length: S, others: f64) -> S {
+        let ahead = if self.at_processor { ahead(length, others, self.servers.value()) } else { length };
+        self.demand * ahead / self.servers
+    }
 }
 
 /// Computes what is left at every station for every pool, by station and position of the pool there, and how the pools' services
@@ -153,7 +170,8 @@ fn stops<S: Scalar>(
         stops.push(Stop {
             place: first_place[station] + pool,
             demand,
-            queue: demand / servers,
+            servers,
+            at_processor: station < sweep.net.n_processors,
             residence: (wait + first_time) / executions,
             before: (zero, zero),
             now: (zero, zero),
@@ -238,20 +256,24 @@ fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S) {
         elsewhere -= stop.residence;
     }
     let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
-    let delay = stops.iter().fold(elsewhere, |sum, s| sum + s.demand - s.queue);
     let most = strands.value().ceil();
     let mut n = 1.0;
     let mut length = vec![zero; stops.len()];
+    let mut waits = length.clone();
     while n <= most {
-        let cycle = stops.iter().zip(&length).fold(delay, |sum, (s, &q)| sum + s.queue * (q + 1.0));
+        let mut cycle = elsewhere;
+        for ((stop, &q), wait) in stops.iter().zip(&length).zip(&mut waits) {
+            *wait = stop.wait(q, n - 1.0);
+            cycle += stop.demand + *wait;
+        }
         if cycle <= 0.0 {
             return;
         }
         let rate = cycle.recip() * n;
         let beyond = -strands + n;
-        for (stop, q) in stops.iter_mut().zip(&mut length) {
-            let waiting = rate * stop.queue * *q;
-            *q = rate * stop.queue * (*q + 1.0);
+        for ((stop, q), &wait) in stops.iter_mut().zip(&mut length).zip(&waits) {
+            let waiting = rate * wait;
+            *q = rate * stop.queueing() + waiting;
             let (earlier, last) = (stop.before, stop.now);
             (stop.before, stop.now) = (last, (waiting, rate));
             if beyond > 0.0 {
