@@ -32,7 +32,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("interlock", interlock(), Within(1.7, 3.7)),
         ("threads on one processor", threads_on_one_processor(), Within(4.5, 15.2)),
         ("calls on one processor", calls_on_one_processor(), Within(3.1, 8.1)),
-        ("thread pools", pools(), Within(1.5, 3.3)),
+        ("thread pools", pools(), Within(1.4, 3.3)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),
