@@ -154,6 +154,10 @@ impl Structure {
         let mut probability_of = vec![0; net.arcs.len()];
         let mut contention_of = vec![None; net.arcs.len()];
         let mut visited = vec![Vec::new(); net.tasks.len()];
+        let mut bounding = vec![None; net.stations.len()];
+        for task in &net.tasks {
+            task.station.iter().for_each(|&station| bounding[station] = Some(task.bounded_by));
+        }
         let mut first_left = Vec::with_capacity(net.stations.len());
         let mut n_left = 0;
         for station in 0..net.stations.len() {
@@ -164,8 +168,7 @@ impl Structure {
             }
             offset = layout.places().end;
             // Nobody waits at a task that its caller bounds: its stations are the caller's.
-            let is_bound = |task: usize| net.tasks.iter().any(|t| t.station == Some(station) && t.bounded_by == task);
-            layout.pools.iter().filter(|&&task| !is_bound(task)).for_each(|&task| visited[task].push(station));
+            layout.pools.iter().filter(|&&task| bounding[station] != Some(task)).for_each(|&task| visited[task].push(station));
             first_left.push(n_left);
             n_left += layout.pools.len();
             layouts.push(layout);

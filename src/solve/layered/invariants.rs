@@ -89,11 +89,10 @@ fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>) -> Vec<String> {
 fn work_conservation<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
     let present = presence(net, stage);
     let mut broken = Vec::new();
-    let is_closed = !net.entries.iter().any(|e| e.open_rate.is_some()) && net.nodes.iter().all(|n| n.sends.is_empty());
-    let width = net.tasks.iter().fold(1.0, |most: f64, t| most.max(t.width));
-    // Where all work is for customers who wait, there are no more requests at once than customers, or branches of theirs.
-    let closed = is_closed && width <= 1.0 && (0..net.entries.len()).all(|e| !net.goes_on_after_reply(e));
-    let customers = if closed { net.classes.iter().map(|&t| net.tasks[t].threads).sum() } else { f64::INFINITY };
+    // Where all work is for customers who wait, and none of it beside other work, there are no more requests at once than customers.
+    let one_each =
+        net.is_closed() && net.tasks.iter().all(|t| t.width <= 1.0) && (0..net.entries.len()).all(|e| !net.goes_on_after_reply(e));
+    let customers = if one_each { net.classes.iter().map(|&t| net.tasks[t].threads).sum() } else { f64::INFINITY };
     let most_of = |task: usize| f64::min(net.tasks[task].threads * net.tasks[task].width, customers);
     for (s, it) in net.stations.iter().enumerate() {
         // Groups that are capped leave their processor idle.

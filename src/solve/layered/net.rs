@@ -225,6 +225,11 @@ impl<S> Net<S> {
         }
     }
 
+    /// Whether all requests are waited for, and none come from outside.
+    pub fn is_closed(&self) -> bool {
+        self.entries.iter().all(|e| e.open_rate.is_none()) && self.nodes.iter().all(|n| n.sends.is_empty())
+    }
+
     /// Whether a thread works on for a request after it replied.
     pub fn goes_on_after_reply(&self, entry: usize) -> bool {
         match &self.entries[entry].work {

@@ -56,6 +56,19 @@ fn open_requests_of_one_service_find_a_product_form() {
     assert_near(found.entries["e"].service_times[0].unwrap(), 0.3 / (1.0 - 0.6), 1e-6);
 }
 
+/// Entries that nobody calls, yet or at all, say nothing of those who are called.
+#[test]
+fn open_requests_that_call_nobody_find_one_another() {
+    for calls in [0.0, 1e-9] {
+        let tasks = [
+            infinite(server("a", [open(entry("e", [work("e", 0.2).calls_about("f", calls)]), 1.0)]).on("cpu")),
+            infinite(server("b", [entry("f", [work("f", 0.3).calls_about("g", 1.0)])]).on("cpu")),
+            infinite(server("c", [serves("g", 0.1)]).on("cpu")),
+        ];
+        assert_near(layered(&model([], tasks)).entries["e"].service_times[0].unwrap(), 0.25, 1e-6);
+    }
+}
+
 /// The urgent do not see the others where they interrupt them, however full the processor; where they do not, they wait for one service.
 #[test]
 fn urgent_customers_do_not_wait_for_a_full_processor() {

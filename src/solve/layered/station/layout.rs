@@ -15,11 +15,11 @@ use crate::model::Scalar;
 #[derive(Clone, Debug)]
 pub(in super::super) struct Layout {
     pub arcs: Vec<usize>,
-    /// Distinct sending tasks whose threads are held.
+    /// Distinct tasks that bound what senders whose threads are held do here.
     pub pools: Vec<usize>,
     /// Tasks that begin what these send ([`super::origins`]).
     pub origins: Vec<usize>,
-    /// Position in `pools` of each arc's sender.
+    /// Position in `pools` of what bounds each arc's sender.
     pub pool_of: Vec<Option<usize>>,
     /// Distinct held nodes.
     pub groups: Vec<usize>,

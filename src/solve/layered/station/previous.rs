@@ -38,8 +38,7 @@ enum Way {
 
 /// The slices before those of each row of a station, by row; none but where requests come from outside and are served in order of arrival.
 pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Vec<Vec<Previous>> {
-    let is_open = net.entries.iter().any(|e| e.open_rate.is_some()) || net.nodes.iter().any(|n| !n.sends.is_empty());
-    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || !is_open {
+    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || net.is_closed() {
         return vec![Vec::new(); layout.rows.len()];
     }
     let slices = Slices { net, layout };
@@ -102,7 +101,8 @@ impl<S: Scalar> At<'_, S> {
         let node = &net.nodes[self.layout.groups[group]];
         let zero = S::from(0.0);
         for it in &self.layout.previous[r] {
-            let called = || flow.arc_rate[it.call] / flow.entry_rate[node.entry];
+            let received = flow.entry_rate[node.entry];
+            let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
             let (number, away) = match it.way {
                 Way::Called => (called(), zero),
                 Way::Returned => (net.arcs[it.call].visits, zero),
@@ -118,8 +118,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// How long a call takes.
     fn call_time(&self, call: usize) -> S {
-        let served = self.sweep.net.arcs[call].target.map_or(S::from(0.0), |entry| self.sweep.flow.phases[entry][0]);
-        self.sweep.unknowns[call] + served
+        self.sweep.unknowns[call] + self.sweep.flow.first_phase(self.sweep.net, call)
     }
 
     /// Of a call from a node that is served elsewhere: how many calls the node makes to entries that are served here, and what it does in the mean
