@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The quantile at `p` is where `F` reaches `p`, linear within a bucket; its interval is from the beginning of the bucket in which `F` reaches
-//! `p - h` to the end of that in which it reaches `p + h`, as nothing is known of where in a bucket the times are. Where these leave (0, 1) there is no such end: the run is too short to tell.
+//! `p - h` to the end of that in which it reaches `p + h`, as nothing is known of where in a bucket the times are.
+//! Where these leave (0, 1) there is no such end: the run is too short to tell.
 //!
 //! Source: Woodruff 1952, *Confidence intervals for medians and other position measures* (JASA 47), for clustered samples.
 
