@@ -201,18 +201,15 @@ fn values_of_parameters_are_refused_where_literals_are() {
         (&queue, "inside", -0.5, "think time"),
         (&queue, "calls", -1.0, "calls"),
         (&graph, "left", 0.7, "sum"),
-        (&graph, "right", -0.3, "right"),
+        (&graph, "right", -0.3, "is -0.3"),
     ] {
         for solver in [Solver::Auto, Solver::Layered] {
             let options = SolveOptions { solver, ..SolveOptions::default() };
-            assert!(solve(model, &with(name, good.iter().find(|g| g.0 == name).unwrap().1), &options).is_ok());
+            assert!(solve(model, &good.into_iter().collect(), &options).is_ok());
             let refused = solve(model, &with(name, value), &options).unwrap_err();
             let with_slopes = sensitivities(model, &with(name, value), &[name.to_owned()], &measure, &options).unwrap_err();
             for error in [refused, with_slopes] {
-                assert!(
-                    matches!(&error, SolveError::Unusable { reason, .. } if reason.contains(said) || said == "right"),
-                    "{name}: {error}"
-                );
+                assert!(matches!(&error, SolveError::Unusable { reason, .. } if reason.contains(said)), "{name}: {error}");
             }
         }
     }
