@@ -27,8 +27,10 @@ const CAUTIOUS_STEPS_AGAIN: usize = 40;
 const PATIENCE: usize = 150;
 /// Sweeps after which an iteration is not counted as one that comes near soon.
 const LONGEST_APPROACH: usize = 60;
-/// Sweeps after which a stage is solved in another way instead, where there is one.
-const SWEEPS_OF_ONE_WAY: usize = 600;
+/// Sweeps after which a stage is held within the capacities instead: what settles freely does so in fewer, or has a station that is all but full.
+const LONGEST_FREE: usize = 100;
+/// Sweeps after which threads of a held stage are not told apart any more.
+const LONGEST_APART: usize = 600;
 /// A change that is enough after so many sweeps: rounding, or a bound that is met and left again, allows no less.
 const STAGNATION: f64 = 1e-7;
 const STAGNATION_AFTER: usize = 300;
@@ -233,12 +235,16 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
 
     /// The fixed point to which an iteration under way leads, to a relative change of `tolerance`.
     pub fn finish(&mut self, mut course: Course<S>, populations: &Populations<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
-        let most = if capacity == Capacity::Held { usize::MAX } else { SWEEPS_OF_ONE_WAY };
+        let most = match capacity {
+            Capacity::Free => LONGEST_FREE,
+            Capacity::Held if self.tells_strands => LONGEST_APART,
+            Capacity::Held => usize::MAX,
+        };
         while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(most) {
             course.go_on();
             self.look(&mut course, populations, capacity);
         }
-        let converged = course.is_settled(tolerance);
+        let converged = course.change < tolerance.max(STAGNATION);
         self.settled(if converged { course.image } else { course.x }, populations, converged)
     }
 
@@ -267,7 +273,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let n_times = n_waits + self.net.stations.len();
         let n_leading = match capacity {
             Capacity::Free => n_waits,
-            Capacity::Kept | Capacity::Held => n_times,
+            Capacity::Held => n_times,
         };
         let acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
         let (image, next) = (x.clone(), x.clone());
@@ -449,7 +455,7 @@ pub(super) fn likewise<S: Scalar>(like: &[S], values: &[f64]) -> Vec<S> {
 fn cautious_step(capacity: Capacity) -> f64 {
     match capacity {
         Capacity::Free => 0.7,
-        Capacity::Kept | Capacity::Held => 0.4,
+        Capacity::Held => 0.4,
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) struct Alone<'a, S> {
     sweeper: Sweeper<'a, S>,
     start: Start<'a>,
     trace: Trace,
-    /// How a stage had to be kept within the capacities to be solved, if one had to.
-    needed: Option<Capacity>,
+    /// Whether a stage had to be held within the capacities to be solved, and so are all that follow.
+    is_held: bool,
     /// What still changed of the stage that was furthest from its solution, if one was not solved.
     unsettled: Option<f64>,
 }
@@ -57,7 +57,7 @@ pub(super) struct Alone<'a, S> {
 impl<'a, S: Scalar> Alone<'a, S> {
     pub fn new(net: &'a Net<S>, options: &'a SolveOptions, structure: Arc<Structure>, start: Start<'a>) -> Self {
         let trace = Trace { structure: Some(Arc::clone(&structure)), stages: Vec::new() };
-        Self { net, sweeper: Sweeper::new(net, options, structure), start, trace, needed: None, unsettled: None }
+        Self { net, sweeper: Sweeper::new(net, options, structure), start, trace, is_held: false, unsettled: None }
     }
 
     /// How it went, and what other solutions can start from.
@@ -77,7 +77,7 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
-        let wanted = self.needed.unwrap_or(capacity);
+        let wanted = if self.is_held { Capacity::Held } else { capacity };
         // What is held comes from this solution and no other.
         let near = match self.start {
             Start::Near(near) if wanted != Capacity::Held => near.stage(stage, &self.sweeper.structure),
@@ -88,12 +88,12 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
                 From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
             }
             (None, Some(near), _) => From::Near(&near.unknowns),
-            (None, None, Some(stage)) if self.needed == Some(Capacity::Held) => From::Without(&stage.unknowns),
+            (None, None, Some(stage)) if self.is_held => From::Without(&stage.unknowns),
             (None, None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None, None) => From::Nothing,
         };
         let mut capacity = settled.map_or(wanted, |s| s.capacity);
-        let mut is_anew = settled.map_or(self.needed == Some(Capacity::Held), |s| s.is_anew);
+        let mut is_anew = settled.map_or(self.is_held, |s| s.is_anew);
         self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
         let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
@@ -103,20 +103,15 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
         if settled.is_none() {
             // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
             // this one, and so are solved alike.
-            let ways: &[Capacity] = match capacity {
-                Capacity::Free => &[Capacity::Kept, Capacity::Held],
-                Capacity::Held if is_anew => &[],
-                Capacity::Kept | Capacity::Held => &[Capacity::Held],
+            let ways: &[bool] = match (self.is_held, self.sweeper.tells_strands) {
+                (false, _) => &[true, false],
+                (true, true) => &[false],
+                (true, false) => &[],
             };
-            if !solved.converged && self.sweeper.tells_strands && capacity != Capacity::Held {
-                self.sweeper.tells_strands = false;
-                solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
-            }
-            for &way in ways {
+            for &tells_strands in ways {
                 if !solved.converged {
-                    capacity = way;
-                    is_anew = way == Capacity::Held;
-                    self.needed = Some(way);
+                    (capacity, is_anew, self.is_held) = (Capacity::Held, true, true);
+                    self.sweeper.tells_strands = tells_strands;
                     solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
                 }
             }

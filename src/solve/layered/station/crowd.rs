@@ -86,24 +86,48 @@ impl<S: Scalar> Stay<S> {
 /// `E[(N - c + 1)⁺]`: how many of so many `others`, of whom `length` are there in the mean, have to leave before one is served by one of `servers`.
 pub(super) fn ahead<S: Scalar>(length: S, others: f64, servers: f64) -> S {
     let zero = S::from(0.0);
-    if others < servers {
+    let idle = servers - 1.0;
+    if others < servers || length <= 0.0 {
         return zero;
     }
-    let idle = servers - 1.0;
-    let mut beyond = length - idle;
-    // Those that find a server idle: P(N = j) from 0 upwards.
+    if idle <= 0.0 || length >= others {
+        return length - idle;
+    }
     let there = length / others;
     let away = -there + 1.0;
-    if idle > 0.0 && away > 0.0 {
-        let odds = there / away;
-        let (mut chance, mut j) = (whole_power(away, others), 0.0);
-        while j < idle {
-            beyond += chance * (idle - j);
-            chance *= odds * ((others - j) / (j + 1.0));
-            j += 1.0;
+    // From the likelier end, so that no chance which counts is lost below the smallest number.
+    if there > 0.5 {
+        let odds = away / there;
+        let (mut chance, mut beyond, mut j) = (whole_power(there, others), zero, others);
+        while j > idle {
+            beyond += chance * (j - idle);
+            chance *= odds * (j / (others - j + 1.0));
+            j -= 1.0;
+        }
+        return beyond;
+    }
+    let odds = there / away;
+    let (mut chance, mut short, mut j) = (whole_power(away, others), zero, 0.0);
+    while j < idle {
+        short += chance * (idle - j);
+        chance *= odds * ((others - j) / (j + 1.0));
+        j += 1.0;
+    }
+    if length > idle {
+        return length - idle + short;
+    }
+    // Beside what it is made of, `length - idle + short` may be next to nothing, and its rounding most of it.
+    let mut beyond = zero;
+    while j < others {
+        chance *= odds * ((others - j) / (j + 1.0));
+        j += 1.0;
+        let more = chance * (j - idle);
+        beyond += more;
+        if more <= beyond.value() * f64::EPSILON {
+            break;
         }
     }
-    if beyond > 0.0 { beyond } else { zero }
+    beyond
 }
 
 impl<S: Scalar> Crowds<S> {
@@ -288,6 +312,28 @@ mod tests {
             let (sum, mean) = chances.iter().zip(0u32..).fold((0.0, 0.0), |(sum, mean), (c, n)| (sum + c, mean + c * f64::from(n)));
             assert!((sum - 1.0_f64).abs() < 1e-12 && (mean - 127.0 * share).abs() < 1e-9, "{share}: {sum} {mean}");
         }
+    }
+
+    #[test]
+    fn those_ahead_are_counted_to_the_last_digit_however_few() {
+        // By fractions of whole numbers.
+        let exact = [
+            (0.5, 79.0, 20.0, 2.0105589934231335e-26),
+            (2.0, 79.0, 20.0, 7.940212507512622e-15),
+            (0.001, 127.0, 3.0, 1.626708956660507e-10),
+            (60.0, 127.0, 100.0, 4.365798443365008e-13),
+            (12.0, 30.0, 20.0, 0.0039927095703499674),
+            (25.0, 30.0, 20.0, 6.002730652974618),
+            (3.0, 127.0, 2.0, 2.048026557088243),
+            (64.0, 127.0, 60.0, 5.575631419004547),
+            (125.0, 127.0, 127.0, 0.13319842532250423),
+            (126.5, 127.0, 127.0, 0.6059324044421842),
+        ];
+        for (length, others, servers, expected) in exact {
+            let found: f64 = ahead(length, others, servers);
+            assert!((found / expected - 1.0).abs() < 1e-12, "{length} of {others} before {servers}: {found}, expected {expected}");
+        }
+        assert_eq!([ahead(0.0, 9.0, 2.0), ahead(3.0, 9.0, 10.0), ahead(3.0, 9.0, 1.0), ahead(9.0, 9.0, 4.0)], [0.0, 0.0, 3.0, 6.0]);
     }
 
     #[test]

@@ -72,10 +72,8 @@ const PHASES_OF_A_SOURCE: f64 = 2.0;
 /// Whether loads may exceed the servers by the error of the approximation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capacity {
-    /// They may; so are intermediate stages solved.
+    /// They may.
     Free,
-    /// They may not.
-    Kept,
     /// They may not, and `R` and `φ` are held as they are at the start: at a saturated station they and the waits need not
     /// determine each other.
     Held,
