@@ -27,8 +27,8 @@ const CAUTIOUS_STEPS_AGAIN: usize = 40;
 const PATIENCE: usize = 150;
 /// Sweeps after which an iteration is not counted as one that comes near soon.
 const LONGEST_APPROACH: usize = 60;
-/// Sweeps after which a stage is held within the capacities instead: what settles freely does so in fewer, or has a station that is all but full.
-const LONGEST_FREE: usize = 100;
+/// Sweeps after which a stage is held within the capacities instead: few that settle freely take more, and most of these have a station that is all but full.
+const LONGEST_FREE: usize = 200;
 /// Sweeps after which threads of a held stage are not told apart any more.
 const LONGEST_APART: usize = 600;
 /// A change that is enough after so many sweeps: rounding, or a bound that is met and left again, allows no less.

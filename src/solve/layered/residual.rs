@@ -45,25 +45,25 @@ pub(super) struct Other<S> {
     service: S,
     /// `U`, below 1.
     busy: S,
-    /// `a/U`.
-    at_departure: S,
 }
 
 impl<S: Scalar> Other<S> {
-    /// One of mean `service`, in service with chance `busy` when a thread comes that serves itself for `own`.
-    pub fn new(service: S, busy: S, own: S) -> Self {
+    /// One of mean `service`, in service with chance `busy` when a thread comes.
+    pub fn new(service: S, busy: S) -> Self {
         let busy = if busy > MOST_BUSY { S::from(MOST_BUSY) } else { busy };
-        let longer = own / service;
-        Self { service, busy, at_departure: longer / (busy * (longer - 1.0) + 1.0) }
+        Self { service, busy }
     }
 
-    /// The rest that is found of a service of mean rest `rest` after a gap `z`.
-    pub fn rest(&self, z: S, rest: S) -> S {
+    /// The rest that is found of a service of mean rest `rest`, a gap `z` after the finder's `own` service.
+    pub fn rest(&self, z: S, rest: S, own: S) -> S {
         let service = self.service;
+        let longer = own / service;
+        // `a/U`.
+        let at_departure = longer / (self.busy * (longer - 1.0) + 1.0);
         let away = service * (-self.busy + 1.0) / self.busy;
-        let begun = self.at_departure * service / (service + z);
+        let begun = at_departure * service / (service + z);
         let remembered = service * away / (service * away + z * (service + away));
-        rest * ((self.at_departure - 1.0) * remembered - begun + 1.0) + service * begun
+        rest * ((at_departure - 1.0) * remembered - begun + 1.0) + service * begun
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
             let (begins, ends, comes) = (1.0 / away, 1.0 / service, 1.0 / z);
             let at_departure: f64 = own / (own + away);
             let found = (at_departure * comes + begins) / (comes + begins + ends);
-            let rest = Other::new(service, busy, own).rest(z, service);
+            let rest = Other::new(service, busy).rest(z, service, own);
             assert!((rest * busy - found * service).abs() < 1e-12, "{own} {service} {away} {z}: {rest}");
         }
     }

@@ -1,7 +1,7 @@
 //! What all solvers read alike, and where `auto` does not rest on one of them.
 
 use layerfit::{
-    model::{Bindings, Group, Measure, Model, Number, ProcessorScheduling, Task, TaskScheduling},
+    model::{Bindings, Entry, Group, Measure, Model, Number, ProcessorScheduling, Task, TaskScheduling},
     solve::{MarkovOptions, SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve, solve_markov},
 };
 
@@ -113,16 +113,31 @@ fn saturation_by_estimated_waits_is_simulated() {
     assert!(matches!(&error, SolveError::Saturated { capacity, at_least, .. } if at_least >= capacity), "{error}");
 }
 
+/// Customers that never think, and their server on the same processor.
+fn on_one_processor(served: Entry) -> [Task; 2] {
+    [customers("U", 2, 0.0, work("u", 0.123).calls_about("e", 1.0)).on("cpu"), server("s", [served]).times(3.0).on("cpu")]
+}
+
+/// They find what began while they were away, whichever of the two tasks they were in: the processor is always busy, however much the demand varies.
+#[test]
+fn customers_and_their_server_keep_one_processor_busy() {
+    for cvsq in [1.0, 4.0, 16.0] {
+        let found = by(Solver::Layered, &model([], on_one_processor(entry("e", [work("e", 2.83).cvsq(cvsq)]))));
+        assert!(found.converged && (found.tasks["U"].throughput * (0.123 + 2.83) - 1.0).abs() < 1e-6, "{}", found.tasks["U"].throughput);
+    }
+}
+
 /// Customers that never think keep a processor busy: where the layered solver finds it idle, it says so.
 #[test]
 fn idle_processors_of_customers_that_never_think_are_told() {
-    let tasks =
-        [customers("U", 2, 0.0, work("u", 0.123).calls_about("e", 1.0)).on("cpu"), server("s", [serves("e", 2.83)]).times(3.0).on("cpu")];
+    // Beside requests from outside, who was where is not followed past second phases.
+    let from_outside = server("o", [open(serves("g", 0.1), 0.1)]);
+    let tasks = on_one_processor(entry("e", [work("e", 2.83), work("e2", 0.1)])).into_iter().chain([from_outside]);
     let model = model([], tasks);
     let layered = by(Solver::Layered, &model);
     assert!(!layered.converged && layered.diagnostics.iter().any(|note| note.contains("keep servers busy for")));
     let found = by(Solver::Auto, &model);
-    assert!((found.tasks["U"].throughput * (0.123 + 2.83) - 1.0).abs() < 0.02, "{}", found.tasks["U"].throughput);
+    assert!((found.tasks["U"].throughput * (0.123 + 2.83 + 0.1) - 1.0).abs() < 0.02, "{}", found.tasks["U"].throughput);
 }
 
 /// Calls that begin with a parameter at 0: who would make them is known, so that the slope is about that of the next numbers.

@@ -3,7 +3,7 @@
 use super::{
     super::{
         exclusion::{FREE, Pairs},
-        net::{Net, Work},
+        net::{Discipline, Net, Work},
     },
     origins::origins,
     previous::{Previous, find_previous},
@@ -44,6 +44,8 @@ pub(in super::super) struct Layout {
     pub siblings: bool,
     /// Whether requests come that no waiting thread bounds.
     pub open: bool,
+    /// Whether it is a processor of several tasks that serves, in order of arrival, requests of customers alone and what goes on after the reply to them.
+    pub(super) of_customers: bool,
     /// Where the station's unknowns begin.
     pub offset: usize,
     /// Where its excess wait stands.
@@ -82,12 +84,14 @@ impl Layout {
             levels: Vec::new(),
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
+            of_customers: false,
             offset,
             excess: net.arcs.len() + station,
             arcs,
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
+        layout.of_customers = layout.is_of_customers(net, station);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
         layout.previous = find_previous(net, &layout, station);
@@ -130,6 +134,18 @@ impl Layout {
             self.group_of.push(group);
             self.row_of.push(row);
         }
+    }
+
+    fn is_of_customers<S>(&self, net: &Net<S>, station: usize) -> bool {
+        let goes_on = |task: usize| {
+            let it = &net.tasks[task];
+            net.is_closed() && it.width <= 1.0 && it.entries.iter().all(|&entry| matches!(net.entries[entry].work, Work::Phases(_)))
+        };
+        station < net.n_processors
+            && net.stations[station].discipline == Discipline::Fcfs
+            && !self.open
+            && self.pools.len() > 1
+            && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 
     fn find_pairs<S>(&mut self, net: &Net<S>, pairs: &Pairs) {

@@ -41,6 +41,7 @@ mod removal;
 mod rests;
 mod returns;
 mod second_phase;
+mod since;
 mod spared;
 mod visit;
 
@@ -48,6 +49,7 @@ use self::{
     busy::all_busy,
     excess::held_up,
     layout::Places,
+    since::Absences,
     visit::{Visit, set_gaps, visit},
 };
 pub(super) use self::{
@@ -147,6 +149,7 @@ pub(super) struct Scratch<S> {
     boosts: Vec<S>,
     /// `F` of each pool, for the row at hand; empty where it is 1.
     unmet: Vec<S>,
+    absences: Absences<S>,
     /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
     pub last_found: Vec<Option<f64>>,
 }
@@ -172,6 +175,7 @@ impl<S> Scratch<S> {
             groups: Vec::new(),
             boosts: Vec::new(),
             unmet: Vec::new(),
+            absences: Absences::new(),
             last_found: vec![None; n_unknowns],
         }
     }
@@ -275,6 +279,7 @@ impl<S: Scalar> At<'_, S> {
         }
         scratch.own.clear();
         scratch.own.resize(n_rows, zero);
+        self.find_absences(&mut scratch.absences);
         for row in 0..n_rows {
             self.decompose(row, scratch);
         }

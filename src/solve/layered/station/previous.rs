@@ -36,9 +36,11 @@ enum Way {
     Beside { earlier: usize },
 }
 
-/// The slices before those of each row of a station, by row; none but where requests come from outside and are served in order of arrival.
+/// The slices before those of each row of a station, by row; none but at processors in order of arrival that requests from outside use, or
+/// customers alone.
 pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Vec<Vec<Previous>> {
-    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || net.is_closed() {
+    let counts = layout.of_customers || !net.is_closed();
+    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || !counts {
         return vec![Vec::new(); layout.rows.len()];
     }
     let slices = Slices { net, layout };
@@ -100,6 +102,8 @@ impl<S: Scalar> At<'_, S> {
         let Some(group) = self.layout.rows[r].group else { return };
         let node = &net.nodes[self.layout.groups[group]];
         let zero = S::from(0.0);
+        // Those of one call follow each other.
+        let mut between = None;
         for it in &self.layout.previous[r] {
             let received = flow.entry_rate[node.entry];
             let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
@@ -108,7 +112,11 @@ impl<S: Scalar> At<'_, S> {
                 Way::Returned => (net.arcs[it.call].visits, zero),
                 Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),
                 Way::Beside { earlier } => {
-                    let (calls, away) = self.between_calls(it.call);
+                    let (calls, away) = match between {
+                        Some((call, found)) if call == it.call => found,
+                        _ => self.between_calls(it.call),
+                    };
+                    between = Some((it.call, (calls, away)));
                     (called() * net.arcs[earlier].visits / (calls + 1.0), away)
                 }
             };

@@ -29,6 +29,9 @@ const MAX_BOOST_SHARE: f64 = 0.9;
 /// Waits below this fraction of a service are rounding: what is left of them is not asked.
 const NEGLIGIBLE_WAIT: f64 = 1e-12;
 
+/// Threads that meet less than this in the mean do not meet but for rounding.
+const NEVER: f64 = 1e-9;
+
 /// Held between 0 and 1.
 fn bounded<S: Scalar>(x: S) -> S {
     if x > 1.0 {
@@ -92,8 +95,9 @@ impl<S: Scalar> At<'_, S> {
         apart.extend_from_slice(&keep[row * n..(row + 1) * n]);
         let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else { return };
         let mean = self.left[pool].keep;
+        let meet = mean > NEVER;
         for (k, _) in apart.iter_mut().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
-            *k = if *k < mean { *k / mean } else { S::from(1.0) };
+            *k = if meet && *k < mean { *k / mean } else { S::from(1.0) };
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is left of the services that an arrival finds in progress.
 //!
-//! The formulas are those of [`super::super::residual`]: after a gap, where the arriving thread was away for a while; in full, for arrivals that
+//! The formulas are those of [`super::super::residual`]: after a gap, where the arriving thread, or its customer ([`super::since`]), was away for a while; in full, for arrivals that
 //! no number of threads bounds and for those that they find at queues in order of arrival.
 
 use super::{
@@ -23,12 +23,14 @@ impl<S: Scalar> At<'_, S> {
         let shares = self.class_shares(row.kin);
         let terms = r * n..(r + 1) * n;
         let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
-        let other = self.only_other(me, load);
+        let other = self.only_other(load);
+        let since = scratch.absences.of_row(r);
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
             }
-            beta[x] *= self.rest(me, it, other.as_ref()) + it.late;
+            let rest = if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) };
+            beta[x] *= rest + it.late;
             if it.late > 0.0 {
                 let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
                 let (late, overtaken) = self.late_load(row, x, seen.late);
@@ -41,7 +43,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// The only other that an arrival can find, by the `load` that it sees in service; none where there are more.
-    fn only_other(&self, me: &Visit<S>, load: &[S]) -> Option<Other<S>> {
+    fn only_other(&self, load: &[S]) -> Option<Other<S>> {
         if self.sources > 2.0 || self.servers > 1.0 {
             return None;
         }
@@ -50,7 +52,7 @@ impl<S: Scalar> At<'_, S> {
             busy += load;
             number += load / it.first;
         }
-        (number > 0.0).then(|| Other::new(busy / number, busy, me.first))
+        (number > 0.0).then(|| Other::new(busy / number, busy))
     }
 
     /// The rest of a first phase in progress.
@@ -60,7 +62,7 @@ impl<S: Scalar> At<'_, S> {
             _ => return it.full_first_rest,
         };
         let after = |z: S| match other {
-            Some(other) => other.rest(z, it.first_rest),
+            Some(other) => other.rest(z, it.first_rest, me.first),
             None => rest_after_gap(z, it.first_rest, self.mean_service),
         };
         let rest = after(long);

@@ -11,7 +11,7 @@ use crate::model::Scalar;
 /// overestimated, since a slow service also slows the tasks that feed the queue.
 const VARIATION_WEIGHT: f64 = 0.25;
 /// Gaps shorter than this fraction of the mean service count as this long.
-const SHORTEST_GAP: f64 = 1e-6;
+pub(super) const SHORTEST_GAP: f64 = 1e-6;
 
 /// One arc as its station sees it.
 #[derive(Clone, Copy, Debug)]
