@@ -4,6 +4,7 @@
 
 mod activities;
 pub mod amva;
+mod asked;
 mod bind;
 mod copies;
 mod distribution;
@@ -199,9 +200,9 @@ fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) 
     Ok(solution)
 }
 
-/// What the analytic solvers take in a simpler way than the model has it.
+/// What the analytic solvers take in a simpler way than the model has it, or do not find.
 fn simplified(model: &Model, bound: &Bindings) -> impl Iterator<Item = String> {
-    quantum::notes(model, bound).into_iter().chain(orders::notes(model))
+    quantum::notes(model, bound).into_iter().chain(orders::notes(model)).chain(asked::note(model))
 }
 
 enum Planned {

@@ -60,7 +60,7 @@ use self::{
     steady::Steady,
 };
 use super::{
-    Solution, SolveError,
+    Solution, SolveError, asked,
     bind::{Binder, unusable},
     copies,
 };
@@ -126,6 +126,7 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     solution.iterations = steady.sweeps;
     solution.residual = steady.residual;
     solution.diagnostics = network.notes;
+    solution.diagnostics.extend(asked::note(model));
     if !solution.converged {
         let Steady { residual, sweeps, .. } = steady;
         let text = format!("the steady state was not found: {residual:.1e} of all flow is out of balance after {sweeps} sweeps");

@@ -97,6 +97,21 @@ fn asked_model() -> Model {
 }
 
 #[test]
+fn solvers_that_find_no_distributions_say_what_was_asked() {
+    let noted = |solver| {
+        let simulation = SimulateOptions { max_events: 100_000, ..SimulateOptions::default() };
+        let options = SolveOptions { solver, simulation, ..SolveOptions::default() };
+        let solution = solve(&asked_model(), &Bindings::new(), &options).unwrap();
+        solution.diagnostics.iter().filter(|note| note.contains("asked for of")).cloned().collect::<Vec<_>>()
+    };
+    let expected = "the distribution of times that is asked for of phase 1 of entry \"e\" and 1 more is found by simulation only";
+    for solver in [Solver::Layered, Solver::Markov] {
+        assert_eq!(noted(solver), [expected], "{solver:?}");
+    }
+    assert!(noted(Solver::Simulate).is_empty());
+}
+
+#[test]
 fn what_the_model_asks_for_is_measured() {
     let solution = run(&asked_model(), 40_000.0);
     let [limit, bins] = solution.entries["e"].asked_times.as_slice() else { panic!("{:?}", solution.entries["e"].asked_times) };
