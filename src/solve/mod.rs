@@ -196,13 +196,13 @@ fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) 
         Planned::Exact(results) => results.solution(model),
         Planned::Layered => layered::solve(model, &bound, options, layered::Start::near(options))?.results.solution(model),
     };
-    solution.diagnostics.extend(simplified(model, &bound));
+    solution.diagnostics.extend(remarks(model, &bound));
     Ok(solution)
 }
 
 /// What the analytic solvers take in a simpler way than the model has it, or do not find.
-fn simplified(model: &Model, bound: &Bindings) -> impl Iterator<Item = String> {
-    quantum::notes(model, bound).into_iter().chain(orders::notes(model)).chain(asked::note(model))
+fn remarks(model: &Model, bound: &Bindings) -> impl Iterator<Item = String> {
+    quantum::notes(model, bound).into_iter().chain(orders::notes(model)).chain(asked::note(model, bound))
 }
 
 enum Planned {

@@ -12,7 +12,7 @@ use nalgebra::DMatrix;
 use super::{
     Near, Planned, Solution, SolveError, SolveOptions, Solver,
     bind::{bindings, checked_bindings},
-    exact, layered, measure, plan, simplified, simulate, simulation_of, solve_analytically,
+    exact, layered, measure, plan, remarks, simulate, simulation_of, solve_analytically,
 };
 use crate::model::{Bindings, Measure, Model, Tangent, UnboundParameter};
 
@@ -63,7 +63,7 @@ pub fn sensitivities(
             found => found?,
         },
     };
-    solution.diagnostics.extend(simplified(model, &bound));
+    solution.diagnostics.extend(remarks(model, &bound));
     for &j in &integer {
         integer_differences(model, values, &wrt[j], measures, options, &mut jacobian.column_mut(j))?;
     }

@@ -126,7 +126,7 @@ pub fn solve_markov(model: &Model, values: &Bindings, options: &MarkovOptions) -
     solution.iterations = steady.sweeps;
     solution.residual = steady.residual;
     solution.diagnostics = network.notes;
-    solution.diagnostics.extend(asked::note(model));
+    solution.diagnostics.extend(asked::note(model, binder.values()));
     if !solution.converged {
         let Steady { residual, sweeps, .. } = steady;
         let text = format!("the steady state was not found: {residual:.1e} of all flow is out of balance after {sweeps} sweeps");
