@@ -33,7 +33,7 @@ const LONGEST_FREE: usize = 200;
 const LONGEST_APART: usize = 600;
 /// A change that is enough after so many sweeps: rounding, or a bound that is met and left again, allows no less.
 const STAGNATION: f64 = 1e-7;
-const STAGNATION_AFTER: usize = 300;
+const STAGNATION_AFTER: usize = LONGEST_FREE;
 /// How much shorter, and the shortest.
 const STEP_REDUCTION: f64 = 0.25;
 const SHORTEST_STEP: f64 = 0.05;
@@ -115,7 +115,7 @@ impl<S: Scalar> Course<S> {
 
     /// Whether a change of `tolerance` is met, or what is enough after so many sweeps.
     pub fn is_settled(&self, tolerance: f64) -> bool {
-        self.change < if self.n_sweeps <= STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) }
+        self.change < if self.n_sweeps < STAGNATION_AFTER { tolerance } else { tolerance.max(STAGNATION) }
     }
 
     /// Forgets what was learned, and goes on by plain steps of length `step`.
@@ -244,7 +244,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             course.go_on();
             self.look(&mut course, populations, capacity);
         }
-        let converged = course.change < tolerance.max(STAGNATION);
+        let converged = course.is_settled(tolerance);
         self.settled(if converged { course.image } else { course.x }, populations, converged)
     }
 
