@@ -32,16 +32,29 @@ fn drawn_models_are_valid_and_survive_their_formats() {
     }
 }
 
-/// Ten times the customers and threads: several stations are full at once, and their waits trade for each other. One of the models, with
-/// forwarding, settles where everybody waits and next to nothing is served; it says so.
+fn tenfold(number: &mut Number) {
+    if let Number::Value(v) = number {
+        *v = (*v * 10.0).round();
+    }
+}
+
+/// Where next to nobody is ahead at a pool of tens of threads before tens of cores, a wait of the solution is counted and not its rounding.
+#[test]
+fn many_threads_before_many_cores_settle() {
+    for seed in [3, 6, 41] {
+        let mut model = draw(Kind::Multi, 8, seed);
+        model.tasks.iter_mut().for_each(|task| tenfold(&mut task.multiplicity));
+        model.processors.iter_mut().for_each(|processor| tenfold(&mut processor.multiplicity));
+        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+        let solution = solve(&model, &Bindings::new(), &options).unwrap();
+        assert!(solution.converged, "{}: {:?}", model.name, solution.diagnostics);
+        assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}", model.name);
+    }
+}
+
+/// Ten times the customers and threads: several stations are full at once, and their waits trade for each other.
 #[test]
 fn drawn_models_with_many_customers_settle() {
-    let tenfold = |number: &mut Number| {
-        if let Number::Value(v) = number {
-            *v = (*v * 10.0).round();
-        }
-    };
-    let mut stuck = Vec::new();
     for (kind, seed) in [Kind::Multi, Kind::Phase2, Kind::Forward].into_iter().flat_map(|kind| (0..20).map(move |seed| (kind, seed))) {
         let mut model = draw(kind, 8, seed);
         for task in &mut model.tasks {
@@ -54,14 +67,9 @@ fn drawn_models_with_many_customers_settle() {
         }
         let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
         let solution = solve(&model, &Bindings::new(), &options).unwrap();
-        if solution.diagnostics.iter().any(|text| text.starts_with("work is not conserved")) {
-            stuck.push(model.name);
-            continue;
-        }
         assert!(solution.converged, "{}, seed {seed}: {:?}", model.name, solution.diagnostics);
         assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}, seed {seed}", model.name);
     }
-    assert!(stuck.len() <= 1, "{stuck:?}");
 }
 
 /// Solves analytically, else simulates for a moment. Says whether it was analytically, and which laws the result breaks.

@@ -95,35 +95,38 @@ pub(super) fn ahead<S: Scalar>(length: S, others: f64, servers: f64) -> S {
     }
     let there = length / others;
     let away = -there + 1.0;
+    let (more, less) = (there / away, away / there);
+    if length > idle && idle < 0.5 * others {
+        // Those that find a server idle are the few. Elsewhere this difference may be next to nothing beside its parts, and their rounding most of it.
+        let (mut chance, mut beyond, mut j) = (whole_power(away, others), length - idle, 0.0);
+        while j < idle {
+            beyond += chance * (idle - j);
+            chance *= more * ((others - j) / (j + 1.0));
+            j += 1.0;
+        }
+        return beyond;
+    }
     // From the likelier end, so that no chance which counts is lost below the smallest number.
+    let mut beyond = zero;
     if there > 0.5 {
-        let odds = away / there;
-        let (mut chance, mut beyond, mut j) = (whole_power(there, others), zero, others);
+        let (mut chance, mut j) = (whole_power(there, others), others);
         while j > idle {
             beyond += chance * (j - idle);
-            chance *= odds * (j / (others - j + 1.0));
+            chance *= less * (j / (others - j + 1.0));
             j -= 1.0;
         }
         return beyond;
     }
-    let odds = there / away;
-    let (mut chance, mut short, mut j) = (whole_power(away, others), zero, 0.0);
-    while j < idle {
-        short += chance * (idle - j);
-        chance *= odds * ((others - j) / (j + 1.0));
-        j += 1.0;
-    }
-    if length > idle {
-        return length - idle + short;
-    }
-    // Beside what it is made of, `length - idle + short` may be next to nothing, and its rounding most of it.
-    let mut beyond = zero;
+    let (mut chance, mut j) = (whole_power(away, others), 0.0);
     while j < others {
-        chance *= odds * ((others - j) / (j + 1.0));
+        chance *= more * ((others - j) / (j + 1.0));
         j += 1.0;
-        let more = chance * (j - idle);
-        beyond += more;
-        if more <= beyond.value() * f64::EPSILON {
+        if j <= idle {
+            continue;
+        }
+        let added = chance * (j - idle);
+        beyond += added;
+        if added <= beyond.value() * f64::EPSILON {
             break;
         }
     }
@@ -328,6 +331,8 @@ mod tests {
             (64.0, 127.0, 60.0, 5.575631419004547),
             (125.0, 127.0, 127.0, 0.13319842532250423),
             (126.5, 127.0, 127.0, 0.6059324044421842),
+            (100.0, 127.0, 3.0, 98.0),
+            (70.0, 127.0, 60.0, 11.053069519951134),
         ];
         for (length, others, servers, expected) in exact {
             let found: f64 = ahead(length, others, servers);
