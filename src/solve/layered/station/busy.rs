@@ -9,6 +9,7 @@
 //!
 //! the machine-repair queue M/M/m//K; where the servers are threads that hold each other up, with services `S(n)` that depend on how
 //! many of them are busy ([`super::crowd`]), as those of a flow-equivalent server (K. M. Chandy, U. Herzog and L. Woo, 1975).
+//! Sources that are not alike have other numbers than `K - n + 1` ([`super::unlike`]).
 //! `a` is the one for which `B` is the load that the arrival sees, found by Newton's method in
 //! `ln a`, where `dB / d ln a = E[n min(n, m)] - E[n] B` (and `dΠ / d ln a = E[n; n ≥ m] - E[n] Π`). So only `Π` at that load rests on
 //! exponential times; one pool of callers at one station of equal service is solved exactly, given what it sees. Many sources are
@@ -20,14 +21,14 @@
 //! | `m` | servers |
 //! | `a` | time of a service with all busy over the time that a source is away |
 //!
-//! Derivatives with respect to services follow from `d ln p(n) = Σ_{j ≤ n} d ln g(j) - E[..]`.
+//! Derivatives with respect to services, and to who is coming, follow from `d ln p(n) = Σ_{j ≤ n} d ln g(j) + d ln c_j - E[..]`.
 
 use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;
 
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
 const MANY_A_SERVER: f64 = 4.0;
-const MANY: f64 = 48.0;
+pub(super) const MANY: f64 = 48.0;
 /// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which is taken of `Π` at once and squares
 /// the error.
 const STEPS: usize = 60;
@@ -42,10 +43,20 @@ const NO_STEP: f64 = 1e-11;
 /// Loads this close to the servers or sources, relatively, are all of them.
 const FULL: f64 = 1e-9;
 
+/// Who may come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'a, S> {
+    /// How many.
+    pub number: f64,
+    /// `c_n`, how many may still come as the `n`th, by `n`; none where they are alike.
+    pub coming: &'a [S],
+}
+
 /// `Π` at `load` busy servers of `servers`, with `sources` that may come, both as an arrival sees them. `services` by the number of
 /// busy servers, none if they are equal. `log` is `ln a` where it was found last, if it was, and becomes where it is found now.
-pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, services: &[S], log: &mut Option<f64>) -> S {
+pub(super) fn all_busy<S: Scalar>(servers: u32, sources: Sources<'_, S>, load: S, services: &[S], log: &mut Option<f64>) -> S {
     let m = f64::from(servers);
+    let Sources { number: sources, coming } = sources;
     if load <= 0.0 || sources <= m - 1.0 {
         return S::from(0.0);
     }
@@ -56,14 +67,14 @@ pub(super) fn all_busy<S: Scalar>(servers: u32, sources: f64, load: S, services:
     if many && services.is_empty() {
         return erlang_c(servers, load);
     }
-    let station = Station { m, sources: if many { f64::INFINITY } else { sources }, services };
+    let station = Station { m, n_servers: servers as usize, sources: if many { f64::INFINITY } else { sources }, coming, services };
     let Found { log: found, at, next } = station.find(load.value(), log);
     // The last step is taken of `Π` at once; derivatives are those beyond it.
     let all = S::from(at.all + (load.value() - at.busy) * (at.all_slope / at.busy_slope));
     if all > 1.0 {
         return S::from(1.0);
     }
-    if services.iter().chain([&load]).all(|s| s.derivatives().is_empty()) {
+    if load.derivatives().is_empty() {
         return all;
     }
     let at = if (next - found).abs() < NO_STEP { at } else { station.state(next.exp()) };
@@ -81,7 +92,9 @@ struct Found {
 /// Servers and who comes to them.
 struct Station<'a, S> {
     m: f64,
+    n_servers: usize,
     sources: f64,
+    coming: &'a [S],
     services: &'a [S],
 }
 
@@ -104,9 +117,13 @@ impl<S: Scalar> Station<'_, S> {
         }
     }
 
-    /// Sources that may still come, over what they are when nobody has, where they are many.
-    fn coming(&self, n: f64) -> f64 {
-        if self.sources.is_infinite() { 1.0 } else { self.sources - n + 1.0 }
+    /// Sources that may still come as the `n`th, over what they are when nobody has, where they are many.
+    fn coming(&self, n: f64, count: usize) -> f64 {
+        match self.coming.get(count - 1) {
+            Some(coming) => coming.value(),
+            None if self.sources.is_infinite() => 1.0,
+            None => self.sources - n + 1.0,
+        }
     }
 
     /// Where the load is `u`.
@@ -145,7 +162,7 @@ impl<S: Scalar> Station<'_, S> {
         let (mut weight, mut n, mut count) = (1.0, 1.0, 1);
         let (mut below, mut number, mut product) = (1.0, 0.0, 0.0);
         while n < m && self.sources > n - 1.0 {
-            weight *= a * (self.coming(n) / n) * self.growth(count);
+            weight *= a * (self.coming(n, count) / n) * self.growth(count);
             below += weight;
             number += weight * n;
             product += weight * (n * n);
@@ -155,13 +172,13 @@ impl<S: Scalar> Station<'_, S> {
         }
         let each = a / m;
         let (mut all, mut all_number) = (0.0, 0.0);
-        let mut just_all = weight * each * self.coming(n).max(0.0);
+        let mut just_all = weight * each * self.coming(n, count).max(0.0);
         if self.sources.is_infinite() {
             all = just_all / (1.0 - each);
             all_number = all * (m + each / (1.0 - each));
         } else {
             while self.sources > n - 1.0 {
-                weight *= each * (self.sources - n + 1.0);
+                weight *= each * self.coming(n, count);
                 all += weight;
                 all_number += weight * n;
                 if weight < NEGLIGIBLE * (below + all) {
@@ -169,6 +186,7 @@ impl<S: Scalar> Station<'_, S> {
                 }
                 keep_finite(&mut weight, [&mut below, &mut number, &mut product, &mut all, &mut all_number, &mut just_all]);
                 n += 1.0;
+                count += 1;
             }
         }
         let total = below + all;
@@ -183,26 +201,36 @@ impl<S: Scalar> Station<'_, S> {
         }
     }
 
-    /// What the derivatives of the services add to `B` and `Π` at `ln a`; without value.
+    /// What the derivatives of the services and of those coming add to `B` and `Π` at `ln a`; without value.
     fn deviations(&self, at: &State, log: f64) -> (S, S) {
         let zero = S::from(0.0);
-        let (Some(&slowest), a) = (self.services.last(), log.exp()) else { return (zero, zero) };
-        let relative = |s: S| s / s.value();
-        let slowest = relative(slowest);
-        let mut n = self.m;
-        let mut p = at.just_all * n / (a * self.coming(n));
-        // `ln p(n)` beside that of the states in which all are busy.
-        let (mut shift, mut mean, mut busy) = (zero, zero, zero);
-        for count in (1..self.services.len()).rev() {
+        if self.services.is_empty() && self.coming.is_empty() {
+            return (zero, zero);
+        }
+        let (a, m) = (log.exp(), self.m);
+        let relative = |s: Option<&S>| s.map_or(zero, |&s| s / s.value() - 1.0);
+        let slowest = relative(self.services.last());
+        // `ln p(n)` beside that of the first state in which all are busy, from there down and up.
+        let (mut shift, mut mean, mut busy, mut all) = (zero, zero, zero, zero);
+        let (mut n, mut p) = (m, at.just_all);
+        for count in (1..=self.n_servers).rev() {
+            let growth = if self.services.is_empty() { zero } else { relative(self.services.get(count - 1)) - slowest };
+            shift -= growth + relative(self.coming.get(count - 1));
+            p *= n / (self.growth(count) * a * self.coming(n, count));
             n -= 1.0;
-            let (own, growth) = (relative(self.services[count - 1]) - slowest, self.growth(count));
             mean += shift * p;
             busy += shift * (p * n);
-            shift -= own;
-            p *= n / (growth * a * self.coming(n));
         }
-        mean += shift * p;
-        (busy - mean * at.busy, -mean * at.all)
+        (shift, n, p) = (zero, m, at.just_all);
+        for (count, coming) in self.coming.iter().enumerate().skip(self.n_servers) {
+            n += 1.0;
+            shift += relative(Some(coming));
+            p *= a / m * self.coming(n, count + 1);
+            mean += shift * p;
+            all += shift * p;
+        }
+        busy += all * m;
+        (busy - mean * at.busy, all - mean * at.all)
     }
 }
 
@@ -212,8 +240,12 @@ mod tests {
 
     use super::*;
 
+    fn alike<S>(number: f64) -> Sources<'static, S> {
+        Sources { number, coming: &[] }
+    }
+
     fn chance<S: Scalar>(servers: u32, sources: f64, load: S, log: &mut Option<f64>) -> S {
-        all_busy(servers, sources, load, &[], log)
+        all_busy(servers, alike(sources), load, &[], log)
     }
 
     /// `B` and `Π` by the balance equations of services that depend on the number of busy servers; of so many states.
@@ -239,7 +271,7 @@ mod tests {
                 (1e6, slowed(&services, |_| rate, 4000)),
             ];
             for (sources, (busy, all)) in cases.into_iter().filter(|(_, (busy, _))| *busy < 2.99) {
-                let found = all_busy(3, sources, busy, &services, &mut None);
+                let found = all_busy(3, alike(sources), busy, &services, &mut None);
                 assert!((found - all).abs() < 1e-9, "{sources} {rate}: {found}, not {all}");
             }
         }
@@ -251,7 +283,7 @@ mod tests {
         let services = [0.544, 0.841, 1.223, 1.636, 2.054, 2.473, 2.891];
         for rate in [0.03, 0.05, 0.08, 0.12, 0.2, 0.5] {
             let (busy, all) = slowed(&services, |n| rate * f64::from(34 - u32::try_from(n).unwrap()), 33);
-            let found = all_busy(7, 33.0, busy, &services, &mut None);
+            let found = all_busy(7, alike(33.0), busy, &services, &mut None);
             assert!((found - all).abs() < 1e-9 * (1.0 + all), "{rate} {busy}: {found}, not {all}");
         }
     }
@@ -263,19 +295,72 @@ mod tests {
             if moved < 3 {
                 services[moved] += by;
             }
-            all_busy(3, sources, load + if moved == 3 { by } else { 0.0 }, &services, &mut None)
+            all_busy(3, alike(sources), load + if moved == 3 { by } else { 0.0 }, &services, &mut None)
         };
         let h = 1e-5;
         for (sources, load) in [(9.0, 0.4), (9.0, 1.7), (9.0, 2.9), (1e6, 1.3), (1e6, 2.7)] {
             for moved in 0..4 {
                 let services: Vec<Dual64> =
                     [0.9, 1.5, 2.1].iter().enumerate().map(|(i, &s)| Dual64::new(s, if i == moved { 1.0 } else { 0.0 })).collect();
-                let exact = all_busy(3, sources, Dual64::new(load, if moved == 3 { 1.0 } else { 0.0 }), &services, &mut None).eps;
+                let exact = all_busy(3, alike(sources), Dual64::new(load, if moved == 3 { 1.0 } else { 0.0 }), &services, &mut None).eps;
                 let difference = (at(load, moved, h, sources) - at(load, moved, -h, sources)) / (2.0 * h);
                 assert!(
                     (exact - difference).abs() < 1e-7 * (1.0 + difference.abs()),
                     "{sources} {load} {moved}: {exact}, not {difference}"
                 );
+            }
+        }
+    }
+
+    /// Two pools at two servers, by the states of both: threads of a kind are served for `x` of the time that they are away.
+    #[test]
+    fn of_unlike_sources_the_chance_is_that_of_their_network() {
+        let m = 2;
+        for pools in [[(2_u32, 3.0), (1, 0.1)], [(1, 20.0), (2, 0.05)], [(3, 0.4), (3, 0.4)], [(1, 2.0), (6, 0.3)]] {
+            let [(first, x), (second, y)] = pools;
+            let (mut total, mut all, mut busy) = (0.0, 0.0, [0.0; 2]);
+            let choose = |n: u32, k: u32| (0..k).fold(1.0, |c, i| c * f64::from(n - i) / f64::from(i + 1));
+            for i in 0..=first {
+                for j in 0..=second {
+                    let n = i + j;
+                    let ways = (1..=n).fold(1.0, |w, l| w * f64::from(l) / f64::from(l.min(m)));
+                    let weight = choose(first, i) * f64::powi(x, i as i32) * choose(second, j) * f64::powi(y, j as i32) * ways;
+                    total += weight;
+                    all += if n >= m { weight } else { 0.0 };
+                    let served = f64::from(n.min(m)) / f64::from(n.max(1));
+                    busy[0] += weight * f64::from(i) * served;
+                    busy[1] += weight * f64::from(j) * served;
+                }
+            }
+            let sources = f64::from(first + second);
+            let binomials = |o: f64, n: u32| (0..=n).map(|k| choose(n, k) * f64::powi(o, k as i32)).collect::<Vec<f64>>();
+            let (a, b) = (binomials(x, first), binomials(y, second));
+            let e = |n: usize| (0..=n).filter(|i| *i < a.len() && n - i < b.len()).map(|i| a[i] * b[n - i]).sum::<f64>();
+            let coming: Vec<f64> = (1..=a.len() + b.len() - 2).map(|n| n as f64 * e(n) / e(n - 1)).collect();
+            let found = all_busy(m, Sources { number: sources, coming: &coming }, (busy[0] + busy[1]) / total, &[], &mut None);
+            assert!((found - all / total).abs() < 1e-9, "{pools:?}: {found}, not {}", all / total);
+        }
+    }
+
+    #[test]
+    fn derivatives_with_respect_to_who_comes_are_those_of_differences() {
+        let at = |moved: usize, by: f64, services: &[f64]| {
+            let mut coming = [4.5, 2.0, 1.5, 0.7, 0.2];
+            coming[moved] += by;
+            all_busy(3, Sources { number: 5.0, coming: &coming }, 1.9, services, &mut None)
+        };
+        let h = 1e-5;
+        for services in [&[][..], &[0.9, 1.5, 2.1]] {
+            for moved in 0..5 {
+                let coming: Vec<Dual64> = [4.5, 2.0, 1.5, 0.7, 0.2]
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &c)| Dual64::new(c, if i == moved { 1.0 } else { 0.0 }))
+                    .collect();
+                let dual: Vec<Dual64> = services.iter().map(|&s| Dual64::from(s)).collect();
+                let exact = all_busy(3, Sources { number: 5.0, coming: &coming }, Dual64::from(1.9), &dual, &mut None).eps;
+                let difference = (at(moved, h, services) - at(moved, -h, services)) / (2.0 * h);
+                assert!((exact - difference).abs() < 1e-7 * (1.0 + difference.abs()), "{moved} {services:?}: {exact}, not {difference}");
             }
         }
     }

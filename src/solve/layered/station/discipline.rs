@@ -62,6 +62,7 @@ impl<S: Scalar> At<'_, S> {
             self.stretches(scratch)
         });
         let interrupts = has_priorities && self.discipline == Discipline::Preemptive;
+        self.find_queues(&mut scratch.queues);
         for r in 0..self.layout.rows.len() {
             // Who may be interrupted is not in the way.
             let level = if interrupts { self.layout.rows[r].priority } else { f64::NEG_INFINITY };
@@ -107,12 +108,12 @@ impl<S: Scalar> At<'_, S> {
         let mine = self.layout.rows[r].priority;
         let Some(&next) = self.layout.levels.iter().filter(|&&level| level > mine).min_by(|a, b| a.total_cmp(b)) else { return one };
         let more_urgent = (0..n).filter(|&x| self.priority_of(x) > mine).fold(S::from(0.0), |sum, x| sum + scratch.load[r * n + x]);
-        let without = self.chance_of_all_busy((more_urgent, self.sources_from(next) + 1.0), &mut None);
+        let without = self.chance_of_all_busy((more_urgent, self.sources_from(next) + 1.0), &[], &mut None);
         let (own, all_busy) = if busy - more_urgent > LEAST_OWN_LOAD {
             (busy - more_urgent, all_busy)
         } else {
             let load = more_urgent + LEAST_OWN_LOAD;
-            (S::from(LEAST_OWN_LOAD), self.chance_of_all_busy((load, self.sources_from(mine)), &mut None))
+            (S::from(LEAST_OWN_LOAD), self.chance_of_all_busy((load, self.sources_from(mine)), &[], &mut None))
         };
         let share = (all_busy - without) / own;
         if share > 1.0 {

@@ -8,6 +8,7 @@ use super::{
     origins::origins,
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
+    unlike,
 };
 use crate::model::Scalar;
 
@@ -46,6 +47,8 @@ pub(in super::super) struct Layout {
     pub open: bool,
     /// Whether it is a processor of several tasks that serves, in order of arrival, requests of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
+    /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
+    pub(super) unlike: bool,
     /// Where the station's unknowns begin.
     pub offset: usize,
     /// Where its excess wait stands.
@@ -85,6 +88,7 @@ impl Layout {
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
+            unlike: false,
             offset,
             excess: net.arcs.len() + station,
             arcs,
@@ -92,6 +96,7 @@ impl Layout {
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
         layout.of_customers = layout.is_of_customers(net, station);
+        layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
         layout.previous = find_previous(net, &layout, station);
@@ -146,6 +151,15 @@ impl Layout {
             && !self.open
             && self.pools.len() > 1
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
+    }
+
+    fn is_of_unlike_pools<S>(&self, net: &Net<S>, station: usize) -> bool {
+        let servers = net.stations[station].servers;
+        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].width).sum::<f64>();
+        let threads = strands(&self.pools);
+        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].width).fract() == 0.0);
+        let may_wait = servers > 1.0 && servers < threads;
+        !self.open && self.pools.len() > 1 && may_wait && are_whole && threads <= unlike::MOST && threads <= strands(&self.origins)
     }
 
     fn find_pairs<S>(&mut self, net: &Net<S>, pairs: &Pairs) {

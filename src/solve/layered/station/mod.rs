@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
-//! probability that all servers are busy ([`busy`]); times `S(m)/s` where the servers are threads that hold each other
+//! probability that all servers are busy ([`busy`], [`servers`]); times `S(m)/s` where the servers are threads that hold each other
 //! up ([`crowd`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
 //! Priorities, groups with shares: [`discipline`]; what threads find of requests from outside: [`outside`].
 //!
@@ -41,22 +41,23 @@ mod removal;
 mod rests;
 mod returns;
 mod second_phase;
+mod servers;
 mod since;
 mod spared;
+mod unlike;
 mod visit;
 
-use self::{
-    busy::all_busy,
-    excess::held_up,
-    layout::Places,
-    since::Absences,
-    visit::{Visit, set_gaps, visit},
-};
 pub(super) use self::{
     crowd::Crowds,
     layout::Layout,
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},
+};
+use self::{
+    excess::held_up,
+    layout::Places,
+    since::Absences,
+    visit::{Visit, set_gaps, visit},
 };
 use super::{
     exclusion::Exclusion,
@@ -68,9 +69,6 @@ use crate::model::Scalar;
 
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
-/// Services of a source at the same time, where they go on after the reply.
-const PHASES_OF_A_SOURCE: f64 = 2.0;
-
 /// Whether loads may exceed the servers by the error of the approximation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capacity {
@@ -149,6 +147,11 @@ pub(super) struct Scratch<S> {
     boosts: Vec<S>,
     /// `F` of each pool, for the row at hand; empty where it is 1.
     unmet: Vec<S>,
+    /// Requests that wait for each unit of `α`, by arc ([`servers`]).
+    queues: Vec<S>,
+    /// `c_n` of the row at hand, and room to find it.
+    coming: Vec<S>,
+    terms: Vec<S>,
     absences: Absences<S>,
     /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
     pub last_found: Vec<Option<f64>>,
@@ -175,6 +178,9 @@ impl<S> Scratch<S> {
             groups: Vec::new(),
             boosts: Vec::new(),
             unmet: Vec::new(),
+            queues: Vec::new(),
+            coming: Vec::new(),
+            terms: Vec::new(),
             absences: Absences::new(),
             last_found: vec![None; n_unknowns],
         }
@@ -443,37 +449,6 @@ impl<S: Scalar> At<'_, S> {
     fn class_shares(&self, kin: Option<usize>) -> &[S] {
         let n = self.sweep.net.classes.len();
         kin.map_or(&[], |k| &self.sweep.exclusion.class_shares[k * n..(k + 1) * n])
-    }
-
-    /// From one server to `m`: those waiting leave `m` times faster, at the pace of servers that are all busy, and what is in service
-    /// matters only then.
-    fn scale_to_servers(&self, r: usize, (busy, sources): (S, f64), scratch: &mut Scratch<S>) -> S {
-        let one = S::from(1.0);
-        if self.servers <= 1.0 {
-            return if busy > 1.0 { one } else { busy };
-        }
-        let all_busy = self.chance_of_all_busy((busy, sources), &mut scratch.last_found[self.places.probability + r]);
-        // Requests leave a full pool at its slowest.
-        let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;
-        let share = if busy > 0.0 { all_busy / busy * each } else { S::from(0.0) };
-        let n = self.visits.len();
-        let terms = r * n..(r + 1) * n;
-        scratch.alpha[terms.clone()].iter_mut().for_each(|x| *x *= each);
-        scratch.beta[terms.clone()].iter_mut().for_each(|x| *x *= share);
-        if self.layout.siblings {
-            scratch.alpha_own[terms.clone()].iter_mut().for_each(|x| *x *= each);
-            scratch.beta_own[terms].iter_mut().for_each(|x| *x *= share);
-        }
-        scratch.own[r] *= share;
-        all_busy
-    }
-
-    /// `Π`: chance that an arrival finds all servers busy, at the load it sees and with so many sources, itself among them; `found`
-    /// is where it was found last. A thread may come while the second phase that it left behind is still served.
-    fn chance_of_all_busy(&self, (busy, sources): (S, f64), found: &mut Option<f64>) -> S {
-        let sources = if self.late { sources * PHASES_OF_A_SOURCE } else { sources - 1.0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
-        all_busy(self.servers as u32, sources, busy, self.services, found)
     }
 
     /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.

@@ -1,0 +1,113 @@
+//! From one server to several: what of those that an arrival finds it has to wait for.
+//!
+//! ```text
+//! W_a = [Σ_b R_ab E_ab q_b h_b + Π Σ_b (..) / û] S(m)/(m s)
+//! ```
+//!
+//! Those waiting leave `m` times faster, at the pace of servers that are all busy, and what is in service matters only when all are ([`super::busy`]); who may
+//! keep them busy is told by pools where these are not alike ([`unlike`]).
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `û`, `Π` | load in service that the arrival sees, chance that all servers are busy |
+//! | `m`, `S(m)/s` | servers, service while all are busy over the mean one |
+
+use smallvec::SmallVec;
+
+use super::{
+    super::net::Discipline,
+    At, Scratch,
+    busy::{Sources, all_busy},
+    unlike::{self, Pool},
+};
+use crate::model::Scalar;
+
+/// Services of a source at the same time, where they go on after the reply.
+const PHASES_OF_A_SOURCE: f64 = 2.0;
+
+impl<S: Scalar> At<'_, S> {
+    /// Takes what a row finds, of so many sources with the arrival's own and with so much in service, from one server to all of them; returns the chance to wait.
+    pub(super) fn scale_to_servers(&self, r: usize, (busy, sources): (S, f64), scratch: &mut Scratch<S>) -> S {
+        let one = S::from(1.0);
+        if self.servers <= 1.0 {
+            return if busy > 1.0 { one } else { busy };
+        }
+        let mut coming = std::mem::take(&mut scratch.coming);
+        self.find_coming(r, sources, scratch, &mut coming);
+        let all_busy = self.chance_of_all_busy((busy, sources), &coming, &mut scratch.last_found[self.places.probability + r]);
+        scratch.coming = coming;
+        // Requests leave a full pool at its slowest.
+        let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;
+        let share = if busy > 0.0 { all_busy / busy * each } else { S::from(0.0) };
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        scratch.alpha[terms.clone()].iter_mut().for_each(|x| *x *= each);
+        scratch.beta[terms.clone()].iter_mut().for_each(|x| *x *= share);
+        if self.layout.siblings {
+            scratch.alpha_own[terms.clone()].iter_mut().for_each(|x| *x *= each);
+            scratch.beta_own[terms].iter_mut().for_each(|x| *x *= share);
+        }
+        scratch.own[r] *= share;
+        all_busy
+    }
+
+    /// `Π`: chance that an arrival finds all servers busy, at the load it sees and with so many sources, itself among them, of which so many are `coming`
+    /// ([`unlike`]); `found` is where it was found last. A thread may come while the second phase that it left behind is still served.
+    pub(super) fn chance_of_all_busy(&self, (busy, sources): (S, f64), coming: &[S], found: &mut Option<f64>) -> S {
+        let number = if self.late { sources * PHASES_OF_A_SOURCE } else { sources - 1.0 };
+        let sources = Sources { number, coming };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
+        all_busy(self.servers as u32, sources, busy, self.services, found)
+    }
+
+    /// How many requests wait for each unit of what a row is to wait for them at one server, by arc: of shared processors, times the row's own service.
+    /// None where nobody asks.
+    pub(super) fn find_queues(&self, queues: &mut Vec<S>) {
+        queues.clear();
+        if !self.layout.unlike {
+            return;
+        }
+        let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
+        queues.extend(self.visits.iter().map(|it| match it.first + it.late {
+            _ if sharing => it.wait,
+            each if each > 0.0 => it.wait / each,
+            _ => S::from(0.0),
+        }));
+    }
+
+    /// How many a row finds waiting over those of the arcs that `counts`.
+    fn waiting(&self, r: usize, scratch: &Scratch<S>, counts: impl Fn(usize) -> bool) -> S {
+        let n = self.visits.len();
+        let parts = scratch.alpha[r * n..(r + 1) * n].iter().zip(&scratch.queues).enumerate().filter(|(x, _)| counts(*x));
+        let sum = parts.fold(S::from(0.0), |sum, (_, (&alpha, &queue))| sum + alpha * queue);
+        let own = self.visits[self.layout.rows[r].arc].first;
+        match self.discipline {
+            Discipline::Sharing | Discipline::Groups if own > 0.0 => sum / own,
+            Discipline::Sharing | Discipline::Groups => S::from(0.0),
+            _ => sum,
+        }
+    }
+
+    /// `c_n` for a row, of so many sources with the arrival's own; none where they are alike.
+    fn find_coming(&self, r: usize, sources: f64, scratch: &mut Scratch<S>, found: &mut Vec<S>) {
+        found.clear();
+        // More urgent requests alone, and second phases, have sources of their own.
+        if !self.layout.unlike || self.late || sources < self.sources {
+            return;
+        }
+        let n = self.visits.len();
+        let mine = self.layout.rows[r].pool;
+        let mut pools: SmallVec<[Pool<S>; 8]> = SmallVec::new();
+        for (pool, &task) in self.layout.pools.iter().enumerate() {
+            let threads = self.sweep.populations.strands(self.sweep.net, task) - if mine == Some(pool) { 1.0 } else { 0.0 };
+            if threads < 1.0 {
+                continue;
+            }
+            let is_of_pool = |x: usize| self.layout.pool_of[x] == Some(pool);
+            let loads = scratch.load[r * n..(r + 1) * n].iter().enumerate().filter(|(x, _)| is_of_pool(*x));
+            let served = loads.fold(S::from(0.0), |sum, (_, &load)| sum + load);
+            pools.push(Pool::new(threads, served, self.waiting(r, scratch, is_of_pool)));
+        }
+        unlike::coming(&pools, sources - 1.0, found, &mut scratch.terms);
+    }
+}
