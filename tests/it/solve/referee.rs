@@ -33,6 +33,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("threads on one processor", threads_on_one_processor(), Within(4.8, 15.9)),
         ("calls on one processor", calls_on_one_processor(), Within(3.2, 8.1)),
         ("thread pools", pools(), Within(1.4, 3.3)),
+        ("unlike pools", unlike_pools(), Within(4.1, 6.7)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),
@@ -167,6 +168,27 @@ fn pools() -> Vec<Model> {
     let tasks = [customers("c", 4, 1.0, work("c", 0.0).calls_about("e", 1.0)), server("s", [serves("e", 0.5)]).times(2.0)];
     models.push(model([], tasks));
     models
+}
+
+/// As many threads as cores that are nearly always there, and one that is seldom.
+fn unlike_pools() -> Vec<Model> {
+    let of = |(scheduling, cores, demands, busy, others): (ProcessorScheduling, u32, (f64, f64), (u32, f64, f64), (u32, f64, f64))| {
+        let ((n, think, own), (m, pause, visits)) = (busy, others);
+        let tasks = [
+            customers("c", n, think, work("c", own).calls_about("e", 1.0)),
+            customers("d", m, pause, work("d", own).calls_about("f", 1.0).calls_about("e", visits)),
+            server("s", [serves("e", demands.0)]).on("one").times(f64::from(cores)),
+            server("t", [serves("f", demands.1)]).on("one"),
+        ];
+        model([processor("one", scheduling, cores)], tasks)
+    };
+    [
+        (ProcessorScheduling::Ps, 2, (0.4, 0.3), (4, 0.0, 0.1), (1, 1.0, 1.0)),
+        (ProcessorScheduling::Fcfs, 2, (1.6, 0.2), (3, 0.0, 0.5), (1, 1.0, 2.0)),
+        (ProcessorScheduling::Fcfs, 3, (0.5, 0.2), (5, 0.5, 0.1), (2, 3.0, 1.0)),
+    ]
+    .map(of)
+    .into()
 }
 
 fn second_phases() -> Vec<Model> {
