@@ -172,23 +172,21 @@ fn pools() -> Vec<Model> {
 
 /// As many threads as cores that are nearly always there, and one that is seldom.
 fn unlike_pools() -> Vec<Model> {
-    let of = |(scheduling, cores, demands, busy, others): (ProcessorScheduling, u32, (f64, f64), (u32, f64, f64), (u32, f64, f64))| {
+    let of = |scheduling, cores: u32, (served, seldom): (f64, f64), busy: (u32, f64, f64), others: (u32, f64, f64)| {
         let ((n, think, own), (m, pause, visits)) = (busy, others);
         let tasks = [
             customers("c", n, think, work("c", own).calls_about("e", 1.0)),
             customers("d", m, pause, work("d", own).calls_about("f", 1.0).calls_about("e", visits)),
-            server("s", [serves("e", demands.0)]).on("one").times(f64::from(cores)),
-            server("t", [serves("f", demands.1)]).on("one"),
+            server("s", [serves("e", served)]).on("one").times(f64::from(cores)),
+            server("t", [serves("f", seldom)]).on("one"),
         ];
         model([processor("one", scheduling, cores)], tasks)
     };
-    [
-        (ProcessorScheduling::Ps, 2, (0.4, 0.3), (4, 0.0, 0.1), (1, 1.0, 1.0)),
-        (ProcessorScheduling::Fcfs, 2, (1.6, 0.2), (3, 0.0, 0.5), (1, 1.0, 2.0)),
-        (ProcessorScheduling::Fcfs, 3, (0.5, 0.2), (5, 0.5, 0.1), (2, 3.0, 1.0)),
+    vec![
+        of(ProcessorScheduling::Ps, 2, (0.4, 0.3), (4, 0.0, 0.1), (1, 1.0, 1.0)),
+        of(ProcessorScheduling::Fcfs, 2, (1.6, 0.2), (3, 0.0, 0.5), (1, 1.0, 2.0)),
+        of(ProcessorScheduling::Fcfs, 3, (0.5, 0.2), (5, 0.5, 0.1), (2, 3.0, 1.0)),
     ]
-    .map(of)
-    .into()
 }
 
 fn second_phases() -> Vec<Model> {
