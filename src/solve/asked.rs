@@ -7,11 +7,11 @@ pub(super) fn note(model: &Model, bound: &Bindings) -> Option<String> {
     let asks = |activity: &Activity| activity.histogram.is_some() || activity.max_service_time.eval(bound).is_ok_and(|limit| limit > 0.0);
     let phases = model.tasks.iter().flat_map(|task| &task.entries).flat_map(|entry| {
         let phases = entry.phases.iter().filter(|phase| asks(&phase.activity));
-        phases.map(|phase| format!("phase {} of entry \"{}\"", phase.phase, entry.name))
+        phases.map(|phase| phase_of(phase.phase, &entry.name))
     });
     let activities = model.tasks.iter().flat_map(|task| {
         let activities = task.activities.iter().filter(|activity| asks(activity));
-        activities.map(|activity| format!("activity \"{}\" of task \"{}\"", activity.name, task.name))
+        activities.map(|activity| activity_of(&activity.name, &task.name))
     });
     let mut asked = phases.chain(activities).chain(model.histograms.iter().filter_map(|histogram| named(&histogram.of)));
     let first = asked.next()?;
@@ -25,10 +25,18 @@ pub(super) fn note(model: &Model, bound: &Bindings) -> Option<String> {
 /// What a simulation can measure, in words.
 fn named(of: &Observed) -> Option<String> {
     match of {
-        Observed::Phase { entry, phase } => Some(format!("phase {phase} of entry \"{entry}\"")),
-        Observed::Activity { task, activity } => Some(format!("activity \"{activity}\" of task \"{task}\"")),
+        Observed::Phase { entry, phase } => Some(phase_of(*phase, entry)),
+        Observed::Activity { task, activity } => Some(activity_of(activity, task)),
         Observed::Task(task) => Some(format!("task \"{task}\"")),
         Observed::Join { task, activity } => Some(format!("the join of activity \"{activity}\" and others of task \"{task}\"")),
         _ => None,
     }
+}
+
+fn phase_of(phase: u8, entry: &str) -> String {
+    format!("phase {phase} of entry \"{entry}\"")
+}
+
+fn activity_of(activity: &str, task: &str) -> String {
+    format!("activity \"{activity}\" of task \"{task}\"")
 }
