@@ -16,6 +16,8 @@ use super::{
     linearizer::{Absence, Populations},
     net::Net,
     station::{Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, pool_factors, station_waits},
+    trust::{Held, follow},
+    vectors::furthest,
 };
 use crate::model::Scalar;
 
@@ -37,10 +39,6 @@ const STAGNATION_AFTER: usize = LONGEST_FREE;
 /// How much shorter, and the shortest.
 const STEP_REDUCTION: f64 = 0.25;
 const SHORTEST_STEP: f64 = 0.05;
-/// How far an extrapolated unknown may be from its image, as a factor.
-const TRUST_FACTOR: f64 = 2.0;
-/// Waits above this fraction of the longest one decide whether an extrapolation was held back.
-const CONSIDERABLE_WAIT: f64 = 1e-2;
 /// Waits below this fraction of their cycle count as zero in the test for convergence.
 const NEGLIGIBLE_WAIT: f64 = 1e-7;
 /// An unknown of one stage over that of another where they are like each other.
@@ -382,25 +380,26 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         }
     }
 
-    /// Largest change of an unknown: relative for waits, absolute for ratios.
+    /// Largest change of an unknown: relative for waits, absolute for ratios; not a number, where one is not.
     pub fn distance(&self, x: &[S], image: &[S]) -> f64 {
         let n_waits = self.net.arcs.len();
+        let n_times = n_waits + self.net.stations.len();
         // Beside services, waits may be none but for rounding.
         let longest = image[..n_waits].iter().fold(self.longest_service(), |m, w| m.max(w.value()));
-        let relative = |w: f64| w.max(NEGLIGIBLE_WAIT * longest).max(f64::MIN_POSITIVE);
-        if image.iter().any(|v| v.value().is_nan()) {
-            return f64::NAN;
-        }
-        let n_times = n_waits + self.net.stations.len();
-        let mut most = change(&x[..n_waits], &image[..n_waits], relative);
+        let least = f64::max(NEGLIGIBLE_WAIT * longest, f64::MIN_POSITIVE);
+        let relative = |w: f64| if w > least { w } else { least };
+        let of_waits = furthest(&x[..n_waits], &image[..n_waits], relative);
+        let of_ratios = furthest(&x[n_times..], &image[n_times..], |_| 1.0);
+        let mut most = if of_waits > of_ratios || of_waits.is_nan() { of_waits } else { of_ratios };
         for layout in &self.structure.layouts {
-            // An excess is part of the waits at its station.
-            let scale = layout.arcs.iter().map(|&a| relative(image[a].value())).fold(f64::MIN_POSITIVE, f64::max);
-            let excess = layout.excess..layout.excess + 1;
-            most = most.max(change(&x[excess.clone()], &image[excess], |_| scale));
+            let change = (image[layout.excess].value() - x[layout.excess].value()).abs();
+            if change != 0.0 && !most.is_nan() {
+                // An excess is part of the waits at its station.
+                let scale = layout.arcs.iter().map(|&a| relative(image[a].value())).fold(f64::MIN_POSITIVE, f64::max);
+                most = if change.is_nan() { change } else { most.max(change / scale) };
+            }
         }
-        let ratios = x[n_times..].iter().zip(&image[n_times..]);
-        ratios.fold(most, |most, (old, new)| most.max((new.value() - old.value()).abs()))
+        most
     }
 
     pub fn longest_service(&self) -> f64 {
@@ -457,60 +456,4 @@ fn cautious_step(capacity: Capacity) -> f64 {
         Capacity::Free => 0.7,
         Capacity::Held => 0.4,
     }
-}
-
-/// Whether an extrapolation was held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    Back,
-    Not,
-}
-
-/// Sets `x` to `next`, held near the `image` from which it was extrapolated; an excess wait, which may come from nothing, only
-/// above zero.
-fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: usize, n_times: usize) -> Held {
-    let longest = image[..n_waits].iter().fold(0.0_f64, |m, w| m.max(w.value()));
-    let mut held = Held::Not;
-    for (i, ((unknown, &next), &near)) in x.iter_mut().zip(next).zip(image).enumerate() {
-        let (value, image) = (next.value(), near.value());
-        let (less, more) = (image / TRUST_FACTOR, image * TRUST_FACTOR);
-        let is_excess = (n_waits..n_times).contains(&i);
-        let (least, most) = match image {
-            _ if is_excess => (0.0, f64::INFINITY),
-            ..0.0 => (more, less),
-            _ => (less, more),
-        };
-        if value >= least && value <= most {
-            *unknown = next;
-            continue;
-        }
-        let (outer, inner) = (near * TRUST_FACTOR, near / TRUST_FACTOR);
-        *unknown = match () {
-            () if is_excess && value < least => S::from(0.0),
-            () if value < least => {
-                if image < 0.0 {
-                    outer
-                } else {
-                    inner
-                }
-            }
-            () if value > most => {
-                if image < 0.0 {
-                    inner
-                } else {
-                    outer
-                }
-            }
-            () => next,
-        };
-        if i < n_waits && image > CONSIDERABLE_WAIT * longest {
-            held = Held::Back;
-        }
-    }
-    held
-}
-
-/// Largest change from `old` to `new`, each value over its `scale`.
-fn change<S: Scalar>(old: &[S], new: &[S], scale: impl Fn(f64) -> f64) -> f64 {
-    old.iter().zip(new).fold(0.0_f64, |most, (old, new)| most.max((new.value() - old.value()).abs() / scale(new.value())))
 }

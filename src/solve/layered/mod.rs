@@ -41,6 +41,7 @@ mod rotation;
 mod stages;
 mod station;
 mod together;
+mod trust;
 mod vectors;
 
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Sums over vectors of equal length.
+//! Sums and distances over vectors of equal length.
+
+use crate::model::Scalar;
 
 /// `‖a‖₂`.
 pub(super) fn norm(a: &[f64]) -> f64 {
@@ -27,6 +29,27 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     }
     let rest: f64 = last.iter().zip(last_of_those).map(|(x, y)| x * y).sum();
     sums.iter().sum::<f64>() + rest
+}
+
+/// Largest `|a - b|` over the `scale` of `b`; not a number, where one is not.
+pub(super) fn furthest<S: Scalar>(a: &[S], b: &[S], scale: impl Fn(f64) -> f64) -> f64 {
+    let distance = |(a, b): (&S, &S)| (a.value() - b.value()).abs() / scale(b.value());
+    let greater = |most: f64, distance: f64| if distance > most { distance } else { most };
+    let ((these, last), (those, last_of_those)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
+    let (mut most, mut sums) = ([0.0; SUMS], [0.0; SUMS]);
+    for (x, y) in these.iter().zip(those) {
+        for i in 0..SUMS {
+            let distance = distance((&x[i], &y[i]));
+            most[i] = greater(most[i], distance);
+            sums[i] += distance;
+        }
+    }
+    let (mut most, mut sum) = (most.into_iter().fold(0.0, greater), sums.iter().sum::<f64>());
+    for distance in last.iter().zip(last_of_those).map(distance) {
+        most = greater(most, distance);
+        sum += distance;
+    }
+    if sum.is_nan() { sum } else { most }
 }
 
 /// `a ← a + factor b`.
@@ -92,5 +115,21 @@ mod tests {
             assert_eq!(sum, added);
             assert_eq!(product, (0..n).map(|i| (a[i] + 2.0 * b[i]) * c[i]).sum::<f64>());
         }
+    }
+
+    #[test]
+    fn the_furthest_is_found_wherever_it_stands() {
+        for n in 1..20_usize {
+            for at in 0..n {
+                let a = vec![1.0; n];
+                let mut b: Vec<f64> = vec![1.25; n];
+                b[at] = -1.0;
+                assert_eq!(furthest(&a, &b, |_| 1.0), 2.0);
+                assert_eq!(furthest(&a, &b, |v| if v < 0.0 { 100.0 } else { 0.5 }), if n == 1 { 0.02 } else { 0.5 });
+                b[at] = f64::NAN;
+                assert!(furthest(&a, &b, |_| 1.0).is_nan());
+            }
+        }
+        assert_eq!(furthest::<f64>(&[], &[], |_| 1.0), 0.0);
     }
 }

@@ -140,7 +140,7 @@ pub(super) struct Scratch<S> {
     pub caused_at: Vec<Vec<S>>,
     matrix: Vec<S>,
     without: Vec<S>,
-    /// `K'` of the group at hand, by arc.
+    /// `K'` of each group, by arc.
     apart: Vec<S>,
     groups: Vec<visit::Inside<S>>,
     /// `B` of each pool, for the row at hand.
@@ -290,18 +290,7 @@ impl<S: Scalar> At<'_, S> {
             self.decompose(row, scratch);
         }
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
-        scratch.wait.clear();
-        scratch.caused.clear();
-        for row in 0..n_rows {
-            let terms = row * n..(row + 1) * n;
-            let mut wait = scratch.own[row];
-            for ((&alpha, &beta), v) in scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms]).zip(self.visits) {
-                let caused = alpha * v.wait + beta;
-                wait += caused;
-                scratch.caused.push(caused);
-            }
-            scratch.wait.push(wait);
-        }
+        self.add_up(scratch);
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {
             kept.clone_from(&scratch.caused);
         }
@@ -309,6 +298,7 @@ impl<S: Scalar> At<'_, S> {
             let ratios = self.places.removal..self.places.contention;
             next[ratios.clone()].copy_from_slice(&self.sweep.unknowns[ratios]);
         } else {
+            self.find_apart(&scratch.keep, &mut scratch.apart);
             self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
             self.update_boost(scratch, &mut next[self.places.boost..self.places.contention]);
         }
@@ -317,6 +307,21 @@ impl<S: Scalar> At<'_, S> {
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {
             next[a] = scratch.wait[self.layout.row_of[i]] + self.held_up.get(i).map_or(excess, |&share| excess * share);
+        }
+    }
+
+    /// The waits of the rows, and what causes them.
+    fn add_up(&self, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        scratch.wait.clone_from(&scratch.own);
+        scratch.caused.resize(scratch.alpha.len(), S::from(0.0));
+        for (row, wait) in scratch.wait.iter_mut().enumerate() {
+            let terms = row * n..(row + 1) * n;
+            let parts = scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms.clone()]).zip(self.visits);
+            for (caused, ((&alpha, &beta), v)) in scratch.caused[terms].iter_mut().zip(parts) {
+                *caused = alpha * v.wait + beta;
+                *wait += *caused;
+            }
         }
     }
 

@@ -88,16 +88,19 @@ impl<S: Scalar> At<'_, S> {
         boosts.extend(self.sweep.unknowns[from..from + n_pools].iter().map(|&share| (-(share * remaining) + 1.0).recip()));
     }
 
-    /// `K'` of a group's row, by arc.
-    fn set_apart(&self, row: usize, keep: &[S], apart: &mut Vec<S>) {
+    /// `K'` of every group, by arc.
+    pub(super) fn find_apart(&self, keep: &[S], apart: &mut Vec<S>) {
         let n = self.visits.len();
         apart.clear();
-        apart.extend_from_slice(&keep[row * n..(row + 1) * n]);
-        let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else { return };
-        let mean = self.left[pool].keep;
-        let meet = mean > NEVER;
-        for (k, _) in apart.iter_mut().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
-            *k = if meet && *k < mean { *k / mean } else { S::from(1.0) };
+        for &row in &self.layout.row_of_group {
+            let from = apart.len();
+            apart.extend_from_slice(&keep[row * n..(row + 1) * n]);
+            let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else { continue };
+            let mean = self.left[pool].keep;
+            let meet = mean > NEVER;
+            for (k, _) in apart[from..].iter_mut().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+                *k = if meet && *k < mean { *k / mean } else { S::from(1.0) };
+            }
         }
     }
 
@@ -106,10 +109,9 @@ impl<S: Scalar> At<'_, S> {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let one = S::from(1.0);
         let negligible = self.mean_service * NEGLIGIBLE_WAIT;
-        for (group, &row) in self.layout.row_of_group.iter().enumerate() {
+        for group in 0..self.layout.row_of_group.len() {
             let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
-            self.set_apart(row, &scratch.keep, &mut scratch.apart);
-            let keep = &scratch.apart;
+            let keep = &scratch.apart[group * n..(group + 1) * n];
             if keep.iter().all(|k| *k == 1.0) && !self.layout.siblings {
                 ratios.fill(one);
                 continue;
@@ -152,7 +154,7 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, boost: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let n_pools = self.layout.pools.len();
-        let Scratch { keep, caused, alpha_own, beta_own, matrix, apart, .. } = scratch;
+        let Scratch { caused, alpha_own, beta_own, matrix, apart, .. } = scratch;
         if self.layout.siblings {
             for b in 0..n_rows {
                 for (x, v) in self.visits.iter().enumerate() {
@@ -173,14 +175,11 @@ impl<S: Scalar> At<'_, S> {
             }
             let row = self.layout.row_of[b];
             let weight = v.rate / threads;
-            for x in 0..n {
-                let add = weight * caused[row * n + x];
-                matrix[pool * n + x] += add;
-            }
+            let behind = matrix[pool * n..(pool + 1) * n].iter_mut().zip(&caused[row * n..(row + 1) * n]);
+            behind.for_each(|(behind, &caused)| *behind += weight * caused);
         }
-        for (group, &row) in self.layout.row_of_group.iter().enumerate() {
-            self.set_apart(row, keep, apart);
-            let keep = &apart;
+        for group in 0..self.layout.row_of_group.len() {
+            let keep = &apart[group * n..(group + 1) * n];
             for pool in 0..n_pools {
                 let share = keep.iter().zip(&matrix[pool * n..]).fold(S::from(0.0), |sum, (&k, &behind)| sum + behind * (-k + 1.0));
                 boost[group * n_pools + pool] = if share > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { share };
