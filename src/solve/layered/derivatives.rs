@@ -17,24 +17,22 @@
 //! The stages of a solution differ by a customer, and so do their `A` little. The first pairs `p = Z R⁻¹`, `q` of the stage before
 //! are kept, and `z = r + Σ ⟨q, r⟩ (p - q)` is taken instead of `r`: what they say wrongly costs a sweep and no exactness.
 //!
-//! [`SHARING`] directions have `Z`, `Q` and `R` in common, so that each profits from the others' sweeps. Unknowns without any derivative, a
-//! third to a half of all, are left out until they have one. Times are weighed by the longest one, chances and ratios by [`RATIO_WEIGHT`].
-//! The residual that ends the iteration is that of the linear system, over the steepest derivative of its kind.
+//! [`SHARING`] directions have `Z`, `Q` and `R` in common, so that each profits from the others' sweeps. All vectors are weighed, and of the
+//! unknowns that have had a derivative ([`super::moving`]). The residual that ends the iteration is that of the linear system, over the steepest derivative of its kind.
 //!
 //! Sources: generalized conjugate residuals Eisenstat, Elman & Schultz 1983; several right sides at once O'Leary 1980; pairs kept
 //! from system to system Parks et al. 2006.
 
 use std::ops::Range;
 
-use super::vectors::{add_times, add_times_dot, dot, norm};
+use super::{
+    moving::{Largest, Moving},
+    vectors::{add_times, add_times_dot, dot, norm},
+};
 use crate::model::Scalar;
 
-/// Weight of chances and ratios beside that of times over the longest one: they are many, and follow the times.
-const RATIO_WEIGHT: f64 = 0.03;
 /// A change that the others explain but for this share is one of rounding.
 const NOVEL: f64 = 1e-9;
-/// Derivatives of ratios below this share of those of times, all weighed, are rounding.
-const NEGLIGIBLE_RATIO: f64 = 1e-6;
 /// Pairs beyond which the solution so far becomes the first guess.
 const MOST_PAIRS: usize = 160;
 
@@ -43,42 +41,18 @@ const SHARING: usize = 4;
 /// Pairs kept from stage to stage, by all directions of a family together.
 const MOST_KEPT: usize = 12;
 
-/// Pairs of the stage before, over the same unknowns: `q` and `p - q`.
-#[derive(Debug, Default)]
+/// What a family has of the stage before.
+#[derive(Debug)]
 struct Kept {
-    unknowns: Vec<Unknown>,
+    moving: Moving,
+    /// `q` and `p - q`.
     pairs: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
 /// What a stage's derivatives leave for those of the next.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
-    /// Weight of a time.
-    of_time: Option<f64>,
     families: Vec<Kept>,
-}
-
-/// An unknown with a derivative in some direction of a family.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unknown {
-    pub index: usize,
-    /// Of a time, or of a chance or ratio.
-    pub weight: f64,
-    kind: Kind,
-}
-
-impl Unknown {
-    /// That of this index, of which the first `n_times` are times and weigh `of_time`.
-    pub fn new(index: usize, n_times: usize, of_time: f64) -> Self {
-        let (weight, kind) = if index < n_times { (of_time, Kind::Time) } else { (RATIO_WEIGHT, Kind::Ratio) };
-        Self { index, weight, kind }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Time = 0,
-    Ratio = 1,
 }
 
 /// A step `z` and its place `q` among the orthonormal changes.
@@ -102,8 +76,8 @@ struct Direction {
     asked: Option<Vec<f64>>,
     /// `c`.
     along: Vec<f64>,
-    /// Largest derivative of a time and of a ratio, as far as known; and whether it is that of the solution.
-    scale: [f64; 2],
+    /// Largest derivatives, as far as known; and whether they are those of the solution.
+    scale: Largest,
     scaled: bool,
     /// Derivative of a time, weighed, that counts as none.
     least: f64,
@@ -112,18 +86,15 @@ struct Direction {
 
 /// Directions that share their pairs.
 struct Family {
-    /// Unknowns that have had a derivative; a pair's vectors are zero for those found after it.
-    unknowns: Vec<Unknown>,
-    known: Vec<bool>,
     kept: Kept,
     directions: Vec<Direction>,
+    /// Zero for unknowns found after them.
     pairs: Vec<Pair>,
     begun: bool,
 }
 
 /// The derivatives in all directions.
 pub(super) struct Derivatives {
-    n_times: usize,
     of_time: f64,
     families: Vec<Family>,
 }
@@ -133,15 +104,16 @@ impl Derivatives {
     /// Times below `negligible` count as none.
     pub fn new<S: Scalar>(x: &[S], n_times: usize, negligible: f64, legacy: Legacy) -> Self {
         let longest = x[..n_times].iter().fold(negligible, |m, w| m.max(w.value().abs()));
-        let of_time = legacy.of_time.unwrap_or(if longest > 0.0 { longest.recip() } else { 1.0 });
+        let of_longest = if longest > 0.0 { longest.recip() } else { 1.0 };
+        let of_time = legacy.families.first().map_or(of_longest, |kept| kept.moving.of_time());
         let n_lanes = x.first().map_or(0, |v| v.derivatives().len());
         let mut kept = legacy.families.into_iter();
         let families = (0..n_lanes).step_by(SHARING).map(|from| {
-            let mut family = Family::new(from..(from + SHARING).min(n_lanes), x.len(), kept.next().unwrap_or_default());
-            family.begin(x, n_times, of_time);
-            family
+            let directions = (from..(from + SHARING).min(n_lanes)).map(|lane| Direction::new(lane, 0.0)).collect();
+            let nothing = || Kept { moving: Moving::new(x.len(), n_times, of_time), pairs: Vec::new() };
+            Family::begin(directions, kept.next().unwrap_or_else(nothing), x)
         });
-        Self { n_times, of_time, families: families.collect() }
+        Self { of_time, families: families.collect() }
     }
 
     /// Derivatives of times below `least`, by direction, count as none.
@@ -155,7 +127,7 @@ impl Derivatives {
     pub fn take<S: Scalar>(&mut self, image: &[S], enough: f64) -> f64 {
         let mut most = 0.0_f64;
         for family in &mut self.families {
-            family.find(image, self.n_times, self.of_time);
+            family.find(image);
             family.take(image);
             most = most.max(family.left(enough));
         }
@@ -164,30 +136,32 @@ impl Derivatives {
 
     /// Sets the derivatives of `x` to the next point whose image is wanted.
     pub fn ask<S: Scalar>(&mut self, x: &mut [S]) {
-        for family in &mut self.families {
+        let families = std::mem::take(&mut self.families).into_iter().map(|mut family| {
             if family.pairs.len() + family.directions.len() > MOST_PAIRS {
-                let kept = family.finish(x);
-                *family = Family::new(family.lanes(), x.len(), kept);
-                family.begin(x, self.n_times, self.of_time);
-            } else {
-                family.ask(x);
+                let again: Vec<Direction> = family.directions.iter().map(|d| Direction::new(d.lane, d.least)).collect();
+                return Family::begin(again, family.finish(x), x);
             }
-        }
+            family.ask(x);
+            family
+        });
+        self.families = families.collect();
     }
 
     /// Sets the derivatives of `x` to the solution, and leaves what the next stage can use.
-    pub fn finish<S: Scalar>(&mut self, x: &mut [S]) -> Legacy {
-        let families = self.families.iter_mut().map(|family| family.finish(x)).collect();
-        Legacy { of_time: Some(self.of_time), families }
+    pub fn finish<S: Scalar>(self, x: &mut [S]) -> Legacy {
+        Legacy { families: self.families.into_iter().map(|family| family.finish(x)).collect() }
     }
 }
 
 impl Family {
-    fn new(lanes: Range<usize>, n: usize, kept: Kept) -> Self {
-        let mut known = vec![false; n];
-        kept.unknowns.iter().for_each(|u| known[u.index] = true);
-        let directions = lanes.map(Direction::new).collect();
-        Self { unknowns: kept.unknowns.clone(), known, kept, directions, pairs: Vec::new(), begun: false }
+    /// At the derivatives of `x`.
+    fn begin<S: Scalar>(directions: Vec<Direction>, kept: Kept, x: &[S]) -> Self {
+        let mut family = Self { kept, directions, pairs: Vec::new(), begun: false };
+        family.find(x);
+        for direction in &mut family.directions {
+            direction.first = family.kept.moving.weighed(x, direction.lane);
+        }
+        family
     }
 
     fn lanes(&self) -> Range<usize> {
@@ -195,27 +169,12 @@ impl Family {
         from..from + self.directions.len()
     }
 
-    fn begin<S: Scalar>(&mut self, x: &[S], n_times: usize, of_time: f64) {
-        self.find(x, n_times, of_time);
-        for direction in &mut self.directions {
-            direction.first = weighed(x, &self.unknowns, direction.lane);
-        }
-    }
-
     /// Adds the unknowns of `x` that have a derivative for the first time.
-    fn find<S: Scalar>(&mut self, x: &[S], n_times: usize, of_time: f64) {
-        let before = self.unknowns.len();
-        for (index, v) in x.iter().enumerate() {
-            let moves = |d: &Direction| v.derivatives().get(d.lane).is_some_and(|d| *d != 0.0);
-            if !self.known[index] && self.directions.iter().any(moves) {
-                self.known[index] = true;
-                self.unknowns.push(Unknown::new(index, n_times, of_time));
-            }
-        }
-        let n = self.unknowns.len();
-        if n == before {
+    fn find<S: Scalar>(&mut self, x: &[S]) {
+        if !self.kept.moving.find(x, self.lanes()) {
             return;
         }
+        let n = self.kept.moving.unknowns().len();
         let of_pairs = self.pairs.iter_mut().flat_map(|p| [&mut p.step, &mut p.change]);
         let of_kept = self.kept.pairs.iter_mut().flat_map(|(q, more)| [q, more]);
         of_pairs.chain(of_kept).for_each(|v| v.resize(n, 0.0));
@@ -231,8 +190,8 @@ impl Family {
         if !self.begun {
             self.begun = true;
             for direction in &mut self.directions {
-                let mut residual = weighed(image, &self.unknowns, direction.lane);
-                direction.scale = largest(&residual, &self.unknowns);
+                let mut residual = self.kept.moving.weighed(image, direction.lane);
+                direction.scale = self.kept.moving.largest(&residual);
                 add_times(&mut residual, -1.0, &direction.first);
                 direction.first_residual.clone_from(&residual);
                 direction.residual = residual;
@@ -242,7 +201,7 @@ impl Family {
         for d in 0..self.directions.len() {
             let direction = &mut self.directions[d];
             let Some(step) = direction.asked.take() else { continue };
-            let mut change = weighed(image, &self.unknowns, direction.lane);
+            let mut change = self.kept.moving.weighed(image, direction.lane);
             let first = direction.first.iter().zip(&direction.first_residual);
             for ((w, z), (v, r)) in change.iter_mut().zip(&step).zip(first) {
                 *w = r + v + z - *w;
@@ -255,11 +214,11 @@ impl Family {
     fn left(&mut self, enough: f64) -> f64 {
         let mut most = 0.0_f64;
         for direction in &mut self.directions {
-            let mut left = direction.left(&self.unknowns);
+            let mut left = direction.left(&self.kept.moving);
             if left <= enough && !direction.scaled {
-                direction.scale = largest(&direction.solution(&self.pairs), &self.unknowns);
+                direction.scale = self.kept.moving.largest(&direction.solution(&self.pairs));
                 direction.scaled = true;
-                left = direction.left(&self.unknowns);
+                left = direction.left(&self.kept.moving);
             }
             direction.done = left <= enough;
             most = most.max(left);
@@ -302,18 +261,19 @@ impl Family {
             let length = norm(&step);
             if length > 0.0 {
                 step.iter_mut().for_each(|z| *z /= length);
-                set(x, &self.unknowns, it.lane, it.first.iter().zip(&step).map(|(v, z)| v + z));
+                self.kept.moving.set(x, it.lane, it.first.iter().zip(&step).map(|(v, z)| v + z));
                 it.asked = Some(step);
             }
         }
     }
 
-    fn finish<S: Scalar>(&mut self, x: &mut [S]) -> Kept {
+    fn finish<S: Scalar>(self, x: &mut [S]) -> Kept {
+        let moving = self.kept.moving;
         for direction in &self.directions {
-            set(x, &self.unknowns, direction.lane, direction.solution(&self.pairs).into_iter());
+            moving.set(x, direction.lane, direction.solution(&self.pairs).into_iter());
         }
         let mut kept: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
-        for pair in std::mem::take(&mut self.pairs).into_iter().take(MOST_KEPT / self.directions.len().max(1)) {
+        for pair in self.pairs.into_iter().take(MOST_KEPT / self.directions.len().max(1)) {
             let Pair { mut step, change, parts } = pair;
             for ((earlier, more), part) in kept.iter().zip(&parts) {
                 add_times(&mut step, -part, earlier);
@@ -323,35 +283,14 @@ impl Family {
             step.iter_mut().zip(&change).for_each(|(p, q)| *p = *p * last - q);
             kept.push((change, step));
         }
-        Kept { unknowns: std::mem::take(&mut self.unknowns), pairs: kept }
-    }
-}
-
-fn weighed<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize) -> Vec<f64> {
-    let mut weighed = Vec::with_capacity(unknowns.len());
-    weigh(x, unknowns, lane, &mut weighed);
-    weighed
-}
-
-/// Fills `weighed` with the derivatives of `x` in one direction, weighed.
-pub(super) fn weigh<S: Scalar>(x: &[S], unknowns: &[Unknown], lane: usize, weighed: &mut Vec<f64>) {
-    weighed.clear();
-    weighed.extend(unknowns.iter().map(|u| x[u.index].derivatives().get(lane).map_or(0.0, |d| d * u.weight)));
-}
-
-/// Sets the derivatives of `x` in one direction from weighed ones.
-pub(super) fn set<S: Scalar>(x: &mut [S], unknowns: &[Unknown], lane: usize, values: impl Iterator<Item = f64>) {
-    for (u, value) in unknowns.iter().zip(values) {
-        if let Some(d) = x[u.index].derivatives_mut().get_mut(lane) {
-            *d = value / u.weight;
-        }
+        Kept { moving, pairs: kept }
     }
 }
 
 impl Direction {
-    fn new(lane: usize) -> Self {
+    fn new(lane: usize, least: f64) -> Self {
         let (first, first_residual, residual, along) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { lane, first, first_residual, residual, asked: None, along, scale: [0.0; 2], scaled: false, least: 0.0, done: false }
+        Self { lane, first, first_residual, residual, asked: None, along, scale: Largest::default(), scaled: false, least, done: false }
     }
 
     /// `v_0 + Z R⁻¹ c`.
@@ -368,37 +307,9 @@ impl Direction {
     }
 
     /// Largest residual of a time and of a ratio, over the largest derivative of its kind.
-    fn left(&self, unknowns: &[Unknown]) -> f64 {
-        over(largest(&self.residual, unknowns), self.scale, self.least)
+    fn left(&self, moving: &Moving) -> f64 {
+        moving.largest(&self.residual).over(self.scale, self.least)
     }
-}
-
-/// The same of a `residual` and `derivatives`, all weighed; a derivative of a time below `least` counts as none.
-pub(super) fn left_over(residual: &[f64], derivatives: &[f64], unknowns: &[Unknown], least: f64) -> f64 {
-    if residual.iter().any(|r| !r.is_finite()) {
-        return f64::INFINITY;
-    }
-    over(largest(residual, unknowns), largest(derivatives, unknowns), least)
-}
-
-fn over([of_times, of_ratios]: [f64; 2], [time, ratio]: [f64; 2], least: f64) -> f64 {
-    let over = |left: f64, scale: f64| if left > 0.0 { left / scale.max(f64::MIN_POSITIVE) } else { 0.0 };
-    let time = time.max(least);
-    over(of_times, time).max(over(of_ratios, ratio.max(NEGLIGIBLE_RATIO * time)))
-}
-
-/// Largest value of a time and of a ratio.
-fn largest(values: &[f64], unknowns: &[Unknown]) -> [f64; 2] {
-    let greater = |most: f64, v: f64| if v > most { v } else { most };
-    let (mut of_times, mut of_ratios) = (0.0, 0.0);
-    for (v, u) in values.iter().zip(unknowns) {
-        let v = v.abs();
-        match u.kind {
-            Kind::Time => of_times = greater(of_times, v),
-            Kind::Ratio => of_ratios = greater(of_ratios, v),
-        }
-    }
-    [of_times, of_ratios]
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod flow;
 mod graph;
 mod invariants;
 mod linearizer;
+mod moving;
 mod net;
 mod outcome;
 mod residual;

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `v`, `J v + b`, `r` | `Direction::{at, image, residual}` |
 //! | `q`, `p - q` | `Pair::{change, more}` |
-//! | `w` | `Unknown::weight` |
+//! | `w` | [`super::moving`] |
 //!
 //! All are weighed, and of the unknowns that have had a derivative.
 
@@ -26,9 +26,9 @@ use smallvec::SmallVec;
 
 use super::{
     anderson::{Anderson, DEPTH},
-    derivatives::{Unknown, left_over, set, weigh},
     fixed_point::{Course, Stage, Sweeper, likewise},
     linearizer::Populations,
+    moving::Moving,
     station::Capacity,
     vectors::{add_all, dot},
 };
@@ -136,11 +136,7 @@ struct Direction {
 
 /// The derivatives in all directions, in company of the values.
 struct Company {
-    n_times: usize,
-    of_time: f64,
-    /// Unknowns that have had a derivative, and those that have not.
-    unknowns: Vec<Unknown>,
-    others: Vec<usize>,
+    moving: Moving,
     directions: Vec<Direction>,
     pairs: Pairs,
     n_images: usize,
@@ -157,10 +153,7 @@ impl Company {
         let longest = x[..n_times].iter().fold(0.0_f64, |m, w| m.max(w.value().abs()));
         let n = x.first().map_or(0, |v| v.derivatives().len());
         let mut company = Self {
-            n_times,
-            of_time: if longest > 0.0 { longest.recip() } else { 1.0 },
-            unknowns: Vec::new(),
-            others: (0..x.len()).collect(),
+            moving: Moving::new(x.len(), n_times, if longest > 0.0 { longest.recip() } else { 1.0 }),
             directions: vec![Direction::default(); n],
             pairs: Pairs { places: vec![Pair::default(); PAIRS], products: [[0.0; PAIRS]; PAIRS], n_put: 0 },
             n_images: 0,
@@ -171,7 +164,7 @@ impl Company {
         };
         company.find(x);
         for (lane, direction) in company.directions.iter_mut().enumerate() {
-            weigh(x, &company.unknowns, lane, &mut direction.at);
+            company.moving.weigh(x, lane, &mut direction.at);
         }
         company
     }
@@ -179,25 +172,16 @@ impl Company {
     /// Derivatives of times below `least`, by direction, count as none.
     fn expect_no_less(&mut self, least: &[f64]) {
         for (direction, least) in self.directions.iter_mut().zip(least) {
-            direction.least = least * self.of_time;
+            direction.least = least * self.moving.of_time();
         }
     }
 
     /// Adds the unknowns of `x` that have a derivative for the first time: without one so far.
     fn find<S: Scalar>(&mut self, x: &[S]) {
-        let before = self.unknowns.len();
-        let (unknowns, n_times, of_time) = (&mut self.unknowns, self.n_times, self.of_time);
-        self.others.retain(|&index| {
-            let moves = x[index].derivatives().iter().any(|d| *d != 0.0);
-            if moves {
-                unknowns.push(Unknown::new(index, n_times, of_time));
-            }
-            !moves
-        });
-        let n = self.unknowns.len();
-        if n == before {
+        if !self.moving.find(x, 0..self.directions.len()) {
             return;
         }
+        let n = self.moving.unknowns().len();
         // The steps of the values are read again, with the new unknowns.
         self.n_learned = 0;
         let (of_values, of_derivatives) = self.pairs.places.split_at_mut(DEPTH);
@@ -220,7 +204,7 @@ impl Company {
         for (lane, it) in self.directions.iter_mut().enumerate() {
             std::mem::swap(&mut it.image, &mut it.last_image);
             std::mem::swap(&mut it.residual, &mut it.last_residual);
-            weigh(image, &self.unknowns, lane, &mut it.image);
+            self.moving.weigh(image, lane, &mut it.image);
             it.residual.clear();
             it.residual.extend(it.image.iter().zip(&it.at).map(|(image, at)| image - at));
         }
@@ -241,7 +225,10 @@ impl Company {
             let changes: SmallVec<[_; PAIRS]> =
                 it.along.iter().map(|&(along, place)| (-along, &*self.pairs.places[place].change)).collect();
             add_all(&mut left, &changes);
-            left_over(&left, &it.image, &self.unknowns, it.least)
+            if left.iter().any(|r| !r.is_finite()) {
+                return f64::INFINITY;
+            }
+            self.moving.largest(&left).over(self.moving.largest(&it.image), it.least)
         };
         self.directions.iter().map(left).fold(0.0, f64::max)
     }
@@ -255,7 +242,7 @@ impl Company {
         }
         let n_new = n_learned.saturating_sub(self.n_learned).min(differences.len());
         self.n_learned = n_learned;
-        let unknowns = &self.unknowns;
+        let unknowns = self.moving.unknowns();
         for (df, dg) in differences.range(differences.len() - n_new..) {
             self.pairs.put(self.next_of_values, |pair| {
                 pair.change.extend(unknowns.iter().map(|u| -df[u.index] * u.weight));
@@ -283,7 +270,7 @@ impl Company {
             it.at.copy_from_slice(&it.image);
             let steps: SmallVec<[_; PAIRS]> = it.along.iter().map(|&(along, place)| (along, &*self.pairs.places[place].more)).collect();
             add_all(&mut it.at, &steps);
-            set(x, &self.unknowns, lane, it.at.iter().copied());
+            self.moving.set(x, lane, it.at.iter().copied());
         }
     }
 }

@@ -95,7 +95,9 @@ impl<S: Scalar> At<'_, S> {
         for &row in &self.layout.row_of_group {
             let from = apart.len();
             apart.extend_from_slice(&keep[row * n..(row + 1) * n]);
-            let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else { continue };
+            let Some(pool) = self.layout.rows[row].pool.filter(|&pool| self.left[pool].is_less() && self.is_removed_within()) else {
+                continue;
+            };
             let mean = self.left[pool].keep;
             let meet = mean > NEVER;
             for (k, _) in apart[from..].iter_mut().zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
