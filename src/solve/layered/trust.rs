@@ -41,15 +41,14 @@ pub(super) fn follow<S: Scalar>(x: &mut [S], next: &[S], image: &[S], n_waits: u
     held
 }
 
-/// Whether no value is near the ends of what is allowed.
+/// Whether all values are numbers and none is near the ends of what is allowed.
 fn are_well_within<S: Scalar>(next: &[S], image: &[S]) -> bool {
     let (middle, reach) = (f64::midpoint(TRUST_FACTOR, TRUST_FACTOR.recip()), WELL_WITHIN * (TRUST_FACTOR - TRUST_FACTOR.recip()) / 2.0);
-    let outside = next.iter().zip(image).map(|(next, image)| {
+    let within = next.iter().zip(image).map(|(next, image)| {
         let (next, image) = (next.value(), image.value());
-        // Not a number is outside.
-        u8::from(!((next - middle * image).abs() <= reach * image.abs()))
+        usize::from((next - middle * image).abs() <= reach * image.abs())
     });
-    outside.sum::<u8>() == 0
+    within.sum::<usize>() == next.len()
 }
 
 /// What stands for `next`, if it is not above zero.
