@@ -18,7 +18,8 @@
 //! are kept, and `z = r + Σ ⟨q, r⟩ (p - q)` is taken instead of `r`: what they say wrongly costs a sweep and no exactness.
 //!
 //! [`SHARING`] directions have `Z`, `Q` and `R` in common, so that each profits from the others' sweeps. All vectors are weighed, and of the
-//! unknowns that have had a derivative ([`super::moving`]). The residual that ends the iteration is that of the linear system, over the steepest derivative of its kind.
+//! unknowns that have had a derivative ([`super::moving`]). The residual that ends the iteration is that of the linear system, over the
+//! steepest derivative of its kind.
 //!
 //! Sources: generalized conjugate residuals Eisenstat, Elman & Schultz 1983; several right sides at once O'Leary 1980; pairs kept
 //! from system to system Parks et al. 2006.
@@ -41,12 +42,14 @@ const SHARING: usize = 4;
 /// Pairs kept from stage to stage, by all directions of a family together.
 const MOST_KEPT: usize = 12;
 
+/// `q` and `p - q` of a step.
+type KeptPair = (Vec<f64>, Vec<f64>);
+
 /// What a family has of the stage before.
 #[derive(Debug)]
 struct Kept {
     moving: Moving,
-    /// `q` and `p - q`.
-    pairs: Vec<(Vec<f64>, Vec<f64>)>,
+    pairs: Vec<KeptPair>,
 }
 
 /// What a stage's derivatives leave for those of the next.
@@ -86,7 +89,8 @@ struct Direction {
 
 /// Directions that share their pairs.
 struct Family {
-    kept: Kept,
+    moving: Moving,
+    kept: Vec<KeptPair>,
     directions: Vec<Direction>,
     /// Zero for unknowns found after them.
     pairs: Vec<Pair>,
@@ -156,10 +160,11 @@ impl Derivatives {
 impl Family {
     /// At the derivatives of `x`.
     fn begin<S: Scalar>(directions: Vec<Direction>, kept: Kept, x: &[S]) -> Self {
-        let mut family = Self { kept, directions, pairs: Vec::new(), begun: false };
+        let Kept { moving, pairs: kept } = kept;
+        let mut family = Self { moving, kept, directions, pairs: Vec::new(), begun: false };
         family.find(x);
         for direction in &mut family.directions {
-            direction.first = family.kept.moving.weighed(x, direction.lane);
+            direction.first = family.moving.weighed(x, direction.lane);
         }
         family
     }
@@ -171,12 +176,12 @@ impl Family {
 
     /// Adds the unknowns of `x` that have a derivative for the first time.
     fn find<S: Scalar>(&mut self, x: &[S]) {
-        if !self.kept.moving.find(x, self.lanes()) {
+        if !self.moving.find(x, self.lanes()) {
             return;
         }
-        let n = self.kept.moving.unknowns().len();
+        let n = self.moving.unknowns().len();
         let of_pairs = self.pairs.iter_mut().flat_map(|p| [&mut p.step, &mut p.change]);
-        let of_kept = self.kept.pairs.iter_mut().flat_map(|(q, more)| [q, more]);
+        let of_kept = self.kept.iter_mut().flat_map(|(q, more)| [q, more]);
         of_pairs.chain(of_kept).for_each(|v| v.resize(n, 0.0));
         for direction in &mut self.directions {
             for v in [&mut direction.first, &mut direction.first_residual, &mut direction.residual].into_iter().chain(&mut direction.asked)
@@ -190,8 +195,8 @@ impl Family {
         if !self.begun {
             self.begun = true;
             for direction in &mut self.directions {
-                let mut residual = self.kept.moving.weighed(image, direction.lane);
-                direction.scale = self.kept.moving.largest(&residual);
+                let mut residual = self.moving.weighed(image, direction.lane);
+                direction.scale = self.moving.largest(&residual);
                 add_times(&mut residual, -1.0, &direction.first);
                 direction.first_residual.clone_from(&residual);
                 direction.residual = residual;
@@ -201,7 +206,7 @@ impl Family {
         for d in 0..self.directions.len() {
             let direction = &mut self.directions[d];
             let Some(step) = direction.asked.take() else { continue };
-            let mut change = self.kept.moving.weighed(image, direction.lane);
+            let mut change = self.moving.weighed(image, direction.lane);
             let first = direction.first.iter().zip(&direction.first_residual);
             for ((w, z), (v, r)) in change.iter_mut().zip(&step).zip(first) {
                 *w = r + v + z - *w;
@@ -214,11 +219,11 @@ impl Family {
     fn left(&mut self, enough: f64) -> f64 {
         let mut most = 0.0_f64;
         for direction in &mut self.directions {
-            let mut left = direction.left(&self.kept.moving);
+            let mut left = direction.left(&self.moving);
             if left <= enough && !direction.scaled {
-                direction.scale = self.kept.moving.largest(&direction.solution(&self.pairs));
+                direction.scale = self.moving.largest(&direction.solution(&self.pairs));
                 direction.scaled = true;
-                left = direction.left(&self.kept.moving);
+                left = direction.left(&self.moving);
             }
             direction.done = left <= enough;
             most = most.max(left);
@@ -255,24 +260,24 @@ impl Family {
     fn ask<S: Scalar>(&mut self, x: &mut [S]) {
         for it in self.directions.iter_mut().filter(|d| !d.done) {
             let mut step = it.residual.clone();
-            for (change, more) in &self.kept.pairs {
+            for (change, more) in &self.kept {
                 add_times(&mut step, dot(change, &it.residual), more);
             }
             let length = norm(&step);
             if length > 0.0 {
                 step.iter_mut().for_each(|z| *z /= length);
-                self.kept.moving.set(x, it.lane, it.first.iter().zip(&step).map(|(v, z)| v + z));
+                self.moving.set(x, it.lane, it.first.iter().zip(&step).map(|(v, z)| v + z));
                 it.asked = Some(step);
             }
         }
     }
 
     fn finish<S: Scalar>(self, x: &mut [S]) -> Kept {
-        let moving = self.kept.moving;
+        let moving = self.moving;
         for direction in &self.directions {
             moving.set(x, direction.lane, direction.solution(&self.pairs).into_iter());
         }
-        let mut kept: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut kept: Vec<KeptPair> = Vec::new();
         for pair in self.pairs.into_iter().take(MOST_KEPT / self.directions.len().max(1)) {
             let Pair { mut step, change, parts } = pair;
             for ((earlier, more), part) in kept.iter().zip(&parts) {
@@ -375,6 +380,26 @@ mod tests {
         let (with, x, _) = solved::<2>(30, like, legacy);
         check(&x, like);
         assert!(with < without, "{with} {without}");
+    }
+
+    #[test]
+    fn what_counts_as_none_is_kept_where_the_space_begins_anew() {
+        let n = MOST_PAIRS + 40;
+        let mut x = vec![Tangent::<1>::from(1.0); n];
+        let mut derivatives = Derivatives::new(&x, n, 0.0, Legacy::default());
+        derivatives.expect_no_less(&[7.0]);
+        loop {
+            let slope = |i: usize| if i == 0 { 1.0 } else { 0.97 * x[i - 1].derivatives[0] };
+            let image: Vec<_> = (0..n).map(|i| Tangent { value: 1.0, derivatives: [slope(i)] }).collect();
+            derivatives.take(&image, 0.0);
+            let n_pairs = derivatives.families[0].pairs.len();
+            derivatives.ask(&mut x);
+            if derivatives.families[0].pairs.len() < n_pairs {
+                assert_eq!(n_pairs, MOST_PAIRS);
+                break;
+            }
+        }
+        assert_eq!(derivatives.families[0].directions[0].least, 7.0);
     }
 
     /// Every sweep reaches one unknown more, and there are more of them than pairs are kept.
