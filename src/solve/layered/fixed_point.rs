@@ -390,13 +390,19 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let relative = |w: f64| if w > least { w } else { least };
         let of_waits = furthest(&x[..n_waits], &image[..n_waits], relative);
         let of_ratios = furthest(&x[n_times..], &image[n_times..], |_| 1.0);
-        let mut most = if of_waits > of_ratios || of_waits.is_nan() { of_waits } else { of_ratios };
+        if of_waits.is_nan() || of_ratios.is_nan() {
+            return f64::NAN;
+        }
+        let mut most = of_waits.max(of_ratios);
         for layout in &self.structure.layouts {
             let change = (image[layout.excess].value() - x[layout.excess].value()).abs();
-            if change != 0.0 && !most.is_nan() {
+            if change.is_nan() {
+                return f64::NAN;
+            }
+            if change > 0.0 {
                 // An excess is part of the waits at its station.
                 let scale = layout.arcs.iter().map(|&a| relative(image[a].value())).fold(f64::MIN_POSITIVE, f64::max);
-                most = if change.is_nan() { change } else { most.max(change / scale) };
+                most = most.max(change / scale);
             }
         }
         most
