@@ -25,6 +25,7 @@
 
 mod activities;
 mod anderson;
+mod by_class;
 mod compile;
 mod completion;
 mod derivatives;
@@ -133,7 +134,7 @@ pub(super) fn solve<S: Scalar>(
     options: &SolveOptions,
     start: Start<'_>,
 ) -> Result<Solved<S>, SolveError> {
-    with_copies(model, values, |model, copies| solve_single(model, copies, values, options, start))
+    with_variants(model, values, |model, copies| solve_single(model, copies, values, options, start))
 }
 
 /// Solves `model` under `values`, which are `plain` with derivatives, in the same sweeps as these; none where that is not as easily
@@ -144,7 +145,7 @@ pub(super) fn solve_together<S: Scalar>(
     plain: &Bindings,
     options: &SolveOptions,
 ) -> Result<Option<Solved<S>>, SolveError> {
-    let solved = with_copies(model, values, |model, copies| {
+    let solved = with_variants(model, values, |model, copies| {
         let mut net = compile(model, values)?;
         net.rotation = copies.and_then(|copies| Rotation::new(copies, &net));
         let plain = compile(model, plain)?;
@@ -158,6 +159,17 @@ pub(super) fn solve_together<S: Scalar>(
         Err(NotTogether::Hard) => Ok(None),
         Err(NotTogether::Refused(error)) => Err(error),
     }
+}
+
+/// Solves `model` as [`with_copies`] does, with entries for each class where customers are few ([`by_class`]).
+fn with_variants<S: Scalar, E: From<SolveError>>(
+    model: &Model,
+    values: &Bindings<S>,
+    solve: impl FnOnce(&Model, Option<&Copies>) -> Result<Solved<S>, E>,
+) -> Result<Solved<S>, E> {
+    let Some(variants) = by_class::tell_apart(model, values) else { return with_copies(model, values, solve) };
+    let Solved { results, trace } = with_copies(&variants.model, values, solve)?;
+    Ok(Solved { results: variants.fold(results), trace })
 }
 
 /// Solves `model` by a way for models without replication, with all its copies where it has some.

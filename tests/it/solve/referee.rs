@@ -27,6 +27,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("synchronous calls", synchronous(), Within(0.6, 0.8)),
         ("deterministic calls", deterministic(), Within(2.6, 3.4)),
         ("two classes", two_classes(), Within(0.4, 0.9)),
+        ("classes at shared tasks", classes_at_shared_tasks(), Within(9.9, 9.9)),
         ("unequal demands at a queue", unequal(), Within(2.2, 7.5)),
         ("variation of demand", variation(), Within(1.7, 2.3)),
         ("interlock", interlock(), Within(1.7, 3.7)),
@@ -88,6 +89,20 @@ fn two_classes() -> Vec<Model> {
         model([], tasks)
     };
     [(2, 1, 0.0, 0.5), (2, 2, 1.0, 0.3), (3, 2, 0.5, 0.2)].map(of).into()
+}
+
+/// Customers who think and ones who hardly do, before tasks that serve both on one processor.
+fn classes_at_shared_tasks() -> Vec<Model> {
+    let of = |(n, m, calls, first, second): (u32, u32, f64, f64, f64)| {
+        let tasks = [
+            customers("a", n, 0.0, work("a", 0.1).calls_about("e", 1.0)),
+            customers("b", m, 4.0, work("b", 0.1).calls_about("e", 1.0).calls_about("f", 1.0)),
+            server("s", [entry("e", [work("e", first).calls_about("f", calls)])]).times(4.0).on("cpu"),
+            server("t", [serves("f", second)]).times(2.0).on("cpu"),
+        ];
+        model([pool_processor("cpu", 1)], tasks)
+    };
+    [(1, 1, 1.0, 0.3, 0.5), (1, 3, 2.0, 0.1, 0.2), (2, 2, 0.5, 0.4, 0.3), (2, 1, 1.0, 0.2, 0.4)].map(of).into()
 }
 
 fn unequal() -> Vec<Model> {

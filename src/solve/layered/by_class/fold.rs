@@ -1,0 +1,77 @@
+//! Results of the model of all variants in terms of the model that it is made from.
+//!
+//! ```text
+//! X = Σ_g X_g        s = Σ_g X_g s_g / Σ_g X_g        w = Σ_g λ_g w_g / Σ_g λ_g
+//! ```
+//!
+//! over the variants of an entry (throughput `X`, times `s` of its phases) and of a call (rate `λ`, wait `w`). Tasks, processors and
+//! activity graphs have no variants.
+
+use std::collections::HashMap;
+
+use super::ByClass;
+use crate::{
+    model::Scalar,
+    solve::{
+        ResultCallKind,
+        results::{CallValues, EntryValues, Results},
+    },
+};
+
+impl ByClass {
+    /// The results `of` the model of all variants as those of the model without.
+    pub(in crate::solve::layered) fn fold<S: Scalar>(&self, of: Results<S>) -> Results<S> {
+        let entries = self.entries(&of.entries);
+        let calls = self.calls(of.calls, &entries);
+        Results { entries, calls, ..of }
+    }
+
+    /// Variants of one entry stand together, that with its own name first.
+    fn entries<S: Scalar>(&self, of: &[EntryValues<S>]) -> Vec<EntryValues<S>> {
+        let numbered: Vec<_> = self.originals.iter().zip(of).collect();
+        let of_one = numbered.chunk_by(|(one, _), (other, _)| one == other);
+        of_one.filter_map(|variants| variants.iter().map(|(_, values)| (*values).clone()).reduce(together)).collect()
+    }
+
+    fn calls<S: Scalar>(&self, of: Vec<CallValues<S>>, entries: &[EntryValues<S>]) -> Vec<CallValues<S>> {
+        let (mut folded, mut places): (Vec<CallValues<S>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
+        // Several activities may call one entry in one phase: those of the same rank belong together.
+        let mut ranks: HashMap<_, usize> = HashMap::new();
+        for call in of {
+            let rank = ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
+            *rank += 1;
+            let (from, to) = (self.originals[call.from], self.originals[call.to]);
+            let place = *places.entry((from, to, call.phase, call.kind, *rank)).or_insert(folded.len());
+            let Some(sum) = folded.get_mut(place) else {
+                folded.push(CallValues { from, to, ..call });
+                continue;
+            };
+            let total = sum.rate + call.rate;
+            if total > 0.0 {
+                sum.waiting = (sum.waiting * sum.rate + call.waiting * call.rate) / total;
+            }
+            sum.rate = total;
+        }
+        // A probability of forwarding is one of all variants; mean numbers of calls are the same for each.
+        for call in folded.iter_mut().filter(|call| call.kind == ResultCallKind::Forward) {
+            let through = entries[call.from].throughput;
+            if through > 0.0 {
+                call.mean = call.rate / through;
+            }
+        }
+        folded
+    }
+}
+
+/// The values of an entry from those of its first variants, which have its name and its open arrivals, and of one more.
+fn together<S: Scalar>(mut all: EntryValues<S>, variant: EntryValues<S>) -> EntryValues<S> {
+    let total = all.throughput + variant.throughput;
+    if total > 0.0 {
+        let times = all.service_times.iter_mut().chain(&mut all.host_times);
+        for (time, other) in times.zip(variant.service_times.into_iter().chain(variant.host_times)) {
+            *time = (*time * all.throughput + other * variant.throughput) / total;
+        }
+    }
+    all.throughput = total;
+    all
+}

@@ -1,0 +1,327 @@
+//! Entries told apart by the class of customers that they work for.
+//!
+//! An arc has one wait for all its requests. Where one entry works for several classes, that is a mean over them, although a class of few
+//! customers meets next to none of its own (`N_c - 1` of `N_c`) and all of the others. So the entries that a class of few customers
+//! uses are laid out once for it and once for the rest, with tasks, threads and processors in common:
+//!
+//! ```text
+//! group of a class        its own where N_c <= FEW, else that of all others, to which arrivals from outside belong
+//! variant (e, g)          entry e as it works for group g; a call e -> d becomes (e, g) -> (d, g)
+//! ```
+//!
+//! Asynchronous requests work for nobody who waits: they belong to the others. So do entries whose variants would be alike (they call nothing
+//! and never wait for their processor), and those of activity graphs. Which classes have variants follows from the model's structure and
+//! whole numbers alone, so that solutions are as smooth in all else as without.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | `N_c` | customers of the class, with all copies |
+//! | `g` | a number, 0 that of all others |
+//!
+//! Results are put together in [`fold`]. What it buys stands in `docs/SOLVER.md`.
+
+mod fold;
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::model::{Activity, Bindings, CallKind, Entry, Model, Number, Processor, ProcessorScheduling, Scalar, Task, TaskScheduling};
+
+/// Most customers of a class that has variants of its own.
+const FEW: f64 = 8.0;
+/// Most variants over entries: more of them cost more than they buy.
+const MOST_TIMES: usize = 3;
+/// The group of all who have none of their own.
+const OTHERS: usize = 0;
+
+/// A model with an entry for each group that uses it.
+#[derive(Debug)]
+pub(super) struct ByClass {
+    /// The model of all variants. Tasks and processors are those of the model that it is made from.
+    pub model: Model,
+    /// The entry that each of its entries is a variant of, by the place among all entries of the model.
+    originals: Vec<usize>,
+}
+
+/// The variants of `model` under `values`; none where no entry has several, or where its numbers cannot be read.
+pub(super) fn tell_apart<S: Scalar>(model: &Model, values: &Bindings<S>) -> Option<ByClass> {
+    let value = |number: &Number| number.eval(values).ok().map(|n| n.value());
+    let mut classes = Vec::new();
+    for task in model.tasks.iter().filter(|t| t.scheduling.is_reference()) {
+        classes.push((value(&task.multiplicity)? * value(&task.replication)?, task));
+    }
+    classes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let n_few = classes.partition_point(|(customers, _)| *customers <= FEW);
+    let called = model.tasks.iter().filter(|t| !t.scheduling.is_reference());
+    let open: Vec<&str> = called.flat_map(|t| &t.entries).filter(|e| e.open_arrival_rate.is_some()).map(|e| e.name.as_str()).collect();
+    if n_few == 0 || classes.len() + usize::from(!open.is_empty()) < 2 {
+        return None;
+    }
+
+    let mut uses = Uses::new(model, &value)?;
+    let (few, many) = classes.split_at(n_few);
+    uses.reach(open.into_iter().map(|entry| (entry, OTHERS)).collect());
+    for (_, class) in many {
+        uses.add(class, OTHERS);
+    }
+    for (group, (_, class)) in (1..).zip(few) {
+        let added = uses.add(class, group);
+        if uses.n_variants() > MOST_TIMES * uses.entries.len() {
+            for (entry, group) in added {
+                uses.entries[entry].groups.remove(&group);
+            }
+            uses.add(class, OTHERS);
+        }
+    }
+    let groups: Vec<&str> = few.iter().map(|(_, class)| class.name.as_str()).collect();
+    uses.entries.iter().any(|used| used.groups.len() > 1).then(|| uses.lay_out(&groups))
+}
+
+/// Who uses which entry.
+struct Uses<'a> {
+    model: &'a Model,
+    /// All entries in order.
+    entries: Vec<Used<'a>>,
+    numbers: HashMap<&'a str, usize>,
+}
+
+struct Used<'a> {
+    task: &'a Task,
+    entry: &'a Entry,
+    /// Whether it has variants where several groups use it.
+    has_variants: bool,
+    /// Whom it works for.
+    groups: BTreeSet<usize>,
+}
+
+impl<'a> Uses<'a> {
+    fn new(model: &'a Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Self> {
+        let mut hosted: HashMap<&str, (usize, Option<&Processor>)> = HashMap::new();
+        model.tasks.iter().for_each(|task| hosted.entry(&task.processor).or_default().0 += 1);
+        model.processors.iter().for_each(|processor| hosted.entry(&processor.name).or_default().1 = Some(processor));
+        let mut entries = Vec::new();
+        for task in &model.tasks {
+            let (n_tasks, processor) = hosted[task.processor.as_str()];
+            let waits = n_tasks > 1 || may_wait(task, processor?, value)?;
+            entries.extend(task.entries.iter().map(|entry| {
+                let has_variants = entry.start_activity.is_none() && (waits || destinations(entry).next().is_some());
+                Used { task, entry, has_variants, groups: BTreeSet::new() }
+            }));
+        }
+        let numbers = entries.iter().enumerate().map(|(number, used)| (used.entry.name.as_str(), number)).collect();
+        Some(Self { model, entries, numbers })
+    }
+
+    fn n_variants(&self) -> usize {
+        self.entries.iter().map(|used| used.groups.len()).sum()
+    }
+
+    /// Adds what the customers of a reference task use; the variants that are new.
+    fn add(&mut self, class: &'a Task, group: usize) -> Vec<(usize, usize)> {
+        let of_activities = class.activities.iter().flat_map(called);
+        self.reach(class.entries.iter().flat_map(destinations).chain(of_activities).map(|(dest, kind)| (dest, served(group, kind))).collect())
+    }
+
+    /// Adds what requests to these entries, each of a group, use; the variants that are new.
+    fn reach(&mut self, mut open: Vec<(&'a str, usize)>) -> Vec<(usize, usize)> {
+        let mut added = Vec::new();
+        while let Some((name, group)) = open.pop() {
+            let Some(&number) = self.numbers.get(name) else { continue };
+            let used = &mut self.entries[number];
+            let group = if used.has_variants { group } else { OTHERS };
+            if !used.groups.insert(group) {
+                continue;
+            }
+            added.push((number, group));
+            open.extend(destinations(used.entry).map(|(dest, kind)| (dest, served(group, kind))));
+            if used.entry.start_activity.is_some() {
+                // All activities of the task, whichever of them the entry starts.
+                open.extend(used.task.activities.iter().flat_map(called).map(|(dest, _)| (dest, OTHERS)));
+            }
+        }
+        added
+    }
+
+    /// The model of all variants, given the names of the classes with a group.
+    fn lay_out(&self, classes: &[&str]) -> ByClass {
+        let word = self.free_word();
+        let name = |number: usize, group: usize| {
+            let Used { entry, groups, .. } = &self.entries[number];
+            // The first variant has the entry's own name, also for an entry that nobody uses.
+            if groups.contains(&group) && groups.first() != Some(&group) {
+                format!("{} ({word} {})", entry.name, classes[group - 1])
+            } else {
+                entry.name.clone()
+            }
+        };
+        let redirect = |activity: &mut Activity, group: usize| {
+            for call in &mut activity.calls {
+                if let Some(&number) = self.numbers.get(call.dest.as_str()) {
+                    call.dest = name(number, served(group, call.kind));
+                }
+            }
+        };
+        let mut laid = ByClass { model: self.model.clone(), originals: Vec::new() };
+        let mut number = 0;
+        for task in &mut laid.model.tasks {
+            // Customers' own entries have no variants: they are of their class.
+            let own = task.scheduling.is_reference().then(|| classes.iter().position(|class| *class == task.name).map_or(OTHERS, |at| at + 1));
+            for entry in std::mem::take(&mut task.entries) {
+                let groups = &self.entries[number].groups;
+                let groups = if groups.is_empty() { vec![own.unwrap_or(OTHERS)] } else { groups.iter().copied().collect() };
+                for group in groups {
+                    let mut variant = Entry { name: name(number, group), ..entry.clone() };
+                    variant.open_arrival_rate.take_if(|_| variant.name != entry.name);
+                    variant.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, group));
+                    for forwarding in &mut variant.forwarding {
+                        if let Some(&number) = self.numbers.get(forwarding.dest.as_str()) {
+                            forwarding.dest = name(number, group);
+                        }
+                    }
+                    task.entries.push(variant);
+                    laid.originals.push(number);
+                }
+                number += 1;
+            }
+            task.activities.iter_mut().for_each(|activity| redirect(activity, own.unwrap_or(OTHERS)));
+        }
+        laid
+    }
+
+    /// A word with which no name of an entry ends in `(word CLASS)`.
+    fn free_word(&self) -> String {
+        let mut word = "for".to_owned();
+        while self.entries.iter().any(|used| used.entry.name.contains(&format!(" ({word} "))) {
+            word.push('*');
+        }
+        word
+    }
+}
+
+/// The group that a request of a group works for at its target.
+fn served(group: usize, kind: CallKind) -> usize {
+    match kind {
+        CallKind::Sync => group,
+        CallKind::Async => OTHERS,
+    }
+}
+
+/// The entries that an activity calls.
+fn called(activity: &Activity) -> impl Iterator<Item = (&str, CallKind)> {
+    activity.calls.iter().map(|call| (call.dest.as_str(), call.kind))
+}
+
+/// The entries that the phases of an entry call, and those that it forwards to, whose reply is waited for likewise.
+fn destinations(entry: &Entry) -> impl Iterator<Item = (&str, CallKind)> {
+    let forwarded = entry.forwarding.iter().map(|f| (f.dest.as_str(), CallKind::Sync));
+    entry.phases.iter().flat_map(|phase| called(&phase.activity)).chain(forwarded)
+}
+
+/// Whether threads of the only task of a processor may have to wait for it.
+fn may_wait(task: &Task, processor: &Processor, value: &impl Fn(&Number) -> Option<f64>) -> Option<bool> {
+    if processor.scheduling == ProcessorScheduling::Inf {
+        return Some(false);
+    }
+    let is_plain = task.scheduling != TaskScheduling::Inf && task.activities.is_empty();
+    let is_single = value(&task.replication)? <= value(&processor.replication)?;
+    Some(!(is_plain && is_single && value(&task.multiplicity)? <= value(&processor.multiplicity)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lqn_text;
+
+    /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
+    fn model(customers: [u32; 2], more: &str) -> Model {
+        let [c, d] = customers;
+        let text = format!(
+            "P 0 p PP f p CC i -1 T 0 t cc r ec -1 CC m {c} t dd r ed -1 CC m {d} t ss n es -1 PP t tt n et -1 PP -1 \
+             E 0 s ec 0.1 -1 y ec es 1 -1 s ed 0.1 -1 y ed es 1 -1 s es 0.2 -1 y es et 2 -1 s et 0.1 -1 {more} -1"
+        );
+        lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn apart(model: &Model) -> Option<ByClass> {
+        tell_apart(model, &Bindings::<f64>::new())
+    }
+
+    /// Every entry with what it calls, tasks apart by `;`.
+    fn wiring(model: &Model) -> String {
+        let of_entry = |entry: &Entry| {
+            let called: Vec<&str> = destinations(entry).map(|(dest, _)| dest).collect();
+            if called.is_empty() { entry.name.clone() } else { format!("{} > {}", entry.name, called.join(" + ")) }
+        };
+        let of_task = |task: &Task| task.entries.iter().map(of_entry).collect::<Vec<_>>().join(", ");
+        model.tasks.iter().map(of_task).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn a_class_of_few_has_entries_of_its_own() {
+        let laid = apart(&model([2, 30], "")).unwrap();
+        assert_eq!(wiring(&laid.model), "es > et, es (for cc) > et (for cc); et, et (for cc); ec > es (for cc); ed > es");
+        assert_eq!(laid.originals, [0, 0, 1, 1, 2, 3]);
+        // Of two classes of few, neither is the rest.
+        let both = apart(&model([2, 3], "")).unwrap();
+        assert_eq!(wiring(&both.model), "es > et, es (for dd) > et (for dd); et, et (for dd); ec > es; ed > es (for dd)");
+    }
+
+    #[test]
+    fn classes_of_many_and_a_class_alone_share_their_entries() {
+        assert!(apart(&model([9, 30], "")).is_none());
+        let mut alone = model([2, 30], "");
+        alone.tasks.retain(|task| task.name != "dd");
+        assert!(apart(&alone).is_none());
+        // Two copies of five are ten.
+        let mut copied = model([5, 30], "");
+        copied.tasks[2].replication = 2.0.into();
+        assert!(apart(&copied).is_none());
+    }
+
+    #[test]
+    fn arrivals_from_outside_and_asynchronous_requests_belong_to_the_others() {
+        let mut open = model([2, 30], "a es 0.5");
+        open.tasks.retain(|task| task.name != "dd");
+        let laid = apart(&open).unwrap();
+        assert_eq!(wiring(&laid.model), "es > et, es (for cc) > et (for cc); et, et (for cc); ec > es (for cc)");
+        let rates: Vec<bool> = laid.model.tasks[0].entries.iter().map(|e| e.open_arrival_rate.is_some()).collect();
+        assert_eq!(rates, [true, false]);
+
+        let mut sending = model([2, 30], "");
+        sending.tasks[0].entries[0].phases[0].activity.calls[0].kind = CallKind::Async;
+        assert_eq!(wiring(&apart(&sending).unwrap().model), "es > et, es (for cc) > et; et; ec > es (for cc); ed > es");
+    }
+
+    #[test]
+    fn what_works_alike_for_all_has_one_entry() {
+        // A single thread with a processor to itself, which calls nothing.
+        let mut own = model([2, 30], "");
+        own.processors.push(Processor::new("QQ"));
+        own.tasks[1].processor = "QQ".into();
+        assert_eq!(wiring(&apart(&own).unwrap().model), "es > et, es (for cc) > et; et; ec > es (for cc); ed > es");
+        own.tasks[1].multiplicity = 2.0.into();
+        assert!(wiring(&apart(&own).unwrap().model).contains("; et, et (for cc);"));
+    }
+
+    #[test]
+    fn there_are_at_most_three_variants_of_an_entry_in_the_mean() {
+        let classes: String = (0..9).map(|i| format!("t c{i} r e{i} -1 CC m 2 ")).collect();
+        let calls: String = (0..9).map(|i| format!("s e{i} 0.1 -1 y e{i} es 1 -1 ")).collect();
+        let text = format!(
+            "P 0 p PP f p CC i -1 T 0 {classes} t ss n es -1 PP t tt n et -1 PP -1 E 0 {calls} s es 0.2 -1 y es et 2 -1 s et 0.1 -1 -1"
+        );
+        let mut model = lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        // Nobody uses these.
+        model.tasks[0].entries.extend((0..3).map(|i| Entry::new(format!("idle{i}"))));
+        let laid = apart(&model).unwrap();
+        let n_entries = |model: &Model| model.tasks.iter().map(|t| t.entries.len()).sum::<usize>();
+        assert!(n_entries(&laid.model) <= MOST_TIMES * n_entries(&model), "{}", wiring(&laid.model));
+        assert!(n_entries(&laid.model) > n_entries(&model));
+    }
+
+    #[test]
+    fn no_variant_has_the_name_of_another_entry() {
+        let mut model = model([2, 30], "");
+        model.tasks[1].entries.push(Entry::new("es (for cc)"));
+        assert!(wiring(&apart(&model).unwrap().model).contains("es (for* cc) > et (for* cc)"));
+    }
+}
