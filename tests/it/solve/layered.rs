@@ -382,7 +382,7 @@ fn a_parameter_that_cannot_be_computed_is_refused_with_its_reason() {
 fn classes_of_few_are_put_together() {
     let text = "P 0 p PP f p QQ f p CC i -1 T 0 t aa r ua -1 CC m 1 t bb r ub -1 CC z 3 m 2 t cc r uc -1 CC z 20 m 40 t ss n es -1 PP m 3 t rr n er -1 PP m 2 \
                 t tt n et -1 QQ -1 E 0 s ua 0.1 -1 y ua es 1 -1 s ub 0.1 -1 y ub es 1 -1 y ub et 1 -1 s uc 0.1 -1 y uc es 0.5 -1 s es 0.05 -1 F es er 0.4 -1 \
-                y es et 1 -1 s er 0.1 -1 y er et 0.5 -1 s et 0.1 -1 a et 0.3 -1 -1";
+                y es et 1 -1 s er 0.1 -1 y er et 0.5 -1 s et 0.1 -1 a et 0.3 -1";
     let model = super::features::read("classes", text);
     let found = solved(&model);
     let names: Vec<&str> = model.tasks.iter().flat_map(|t| &t.entries).map(|e| e.name.as_str()).collect();
@@ -403,6 +403,19 @@ fn classes_of_few_are_put_together() {
     assert!(of_copies.converged, "{:?}", of_copies.diagnostics);
     for name in ["aa", "bb", "cc", "ss", "rr", "tt"] {
         near(of_copies.tasks[name].throughput, found.tasks[name].throughput, 0.02);
+    }
+}
+
+/// One customer who thinks for an exponential time finds its own second phase, of mean `s₂`, with chance `s₂/(s₂ + z)`, whoever serves it.
+#[test]
+fn a_customer_waits_for_its_own_second_phase() {
+    for (think, first, second) in [(2.0, 0.3, 0.6), (0.5, 0.2, 1.0), (10.0, 1.0, 0.1)] {
+        let server = server("s", [entry("e", [work("e", first), work("l", second)])]).scheduled(TaskScheduling::Inf).on("cpu");
+        let found = solved(&model(
+            [processor("cpu", ProcessorScheduling::Fcfs, 1)],
+            [customers("c", 1, think, work("c", 0.0).calls("e", 1)), server],
+        ));
+        near(found.tasks["c"].throughput, 1.0 / (think + first + second * second / (second + think)), EXACT);
     }
 }
 

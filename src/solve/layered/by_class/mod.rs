@@ -118,7 +118,9 @@ impl<'a> Uses<'a> {
     /// Adds what the customers of a reference task use; the variants that are new.
     fn add(&mut self, class: &'a Task, group: usize) -> Vec<(usize, usize)> {
         let of_activities = class.activities.iter().flat_map(called);
-        self.reach(class.entries.iter().flat_map(destinations).chain(of_activities).map(|(dest, kind)| (dest, served(group, kind))).collect())
+        self.reach(
+            class.entries.iter().flat_map(destinations).chain(of_activities).map(|(dest, kind)| (dest, served(group, kind))).collect(),
+        )
     }
 
     /// Adds what requests to these entries, each of a group, use; the variants that are new.
@@ -164,7 +166,8 @@ impl<'a> Uses<'a> {
         let mut number = 0;
         for task in &mut laid.model.tasks {
             // Customers' own entries have no variants: they are of their class.
-            let own = task.scheduling.is_reference().then(|| classes.iter().position(|class| *class == task.name).map_or(OTHERS, |at| at + 1));
+            let own =
+                task.scheduling.is_reference().then(|| classes.iter().position(|class| *class == task.name).map_or(OTHERS, |at| at + 1));
             for entry in std::mem::take(&mut task.entries) {
                 let groups = &self.entries[number].groups;
                 let groups = if groups.is_empty() { vec![own.unwrap_or(OTHERS)] } else { groups.iter().copied().collect() };
