@@ -28,7 +28,7 @@ use crate::model::{Activity, Bindings, CallKind, Entry, Model, Number, Processor
 
 /// Most customers of a class that has variants of its own.
 const FEW: f64 = 8.0;
-/// Most variants over entries: more of them cost more than they buy.
+/// Most variants over entries: a bound on what they cost.
 const MOST_TIMES: usize = 3;
 /// The group of all who have none of their own.
 const OTHERS: usize = 0;
