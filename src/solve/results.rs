@@ -1,5 +1,7 @@
 //! Results of a solver in model order, over any scalar: what measures are read from and the [`Solution`] is made of.
 
+use std::collections::HashMap;
+
 use indexmap::IndexMap;
 
 use super::{ActivityResult, CallResult, EntryResult, JoinResult, ProcessorResult, ResultCallKind, Solution, TaskResult};
@@ -60,6 +62,27 @@ pub(super) struct CallValues<S> {
     pub waiting: S,
     /// Requests a unit of time, over all copies.
     pub rate: S,
+}
+
+/// Where calls of a model are put together that are one call of a smaller model.
+#[derive(Debug, Default)]
+pub(super) struct CallPlaces {
+    ranks: HashMap<CallKey, usize>,
+    places: HashMap<(CallKey, usize), usize>,
+}
+
+/// Calling and called entry, phase and kind.
+type CallKey = (usize, usize, usize, ResultCallKind);
+
+impl CallPlaces {
+    /// The place of the next `call`, between entries `from` and `to` of the smaller model: in the order in which places are first asked for. Several activities
+    /// may call one entry in one phase: those of the same rank belong together.
+    pub fn next<S>(&mut self, call: &CallValues<S>, (from, to): (usize, usize)) -> usize {
+        let rank = self.ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
+        *rank += 1;
+        let new = self.places.len();
+        *self.places.entry(((from, to, call.phase, call.kind), *rank)).or_insert(new)
+    }
 }
 
 /// Values of an activity of a graph.

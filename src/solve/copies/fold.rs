@@ -9,12 +9,10 @@
 //!
 //! `X_j` the throughput of copy `j`, `λ_a` the rate of requests over connection `a`.
 
-use std::collections::HashMap;
-
 use super::Copies;
 use crate::{
     model::Scalar,
-    solve::results::{ActivityValues, CallValues, EntryValues, JoinValues, Results},
+    solve::results::{ActivityValues, CallPlaces, CallValues, EntryValues, JoinValues, Results},
 };
 
 impl Copies {
@@ -98,14 +96,11 @@ impl Copies {
             numbers.extend((0..n * copies as usize).map(|i| (first + i % n, t)));
             first += n;
         }
-        let (mut folded, mut places): (Vec<CallValues<S>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
-        // Several activities of one copy may call one entry in one phase: those of the same rank belong together.
-        let (mut ranks, mut senders): (HashMap<_, usize>, Vec<S>) = (HashMap::new(), Vec::new());
+        let (mut folded, mut senders): (Vec<CallValues<S>>, Vec<S>) = (Vec::new(), Vec::new());
+        let mut places = CallPlaces::default();
         for call in of {
-            let rank = ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
-            *rank += 1;
             let ((from, caller), (to, called)) = (numbers[call.from], numbers[call.to]);
-            let place = *places.entry((from, to, call.phase, call.kind, *rank)).or_insert(folded.len());
+            let place = places.next(call, (from, to));
             if place == folded.len() {
                 let fan_out = self.fan_out(caller, called);
                 let zero = S::from(0.0);

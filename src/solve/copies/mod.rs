@@ -62,7 +62,7 @@ pub(super) fn lay_out<S: Scalar>(model: &Model, values: &Bindings<S>, (solver, m
         return Err(SolveError::Unsupported { solver, construct: "so many copies", element });
     }
     let all = Model { processors: Vec::new(), tasks: Vec::new(), ..single.clone() };
-    let word = free_word(model);
+    let word = free_word(model, "copy");
     let mut laid = Layout { model, values, copies: Copies { all, single, processors, tasks, fans: HashMap::new(), word } };
     if laid.connect()? > MOST_CONNECTIONS {
         let element = format!("the model has more than {MOST_CONNECTIONS} connections between them");
@@ -96,11 +96,11 @@ pub(super) fn check_connections(caller: &str, called: &str, (from, out): (u32, u
     Err(unusable(format!("task \"{caller}\""), reason))
 }
 
-/// A word with which no name of the model ends in `(word N)`.
-fn free_word(model: &Model) -> String {
+/// The word, with stars where it has to be told apart, with which no name of the model ends in `(word ...)`.
+pub(super) fn free_word(model: &Model, word: &str) -> String {
     let entries = model.tasks.iter().flat_map(|t| &t.entries).map(|e| &e.name);
     let names: Vec<&String> = model.processors.iter().map(|p| &p.name).chain(model.tasks.iter().map(|t| &t.name)).chain(entries).collect();
-    let mut word = "copy".to_owned();
+    let mut word = word.to_owned();
     while names.iter().any(|name| name.contains(&format!(" ({word} "))) {
         word.push('*');
     }

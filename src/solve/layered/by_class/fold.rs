@@ -7,14 +7,12 @@
 //! over the variants of an entry (throughput `X`, times `s` of its phases) and of a call (rate `λ`, wait `w`). Tasks, processors and
 //! activity graphs have no variants.
 
-use std::collections::HashMap;
-
 use super::ByClass;
 use crate::{
     model::Scalar,
     solve::{
         ResultCallKind,
-        results::{CallValues, EntryValues, Results},
+        results::{CallPlaces, CallValues, EntryValues, Results},
     },
 };
 
@@ -30,19 +28,15 @@ impl ByClass {
     fn entries<S: Scalar>(&self, of: &[EntryValues<S>]) -> Vec<EntryValues<S>> {
         let numbered: Vec<_> = self.originals.iter().zip(of).collect();
         let of_one = numbered.chunk_by(|(one, _), (other, _)| one == other);
-        of_one.filter_map(|variants| variants.iter().map(|(_, values)| (*values).clone()).reduce(together)).collect()
+        of_one.filter_map(|variants| variants.iter().map(|(_, values)| (*values).clone()).reduce(merged)).collect()
     }
 
     fn calls<S: Scalar>(&self, of: Vec<CallValues<S>>, entries: &[EntryValues<S>]) -> Vec<CallValues<S>> {
-        let (mut folded, mut places): (Vec<CallValues<S>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
-        // Several activities may call one entry in one phase: those of the same rank belong together.
-        let mut ranks: HashMap<_, usize> = HashMap::new();
+        let mut folded: Vec<CallValues<S>> = Vec::new();
+        let mut places = CallPlaces::default();
         for call in of {
-            let rank = ranks.entry((call.from, call.to, call.phase, call.kind)).or_default();
-            *rank += 1;
             let (from, to) = (self.originals[call.from], self.originals[call.to]);
-            let place = *places.entry((from, to, call.phase, call.kind, *rank)).or_insert(folded.len());
-            let Some(sum) = folded.get_mut(place) else {
+            let Some(sum) = folded.get_mut(places.next(&call, (from, to))) else {
                 folded.push(CallValues { from, to, ..call });
                 continue;
             };
@@ -64,7 +58,7 @@ impl ByClass {
 }
 
 /// The values of an entry from those of its first variants, which have its name and its open arrivals, and of one more.
-fn together<S: Scalar>(mut all: EntryValues<S>, variant: EntryValues<S>) -> EntryValues<S> {
+fn merged<S: Scalar>(mut all: EntryValues<S>, variant: EntryValues<S>) -> EntryValues<S> {
     let total = all.throughput + variant.throughput;
     if total > 0.0 {
         let times = all.service_times.iter_mut().chain(&mut all.host_times);
