@@ -237,7 +237,7 @@ fn may_wait(task: &Task, processor: &Processor, value: &impl Fn(&Number) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::lqn_text;
+    use crate::model::{Phase, lqn_text};
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
     fn model(customers: [u32; 2], more: &str) -> Model {
@@ -312,7 +312,9 @@ mod tests {
 
     #[test]
     fn where_something_goes_on_after_a_reply_there_is_one_entry_for_all() {
-        assert!(apart(&model([2, 30], "s et 0.1 0.3 -1")).is_none());
+        let mut going_on = model([2, 30], "");
+        going_on.tasks[1].entries[0].phases.push(Phase { phase: 2, activity: Activity::new("et_ph2", 0.3) });
+        assert!(apart(&going_on).is_none());
     }
 
     /// Nine classes before an entry that calls twenty: three of them can have entries of their own beside those of the rest.
