@@ -15,7 +15,7 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
-    station::{Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, pool_factors, station_waits},
+    station::{Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, calls_by_entry, pool_factors, station_waits},
     trust::{Held, follow},
     vectors::furthest,
 };
@@ -160,8 +160,9 @@ impl Structure {
         }
         let mut first_left = Vec::with_capacity(net.stations.len());
         let mut n_left = 0;
+        let calls = calls_by_entry(net);
         for station in 0..net.stations.len() {
-            let layout = Layout::new(net, &pairs, station, offset);
+            let layout = Layout::new(net, &pairs, &calls, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
                 contention_of[a] = layout.siblings.then(|| layout.places().contention + layout.row_of[i]);

@@ -406,6 +406,19 @@ fn classes_of_few_are_put_together() {
     }
 }
 
+/// One customer who thinks for an exponential time finds its own second phase, of mean `s₂`, with chance `s₂/(s₂ + z)`, whoever serves it.
+#[test]
+fn a_customer_waits_for_its_own_second_phase() {
+    for (think, first, second) in [(2.0, 0.3, 0.6), (0.5, 0.2, 1.0), (10.0, 1.0, 0.1)] {
+        let server = server("s", [entry("e", [work("e", first), work("l", second)])]).scheduled(TaskScheduling::Inf).on("cpu");
+        let found = solved(&model(
+            [processor("cpu", ProcessorScheduling::Fcfs, 1)],
+            [customers("c", 1, think, work("c", 0.0).calls("e", 1)), server],
+        ));
+        near(found.tasks["c"].throughput, 1.0 / (think + first + second * second / (second + think)), EXACT);
+    }
+}
+
 /// Four customers before two threads on a processor with priorities: found wrong by a factor of fifty, with servers that idle before a full queue.
 const IDLE_BEFORE_A_QUEUE: &str = "P 0 p PP h p CC i -1 T 0 t ss n serve -1 PP 2 m 2 t aa r ua -1 PP m 2 t bb r ub -1 CC m 2 -1 \
                                    E 0 s serve 0.5 -1 s ua 2 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";

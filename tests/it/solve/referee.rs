@@ -37,6 +37,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("unlike pools", unlike_pools(), Within(4.1, 6.7)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
+        ("second phases left behind", second_phases_left_behind(), Within(1.1, 2.9)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),
         ("asynchronous requests", asynchronous(), Within(0.2, 0.3)),
         ("open arrivals", open_arrivals(), Within(1.1, 8.8)),
@@ -226,6 +227,34 @@ fn second_phases_on_one_processor() -> Vec<Model> {
         model([], tasks)
     };
     [(2, 1.0, 0.3, 1.0), (3, 2.0, 0.2, 2.0), (4, 3.0, 0.4, 2.0)].map(of).into()
+}
+
+/// Customers that come back to a processor while their last second phase goes on there: to the same task, and to another one.
+fn second_phases_left_behind() -> Vec<Model> {
+    let of = |(n, think, threads, calls, other): (u32, f64, f64, f64, f64)| {
+        let mut cycle = work("c", 0.1).calls_about("e", calls);
+        let mut tasks = vec![server("s", [entry("e", [work("e", 0.3), work("l", 0.6)])]).times(threads).on("cpu")];
+        if other > 0.0 {
+            cycle = cycle.calls_about("f", 1.0);
+            tasks.push(server("t", [serves("f", other)]).times(threads).on("cpu"));
+        }
+        tasks.insert(0, customers("c", n, think, cycle));
+        model([pool_processor("cpu", 1)], tasks)
+    };
+    let infinite = f64::INFINITY;
+    [
+        (1, 2.0, infinite, 1.0, 0.0),
+        (3, 2.0, infinite, 1.0, 0.0),
+        (1, 2.0, infinite, 2.0, 0.0),
+        (2, 2.0, infinite, 2.0, 0.0),
+        (1, 2.0, 2.0, 2.0, 0.0),
+        (3, 2.0, 2.0, 2.0, 0.0),
+        (1, 2.0, 1.0, 1.0, 0.4),
+        (3, 2.0, 1.0, 1.0, 0.4),
+        (2, 2.0, infinite, 1.0, 0.4),
+    ]
+    .map(of)
+    .into()
 }
 
 fn forwarding() -> Vec<Model> {

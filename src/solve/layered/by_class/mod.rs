@@ -10,10 +10,8 @@
 //! ```
 //!
 //! Asynchronous requests work for nobody who waits: they belong to the others. So do entries whose variants would be alike (they call nothing
-//! and never wait for their processor), those of activity graphs, and those that may wait for a processor on which something goes on after a
-//! reply: what a customer finds there of its own second phases is missing ([`super::linearizer`] takes them away with it), and one wait for all
-//! makes up for a part of that. Which classes have variants follows from the model's structure and
-//! whole numbers alone, so that solutions are as smooth in all else as without.
+//! and never wait for their processor), and those of activity graphs. Which classes have variants follows from the model's structure and whole
+//! numbers alone, so that solutions are as smooth in all else as without.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -95,8 +93,6 @@ struct Uses<'a> {
 struct Hosted<'a> {
     processor: Option<&'a Processor>,
     n_tasks: usize,
-    /// Whether anything on it goes on after a reply.
-    goes_on: bool,
 }
 
 struct Used<'a> {
@@ -112,17 +108,15 @@ impl<'a> Uses<'a> {
     fn new(model: &'a Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Self> {
         let mut hosted: HashMap<&str, Hosted<'_>> = HashMap::new();
         for task in &model.tasks {
-            let hosted = hosted.entry(&task.processor).or_default();
-            hosted.n_tasks += 1;
-            hosted.goes_on |= task.entries.iter().flat_map(|e| &e.phases).any(|phase| phase.phase > 1);
+            hosted.entry(&task.processor).or_default().n_tasks += 1;
         }
         model.processors.iter().for_each(|processor| hosted.entry(&processor.name).or_default().processor = Some(processor));
         let mut entries = Vec::new();
         for task in &model.tasks {
-            let Hosted { processor, n_tasks, goes_on } = hosted[task.processor.as_str()];
+            let Hosted { processor, n_tasks } = hosted[task.processor.as_str()];
             let waits = n_tasks > 1 || may_wait(task, processor?, value)?;
             entries.extend(task.entries.iter().map(|entry| {
-                let differs = if waits { !goes_on } else { destinations(entry).next().is_some() };
+                let differs = waits || destinations(entry).next().is_some();
                 Used { task, entry, has_variants: differs && entry.start_activity.is_none(), groups: BTreeSet::new() }
             }));
         }
@@ -237,7 +231,7 @@ fn may_wait(task: &Task, processor: &Processor, value: &impl Fn(&Number) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Phase, lqn_text};
+    use crate::model::lqn_text;
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
     fn model(customers: [u32; 2], more: &str) -> Model {
@@ -308,13 +302,6 @@ mod tests {
         assert_eq!(wiring(&apart(&own).unwrap().model), "es > et, es (for cc) > et; et; ec > es (for cc); ed > es");
         own.tasks[1].multiplicity = 2.0.into();
         assert!(wiring(&apart(&own).unwrap().model).contains("; et, et (for cc);"));
-    }
-
-    #[test]
-    fn where_something_goes_on_after_a_reply_there_is_one_entry_for_all() {
-        let mut going_on = model([2, 30], "");
-        going_on.tasks[1].entries[0].phases.push(Phase { phase: 2, activity: Activity::new("et_ph2", 0.3) });
-        assert!(apart(&going_on).is_none());
     }
 
     /// Nine classes before an entry that calls twenty: three of them can have entries of their own beside those of the rest.

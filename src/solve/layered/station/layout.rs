@@ -5,6 +5,7 @@ use super::{
         exclusion::{FREE, Pairs},
         net::{Discipline, Net, Work},
     },
+    left_behind::LeftBehind,
     origins::origins,
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
@@ -39,6 +40,8 @@ pub(in super::super) struct Layout {
     pub(super) returns: Vec<Vec<Return>>,
     /// Where requests were before, by row.
     pub(super) previous: Vec<Vec<Previous>>,
+    /// How second phases may be found by the next request of the same customer.
+    pub(super) left_behind: LeftBehind,
     /// Distinct priorities, ascending.
     pub levels: Vec<f64>,
     /// Whether strands of one fork meet here.
@@ -68,8 +71,18 @@ pub(in super::super) struct Row {
     pub follows_reply: bool,
 }
 
+/// The arcs of calls to each entry, those that forwarding adds left out.
+pub(in super::super) fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
+    let mut calls = vec![Vec::new(); net.entries.len()];
+    for (call, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| arc.via.is_none()) {
+        arc.target.iter().for_each(|&entry| calls[entry].push(call));
+    }
+    calls
+}
+
 impl Layout {
-    pub fn new<S: Scalar>(net: &Net<S>, pairs: &Pairs, station: usize, offset: usize) -> Self {
+    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]).
+    pub fn new<S: Scalar>(net: &Net<S>, pairs: &Pairs, calls: &[Vec<usize>], station: usize, offset: usize) -> Self {
         let arcs = net.stations[station].arcs.clone();
         let mut layout = Self {
             pools: Vec::new(),
@@ -84,6 +97,7 @@ impl Layout {
             late_pairs: Vec::new(),
             returns: Vec::new(),
             previous: Vec::new(),
+            left_behind: LeftBehind::default(),
             levels: Vec::new(),
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
@@ -99,7 +113,8 @@ impl Layout {
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
-        layout.previous = find_previous(net, &layout, station);
+        layout.left_behind = LeftBehind::find(net, &layout, calls, station);
+        layout.previous = find_previous(net, &layout, calls, station);
         let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();

@@ -32,6 +32,7 @@ mod crowd;
 mod discipline;
 mod excess;
 mod layout;
+mod left_behind;
 mod origins;
 mod outside;
 mod overtaking;
@@ -47,15 +48,18 @@ mod spared;
 mod unlike;
 mod visit;
 
+use std::borrow::Cow;
+
 pub(super) use self::{
     crowd::Crowds,
-    layout::Layout,
+    layout::{Layout, calls_by_entry},
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},
 };
 use self::{
     excess::held_up,
     layout::Places,
+    left_behind::Found,
     since::Absences,
     visit::{Visit, set_gaps, visit},
 };
@@ -153,6 +157,7 @@ pub(super) struct Scratch<S> {
     coming: Vec<S>,
     terms: Vec<S>,
     absences: Absences<S>,
+    found: Found<S>,
     /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
     pub last_found: Vec<Option<f64>>,
 }
@@ -182,6 +187,7 @@ impl<S> Scratch<S> {
             coming: Vec::new(),
             terms: Vec::new(),
             absences: Absences::new(),
+            found: Found::new(),
             last_found: vec![None; n_unknowns],
         }
     }
@@ -289,6 +295,7 @@ impl<S: Scalar> At<'_, S> {
         for row in 0..n_rows {
             self.decompose(row, scratch);
         }
+        self.add_left_behind(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
         self.add_up(scratch);
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {
@@ -348,7 +355,7 @@ impl<S: Scalar> At<'_, S> {
     fn decompose(&self, r: usize, scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let row = &self.layout.rows[r];
-        let shares = self.class_shares(row.kin);
+        let shares = &*self.absent_shares(row);
         let me = &self.visits[row.arc];
         let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
         let zero = S::from(0.0);
@@ -448,6 +455,15 @@ impl<S: Scalar> At<'_, S> {
         let keep = pool.map_or(keep, |p| keep * boosts[p]);
         let removed = (-self.removal_ratio(row.group, other) + 1.0) * remaining;
         (keep * (-removed + 1.0), keep)
+    }
+
+    /// Shares of the classes whose customers a row's arrivals do not find. The one whose request begins a second phase has its reply just then.
+    fn absent_shares(&self, row: &layout::Row) -> Cow<'_, [S]> {
+        let begun = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]]);
+        match begun.filter(|node| row.follows_reply && node.phase == 1) {
+            Some(node) => self.class_shares(Some(node.entry)).iter().map(|&share| share / node.slices).collect(),
+            None => self.class_shares(row.kin).into(),
+        }
     }
 
     /// Shares of the classes in the requests of a kin; none for requests from outside.

@@ -9,7 +9,6 @@ use super::{
     super::net::{Discipline, Net},
     At,
     layout::Layout,
-    visit::Visit,
 };
 use crate::model::Scalar;
 
@@ -37,13 +36,13 @@ enum Way {
 }
 
 /// The slices before those of each row of a station, by row; none but at processors in order of arrival that requests from outside use, or
-/// customers alone.
-pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Vec<Vec<Previous>> {
-    let counts = layout.of_customers || !net.is_closed();
-    if station >= net.n_processors || net.stations[station].discipline != Discipline::Fcfs || !counts {
+/// customers alone, and at those where second phases may be found ([`super::left_behind`]).
+pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Vec<Vec<Previous>> {
+    let in_order = net.stations[station].discipline == Discipline::Fcfs && (layout.of_customers || !net.is_closed());
+    if station >= net.n_processors || !in_order && layout.left_behind.is_none() {
         return vec![Vec::new(); layout.rows.len()];
     }
-    let slices = Slices { net, layout };
+    let slices = Slices { net, layout, calls };
     layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
 }
 
@@ -51,6 +50,7 @@ pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, station: u
 struct Slices<'a, S> {
     net: &'a Net<S>,
     layout: &'a Layout,
+    calls: &'a [Vec<usize>],
 }
 
 impl<S: Scalar> Slices<'_, S> {
@@ -79,8 +79,7 @@ impl<S: Scalar> Slices<'_, S> {
                 found.push(Previous { slice, call, way: Way::Back });
             }
         }
-        let is_called = |&call: &usize| it.phase == 0 && net.arcs[call].target == Some(it.entry) && net.arcs[call].via.is_none();
-        for call in (0..net.arcs.len()).filter(is_called) {
+        for &call in self.calls[it.entry].iter().filter(|_| it.phase == 0) {
             let Some(caller) = net.arcs[call].source.held() else { continue };
             if let Some(slice) = self.of(caller) {
                 found.push(Previous { slice, call, way: Way::Called });
@@ -95,9 +94,9 @@ impl<S: Scalar> Slices<'_, S> {
 }
 
 impl<S: Scalar> At<'_, S> {
-    /// Calls `each` for every slice that may come before those of a row, with the share of these that it comes before, what the request waited and was
-    /// served for it, and how long it has been away since.
-    pub(super) fn for_each_previous(&self, r: usize, mut each: impl FnMut(S, &Visit<S>, S)) {
+    /// Calls `each` for every slice that may come before those of a row, with the share of these that it comes before, its place among the
+    /// station's arcs, and how long the request has been away since.
+    pub(super) fn for_each_previous(&self, r: usize, mut each: impl FnMut(S, usize, S)) {
         let (net, flow) = (self.sweep.net, self.sweep.flow);
         let Some(group) = self.layout.rows[r].group else { return };
         let node = &net.nodes[self.layout.groups[group]];
@@ -120,7 +119,7 @@ impl<S: Scalar> At<'_, S> {
                     (called() * net.arcs[earlier].visits / (calls + 1.0), away)
                 }
             };
-            each(number / node.slices, &self.visits[it.slice], away);
+            each(number / node.slices, it.slice, away);
         }
     }
 
@@ -131,7 +130,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// Of a call from a node that is served elsewhere: how many calls the node makes to entries that are served here, and what it does in the mean
     /// between two of them.
-    fn between_calls(&self, call: usize) -> (S, S) {
+    pub(super) fn between_calls(&self, call: usize) -> (S, S) {
         let net = self.sweep.net;
         let (mut calls, mut inside) = (S::from(0.0), S::from(0.0));
         let Some(caller) = net.arcs[call].source.held() else { return (calls, inside) };

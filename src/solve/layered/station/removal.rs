@@ -53,7 +53,7 @@ impl<S: Scalar> At<'_, S> {
         let one = S::from(1.0);
         let populations = self.sweep.populations;
         let Some(pool) = row.pool.filter(|_| populations.changes.are_known) else { return one };
-        let shares = self.class_shares(row.kin);
+        let shares = &*self.absent_shares(row);
         let (mut less, mut full) = (S::from(0.0), S::from(0.0));
         for ((v, &arc), _) in self.visits.iter().zip(&self.layout.arcs).zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
             let seen = self.sweep.absence.seen(shares, arc);

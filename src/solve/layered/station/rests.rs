@@ -20,7 +20,7 @@ impl<S: Scalar> At<'_, S> {
         let n = self.visits.len();
         let row = &self.layout.rows[r];
         let me = &self.visits[row.arc];
-        let shares = self.class_shares(row.kin);
+        let shares = &*self.absent_shares(row);
         let terms = r * n..(r + 1) * n;
         let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
         let other = self.only_other(load);

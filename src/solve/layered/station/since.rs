@@ -88,7 +88,7 @@ impl<S: Scalar> At<'_, S> {
                 match since[from..].last_mut() {
                     // What was served counts where there is only one other.
                     Some(last) if self.sources > 2.0 && gap <= last.gap && last.gap <= least => last.part += part,
-                    _ => since.push(Since { part, served: slice.first, gap: floor(gap) }),
+                    _ => since.push(Since { part, served: self.visits[slice].first, gap: floor(gap) }),
                 }
             });
             since.push(Since { part: others, served: it.first, gap: least });
