@@ -11,7 +11,7 @@ use super::{
     SolveOptions,
     anderson::Anderson,
     derivatives::{Derivatives, Legacy},
-    exclusion::{Exclusion, Pairs},
+    exclusion::{Exclusion, Pace, Pairs},
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
@@ -191,10 +191,13 @@ pub(super) struct Sweeper<'a, S> {
     pub structure: Arc<Structure>,
     flow: Flow<S>,
     exclusion: Exclusion<S>,
+    served: Vec<S>,
     absence: Absence<S>,
     scratch: Scratch<S>,
     /// What one thread less leaves: by station and pool.
     left: Vec<Left<S>>,
+    /// The same of the pace of each task's pool.
+    paces: Vec<Option<Pace<S>>>,
     crowds: Crowds<S>,
     spared: Spared<S>,
     /// What the last stage learned of its derivatives.
@@ -212,9 +215,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             options,
             flow: Flow::new(net),
             exclusion: Exclusion::new(net, &structure.pairs),
+            served: Vec::new(),
             absence: Absence::new(net),
             scratch: Scratch::new(structure.n_unknowns, net.n_processors),
             left: vec![Left::nothing(); structure.n_left],
+            paces: vec![None; net.tasks.len()],
             crowds: Crowds::new(net.stations.len()),
             spared: Spared::new(),
             legacy: Legacy::default(),
@@ -352,14 +357,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         self.absence.update(self.net, &self.exclusion.class_shares, populations);
-        let (left, crowds) = (&mut self.left, &mut self.crowds);
+        let Structure { layouts, first_left, sparing, pairs, visited, .. } = &*self.structure;
         let sweep = Sweep {
             net: self.net,
             flow: &self.flow,
             exclusion: &self.exclusion,
+            served: &[],
             absence: &self.absence,
             unknowns: x,
-            visited: &self.structure.visited,
+            visited,
             left: &[],
             crowds: None,
             populations,
@@ -367,9 +373,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             tells_strands: self.tells_strands,
             spared: None,
         };
-        pool_factors(&sweep, &self.structure.layouts, &self.structure.first_left, left, crowds);
-        let sweep = Sweep { left, crowds: Some(crowds), ..sweep };
-        let Structure { layouts, first_left, sparing, .. } = &*self.structure;
+        pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds);
+        self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
+        let sweep = Sweep { served: &self.served, left: &self.left, crowds: Some(&self.crowds), ..sweep };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

@@ -96,13 +96,18 @@ fn seven_parameters_are_recovered_from_simulated_trials() {
     }
 }
 
-/// Test 8: delays alone leave the directory's demand open, as in the published table.
+/// Test 8: delays alone leave the directory's demand open, as in the published table: its interval and that of the web server's, which trades
+/// with it, have the truth and are wide. The application's is 6 % off, by what is left of the solver's error.
 #[test]
 fn delays_alone_say_little_of_the_directory() {
     let mut asked = simulated_s(&[], 3.0);
     hold_whole_numbers(&mut asked);
     let fit = fitted(&asked).unwrap();
-    let relative = |name: &str| half_width(&fit, name) / TRUE.iter().find(|t| t.0 == name).unwrap().1;
+    let truth = |name: &str| TRUE.iter().find(|t| t.0 == name).unwrap().1;
+    let off = |name: &str| (fit.parameters[name].estimate - truth(name)).abs();
+    assert!(["dirD", "WSD", "appDph2", "dbD"].iter().all(|name| off(name) <= half_width(&fit, name)), "{:?}", fit.parameters);
+    assert!(off("appDph1") <= 0.06 * truth("appDph1"), "{:?}", fit.parameters);
+    let relative = |name: &str| half_width(&fit, name) / truth(name);
     let others = ["WSD", "appDph1", "appDph2", "dbD"].map(relative);
     assert!(relative("dirD") > 1.0 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);
 }

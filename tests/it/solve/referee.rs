@@ -34,6 +34,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("threads on one processor", threads_on_one_processor(), Within(2.4, 6.7)),
         ("calls on one processor", calls_on_one_processor(), Within(2.3, 4.0)),
         ("thread pools", pools(), Within(1.4, 3.3)),
+        ("tasks below a full pool", below_a_full_pool(), Within(1.5, 3.0)),
         ("unlike pools", unlike_pools(), Within(4.1, 6.7)),
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
@@ -184,6 +185,29 @@ fn pools() -> Vec<Model> {
     let tasks = [customers("c", 4, 1.0, work("c", 0.0).calls_about("e", 1.0)), server("s", [serves("e", 0.5)]).times(2.0)];
     models.push(model([], tasks));
     models
+}
+
+/// A web server's threads, all busy, before an application that calls a database and a directory on the application's processor.
+fn below_a_full_pool() -> Vec<Model> {
+    let of = |customers_who: (u32, f64), web: (u32, f64), application: (f64, f64), database: f64, directory: (f64, f64)| {
+        let ((n, think), (threads, own), (work_there, asked), (looked_up, look_up)) = (customers_who, web, application, directory);
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls_about("web", 1.0)),
+            server("s", [entry("web", [work("web", own).calls_about("app", 1.0).calls_about("dir", looked_up)])]).times(f64::from(threads)),
+            server("a", [entry("app", [work("app", work_there).calls_about("db", asked)])]),
+            server("d", [serves("dir", look_up)]).on("a"),
+            server("b", [serves("db", database)]),
+        ];
+        model([pool_processor("s", threads)], tasks)
+    };
+    vec![
+        of((6, 0.5), (3, 0.3), (0.12, 2.0), 0.1, (0.2, 1.2)),
+        of((6, 0.5), (2, 0.2), (0.1, 2.0), 0.1, (0.5, 0.4)),
+        of((8, 1.0), (4, 0.3), (0.2, 1.0), 0.1, (0.3, 0.5)),
+        of((5, 0.2), (3, 0.1), (0.3, 1.0), 0.1, (0.5, 0.3)),
+        of((6, 0.5), (3, 0.4), (0.2, 3.0), 0.05, (0.4, 0.3)),
+        of((6, 1.0), (3, 0.1), (0.1, 2.0), 0.15, (0.3, 0.6)),
+    ]
 }
 
 /// As many threads as cores that are nearly always there, and one that is seldom.

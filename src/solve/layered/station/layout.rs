@@ -36,6 +36,8 @@ pub(in super::super) struct Layout {
     pub pairs: Vec<u32>,
     /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
     pub late_pairs: Vec<u32>,
+    /// Where requests meet of which a pool sends one on, and another pool the other, in `rows × arcs`.
+    pub sent_on: Vec<usize>,
     /// From which calls arrivals return to where those were served, by row.
     pub(super) returns: Vec<Vec<Return>>,
     /// Where requests were before, by row.
@@ -95,6 +97,7 @@ impl Layout {
             row_of: Vec::new(),
             pairs: Vec::new(),
             late_pairs: Vec::new(),
+            sent_on: Vec::new(),
             returns: Vec::new(),
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
@@ -192,6 +195,11 @@ impl Layout {
                 self.late_pairs.extend(kins.iter().map(|&other| find(if row.follows_reply { entry } else { row.kin }, other)));
             }
         }
+        let n = self.arcs.len();
+        let is_of_one_pool = |at: usize| self.rows[at / n].pool.is_some() && self.rows[at / n].pool == self.pool_of[at % n];
+        let is_sent_on = |list: &[u32], at: usize| list.get(at).is_some_and(|&pair| pairs.is_sent_on(pair));
+        let all = 0..self.pairs.len();
+        self.sent_on = all.filter(|&at| (is_sent_on(&self.pairs, at) || is_sent_on(&self.late_pairs, at)) && !is_of_one_pool(at)).collect();
     }
 
     /// Where the station's unknowns stand in the row of all.

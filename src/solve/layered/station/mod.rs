@@ -15,7 +15,7 @@
 //!
 //! | symbol | here | is |
 //! |---|---|---|
-//! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands |
+//! | `K`, `O` | [`super::exclusion`] | path exclusion, own strands; of those in service with what full pools send on |
 //! | `F` | [`returns`] | threads that have just replied, at their processor |
 //! | `G`, `P` | [`super::linearizer`], [`spared`] | population correction; services while the arrival waits, and so is not where they wait |
 //! | `R` | [`removal`] | those waiting, without whom the arrival's own thread made wait |
@@ -88,6 +88,8 @@ pub(super) struct Sweep<'a, S> {
     pub net: &'a Net<S>,
     pub flow: &'a Flow<S>,
     pub exclusion: &'a Exclusion<S>,
+    /// `K` of those in service, by pair; none yet while it is found.
+    pub served: &'a [S],
     pub absence: &'a Absence<S>,
     /// The unknowns of the last sweep; the waits come first, by arc.
     pub unknowns: &'a [S],
@@ -124,8 +126,9 @@ impl<S: Scalar> Sweep<'_, S> {
 #[derive(Debug)]
 pub(super) struct Scratch<S> {
     visits: Vec<Visit<S>>,
-    /// `K`, `rows × arcs`.
+    /// `K` of those who wait, `rows × arcs`, and of those in service.
     keep: Vec<S>,
+    served: Vec<S>,
     /// Where the waits come from: `W_row = Σ_x (α_x W_x + β_x) + own`.
     alpha: Vec<S>,
     beta: Vec<S>,
@@ -168,6 +171,7 @@ impl<S> Scratch<S> {
         Self {
             visits: Vec::new(),
             keep: Vec::new(),
+            served: Vec::new(),
             alpha: Vec::new(),
             beta: Vec::new(),
             alpha_own: Vec::new(),
@@ -281,7 +285,7 @@ impl<S: Scalar> At<'_, S> {
     fn run(&self, load: S, scratch: &mut Scratch<S>, next: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let zero = S::from(0.0);
-        self.keep_factors(&mut scratch.keep);
+        self.keep_factors(&mut scratch.keep, &mut scratch.served);
         for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
             part.resize(n_rows * n, zero);
         }
@@ -332,23 +336,32 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// `K` between rows and arcs.
-    fn keep_factors(&self, keep: &mut Vec<S>) {
+    /// `K` between rows and arcs, and that of those in service.
+    fn keep_factors(&self, keep: &mut Vec<S>, served: &mut Vec<S>) {
+        let Layout { pairs, late_pairs, rows, sent_on, .. } = self.layout;
+        let n = self.visits.len();
         let factors = &self.sweep.exclusion.factors;
         keep.clear();
-        keep.extend(self.layout.pairs.iter().map(|&p| factors[p as usize]));
-        if self.layout.late_pairs.is_empty() {
-            return;
-        }
-        let n = self.visits.len();
-        for (r, row) in self.layout.rows.iter().enumerate().filter(|(_, row)| row.follows_reply) {
-            let Some(group) = row.group else { continue };
-            let weight = self.sweep.net.nodes[self.layout.groups[group]].slices.recip();
-            for x in r * n..(r + 1) * n {
-                let instead = factors[self.layout.late_pairs[x] as usize];
-                keep[x] = keep[x] + (instead - keep[x]) * weight;
+        keep.extend(pairs.iter().map(|&pair| factors[pair as usize]));
+        for r in (0..rows.len()).filter(|_| !late_pairs.is_empty()) {
+            let Some(late) = self.late_share(r) else { continue };
+            for at in r * n..(r + 1) * n {
+                keep[at] = keep[at] + (factors[late_pairs[at] as usize] - keep[at]) * late;
             }
         }
+        served.clone_from(keep);
+        for &at in sent_on {
+            let factor = self.sweep.served[pairs[at] as usize];
+            let late = late_pairs.get(at).and_then(|&pair| Some((self.sweep.served[pair as usize], self.late_share(at / n)?)));
+            served[at] = late.map_or(factor, |(instead, share)| factor + (instead - factor) * share);
+        }
+    }
+
+    /// The share of a row's requests that begin a second phase.
+    fn late_share(&self, r: usize) -> Option<S> {
+        let row = &self.layout.rows[r];
+        let group = row.group.filter(|_| row.follows_reply)?;
+        Some(self.sweep.net.nodes[self.layout.groups[group]].slices.recip())
     }
 
     /// Fills the row: what its arrivals find waiting and in service, at one server and in order of arrival.
@@ -363,18 +376,18 @@ impl<S: Scalar> At<'_, S> {
         self.set_boosts(row.group, remaining, &mut scratch.boosts);
         self.set_unmet(r, &mut scratch.unmet);
         let terms = r * n..(r + 1) * n;
-        let keep = &scratch.keep[terms.clone()];
+        let (keep, served) = (&scratch.keep[terms.clone()], &scratch.served[terms.clone()]);
         let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms.clone()]);
         let load = &mut scratch.load[terms];
         let (arcs, row_of, pool_of) = (&self.layout.arcs[..n], &self.layout.row_of[..n], &self.layout.pool_of[..n]);
         for (x, it) in self.visits.iter().enumerate() {
-            let keep = keep[x];
+            let (keep, served) = (keep[x], served[x]);
             if keep == 0.0 && it.late <= 0.0 || is_none(it.rate) {
                 (alpha[x], beta[x], load[x]) = (zero, zero, zero);
                 continue;
             }
             let seen = self.sweep.absence.seen(shares, arcs[x]);
-            let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, remaining), &scratch.boosts);
+            let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, served, remaining), &scratch.boosts);
             if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {
                 of_waiting *= unmet;
                 of_first *= unmet;
@@ -382,7 +395,7 @@ impl<S: Scalar> At<'_, S> {
             let waiting = of_waiting * seen.waiting * it.rate;
             let first = of_first * seen.first * it.rate * it.first;
             if sharing {
-                let busy = first + keep * seen.late * it.rate * it.late;
+                let busy = first + served * seen.late * it.rate * it.late;
                 alpha[x] = waiting * me.first;
                 beta[x] = busy * me.first;
                 load[x] = busy;
@@ -444,17 +457,17 @@ impl<S: Scalar> At<'_, S> {
 
     /// Factors on those waiting and in service over an arc of `other` row and `pool`: exclusion, and what the own thread's absence
     /// changes.
-    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, (keep, remaining): (S, S), boosts: &[S]) -> (S, S) {
+    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, (keep, served, remaining): (S, S, S), boosts: &[S]) -> (S, S) {
         if let (true, Some(pool)) = (row.pool == pool, pool) {
             let left = &self.left[pool];
             if left.is_less() {
                 let (waiting, first) = left.factors(keep);
-                return (keep * waiting * self.removal_within(row.group, other), keep * first);
+                return (keep * waiting * self.removal_within(row.group, other), served * first);
             }
         }
-        let keep = pool.map_or(keep, |p| keep * boosts[p]);
+        let boost = pool.map_or(S::from(1.0), |p| boosts[p]);
         let removed = (-self.removal_ratio(row.group, other) + 1.0) * remaining;
-        (keep * (-removed + 1.0), keep)
+        (keep * boost * (-removed + 1.0), served * boost)
     }
 
     /// Shares of the classes whose customers a row's arrivals do not find. The one whose request begins a second phase has its reply just then.

@@ -33,7 +33,10 @@
 //! product-form stations the wait is that of exact mean value analysis.
 
 use super::{
-    super::net::Discipline,
+    super::{
+        exclusion::{Pace, with_one_less},
+        net::Discipline,
+    },
     Layout, Sweep,
     crowd::{Crowds, Stay, ahead},
     second_phase::seen_on_arrival,
@@ -92,16 +95,18 @@ impl<S: Scalar> Stop<S> {
     }
 }
 
-/// Computes what is left at every station for every pool, by station and position of the pool there, and how the pools' services
-/// grow with the number of their busy threads.
+/// Computes what is left at every station for every pool, by station and position of the pool there, the pools' paces by task, and how their
+/// services grow with the number of their busy threads.
 pub(in super::super) fn pool_factors<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layouts: &[Layout],
     first_place: &[usize],
     left: &mut [Left<S>],
+    paces: &mut [Option<Pace<S>>],
     crowds: &mut Crowds<S>,
 ) {
     left.fill(Left::nothing());
+    paces.fill(None);
     crowds.clear();
     for &task in sweep.net.order.iter().rev() {
         let it = &sweep.net.tasks[task];
@@ -122,8 +127,10 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
         let strands = strands(threads, keep);
         shrink(&mut stops, strands, executions);
+        let scale = strands / (strands - 1.0);
+        paces[task] =
+            stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
         for stop in &stops {
-            let scale = strands / (strands - 1.0);
             let ratio = |less: S, full: S, more: S| if full > 0.0 { (less / full + more) * scale } else { S::from(1.0) };
             left[stop.place] = Left {
                 strands,
@@ -306,13 +313,7 @@ impl<S: Scalar> Left<S> {
 
     /// `c` for those waiting and for those in service, at exclusion `keep`.
     pub fn factors(&self, keep: S) -> (S, S) {
-        let one = S::from(1.0);
-        let bound = (-keep + 1.0) * self.strands;
-        let bound = if bound > 1.0 { one } else { bound };
-        let factor = |left: S| {
-            let c = bound * (left - 1.0) + 1.0;
-            if c > 0.0 { c } else { S::from(0.0) }
-        };
+        let factor = |left: S| with_one_less(self.strands, keep, left);
         (factor(self.waiting), factor(self.first))
     }
 }

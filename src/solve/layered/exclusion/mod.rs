@@ -25,13 +25,16 @@
 //!
 //! Nodes with the same parents have the same `K`, so it is kept by *kin* (`f` of a reference task is 1: the Linearizer counts
 //! customers). Only pairs of kin that meet at some station, and those from which theirs follow, are kept: a list in an order
-//! in which what a pair follows from comes before it.
+//! in which what a pair follows from comes before it. Of what is served more is known where pools are full ([`sent_on`]).
+
+mod sent_on;
 
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
 };
 
+pub(super) use self::sent_on::{Pace, with_one_less};
 use super::{
     super::erlang::coexistence,
     flow::Flow,
@@ -121,6 +124,8 @@ pub(super) struct Pairs {
     /// By task, those whose threads wait for it, and whether requests come that none bounds.
     callers: Vec<Vec<usize>>,
     unbounded: Vec<bool>,
+    /// Pairs whose factor follows from one of two nodes of a pool.
+    sent_on: Vec<u32>,
 }
 
 /// Factors between kin, and shares of classes in kin.
@@ -148,12 +153,19 @@ impl Pairs {
         for key in keys {
             pairs.add(net, key);
         }
+        pairs.find_sent_on(net);
         pairs
     }
 
     /// The pair of two kin.
     pub fn of<S>(&self, net: &Net<S>, a: usize, b: usize) -> u32 {
         self.index.get(&ordered(net, a, b)).copied().unwrap_or(FREE)
+    }
+
+    /// What the factor of a pair is summed over: positions of shares, and pairs.
+    fn terms_of(&self, pair: u32) -> &[(u32, u32)] {
+        let Pair { from, to, .. } = self.pairs[pair as usize];
+        &self.terms[from as usize..to as usize]
     }
 
     /// Tasks whose threads wait for a task's replies.
@@ -221,6 +233,7 @@ impl Pairs {
             forked: Vec::new(),
             callers,
             unbounded,
+            sent_on: Vec::new(),
         }
     }
 
@@ -363,33 +376,35 @@ impl<S: Scalar> Exclusion<S> {
         if pairs.forks() {
             self.update_overlaps(net, pairs, flow);
         }
-        for (p, pair) in pairs.pairs.iter().enumerate().skip(1) {
-            let terms = &pairs.terms[pair.from as usize..pair.to as usize];
-            let one = S::from(1.0);
-            let sum = |s: &Self, entry: usize| {
-                terms.iter().fold(one - s.totals[entry], |sum, &(share, q)| sum + s.shares[share as usize] * s.factors[q as usize])
-            };
-            self.factors[p] = match pair.rule {
-                Rule::Free => one,
-                Rule::Threads(task) => self.threads[task],
-                Rule::Parents(entry) => sum(self, entry),
-                Rule::SameTask(task, entry) => both(self.threads[task], net.tasks[task].threads, sum(self, entry)),
-                Rule::Strands(task, _) if terms.is_empty() => self.threads[task],
-                Rule::Strands(task, _) => {
-                    let entry = pairs.entry_of_share[terms[0].0 as usize];
-                    self.threads[task] * sum(self, entry)
-                }
-            };
+        for p in 1..to_u32(pairs.pairs.len()) {
+            let terms = pairs.terms_of(p);
+            let sum = terms.iter().fold(S::from(0.0), |sum, &(share, q)| sum + self.shares[share as usize] * self.factors[q as usize]);
+            self.factors[p as usize] = self.factor(net, pairs, p, sum);
             if pairs.forks() {
                 let sum =
                     |s: &Self| terms.iter().fold(S::from(0.0), |sum, &(share, q)| sum + s.shares[share as usize] * s.siblings[q as usize]);
-                self.siblings[p] = match pair.rule {
+                self.siblings[p as usize] = match pairs.pairs[p as usize].rule {
                     Rule::Free | Rule::Threads(_) => S::from(0.0),
                     Rule::Parents(_) => sum(self),
                     Rule::SameTask(task, _) => self.threads[task] * sum(self),
                     Rule::Strands(task, strand) => self.threads[task] * sum(self) + self.overlaps[strand],
                 };
             }
+        }
+    }
+
+    /// `K` of a pair, from the `sum` over its terms.
+    fn factor(&self, net: &Net<S>, pairs: &Pairs, pair: u32, sum: S) -> S {
+        let of_entry = |entry: usize| S::from(1.0) - self.totals[entry] + sum;
+        match pairs.pairs[pair as usize].rule {
+            Rule::Free => S::from(1.0),
+            Rule::Threads(task) => self.threads[task],
+            Rule::Parents(entry) => of_entry(entry),
+            Rule::SameTask(task, entry) => both(self.threads[task], net.tasks[task].threads, of_entry(entry)),
+            Rule::Strands(task, _) => match pairs.terms_of(pair) {
+                [] => self.threads[task],
+                [(share, _), ..] => self.threads[task] * of_entry(pairs.entry_of_share[*share as usize]),
+            },
         }
     }
 
