@@ -191,6 +191,7 @@ pub(super) struct Sweeper<'a, S> {
     pub structure: Arc<Structure>,
     flow: Flow<S>,
     exclusion: Exclusion<S>,
+    /// `K` of those in service, by pair.
     served: Vec<S>,
     absence: Absence<S>,
     scratch: Scratch<S>,

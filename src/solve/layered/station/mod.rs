@@ -126,8 +126,9 @@ impl<S: Scalar> Sweep<'_, S> {
 #[derive(Debug)]
 pub(super) struct Scratch<S> {
     visits: Vec<Visit<S>>,
-    /// `K` of those who wait, `rows × arcs`, and of those in service.
+    /// `K` of those who wait, `rows × arcs`.
     keep: Vec<S>,
+    /// The same of those in service.
     served: Vec<S>,
     /// Where the waits come from: `W_row = Σ_x (α_x W_x + β_x) + own`.
     alpha: Vec<S>,
