@@ -17,7 +17,8 @@ use crate::{
         problem::{Problem, ProblemError},
         report::Fit,
         search::{
-            run::{FitError, FitOptions, minimise_weighted, robust_scale},
+            reweigh::robust_scale,
+            run::{FitError, FitOptions, minimise_weighted},
             solver::{SolveFn, solve_trials},
             weights::Weights,
         },

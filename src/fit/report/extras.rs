@@ -25,7 +25,8 @@ use crate::{
         },
         problem::{ErrorScale, Intervals, Problem},
         search::{
-            run::{FitError, FitOptions, coordinates, minimise_weighted, robust_scale},
+            reweigh::robust_scale,
+            run::{FitError, FitOptions, coordinates, minimise_weighted},
             solver::{ProblemResiduals, SolveFn},
             weights::{WeightSource, Weights},
         },
