@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CorrectedPoint, Correction, Factor, SimulationOptions, simulated,
-    slopes::{Direction, open_directions},
+    slopes::{Direction, Open, open_directions},
 };
 use crate::{
     fit::{
         design::Cures,
         problem::{Intervals, Method, Problem},
-        report::{Fit, digits::four_digits},
+        report::{Fit, ParameterEstimate, assemble::OptionalMatrix, digits::four_digits},
         search::{
-            run::{FitError, FitOptions, Progress, fit_with},
+            run::{FitError, FitOptions, Progress, fit_and_covariance, fit_with},
             solver::solve_trials,
         },
     },
@@ -150,7 +150,7 @@ pub fn fit_corrected(
     let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
     let mut refit =
         Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0, slopes: Slopes::default() };
-    let plain = fit_with(&refit.quick, &lean, &solve::sensitivities, progress)?;
+    let (plain, covariance) = fit_and_covariance(&refit.quick, &lean, &solve::sensitivities, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
         rounds: Vec::new(),
@@ -161,26 +161,26 @@ pub fn fit_corrected(
         correction: Correction::default(),
     };
     let plain_left = plain.sum_of_squares;
-    let mut last = plain;
+    let mut last = End { fit: plain, covariance };
     // A round without a minimum may still lead to where the next has one.
-    while (last.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
-        let with_slopes = !report.rounds.is_empty() && refit.slopes_are_wanted(&last);
+    while (last.fit.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
+        let with_slopes = refit.slopes_are_wanted(&last);
         report.correction = refit.factors(&last, with_slopes, progress)?;
-        let next = refit.round(&report.correction, &last, progress)?;
-        let largest_move = largest_move(&last, &next);
-        report.rounds.push(CorrectionRound { parameters: owned_estimates(&next), largest_move, slopes: with_slopes });
+        let next = refit.round(&report.correction, &last.fit, progress)?;
+        let largest_move = largest_move(&last.fit, &next.fit);
+        report.rounds.push(CorrectionRound { parameters: owned_estimates(&next.fit), largest_move, slopes: with_slopes });
         last = next;
-        if last.converged && largest_move <= correction.settled && !refit.slopes_are_wanted(&last) {
+        if last.fit.converged && largest_move <= correction.settled && !refit.slopes_are_wanted(&last) {
             report.outcome = CorrectionOutcome::Settled;
             break;
         }
     }
     report.slopes_along = refit.slopes.along.iter().map(|(direction, _)| direction.step(&problem.estimated_names())).collect();
     report.precision = Some(refit.precision).filter(|p| p.is_finite());
-    if !last.converged {
+    if !last.fit.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
     }
-    let mut fit = finished(problem, options, &last, report, progress)?;
+    let mut fit = finished(problem, options, &last.fit, report, progress)?;
     // Variances estimated from the residuals make any sum of squares about as large as there are degrees of freedom.
     if fit.weighting.rounds == 0 {
         fit.notes.extend(explains_less(plain_left, fit.sum_of_squares));
@@ -216,6 +216,19 @@ fn finished(
     Ok(fit)
 }
 
+/// The end of a round.
+struct End {
+    fit: Fit,
+    /// Covariance of the estimates as if no bound held them: one that is on its bound for now may not belong there.
+    covariance: OptionalMatrix,
+}
+
+impl End {
+    fn std_error(&self, place: usize) -> Option<f64> {
+        self.covariance.as_ref()?[place][place].map(f64::sqrt).filter(|s| *s > 0.0)
+    }
+}
+
 struct Refit<'a> {
     options: &'a FitOptions,
     correction: &'a CorrectionOptions,
@@ -230,7 +243,7 @@ struct Refit<'a> {
 /// Slopes of the factors as they were simulated last.
 #[derive(Default)]
 struct Slopes {
-    /// The estimates at which they were; none where they were not yet.
+    /// The parameters between the ends; none before the first time.
     at: Option<Vec<f64>>,
     times: usize,
     /// The directions, with the factors at either end.
@@ -238,44 +251,63 @@ struct Slopes {
 }
 
 impl Refit<'_> {
-    /// Factors at the estimates of `fit`, with slopes simulated anew if that is asked.
+    /// Factors at the estimates; or, with slopes simulated anew if that is asked, from where there is room for these.
     fn factors(
         &mut self,
-        fit: &Fit,
+        end: &End,
         with_slopes: bool,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Correction, FitError> {
-        let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
-        let mut correction = self.factors_at(&x, fit.sum_of_squares, progress)?;
-        if with_slopes {
-            self.slopes = Slopes { at: Some(x.clone()), times: self.slopes.times + 1, along: Vec::new() };
-            for direction in self.open(fit) {
-                let [below, above] = direction.ends(&x);
-                let ends = [self.factors_at(&below, fit.sum_of_squares, progress), self.factors_at(&above, fit.sum_of_squares, progress)];
-                match ends {
-                    [Ok(below), Ok(above)] => self.slopes.along.push((direction, [below, above])),
-                    [Err(FitError::Cancelled), _] | [_, Err(FitError::Cancelled)] => return Err(FitError::Cancelled),
-                    // A model that has no solution a step away has no slope there.
-                    _ => {}
-                }
-            }
-        }
+        let mut correction = match with_slopes {
+            true => self.look_along(self.open(end), end, progress)?,
+            false => self.factors_at(&estimates(&end.fit), end.fit.sum_of_squares, progress)?,
+        };
         let names = self.quick.estimated_names();
         self.slopes.along.iter().for_each(|(direction, ends)| direction.add(&names, ends, &mut correction));
         Ok(correction)
     }
 
-    fn open(&self, fit: &Fit) -> Vec<Direction> {
-        open_directions(fit, &self.quick.bounds())
+    /// Simulates the ends of the directions, and gives the factors between them. Where the model has no solution there: those at the
+    /// estimates, and no slopes.
+    fn look_along(
+        &mut self,
+        open: Open,
+        end: &End,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Correction, FitError> {
+        let sum_of_squares = end.fit.sum_of_squares;
+        let x = open.centre;
+        let (middle, directions) = match self.factors_at(&x, sum_of_squares, progress) {
+            Err(error) if error != FitError::Cancelled && x != estimates(&end.fit) => {
+                (self.factors_at(&estimates(&end.fit), sum_of_squares, progress)?, Vec::new())
+            }
+            found => (found?, open.directions),
+        };
+        self.slopes = Slopes { at: Some(x.clone()), times: self.slopes.times + 1, along: Vec::new() };
+        for direction in directions {
+            let [below, above] = direction.ends(&x);
+            match [self.factors_at(&below, sum_of_squares, progress), self.factors_at(&above, sum_of_squares, progress)] {
+                [Ok(below), Ok(above)] => self.slopes.along.push((direction, [below, above])),
+                [Err(FitError::Cancelled), _] | [_, Err(FitError::Cancelled)] => return Err(FitError::Cancelled),
+                // A model that has no solution a step away has no slope there.
+                _ => {}
+            }
+        }
+        Ok(middle)
+    }
+
+    fn open(&self, end: &End) -> Open {
+        open_directions(&end.fit, &end.covariance, &self.quick.bounds())
     }
 
     /// Whether the estimates are open in some direction, and slopes along it are not known or from more than a standard error away.
-    fn slopes_are_wanted(&self, fit: &Fit) -> bool {
+    fn slopes_are_wanted(&self, end: &End) -> bool {
         let far = self.slopes.at.as_ref().is_none_or(|at| {
-            let moves = fit.parameters.values().zip(at).filter_map(|(p, at)| Some((p.estimate - at).abs() / p.std_error?));
+            let moves = end.fit.parameters.values().zip(at).enumerate();
+            let moves = moves.filter_map(|(j, (p, at))| Some((p.estimate - at).abs() / end.std_error(j)?));
             moves.fold(0.0, f64::max) > 1.0
         });
-        far && self.slopes.times < MOST_SLOPES && !self.open(fit).is_empty()
+        far && self.slopes.times < MOST_SLOPES && !self.open(end).directions.is_empty()
     }
 
     /// Factors at `x`, for each operating point once; the same random numbers every time.
@@ -317,8 +349,10 @@ impl Refit<'_> {
         Ok(Correction { points, at })
     }
 
-    fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Fit, FitError> {
-        fit_with(&started(&self.quick, from), self.options, &*correction.around(&solve::sensitivities), progress)
+    fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End, FitError> {
+        let solver = correction.around(&solve::sensitivities);
+        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, progress)?;
+        Ok(End { fit, covariance })
     }
 }
 
@@ -342,12 +376,16 @@ fn started(problem: &Problem, fit: &Fit) -> Problem {
     started
 }
 
+fn estimates(fit: &Fit) -> Vec<f64> {
+    fit.estimates().map(|(_, v)| v).collect()
+}
+
 fn owned_estimates(fit: &Fit) -> IndexMap<String, f64> {
     fit.estimates().map(|(n, v)| (n.to_owned(), v)).collect()
 }
 
 fn plain_estimates(fit: &Fit) -> IndexMap<String, PlainEstimate> {
-    let plain = |(name, p): (&String, &crate::fit::report::ParameterEstimate)| {
+    let plain = |(name, p): (&String, &ParameterEstimate)| {
         (name.clone(), PlainEstimate { estimate: p.estimate, std_error: p.std_error, lower: p.lower, upper: p.upper })
     };
     fit.parameters.iter().map(plain).collect()

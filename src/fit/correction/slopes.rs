@@ -5,21 +5,23 @@
 //! γ_v = [ln ρ(x̂ + step_v) - ln ρ(x̂ - step_v)] / 2a √λ_v,   g = D⁻¹ Σ_v γ_v v          over v with √λ_v > 0.02
 //! ```
 //!
-//! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D` or leave
-//! its bounds, on either side as far as it may. In one standard error the simulation's own error in `γ` then moves predictions by
-//! less than that error, which has to be below the error of the measurements anyway; a difference within its half-width counts as
-//! none. Other directions are determined so well that ratios do not change on the way.
+//! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D`. Where a
+//! bound is nearer on one side, the ratios are taken from further inside (`x̂` moves along the direction until the step has room on
+//! either side, and is shortened where it has none): slopes to one side of a bound say little of what is a step away from it. In one
+//! standard error the simulation's own error in `γ` then moves predictions by less than that error, which has to be below the error of
+//! the measurements anyway; a difference within its half-width counts as none. Other directions are determined so well that ratios do
+//! not change on the way.
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `C` | covariance of the estimates `x̂` |
+//! | `C` | covariance of the estimates `x̂`, as if no bound held them |
 //! | `ρ` | ratio of simulation to solver, at the same random numbers; where differences count, these |
 
 use indexmap::IndexMap;
 use nalgebra::DMatrix;
 
 use super::{Correction, Factor};
-use crate::fit::report::Fit;
+use crate::fit::report::{Fit, assemble::OptionalMatrix};
 
 /// Standard error along a direction, relative to the parameters, from which it is looked at.
 const WEAK: f64 = 0.02;
@@ -40,12 +42,58 @@ pub(super) struct Direction {
     above: f64,
 }
 
+/// The directions in which the parameters are open, and from where to look along them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Open {
+    /// Between the ends of all directions.
+    pub(super) centre: Vec<f64>,
+    /// Least determined first.
+    pub(super) directions: Vec<Direction>,
+}
+
+impl Open {
+    /// Along `directions` from near `x`, with room on either side of the centre where `bounds` leave any; directions without are left out.
+    fn within(bounds: &[(f64, f64)], x: &[f64], mut directions: Vec<Direction>) -> Self {
+        let mut centre = x.to_vec();
+        for direction in &directions {
+            let [below, above] = direction.rooms(&centre, bounds);
+            let length = direction.below.min(0.5 * (below + above));
+            direction.go((length - below).max(0.0) - (length - above).max(0.0), &mut centre);
+        }
+        directions.retain_mut(|direction| {
+            let [below, above] = direction.rooms(&centre, bounds);
+            direction.below = direction.below.min(below);
+            direction.above = direction.above.min(above);
+            direction.below + direction.above > 0.0
+        });
+        Self { centre, directions }
+    }
+}
+
 impl Direction {
+    /// Moves `x` along it by this in units of `relative`.
+    fn go(&self, length: f64, x: &mut [f64]) {
+        x.iter_mut().zip(&self.relative).zip(&self.sizes).for_each(|((x, v), size)| *x += length * v * size);
+    }
+
+    /// How far it may go from `x` on either side, in units of `relative`.
+    fn rooms(&self, x: &[f64], bounds: &[(f64, f64)]) -> [f64; 2] {
+        [-1.0, 1.0].map(|sign| {
+            let to_bound = (0..x.len()).filter(|&j| self.relative[j] != 0.0).map(|j| {
+                let step = sign * self.relative[j] * self.sizes[j];
+                let bound = if step > 0.0 { bounds[j].1 } else { bounds[j].0 };
+                ((bound - x[j]) / step).max(0.0)
+            });
+            to_bound.fold(f64::INFINITY, f64::min) * WITHIN_BOUNDS
+        })
+    }
+
     /// Parameters at either end, from `x`.
     pub(super) fn ends(&self, x: &[f64]) -> [Vec<f64>; 2] {
         [-self.below, self.above].map(|length| {
-            let moved = x.iter().zip(&self.relative).zip(&self.sizes).map(|((x, v), size)| x + length * v * size);
-            moved.collect()
+            let mut end = x.to_vec();
+            self.go(length, &mut end);
+            end
         })
     }
 
@@ -88,17 +136,17 @@ impl Factor {
     }
 }
 
-/// The directions in which the estimates of `fit` are open, none where it has no covariance; least determined first. Whole numbers
-/// and parameters without a standard error are in none.
-pub(super) fn open_directions(fit: &Fit, bounds: &[(f64, f64)]) -> Vec<Direction> {
-    let Some(covariance) = &fit.covariance else { return Vec::new() };
+/// The directions in which the estimates of `fit` are open, least determined first; none without a covariance. Whole numbers and
+/// parameters without a variance are in none.
+pub(super) fn open_directions(fit: &Fit, covariance: &OptionalMatrix, bounds: &[(f64, f64)]) -> Open {
     let x: Vec<f64> = fit.estimates().map(|(_, v)| v).collect();
+    let Some(covariance) = covariance else { return Open { centre: x, directions: Vec::new() } };
     let real: Vec<bool> = fit.parameters.keys().map(|name| fit.whole_numbers.iter().all(|w| w.parameter != *name)).collect();
-    open_in(covariance, &x, bounds, &real)
+    Open::within(bounds, &x, open_in(covariance, &x, &real))
 }
 
-/// As [`open_directions`], from the covariance of the estimates `x`, of which those that are `real` count.
-fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], bounds: &[(f64, f64)], real: &[bool]) -> Vec<Direction> {
+/// As [`open_directions`], without bounds, from the covariance of the estimates `x`, of which those that are `real` count.
+fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], real: &[bool]) -> Vec<Direction> {
     let free: Vec<usize> = (0..x.len()).filter(|&j| real[j] && covariance[j][j].is_some_and(|c| c > 0.0)).collect();
     let deviation = |j: usize| covariance[j][j].map_or(0.0, f64::sqrt);
     let sizes: Vec<f64> = (0..x.len()).map(|j| x[j].abs().max(deviation(j)).max(f64::MIN_POSITIVE)).collect();
@@ -113,24 +161,11 @@ fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], bounds: &[(f64, f64)], re
     let mut found: Vec<(f64, Direction)> = Vec::new();
     for (&variance, v) in eigen.eigenvalues.iter().zip(eigen.eigenvectors.column_iter()) {
         let error = variance.max(0.0).sqrt();
-        if error <= WEAK {
-            continue;
-        }
-        let mut relative = vec![0.0; x.len()];
-        free.iter().zip(v.iter()).for_each(|(&j, v)| relative[j] = *v);
-        let most = v.amax();
-        let length = error.min(LONGEST / most);
-        let room = |sign: f64| {
-            let to_bound = (0..x.len()).filter(|&j| relative[j] != 0.0).map(|j| {
-                let step = sign * relative[j] * sizes[j];
-                let bound = if step > 0.0 { bounds[j].1 } else { bounds[j].0 };
-                ((bound - x[j]) / step).max(0.0)
-            });
-            to_bound.fold(f64::INFINITY, f64::min) * WITHIN_BOUNDS
-        };
-        let (below, above) = (length.min(room(-1.0)), length.min(room(1.0)));
-        if below + above > 0.0 {
-            found.push((error, Direction { relative, sizes: sizes.clone(), below, above }));
+        if error > WEAK {
+            let mut relative = vec![0.0; x.len()];
+            free.iter().zip(v.iter()).for_each(|(&j, v)| relative[j] = *v);
+            let length = error.min(LONGEST / v.amax());
+            found.push((error, Direction { relative, sizes: sizes.clone(), below: length, above: length }));
         }
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -175,20 +210,20 @@ mod tests {
     const X: [f64; 3] = [1.0, 0.5, 3.0];
 
     /// Standard errors of a fifth and of a thousandth, along and across `a + 2 b`; the third parameter is whole, or has no error.
-    fn directions(bounds: &[(f64, f64)]) -> Vec<Direction> {
+    fn open(bounds: &[(f64, f64)]) -> Open {
         let covariance = |open: f64, known: f64| {
             let (o, k) = (0.5 * open * open, 0.5 * known * known);
             let of = |i: usize, j: usize| (i < 2 && j < 2).then(|| (if i == j { o + k } else { k - o }) * X[i] * X[j]);
             (0..3).map(|i| (0..3).map(|j| of(i, j)).collect()).collect::<Vec<Vec<Option<f64>>>>()
         };
-        open_in(&covariance(0.2, 0.001), &X, bounds, &[true, true, false])
+        Open::within(bounds, &X, open_in(&covariance(0.2, 0.001), &X, &[true, true, false]))
     }
 
     #[test]
     fn only_what_is_open_is_looked_at() {
-        let found = directions(&[(0.0, f64::INFINITY); 3]);
-        assert_eq!(found.len(), 1);
-        let step = found[0].step(&names());
+        let found = open(&[(0.0, f64::INFINITY); 3]);
+        assert_eq!((found.directions.len(), found.centre.as_slice()), (1, &X[..]));
+        let step = found.directions[0].step(&names());
         assert_eq!(step.keys().collect::<Vec<_>>(), ["a", "b"]);
         let half = 0.2 / 2.0_f64.sqrt();
         assert!((step["a"].abs() - half).abs() < 1e-12 && (step["a"] + 2.0 * step["b"]).abs() < 1e-12, "{step:?}");
@@ -196,7 +231,7 @@ mod tests {
 
     #[test]
     fn slopes_are_those_along_the_direction() {
-        let found = slopes(&directions(&[(0.0, f64::INFINITY); 3]), &X, 1e-9);
+        let found = slopes(&open(&[(0.0, f64::INFINITY); 3]).directions, &X, 1e-9);
         for (factor, along) in found.points[0].factors.values().zip([0.4 + 0.1 * 0.5, 0.3]) {
             let slope = factor.slopes["a"] - 0.5 * factor.slopes["b"];
             assert!((slope - along).abs() < 1e-9, "{factor:?}");
@@ -205,20 +240,32 @@ mod tests {
     }
 
     #[test]
-    fn steps_end_before_bounds() {
-        let direction = &directions(&[(0.95, 1.02), (0.0, 9.0), (0.0, 9.0)])[0];
-        let ends = direction.ends(&X).map(|end| end[0]);
-        let mut sides = ends.map(|a| a - X[0]);
-        sides.sort_by(f64::total_cmp);
-        assert!((sides[0] + 0.045).abs() < 1e-12 && (sides[1] - 0.018).abs() < 1e-12, "{sides:?}");
-        let found = slopes(std::slice::from_ref(direction), &X, 1e-9);
+    fn steps_end_before_bounds_and_have_room_on_either_side() {
+        let it = open(&[(0.95, 1.02), (0.0, 9.0), (0.0, 9.0)]);
+        let [direction] = it.directions.as_slice() else { panic!("{it:?}") };
+        let mut ends = direction.ends(&it.centre).map(|end| end[0]);
+        ends.sort_by(f64::total_cmp);
+        assert!(ends[0] > 0.95 && ends[1] < 1.02 && ends[1] - ends[0] > 0.055, "{ends:?}");
+        assert!((direction.below - direction.above).abs() < 0.1 * direction.below, "{direction:?}");
+        let found = slopes(std::slice::from_ref(direction), &it.centre, 1e-9);
         let slopes = &found.points[0].factors[0].slopes;
         assert!((slopes["a"] - 0.5 * slopes["b"] - 0.45).abs() < 1e-9);
     }
 
     #[test]
+    fn a_step_from_a_bound_is_taken_from_inside() {
+        let it = open(&[(X[0], f64::INFINITY), (0.0, f64::INFINITY), (0.0, f64::INFINITY)]);
+        let half = 0.2 / 2.0_f64.sqrt();
+        let [direction] = it.directions.as_slice() else { panic!("{it:?}") };
+        assert!((it.centre[0] - X[0] - half).abs() < 1e-12 && (it.centre[0] + 2.0 * it.centre[1] - 2.0).abs() < 1e-12, "{it:?}");
+        let mut ends = direction.ends(&it.centre).map(|end| end[0] - X[0]);
+        ends.sort_by(f64::total_cmp);
+        assert!((ends[0] - 0.1 * half).abs() < 1e-12 && (ends[1] - 2.0 * half).abs() < 1e-12, "{ends:?}");
+    }
+
+    #[test]
     fn changes_within_the_error_of_the_simulation_are_none() {
-        let found = slopes(&directions(&[(0.0, f64::INFINITY); 3]), &X, 0.3);
+        let found = slopes(&open(&[(0.0, f64::INFINITY); 3]).directions, &X, 0.3);
         assert!(found.points[0].factors.values().all(|f| f.slopes.is_empty()), "{found:?}");
     }
 }

@@ -60,10 +60,7 @@ pub(crate) struct Ending<'a> {
 /// The report of `problem` fitted to `ending`, without what is made from it ([`super::extras`]).
 pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
     let minimum = ending.minimum;
-    let n_residuals = ending.weights.n_residuals();
-    let degrees_of_freedom = n_residuals.saturating_sub(problem.estimate.len());
-    let sum_of_squares = minimum.residuals.rows(0, n_residuals).norm_squared();
-    let mean_square_error = (degrees_of_freedom > 0).then(|| sum_of_squares / as_f64(degrees_of_freedom));
+    let SumOfSquares { sum_of_squares, degrees_of_freedom, mean_square_error } = left(problem, ending);
     let scales = scales(problem, ending.weights, minimum, mean_square_error);
     let inference = Inference::new(problem, ending, &scales, degrees_of_freedom);
     let parameters = inference.parameters();
@@ -104,6 +101,32 @@ pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
     };
     fit.notes = notes(&fit, ending);
     fit
+}
+
+/// Covariance of all estimates as if no bound held them; none of those that the data do not tell then, and none without a minimum.
+pub(crate) fn covariance_without_bounds(problem: &Problem, ending: &Ending<'_>) -> OptionalMatrix {
+    let scale = scales(problem, ending.weights, ending.minimum, left(problem, ending).mean_square_error).covariance;
+    let scale = scale.filter(|_| ending.minimum.stop.converged())?;
+    let found = identify(&plain_jacobian(ending.weights, ending.minimum), ending.rank_tolerance);
+    let n = problem.estimate.len();
+    let entry = |i: usize, j: usize| (found.is_estimable(i) && found.is_estimable(j)).then(|| scale * found.unscaled_covariance[(i, j)]);
+    Some((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect())
+}
+
+/// What a fit left.
+struct SumOfSquares {
+    sum_of_squares: f64,
+    degrees_of_freedom: usize,
+    /// Absent without degrees of freedom.
+    mean_square_error: Option<f64>,
+}
+
+fn left(problem: &Problem, ending: &Ending<'_>) -> SumOfSquares {
+    let n_residuals = ending.weights.n_residuals();
+    let degrees_of_freedom = n_residuals.saturating_sub(problem.estimate.len());
+    let sum_of_squares = ending.minimum.residuals.rows(0, n_residuals).norm_squared();
+    let mean_square_error = (degrees_of_freedom > 0).then(|| sum_of_squares / as_f64(degrees_of_freedom));
+    SumOfSquares { sum_of_squares, degrees_of_freedom, mean_square_error }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of observations are far below 2^53")]
@@ -300,7 +323,8 @@ fn whole_in_words(whole: &WholeNumber, limits: Limits, also: Option<&str>) -> St
     text
 }
 
-type OptionalMatrix = Option<Vec<Vec<Option<f64>>>>;
+/// A symmetric matrix over parameters, of which some have no entries.
+pub(crate) type OptionalMatrix = Option<Vec<Vec<Option<f64>>>>;
 
 fn rows(matrix: &DMatrix<f64>) -> Vec<Vec<f64>> {
     matrix.row_iter().map(|row| row.iter().copied().collect()).collect()

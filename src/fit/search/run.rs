@@ -33,7 +33,7 @@ use crate::{
         problem::{Problem, ProblemError, Transform},
         report::{
             Fit,
-            assemble::{Ending, assemble},
+            assemble::{Ending, OptionalMatrix, assemble, covariance_without_bounds},
             extras,
         },
     },
@@ -152,6 +152,16 @@ pub fn fit_with(
     solver: &SolveFn<'_>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
+    fit_and_covariance(problem, options, solver, progress).map(|(fit, _)| fit)
+}
+
+/// As [`fit_with`], with the covariance of all the estimates as if no bound held them ([`covariance_without_bounds`]).
+pub(crate) fn fit_and_covariance(
+    problem: &Problem,
+    options: &FitOptions,
+    solver: &SolveFn<'_>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<(Fit, OptionalMatrix), FitError> {
     problem.check()?;
     let mut weights = Weights::of(problem)?;
     let mut search = Search::new(problem, options, solver, progress);
@@ -175,7 +185,7 @@ pub fn fit_with(
         starts,
         notes: std::mem::take(&mut search.notes),
     };
-    let fit = assemble(problem, &ending);
+    let (fit, covariance) = (assemble(problem, &ending), covariance_without_bounds(problem, &ending));
     let mut step = Progress {
         round: search.round,
         iteration: search.iterations,
@@ -186,7 +196,8 @@ pub fn fit_with(
         step.iteration += 1;
         (search.progress)(&step)
     };
-    extras::add(fit, &weights, &complete, options, solver, &mut keep)
+    let fit = extras::add(fit, &weights, &complete, options, solver, &mut keep)?;
+    Ok((fit, covariance))
 }
 
 /// Minimises the sum of squares of `problem` with given `weights` from `start`: for comparisons, profiles, resampled data.

@@ -11,6 +11,7 @@ use layerfit::{
         design::{Candidate, DesignOptions, design},
         fit,
         problem::ErrorScale,
+        report::ParameterStatus,
     },
     model::Measure,
     predict::{Scenarios, predict},
@@ -74,6 +75,26 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
     // Designs stand on the corrected model.
     let candidates = [2.0, 8.0].map(|n| Candidate::at([("users", n)].into_iter().collect()));
     assert!(design(&fit, &candidates, &DesignOptions::default()).unwrap().width_ratio.unwrap() < 1.0);
+}
+
+/// A bound that only the uncorrected fit runs into has no part in the corrected one, whose slopes are then simulated from inside.
+#[test]
+fn a_corrected_fit_leaves_a_bound_that_only_the_solver_ran_into() {
+    let mut data = unequal::problem(&[2, 4, 8], 0.03, 70);
+    data.method.error_scale = ErrorScale::Known;
+    (data.estimate[1].start, data.estimate[1].max) = (Some(0.9), Some(0.98));
+    assert_eq!(fitted(&data).unwrap().parameters["reportD"].status, ParameterStatus::AtUpperBound);
+    let fit = fitted(&asked(&data, corrected(0.005))).unwrap();
+    let report = fit.correction.as_ref().unwrap();
+    assert_eq!((report.outcome, fit.parameters["reportD"].status), (CorrectionOutcome::Settled, ParameterStatus::Free), "{report:?}");
+    assert!(report.rounds[0].slopes && report.slopes_along.iter().any(|step| step.contains_key("reportD")), "{report:?}");
+    assert_eq!(covered(&fit), 2, "{:?}", fit.parameters);
+    data.estimate[1].max = None;
+    let free = fitted(&asked(&data, corrected(0.005))).unwrap();
+    for (name, p) in &free.parameters {
+        let moved = (fit.parameters[name].estimate - p.estimate) / p.std_error.unwrap();
+        assert!(moved.abs() < 0.2, "{name}: {p:?} {:?}", fit.parameters);
+    }
 }
 
 /// Corrected fits have one correction between them, under which a true restriction holds.
