@@ -31,6 +31,7 @@ mod busy;
 mod crowd;
 mod discipline;
 mod excess;
+mod given;
 mod layout;
 mod left_behind;
 mod origins;
@@ -52,6 +53,7 @@ use std::borrow::Cow;
 
 pub(super) use self::{
     crowd::Crowds,
+    given::{Capacity, Sweep},
     layout::{Layout, calls_by_entry},
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},
@@ -63,64 +65,11 @@ use self::{
     since::Absences,
     visit::{Visit, set_gaps, visit},
 };
-use super::{
-    exclusion::Exclusion,
-    flow::Flow,
-    linearizer::{Absence, Populations, is_none},
-    net::{Discipline, Net},
-};
+use super::{linearizer::is_none, net::Discipline};
 use crate::model::Scalar;
 
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
-/// Whether loads may exceed the servers by the error of the approximation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Capacity {
-    /// They may.
-    Free,
-    /// They may not, and `R` and `φ` are held as they are at the start: at a saturated station they and the waits need not
-    /// determine each other.
-    Held,
-}
-
-/// All that a station's waits depend on.
-pub(super) struct Sweep<'a, S> {
-    pub net: &'a Net<S>,
-    pub flow: &'a Flow<S>,
-    pub exclusion: &'a Exclusion<S>,
-    /// `K` of those in service, by pair; none yet while it is found.
-    pub served: &'a [S],
-    pub absence: &'a Absence<S>,
-    /// The unknowns of the last sweep; the waits come first, by arc.
-    pub unknowns: &'a [S],
-    /// Stations that the threads of a task visit.
-    pub visited: &'a [Vec<usize>],
-    /// What one thread less leaves, by station and pool.
-    pub left: &'a [Left<S>],
-    /// Services of pools by their numbers of busy threads; none yet while they are found.
-    pub crowds: Option<&'a Crowds<S>>,
-    pub populations: &'a Populations<'a, S>,
-    pub capacity: Capacity,
-    /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`pool`]).
-    pub tells_strands: bool,
-    /// What is left of services for those that wait for them; none yet while the waits at processors are found.
-    pub spared: Option<(&'a Sparing, &'a Spared<S>)>,
-}
-
-impl<S: Scalar> Sweep<'_, S> {
-    /// Service of a request over an arc: until the reply, and in all.
-    fn service(&self, arc: usize) -> (S, S) {
-        let it = &self.net.arcs[arc];
-        match (it.target, it.source.node()) {
-            (Some(entry), _) => (self.flow.phases[entry][0], self.flow.held(entry)),
-            (None, Some(node)) => {
-                let slice = self.net.nodes[node].demand / self.net.nodes[node].slices;
-                (slice, slice)
-            }
-            (None, None) => (S::from(0.0), S::from(0.0)),
-        }
-    }
-}
 
 /// Room for the work at one station, kept from one to the next.
 #[derive(Debug)]
