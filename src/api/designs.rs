@@ -116,7 +116,7 @@ pub(super) async fn design_trials(
     let options = asked.options()?;
     let fit = require_report(&state, id).await?;
     let found = state
-        .compute_while(move |awaited| {
+        .compute_long_while(move |awaited| {
             let candidates = asked.candidates(&fit.problem)?;
             design_with(&fit, &candidates, &options, &awaited.solver()).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)))
         })

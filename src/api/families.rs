@@ -58,11 +58,11 @@ pub(super) async fn compare_families(State(state): State<AppState>, headers: Hea
         let fit = referenced(&state, &id).await?;
         fits.push((id, fit));
     }
-    let compute = move || {
+    let compute = move |_: &Awaited| {
         let members: Vec<(&str, &Fit)> = fits.iter().map(|(id, fit)| (id.as_str(), fit)).collect();
         compare_family(&members, &CompareOptions::default()).map_err(|error| Error::new(Code::NotComparable, chain(&error)))
     };
-    Ok(Json(state.compute(compute).await?).into_response())
+    Ok(Json(state.compute_long_while(compute).await?).into_response())
 }
 
 /// How a fit is put beside black boxes.
@@ -91,7 +91,7 @@ pub(super) async fn get_baselines(
     let options = BaselineOptions { load: params.load, hold_out: params.hold_out.unwrap_or(defaults.hold_out), ..defaults };
     let refuse = |error: BaselineError| Error::new(Code::InvalidPrediction, chain(&error));
     let compute = move |awaited: &Awaited| baselines_with(&fit, &options, &awaited.solver()).map_err(refuse);
-    Ok(Json(state.compute_while(compute).await?).into_response())
+    Ok(Json(state.compute_long_while(compute).await?).into_response())
 }
 
 /// Which additions are to be tried.
@@ -151,5 +151,5 @@ pub(super) async fn try_additions(
             Err(error) => Err(Error::new(Code::InvalidFit, chain(&error))),
         }
     };
-    Ok(Json(state.compute_while(compute).await?).into_response())
+    Ok(Json(state.compute_long_while(compute).await?).into_response())
 }

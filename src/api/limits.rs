@@ -19,13 +19,16 @@ pub struct Limits {
     pub page_default: u32,
     /// Most items on a page.
     pub page_max: u32,
+    /// Longest a client may take to send the head of a request, from when it may: also how long a connection stays open that asks nothing.
+    pub head_time: Duration,
     /// Longest a client may take to send a body.
     pub body_time: Duration,
     /// Longest until the head of a response, the body's arrival included.
     pub request_time: Duration,
     /// Between two signs of life on an event stream, so that proxies keep it open.
     pub event_keep_alive: Duration,
-    /// Computations for requests (models read, predictions) that run at the same time.
+    /// Computations for requests (models read, predictions) that run at the same time; as many long ones (searches, designs, sweeps of many
+    /// operating points) beside them.
     pub n_computations: usize,
     /// Trials, parameters or measures that one request may name.
     pub names_max: usize,
@@ -46,6 +49,8 @@ impl Default for Limits {
             trace_bytes: 256 << 20,
             page_default: 50,
             page_max: 500,
+            // Longer than exporters and dashboards wait between two requests on one connection.
+            head_time: Duration::from_secs(75),
             // A full trace at 1 MiB/s.
             body_time: Duration::from_secs(90),
             // Proxies commonly give up after 120 s; the longest computation of a request is a prediction over a full grid.

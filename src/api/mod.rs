@@ -14,6 +14,7 @@
 mod accept;
 mod body;
 mod comparisons;
+mod connections;
 mod designs;
 mod error;
 mod extract;

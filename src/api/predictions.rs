@@ -1,7 +1,6 @@
 //! Predictions of a fit, computed when asked.
 
 use axum::{
-    Json,
     extract::State,
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
@@ -12,6 +11,7 @@ use super::{
     AppState, Code, Error, accept,
     error::{ReadProblems, chain},
     extract::{Id, Params},
+    state::Awaited,
 };
 use crate::{
     fit::{correction::SimulationOptions, report::Fit},
@@ -29,16 +29,19 @@ const MOST_SIMULATED: usize = 20;
 /// Most events of one of them: a few seconds.
 const MOST_EVENTS: u64 = 4_000_000;
 
+/// Most operating points of a prediction that waits for short computations only.
+const MOST_AT_ONCE: usize = 200;
+
 /// What is to be predicted. (Only documents: repeated parameters are read by [`Asked::read`].)
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "its fields stand for the query parameters in the document")]
 pub(super) struct PredictionParams {
     /// A controlled value, `NAME=VALUE` or `NAME=FROM..TO[:STEP]`; may be repeated, ranges are crossed.
-    #[param(example = json!(["users=1..100:5", "think=5"]))]
+    #[param(required = false, example = json!(["users=1..100:5", "think=5"]))]
     at: Vec<String>,
     /// A measure; may be repeated. By default the measures of the trials.
-    #[param(example = json!(["response_time(User)"]))]
+    #[param(required = false, example = json!(["response_time(User)"]))]
     measure: Vec<String>,
     /// Level of the bands, in (0, 1); by default the fit's.
     confidence: Option<f64>,
@@ -94,30 +97,36 @@ pub(super) async fn get_predictions(
     let asked = Asked::read(pairs, state.limits().names_max)?;
     let media_type = accept::choose(&headers, &["application/json", "text/csv"])?;
     let fit = require_report(&state, id).await?;
-    let predictions = state
-        .compute_while(move |awaited| {
-            let refuse = |error: &dyn std::error::Error| Error::new(Code::InvalidPrediction, chain(error));
-            let scenarios = Scenarios::parse(&asked.at).map_err(|e| refuse(&e))?;
-            let measures = if asked.measures.is_empty() { &fit.problem.trials.measures } else { &asked.measures };
-            let confidence = asked.confidence.unwrap_or(fit.problem.confidence);
-            if asked.solver_error.is_some() && scenarios.points().len() > MOST_SIMULATED {
-                let detail = format!("solver_error is taken for {MOST_SIMULATED} operating points at most");
-                return Err(Error::new(Code::InvalidPrediction, detail));
-            }
-            let simulation = asked.solver_error.map(|precision| SimulationOptions {
-                precision,
-                confidence,
-                max_events: MOST_EVENTS,
-                ..SimulationOptions::default()
-            });
-            let options = PredictOptions { simulation, ..PredictOptions::new(confidence) };
-            predict_with(&fit, &scenarios, measures, &options, &awaited.solver()).map_err(|e| refuse(&e))
-        })
-        .await?;
-    Ok(match media_type {
-        "text/csv" => ([(header::CONTENT_TYPE, media_type)], predictions.to_csv()).into_response(),
-        _ => Json(predictions).into_response(),
-    })
+    let scenarios = Scenarios::parse(&asked.at).map_err(|e| refuse(&e))?;
+    let n_points = scenarios.n_points();
+    if asked.solver_error.is_some() && n_points > MOST_SIMULATED {
+        let detail = format!("solver_error is taken for {MOST_SIMULATED} operating points at most");
+        return Err(Error::new(Code::InvalidPrediction, detail));
+    }
+    let is_long = asked.solver_error.is_some() || n_points > MOST_AT_ONCE;
+    let compute = move |awaited: &Awaited| {
+        let measures = if asked.measures.is_empty() { &fit.problem.trials.measures } else { &asked.measures };
+        let confidence = asked.confidence.unwrap_or(fit.problem.confidence);
+        let simulation = asked.solver_error.map(|precision| SimulationOptions {
+            precision,
+            confidence,
+            max_events: MOST_EVENTS,
+            ..SimulationOptions::default()
+        });
+        let options = PredictOptions { simulation, ..PredictOptions::new(confidence) };
+        let predictions = predict_with(&fit, &scenarios, measures, &options, &awaited.solver()).map_err(|e| refuse(&e))?;
+        // A sweep is long as a text, too.
+        match media_type {
+            "text/csv" => Ok(predictions.to_csv().into_bytes()),
+            _ => serde_json::to_vec(&predictions).map_err(Error::internal),
+        }
+    };
+    let content = if is_long { state.compute_long_while(compute).await? } else { state.compute_while(compute).await? };
+    Ok(([(header::CONTENT_TYPE, media_type)], content).into_response())
+}
+
+fn refuse(error: &dyn std::error::Error) -> Error {
+    Error::new(Code::InvalidPrediction, chain(error))
 }
 
 /// The report of a fit.

@@ -8,7 +8,7 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot, time};
 use tracing::{info, warn};
 
-use super::{AppState, app};
+use super::{AppState, app, connections::answer};
 
 /// How often what the metrics have gathered is folded.
 const FOLD_INTERVAL: Duration = Duration::from_secs(10);
@@ -46,7 +46,8 @@ pub async fn serve_on(
     };
     let folding = tokio::spawn(fold_metrics(state.clone()));
     let receiving = tokio::spawn(state.receptions().clone().run(state.stopping()));
-    let mut server = tokio::spawn(axum::serve(listener, app(state.clone())).with_graceful_shutdown(stop).into_future());
+    let head_time = state.limits().head_time;
+    let mut server = tokio::spawn(answer(listener, app(state.clone()), head_time, stop));
     let served = tokio::select! {
         ended = &mut server => Some(ended),
         () = out_of_time(drain_begun, grace) => None,
@@ -54,7 +55,7 @@ pub async fn serve_on(
     folding.abort();
     let is_drained = served.is_some();
     if let Some(ended) = served {
-        ended.map_err(io::Error::other)??;
+        ended.map_err(io::Error::other)?;
     } else {
         server.abort();
         warn!(grace_s = grace.as_secs_f64(), "requests were cut off");

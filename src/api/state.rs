@@ -32,16 +32,17 @@ struct Shared {
     limits: Limits,
     telemetry: Telemetry,
     computations: Arc<Semaphore>,
+    long_computations: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
 }
 
 impl AppState {
     /// A service on a database and its queue.
     pub fn new(store: Store, jobs: Jobs, limits: Limits) -> Self {
-        let computations = Arc::new(Semaphore::new(limits.n_computations));
+        let [computations, long_computations] = [(); 2].map(|()| Arc::new(Semaphore::new(limits.n_computations)));
         let receptions = Receptions::new(store.clone(), ReceptionOptions::default());
-        let shared =
-            Shared { store, jobs, receptions, limits, telemetry: Telemetry::new(), computations, stopping: watch::Sender::new(false) };
+        let (telemetry, stopping) = (Telemetry::new(), watch::Sender::new(false));
+        let shared = Shared { store, jobs, receptions, limits, telemetry, computations, long_computations, stopping };
         Self { shared: Arc::new(shared) }
     }
 
@@ -95,16 +96,35 @@ impl AppState {
         &self,
         compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = Arc::clone(&self.shared.computations).acquire_owned().await.map_err(Error::internal)?;
-        let awaited = Awaited(Arc::new(AtomicBool::new(true)));
-        let _waiting = Waiting(awaited.clone());
-        let computation = task::spawn_blocking(move || {
-            // Held here, not by the request: a request that gives up does not end the computation at once.
-            let _permit = permit;
-            compute(&awaited)
-        });
-        computation.await.map_err(Error::internal)?
+        run(&self.shared.computations, compute).await
     }
+
+    /// As [`AppState::compute_while`], for what may take seconds or minutes: such computations wait for each other, not short ones for them.
+    ///
+    /// # Errors
+    /// As [`AppState::compute`].
+    pub(super) async fn compute_long_while<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        run(&self.shared.long_computations, compute).await
+    }
+}
+
+/// Runs a computation off the async threads, once there is room.
+async fn run<T: Send + 'static>(
+    room: &Arc<Semaphore>,
+    compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(Error::internal)?;
+    let awaited = Awaited(Arc::new(AtomicBool::new(true)));
+    let _waiting = Waiting(awaited.clone());
+    let computation = task::spawn_blocking(move || {
+        // Held here, not by the request: a request that gives up does not end the computation at once.
+        let _permit = permit;
+        compute(&awaited)
+    });
+    computation.await.map_err(Error::internal)?
 }
 
 /// Whether the request that a computation is for still waits for it.
@@ -169,5 +189,25 @@ mod tests {
         let refused = timeout(Duration::from_secs(60), has_ended).await.expect("the computation ends").unwrap();
         assert!(matches!(refused, Err(SolveError::Abandoned)));
         assert!(state.compute_while(|awaited| Ok(awaited.is_awaited())).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn short_computations_do_not_wait_for_long_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("test.db").display())).await.unwrap();
+        let jobs = Jobs::start(store.clone(), Options::default()).await.unwrap();
+        let state = AppState::new(store, jobs, Limits { n_computations: 1, ..Limits::default() });
+        let endless = |awaited: &Awaited| {
+            while awaited.is_awaited() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        };
+        let short = async { timeout(Duration::from_secs(60), state.compute(|| Ok(7))).await.expect("it is not held up").unwrap() };
+        tokio::select! {
+            biased;
+            _ = state.compute_long_while(endless) => panic!("it ended while it was waited for"),
+            found = short => assert_eq!(found, 7),
+        }
     }
 }

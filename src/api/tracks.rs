@@ -19,6 +19,7 @@ use super::{
     error::{WriteProblems, chain},
     extract::Id,
     fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
+    state::Awaited,
 };
 use crate::{
     fit::{
@@ -89,9 +90,10 @@ pub(super) async fn track_parameters(
     let defaults = TrackOptions::default();
     let options = TrackOptions { drifts: drifts.into_iter().map(drift).collect(), window: window.unwrap_or(defaults.window), ..defaults };
     let end = Instant::now() + state.limits().request_time;
-    let compute = move || {
+    let compute = move |awaited: &Awaited| {
         // Nobody waits for an answer after the request's own time.
-        let mut in_time = |_: &_| if Instant::now() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        let mut in_time =
+            |_: &_| if Instant::now() < end && awaited.is_awaited() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         track(&problem, &options, &mut in_time).map_err(|error| match error {
             TrackError::Cancelled | TrackError::Fit(FitError::Cancelled) => {
                 Error::new(Code::RequestTimeout, "the track took longer than a request may: give the drifts")
@@ -99,5 +101,5 @@ pub(super) async fn track_parameters(
             error => Error::new(Code::InvalidFit, chain(&error)),
         })
     };
-    Ok(Json(state.compute(compute).await?).into_response())
+    Ok(Json(state.compute_long_while(compute).await?).into_response())
 }

@@ -80,6 +80,11 @@ impl Scenarios {
         Ok(Self { axes: axes.into_values().collect() })
     }
 
+    /// How many operating points there are.
+    pub fn n_points(&self) -> usize {
+        self.axes.iter().map(|axis| axis.values.len()).product()
+    }
+
     /// All operating points, at least one.
     pub fn points(&self) -> Vec<Bindings> {
         self.axes.iter().fold(vec![Bindings::new()], |points, axis| {

@@ -21,7 +21,7 @@ impl Predictions {
     /// simulated `mean_simulated(M)`, `solver_error(M)`, `solver_error_half_width(M)`, `lower_with_solver_error(M)`,
     /// `upper_with_solver_error(M)`; then `notes`. An absent number is an empty cell.
     pub fn to_csv(&self) -> String {
-        let names = self.controlled_names();
+        let (names, is_simulated) = (self.controlled_names(), self.is_simulated());
         let mut header: Vec<String> = names.iter().map(|n| format!("${n}")).collect();
         for m in &self.measures {
             header.extend([
@@ -31,26 +31,26 @@ impl Predictions {
                 format!("new_lower({m})"),
                 format!("new_upper({m})"),
             ]);
-            if self.is_simulated() {
+            if is_simulated {
                 header.extend(SOLVER_COLUMNS.iter().map(|(name, _)| format!("{name}({m})")));
             }
         }
         header.push("notes".into());
         let mut text = csv_line(&header);
         for row in &self.rows {
-            text.push_str(&csv_line(&self.csv_cells(row, &names)));
+            text.push_str(&csv_line(&self.csv_cells(row, &names, is_simulated)));
         }
         text
     }
 
-    fn csv_cells(&self, row: &PredictedRow, names: &[&str]) -> Vec<String> {
+    fn csv_cells(&self, row: &PredictedRow, names: &[&str], is_simulated: bool) -> Vec<String> {
         let number = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
         let mut cells: Vec<String> = names.iter().map(|n| number(row.controlled.get(n))).collect();
         for m in &self.measures {
             let found = row.measures.get(m);
             let of = |f: fn(&PredictedMeasure) -> Option<f64>| number(found.and_then(f));
             cells.extend([of(|p| Some(p.mean)), of(|p| p.lower), of(|p| p.upper), of(|p| p.new_lower), of(|p| p.new_upper)]);
-            if self.is_simulated() {
+            if is_simulated {
                 let error = found.and_then(|p| p.solver_error);
                 cells.extend(SOLVER_COLUMNS.iter().map(|(_, column)| number(error.as_ref().and_then(column))));
             }
@@ -70,16 +70,16 @@ impl Predictions {
 
     /// A table for people: mean and band of each measure, remarks below; lines end in `\n`.
     pub fn to_text(&self) -> String {
-        let names = self.controlled_names();
+        let (names, is_simulated) = (self.controlled_names(), self.is_simulated());
         let mut header: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
         for m in &self.measures {
             header.extend([m.to_string(), "band of the mean".into(), "new measurement".into()]);
-            if self.is_simulated() {
+            if is_simulated {
                 header.extend(["simulated".into(), "solver error".into(), "band with it".into()]);
             }
         }
         let mut table = vec![header];
-        table.extend(self.rows.iter().map(|row| self.text_cells(row, &names)));
+        table.extend(self.rows.iter().map(|row| self.text_cells(row, &names, is_simulated)));
         let columns = table[0].len();
         let width = |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -93,7 +93,7 @@ impl Predictions {
         text
     }
 
-    fn text_cells(&self, row: &PredictedRow, names: &[&str]) -> Vec<String> {
+    fn text_cells(&self, row: &PredictedRow, names: &[&str], is_simulated: bool) -> Vec<String> {
         let mut cells: Vec<String> = names.iter().map(|n| row.controlled.get(n).map_or_else(String::new, |v| v.to_string())).collect();
         for m in &self.measures {
             match row.measures.get(m) {
@@ -106,7 +106,7 @@ impl Predictions {
                     four_digits(e.solver_error),
                     interval(e.lower_with_solver_error, e.upper_with_solver_error),
                 ]),
-                None if self.is_simulated() => cells.extend(["none".into(), String::new(), String::new()]),
+                None if is_simulated => cells.extend(["none".into(), String::new(), String::new()]),
                 None => {}
             }
         }

@@ -59,6 +59,26 @@ async fn a_request_under_way_is_answered_and_an_event_stream_ends() {
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
+/// Who never ends the head of a request, or never begins one, does not keep its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_does_not_end_is_given_up() {
+    let app = TestApp::with(Limits { head_time: Duration::from_millis(50), ..Limits::default() }, Options::default()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stop_ordered = async move { drop(stopped.await) };
+    let server = tokio::spawn(serve_on(listener, app.state.clone(), stop_ordered, GRACE));
+    for head in ["GET /v1/systems HTTP/1.1\r\nHo", ""] {
+        let mut slow = TcpStream::connect(address).await.unwrap();
+        slow.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tokio::time::timeout(GRACE, slow.read_to_string(&mut answer)).await.expect("the connection is closed").unwrap();
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    stop.send(()).unwrap();
+    assert_eq!(server.await.unwrap().unwrap(), Ended::Gracefully);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_end_is_cut_off() {
     let app = TestApp::new().await;
