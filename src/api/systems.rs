@@ -104,7 +104,10 @@ pub(super) async fn get_system(State(state): State<AppState>, Id(id): Id<SystemI
 #[utoipa::path(delete, path = "/v1/systems/{system_id}", tag = "systems", params(("system_id" = String, Path)),
     responses((status = NO_CONTENT), ReadProblems))]
 pub(super) async fn delete_system(State(state): State<AppState>, Id(id): Id<SystemId>) -> Result<StatusCode, Error> {
-    if state.store().delete_system(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(Error::not_found("system", id)) }
+    let is_deleted = state.store().delete_system(id).await?;
+    // Spans that come for its name from now on are of a new system.
+    state.receptions().forget(id);
+    if is_deleted { Ok(StatusCode::NO_CONTENT) } else { Err(Error::not_found("system", id)) }
 }
 
 /// The system of that id.

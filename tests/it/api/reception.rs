@@ -86,6 +86,20 @@ async fn spans_are_filed_by_header_then_namespace_then_default() {
     }
 }
 
+/// Spans for the name of a deleted system are of a new one.
+#[tokio::test]
+async fn a_deleted_system_is_made_anew() {
+    let app = TestApp::new().await;
+    export(&app, Some("market"), &spans(None)).await.expect(StatusCode::OK);
+    let first = app.get("/v1/systems?name=market").await.json()["items"][0]["id"].as_str().unwrap().to_owned();
+    structure_of(&app, "market").await;
+    assert_eq!(app.delete(&format!("/v1/systems/{first}")).await.status, StatusCode::NO_CONTENT);
+    export(&app, Some("market"), &spans(None)).await.expect(StatusCode::OK);
+    let second = app.get("/v1/systems?name=market").await.json()["items"][0]["id"].as_str().expect("it is there again").to_owned();
+    assert_ne!(first, second);
+    assert_eq!(task_names(&structure_of(&app, "market").await).len(), 4);
+}
+
 #[tokio::test]
 async fn a_structure_grows_with_what_is_received_and_old_ones_go() {
     let app = TestApp::new().await;
