@@ -100,9 +100,18 @@ pub(super) async fn read_json<T: DeserializeOwned>(headers: &HeaderMap, body: Bo
 /// # Errors
 /// [`Code::MalformedBody`] for what is not JSON, [`Code::InvalidBody`] for JSON of another shape; both with line and column.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let code = if error.is_data() { Code::InvalidBody } else { Code::MalformedBody };
-        Error::new(code, error.to_string()).with("line", error.line()).with("column", error.column())
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| (error.path().to_string(), error.into_inner()));
+    let checked = read.and_then(|value| json.end().map(|()| value).map_err(|error| (String::new(), error)));
+    checked.map_err(|(field, error)| {
+        let (line, column) = (error.line(), error.column());
+        if !error.is_data() {
+            return Error::new(Code::MalformedBody, error.to_string()).with("line", line).with("column", column);
+        }
+        let is_named = !matches!(field.as_str(), "" | "." | "?");
+        let detail = if is_named { format!("{field}: {error}") } else { error.to_string() };
+        let told = Error::new(Code::InvalidBody, detail).with("line", line).with("column", column);
+        if is_named { told.with("field", field) } else { told }
     })
 }
 

@@ -68,7 +68,10 @@ pub(super) struct NewFitBody {
 
 /// How a parameter is to be estimated.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "expected a start, or an object of start, min and max, each a number")]
+#[serde(
+    untagged,
+    expecting = "expected a start, or an object of start, min, max (numbers), prior (three numbers) and transform (\"log\"), and nothing else"
+)]
 pub(super) enum EstimateBody {
     /// Where the search starts.
     Start(f64),

@@ -16,6 +16,7 @@ use super::{
     body::{Bound, read_file},
     error::{ReadProblems, WriteProblems},
     extract::{Id, PageBody, PageParams, Params, page_request},
+    fits::FailureBody,
     systems::require_system,
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
         jobs::State as JobState,
         traces::{NewTrace, Trace, compress},
     },
-    structure::ExtractOptions,
+    structure::{ExtractError, ExtractOptions, Technique},
     trace,
 };
 
@@ -65,10 +66,15 @@ impl Asked {
             }
         }
         let format = format.ok_or_else(|| Error::new(Code::InvalidQuery, "format: expected the trace's format, as in format=same"))?;
-        format.parse::<trace::Format>().map_err(|e| Error::new(Code::UnknownFormat, e.to_string()))?;
+        let wire: trace::Format = format.parse().map_err(|e: trace::UnknownFormat| Error::new(Code::UnknownFormat, e.to_string()))?;
         options.insert("limit_bytes".into(), limit_bytes.into());
-        let options = serde_json::from_value(Value::Object(options));
-        Ok(Self { format, options: options.map_err(|e| Error::new(Code::InvalidQuery, e.to_string()))? })
+        let refuse = |error: &dyn std::fmt::Display| Error::new(Code::InvalidQuery, error.to_string());
+        let options: ExtractOptions = serde_path_to_error::deserialize(Value::Object(options)).map_err(|e| refuse(&e))?;
+        options.check().map_err(|e| refuse(&e))?;
+        if let Some(technique) = options.technique.filter(|technique| *technique != Technique::for_format(wire)) {
+            return Err(refuse(&ExtractError::Unfit { technique, format: wire }));
+        }
+        Ok(Self { format, options })
     }
 }
 
@@ -96,6 +102,9 @@ pub(super) struct TraceBody {
     /// The job that extracts from it.
     #[schema(value_type = String, format = Uuid)]
     job: JobId,
+    /// Why the extraction failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<FailureBody>,
     /// The structure that was extracted, once the job has succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
@@ -116,6 +125,7 @@ impl From<Trace> for TraceBody {
             sha256: trace.sha256,
             state: trace.state,
             job: trace.job_id,
+            error: trace.failure.map(Into::into),
             structure: trace.structure_id,
             created_at: trace.created_at,
         }

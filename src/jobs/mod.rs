@@ -36,14 +36,14 @@ use tokio::{
     sync::{Notify, broadcast, watch},
     task::JoinSet,
 };
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 pub use control::Control;
 pub use reception::{Options as ReceptionOptions, ReceptionError, Receptions, Refresh};
 
 use crate::store::{
     JobId, Store, StoreError,
-    jobs::{Job, Progress, State},
+    jobs::{Job, Progress, Recovered, State},
 };
 
 /// Events that a slow listener may lag behind before it has to read the job again.
@@ -121,7 +121,10 @@ impl Jobs {
     /// # Errors
     /// What the database says.
     pub async fn start(store: Store, options: Options) -> Result<Self, StoreError> {
-        let n_requeued = store.recover_jobs(options.max_attempts).await?;
+        let Recovered { n_requeued, given_up } = store.recover_jobs(options.max_attempts).await?;
+        for job in given_up {
+            error!(%job, attempts = options.max_attempts, "the service ended too often while a job was running: it has failed");
+        }
         if n_requeued > 0 {
             info!(n_requeued, "jobs that were running when the service ended are queued again");
         }

@@ -73,6 +73,15 @@ pub struct Failure {
     pub message: String,
 }
 
+/// What became of jobs that were running when the service ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Those that are queued again.
+    pub n_requeued: u64,
+    /// Those that have failed, as the service ended too often while they ran.
+    pub given_up: Vec<JobId>,
+}
+
 impl Failure {
     pub(super) fn from_columns(code: Option<String>, message: Option<String>) -> Option<Self> {
         code.map(|code| Self { code, message: message.unwrap_or_default() })
@@ -344,29 +353,29 @@ impl Store {
     }
 
     /// Sets right what a crash left: jobs that were running are queued again, cancelled where that was asked, or failed
-    /// after `max_attempts` starts. Number of jobs queued again. To be called before any worker runs.
+    /// after `max_attempts` starts. To be called before any worker runs.
     ///
     /// # Errors
     /// What the database says.
-    pub async fn recover_jobs(&self, max_attempts: u32) -> Result<u64, StoreError> {
+    pub async fn recover_jobs(&self, max_attempts: u32) -> Result<Recovered, StoreError> {
         let mut transaction = self.begin().await?;
         let now = Timestamp::now();
         sqlx::query("UPDATE jobs SET state = 'cancelled', finished_at_ms = ? WHERE state = 'running' AND cancel_requested = 1")
             .bind(now)
             .execute(&mut *transaction)
             .await?;
-        sqlx::query(
+        let given_up = sqlx::query_scalar(
             "UPDATE jobs SET state = 'failed', finished_at_ms = ?, error_code = 'crashed',
                  error_message = 'the service ended ' || attempts || ' times while this job was running'
-             WHERE state = 'running' AND attempts >= ?",
+             WHERE state = 'running' AND attempts >= ? RETURNING id",
         )
         .bind(now)
         .bind(max_attempts)
-        .execute(&mut *transaction)
+        .fetch_all(&mut *transaction)
         .await?;
         let requeued = sqlx::query("UPDATE jobs SET state = 'queued' WHERE state = 'running'").execute(&mut *transaction).await?;
         transaction.commit().await?;
-        Ok(requeued.rows_affected())
+        Ok(Recovered { n_requeued: requeued.rows_affected(), given_up })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Trace {
     pub job_id: JobId,
     /// That job's state.
     pub state: jobs::State,
+    /// Why it failed.
+    pub failure: Option<jobs::Failure>,
     /// What was extracted; `None` until the job has succeeded.
     pub structure_id: Option<StructureId>,
 }
@@ -57,6 +59,8 @@ struct TraceRow {
     created_at_ms: Timestamp,
     job_id: JobId,
     state: jobs::State,
+    error_code: Option<String>,
+    error_message: Option<String>,
     structure_id: Option<StructureId>,
 }
 
@@ -74,6 +78,7 @@ impl TryFrom<TraceRow> for Trace {
             created_at: row.created_at_ms,
             job_id: row.job_id,
             state: row.state,
+            failure: jobs::Failure::from_columns(row.error_code, row.error_message),
             structure_id: row.structure_id,
         })
     }
@@ -112,7 +117,7 @@ macro_rules! select_trace {
     ($rest:literal) => {
         concat!(
             "SELECT t.id, t.system_id, t.format, t.options, t.content_bytes, t.sha256, t.created_at_ms,
-                    j.id AS job_id, j.state, s.id AS structure_id
+                    j.id AS job_id, j.state, j.error_code, j.error_message, s.id AS structure_id
              FROM traces t JOIN jobs j ON j.trace_id = t.id LEFT JOIN structures s ON s.trace_id = t.id ",
             $rest
         )
@@ -153,6 +158,7 @@ impl Store {
             created_at,
             job_id,
             state: jobs::State::Queued,
+            failure: None,
             structure_id: None,
         })
     }

@@ -91,7 +91,7 @@ pub enum ExtractError {
     #[error(transparent)]
     CallPathOption(#[from] call_path::CallPathOptionError),
     /// The technique does not take what the format carries.
-    #[error("the technique {technique} does not take traces of the format {format}: expected {}", Technique::for_format(*.format))]
+    #[error("the technique {technique} does not take traces of the format {format}: expected the technique {}", Technique::for_format(*.format))]
     Unfit {
         /// The technique.
         technique: Technique,

@@ -43,6 +43,28 @@ async fn a_fit_is_asked_for_and_read() {
     }
 }
 
+/// A body of another shape is told by the field that has it.
+#[tokio::test]
+async fn errors_of_a_body_name_the_field() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let path = format!("/v1/models/{}/fits", app.model(&system).await);
+    for (body, field) in [
+        (json!({ "trials": NO_ID, "estimate": { "demand": {} }, "confidence": "x" }), "confidence"),
+        (json!({ "trials": NO_ID, "estimate": { "demand": { "start": 0.004, "mn": 1 } } }), "estimate.demand"),
+        (json!({ "trials": NO_ID, "estimate": { "demand": "0.4" } }), "estimate.demand"),
+    ] {
+        let answer = app.post_json(&path, body).await;
+        let detail = answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+        assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
+        assert_eq!((&answer.json()["field"], answer.json()["line"].as_u64()), (&json!(field), Some(1)));
+    }
+    let detail = app.post_json("/v1/systems", json!({ "name": 7 })).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+    assert!(detail.starts_with("name: invalid type"), "{detail}");
+    let twice = json!({ "trials": NO_ID, "estimate": {} }).to_string().repeat(2);
+    app.post(&path, "application/json", twice).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
+}
+
 #[tokio::test]
 async fn bad_fits_are_refused_and_leave_nothing() {
     let app = TestApp::new().await;

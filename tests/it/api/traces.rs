@@ -98,6 +98,24 @@ async fn bad_uploads_leave_nothing() {
 }
 
 #[tokio::test]
+async fn options_that_cannot_work_are_refused_at_once() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let before = app.n_rows().await;
+    for (query, expected) in [
+        ("default_demand=abc", "default_demand: invalid type"),
+        ("default_demand=-1", "default_demand"),
+        ("merge=zzz", "merge: unknown variant"),
+        ("technique=call-path", "does not take traces of the format same: expected the technique same"),
+    ] {
+        let answer = app.post(&format!("/v1/systems/{system}/traces?format=same&{query}"), "text/plain", BROWSE_PRODUCTS).await;
+        let detail = answer.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
+        assert!(detail.contains(expected), "{query}: {detail}");
+    }
+    assert_eq!(app.n_rows().await, before);
+}
+
+#[tokio::test]
 async fn a_trace_that_cannot_be_read_fails_its_job() {
     let app = TestApp::new().await;
     let system = app.system().await;
@@ -106,6 +124,7 @@ async fn a_trace_that_cannot_be_read_fails_its_job() {
     let job = app.wait_for(&trace, "failed").await;
     assert_eq!(job["error"]["code"], "extraction_failed");
     assert!(!job["error"]["message"].as_str().unwrap().is_empty());
-    assert_eq!(app.get(&format!("/v1/traces/{}", id(&trace))).await.json()["state"], "failed");
+    let stored = app.get(&format!("/v1/traces/{}", id(&trace))).await.json();
+    assert_eq!((&stored["state"], &stored["error"]), (&json!("failed"), &job["error"]), "a failed trace says why");
     assert_eq!(app.get(&format!("/v1/systems/{system}/structures")).await.json(), json!({ "items": [] }));
 }

@@ -83,7 +83,10 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
     };
     check(&[TRACE, "--from", "sam"], "\"sam\" is not a trace format that is read here: expected same");
     check(&[TRACE, "--from", "same", "--technique", "sam"], "\"sam\" is not an extraction technique: expected same");
-    check(&[TRACE, "--from", "same", "--technique", "tlc"], "the technique tlc does not take traces of the format same: expected same");
+    check(
+        &[TRACE, "--from", "same", "--technique", "tlc"],
+        "the technique tlc does not take traces of the format same: expected the technique same",
+    );
     check(&[TRACE], "expected spans of OpenTelemetry");
     check(&[TRACE, "--from", "same", "--timing", "never"], "expected one of `auto`, `reception`, `two-point`");
     check(&[TRACE, "--from", "same", "--out", "model.lqn"], "error: model.lqn: a model is written to a file ending in .lqnx or .json");
