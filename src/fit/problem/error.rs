@@ -159,6 +159,9 @@ pub enum ProblemError {
     /// No replicates to estimate errors from.
     #[error("no operating point was measured twice: the errors cannot be estimated from replicates")]
     NoReplicates,
+    /// Replicates without any scatter, from which errors were to be estimated.
+    #[error("trials at one operating point are equal in every measure: the errors cannot be estimated from replicates")]
+    EqualReplicates,
     /// Fewer measurements than parameters.
     #[error("{n_obs} measured values cannot determine {n_params} parameters")]
     TooFewMeasurements {

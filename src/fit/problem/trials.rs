@@ -274,8 +274,16 @@ impl Trials {
             if !measured.value.is_finite() {
                 return Err(cell(measure.to_string(), measured.value, FINITE));
             }
-            if let Some(error) = measured.std_error.filter(|e| !(e.is_finite() && *e > 0.0)) {
-                return Err(cell(format!("stderr({measure})"), error, POSITIVE));
+            if !has_a_square(measured.value) {
+                return Err(cell(measure.to_string(), measured.value, WITH_A_SQUARE));
+            }
+            if let Some(error) = measured.std_error {
+                let named = |expected| Err(cell(format!("stderr({measure})"), error, expected));
+                match error {
+                    e if !(e.is_finite() && e > 0.0) => return named(POSITIVE),
+                    e if !has_a_square(e) => return named(WITH_A_SQUARE),
+                    _ => {}
+                }
             }
             if let Some(weight) = measured.weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
                 return Err(cell(format!("weight({measure})"), weight, NOT_NEGATIVE));
@@ -347,6 +355,12 @@ impl Trials {
 pub(super) const FINITE: &str = "a finite number";
 pub(super) const POSITIVE: &str = "a finite number above 0";
 pub(super) const NOT_NEGATIVE: &str = "a finite number, 0 or more";
+pub(super) const WITH_A_SQUARE: &str = "0, or a number from 1e-100 to 1e100 with either sign";
+
+/// Whether sums of squares of such numbers, and of their ratios, are numbers.
+pub(super) fn has_a_square(value: f64) -> bool {
+    value == 0.0 || (1e-100..=1e100).contains(&value.abs())
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,7 +15,9 @@
 
 use csv::StringRecord;
 
-use super::trials::{ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, Trial, Trials, TrialsError, is_parameter_name};
+use super::trials::{
+    ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, Trial, Trials, TrialsError, WITH_A_SQUARE, has_a_square, is_parameter_name,
+};
 use crate::model::Measure;
 
 /// What a column holds; positions are those of the measure among the measures.
@@ -167,9 +169,14 @@ impl Header {
                 Column::Duration => trial.duration = Some(number(POSITIVE, |v| v > 0.0)?),
                 Column::Time => trial.time = Some(number(FINITE, f64::is_finite)?),
                 Column::Value(index) => {
-                    trial.measured[*index] = Some(Measured { value: number(FINITE, f64::is_finite)?, std_error: None, weight: None });
+                    number(FINITE, f64::is_finite)?;
+                    let value = number(WITH_A_SQUARE, has_a_square)?;
+                    trial.measured[*index] = Some(Measured { value, std_error: None, weight: None });
                 }
-                Column::StandardError(index) => companions.push((*index, header, number(POSITIVE, |v| v > 0.0)?, true)),
+                Column::StandardError(index) => {
+                    number(POSITIVE, |v| v > 0.0)?;
+                    companions.push((*index, header, number(WITH_A_SQUARE, has_a_square)?, true));
+                }
                 Column::Weight(index) => companions.push((*index, header, number(NOT_NEGATIVE, |v| v >= 0.0)?, false)),
                 Column::Covariance(first, second) => {
                     trial.covariances.push(ErrorCovariance { first: *first, second: *second, value: number(FINITE, f64::is_finite)? });

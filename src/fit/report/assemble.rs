@@ -7,6 +7,7 @@ use super::{
     Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport,
     digits::{four_digits, two_digits},
     extras::{Scales, scales},
+    impossible::impossible_values,
     utilization::{measured_resource, utilizations},
 };
 use crate::{
@@ -36,6 +37,9 @@ const PERFECT: f64 = 1e-9;
 
 /// Utilization per server above which a solution breaks capacity: 1, with the tolerance of a fixed point.
 const CAPACITY: f64 = 1.005;
+
+/// How many times residuals may exceed given standard errors before that is remarked.
+const FAR_BEYOND_ERRORS: f64 = 5.0;
 
 /// Correlation above which two parameters are named together.
 const HIGH_CORRELATION: f64 = 0.95;
@@ -421,8 +425,9 @@ fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
         notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into());
     }
     notes.extend(taken_as_independent(ending.weights));
+    notes.extend(beyond_errors(fit, ending.weights));
     notes.extend(beyond_capacity(&fit.problem, ending));
-    notes.extend(negative_values(fit));
+    notes.extend(impossible_values(&fit.problem));
     notes.extend(high_correlations(fit));
     notes.extend(diagnostics(ending));
     notes
@@ -435,6 +440,19 @@ fn taken_as_independent(weights: &Weights) -> Option<String> {
         "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
          cover less often than they say. Give covariances within the trials, or replicates"
             .to_owned()
+    })
+}
+
+/// That residuals are far from what the standard errors given would make them.
+fn beyond_errors(fit: &Fit, weights: &Weights) -> Option<String> {
+    let are_given = weights.sources.iter().all(|s| matches!(s, WeightSource::StandardErrors | WeightSource::Covariances));
+    let times = fit.mean_square_error.filter(|_| are_given)?.sqrt();
+    (times > FAR_BEYOND_ERRORS).then(|| {
+        format!(
+            "the residuals are {} times as large as the standard errors given: the model does not describe these trials, or not with these \
+             estimates (other starts may end lower), or the standard errors are too small",
+            four_digits(times)
+        )
     })
 }
 
@@ -452,13 +470,6 @@ fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
         format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
     };
     worst.into_iter().map(words).collect()
-}
-
-fn negative_values(fit: &Fit) -> Vec<String> {
-    let trials = &fit.problem.trials;
-    let cells = trials.trials.iter().flat_map(|t| trials.measures.iter().zip(&t.measured).map(move |(m, cell)| (t, m, cell)));
-    let negative = cells.filter_map(|(t, m, cell)| Some((t, m, cell.as_ref().filter(|c| c.value < 0.0)?.value)));
-    negative.map(|(t, m, value)| format!("trial \"{}\": {m} is {value}, below zero", t.id)).collect()
 }
 
 fn high_correlations(fit: &Fit) -> Vec<String> {

@@ -11,6 +11,7 @@
 pub(crate) mod assemble;
 pub(crate) mod digits;
 pub(crate) mod extras;
+mod impossible;
 mod text;
 pub mod utilization;
 

@@ -343,6 +343,7 @@ impl<'a> Search<'a> {
         }
         let searched = start::search_all(self.problem, &mut self.residuals(weights));
         let Some(second_start) = searched else { return Ok(first) };
+        let of_first = self.whole_found.clone();
         let second = self.minimise(weights, &second_start)?;
         let better = second.sum_of_squares < first.sum_of_squares * (1.0 - 1e-6);
         if better || (second.stop.converged() && !first.stop.converged() && second.sum_of_squares <= first.sum_of_squares) {
@@ -350,6 +351,7 @@ impl<'a> Search<'a> {
             self.notes.push(format!("the search from the start ended {how}; one from a searched start ended lower and was kept"));
             return Ok(second);
         }
+        self.whole_found = of_first;
         Ok(first)
     }
 
@@ -357,18 +359,21 @@ impl<'a> Search<'a> {
     fn more_starts(&mut self, weights: &Weights, minimum: &mut Minimum) -> Result<Option<StartsReport>, FitError> {
         let Some(starts) = self.problem.method.starts else { return Ok(None) };
         let mut ends = vec![multistart::End::of(minimum)];
+        let mut of_best = self.whole_found.clone();
         for start in multistart::latin_hypercube(&multistart::ranges(self.problem, &minimum.x), &self.whole, starts) {
             match self.minimise(weights, &start) {
                 Ok(found) => {
                     ends.push(multistart::End::of(&found));
                     if found.stop.converged() && (found.sum_of_squares < minimum.sum_of_squares || !minimum.stop.converged()) {
                         *minimum = found;
+                        of_best.clone_from(&self.whole_found);
                     }
                 }
                 Err(FitError::Cancelled) => return Err(FitError::Cancelled),
                 Err(_) => ends.push(multistart::End::without_solution()),
             }
         }
+        self.whole_found = of_best;
         Ok(Some(multistart::summary(starts, &ends)))
     }
 

@@ -111,11 +111,20 @@ fn is_idle(problem: &Problem, measure_idx: usize, measured: &[Measured]) -> bool
 /// Fewest degrees of freedom beside the number of measures for which a whole covariance of replicates is believed.
 const SPARE_REPLICATES: usize = 2;
 
+/// Fewest trials in which two measures have the same values and are not two measurements.
+const FEWEST_ALIKE: usize = 3;
+
+/// Scatter of replicates, relative to the size of the measure, that is rounding of their mean.
+const NO_SCATTER: f64 = 1e-14;
+
+/// How far below zero rounding takes the least eigenvalue of correlations of which some follow from others.
+const EXACT_RELATION: f64 = 1e-9;
+
 impl Weights {
     /// First weights of `problem`: residual variances start from the size of each measure.
     ///
     /// # Errors
-    /// [`ProblemError::VarianceMissing`] and [`ProblemError::NoReplicates`].
+    /// [`ProblemError::VarianceMissing`], [`ProblemError::NoReplicates`] and [`ProblemError::EqualReplicates`].
     pub fn of(problem: &Problem) -> Result<Self, ProblemError> {
         let n = problem.trials.measures.len();
         let mut weights = Self {
@@ -128,8 +137,9 @@ impl Weights {
             prior_factor: 1.0,
             notes: Vec::new(),
         };
+        let alike = measures_without_scatter(problem)?;
         for measure_idx in 0..n {
-            weights.add_measure(problem, measure_idx);
+            weights.add_measure(problem, measure_idx, alike.contains(&measure_idx));
         }
         weights.observations.sort_by_key(|o| (o.trial_idx, o.measure_idx));
         weights.add_blocks(problem)?;
@@ -207,7 +217,7 @@ impl Weights {
         found
     }
 
-    fn add_measure(&mut self, problem: &Problem, measure_idx: usize) {
+    fn add_measure(&mut self, problem: &Problem, measure_idx: usize, is_alike: bool) {
         let cells: Vec<(usize, Measured)> =
             problem.trials.trials.iter().enumerate().filter_map(|(t, trial)| Some((t, (*trial.measured.get(measure_idx)?)?))).collect();
         let measured: Vec<Measured> = cells.iter().map(|(_, m)| *m).collect();
@@ -227,15 +237,9 @@ impl Weights {
             value: m.value,
             root_weight: root_weight(m),
         });
-        let counts = !is_idle(problem, measure_idx, &measured);
-        let counted: Vec<Observation> = observations.filter(|o| counts && o.root_weight > 0.0).collect();
-        if !counts {
-            let measure = &problem.trials.measures[measure_idx];
-            let left_out = measured.len();
-            self.notes.push(format!(
-                "{measure} is 0 in the model whatever the parameters, as nothing is served there: its {left_out} zeros tell nothing and are left out"
-            ));
-        }
+        let left_out = reason_to_leave_out(problem, measure_idx, &measured, is_alike);
+        let counted: Vec<Observation> = observations.filter(|o| left_out.is_none() && o.root_weight > 0.0).collect();
+        self.notes.extend(left_out);
         self.deviations[measure_idx] = root_mean_square(counted.iter().map(|o| 1.0 / o.root_weight));
         self.note_missing(problem, measure_idx, source, &measured);
         self.sources.push(source);
@@ -344,6 +348,27 @@ fn given<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Covariance
 
 /// The covariance of trials at one operating point, pooled.
 fn replicated<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
+    let (mut pooled, dof) = pooled_replicates(problem);
+    let counted: Vec<usize> = (0..dof.nrows()).filter(|&k| pooled[(k, k)] > 0.0).collect();
+    let n = counted.len();
+    if (0..dof.nrows()).any(|k| dof[(k, k)] <= 0.0) {
+        return Err(ProblemError::NoReplicates);
+    }
+    let of_counted = |from: &DMatrix<f64>| DMatrix::from_fn(n, n, |i, j| from[(counted[i], counted[j])]);
+    let fewest = of_counted(&dof).lower_triangle().iter().copied().filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    let believed = fewest >= f64::from(u32::try_from(n + SPARE_REPLICATES).unwrap_or(u32::MAX));
+    let among = of_counted(&pooled);
+    let least = DMatrix::from_fn(n, n, |i, j| among[(i, j)] / (among[(i, i)] * among[(j, j)]).sqrt()).symmetric_eigenvalues().min();
+    // Measures that are the same, or follow from each other, leave directions without an error, to rounding.
+    if !believed || least < -EXACT_RELATION {
+        pooled = DMatrix::from_diagonal(&pooled.diagonal());
+        notes.push(format!("replicates have only {fewest} degrees of freedom for {n} measures: their covariances are taken as 0"));
+    }
+    Ok(Box::new(move |_, of| DMatrix::from_fn(of.len(), of.len(), |a, b| pooled[(of[a], of[b])])))
+}
+
+/// Pooled covariances of trials at one operating point, and their degrees of freedom.
+fn pooled_replicates(problem: &Problem) -> (DMatrix<f64>, DMatrix<f64>) {
     let n = problem.trials.measures.len();
     let (mut sums, mut dof) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
     for group in problem.trials.replicates() {
@@ -366,19 +391,52 @@ fn replicated<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Covar
         }
     }
     let mut pooled = sums.zip_map(&dof, |sum, dof| if dof > 0.0 { sum / dof } else { 0.0 });
+    for k in 0..n {
+        let size = root_mean_square(problem.trials.trials.iter().filter_map(|t| Some(t.measured[k]?.value)));
+        if pooled[(k, k)].sqrt() <= NO_SCATTER * size {
+            pooled[(k, k)] = 0.0;
+        }
+    }
     pooled.fill_upper_triangle_with_lower_triangle();
-    if (0..n).any(|k| pooled[(k, k)] <= 0.0) {
-        return Err(ProblemError::NoReplicates);
+    (pooled, dof)
+}
+
+/// Why the values of a measure do not count, if they do not.
+fn reason_to_leave_out(problem: &Problem, measure_idx: usize, measured: &[Measured], is_alike: bool) -> Option<String> {
+    let measure = &problem.trials.measures[measure_idx];
+    let n = measured.len();
+    if is_idle(problem, measure_idx, measured) {
+        return Some(format!(
+            "{measure} is 0 in the model whatever the parameters, as nothing is served there: its {n} zeros tell nothing and are left out"
+        ));
     }
-    let fewest = dof.lower_triangle().iter().copied().filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
-    let believed = fewest >= f64::from(u32::try_from(n + SPARE_REPLICATES).unwrap_or(u32::MAX));
-    let least = DMatrix::from_fn(n, n, |i, j| pooled[(i, j)] / (pooled[(i, i)] * pooled[(j, j)]).sqrt()).symmetric_eigenvalues().min();
-    let whole = believed && least >= 0.0;
-    if !whole {
-        pooled = DMatrix::from_diagonal(&pooled.diagonal());
-        notes.push(format!("replicates have only {fewest} degrees of freedom for {n} measures: their covariances are taken as 0"));
+    if is_alike {
+        // What says nothing of its error cannot be weighed, however exact it looks.
+        return Some(format!("{measure} is left out: its replicates do not differ, and so nothing is known of its error"));
     }
-    Ok(Box::new(move |_, of| DMatrix::from_fn(of.len(), of.len(), |a, b| pooled[(of[a], of[b])])))
+    let counts_twice = problem.weighting != Weighting::None && !problem.trials.have_covariances();
+    let same = same_column(problem, measure_idx).filter(|_| counts_twice)?;
+    Some(format!("{measure} is left out: it has the values of {same} in all trials, and would be counted twice"))
+}
+
+/// An earlier measure with the same values in all trials, of which there are several that differ.
+fn same_column(problem: &Problem, measure_idx: usize) -> Option<&Measure> {
+    let trials = &problem.trials.trials;
+    let column = |k: usize| trials.iter().map(move |t| t.measured.get(k).copied().flatten().map(|m| m.value.to_bits()));
+    let own: Vec<u64> = column(measure_idx).flatten().collect();
+    let varies = own.iter().any(|v| *v != own[0]);
+    let place = (0..measure_idx).find(|&k| varies && own.len() >= FEWEST_ALIKE && column(k).eq(column(measure_idx)))?;
+    Some(&problem.trials.measures[place])
+}
+
+/// Measures that were the same in all trials at one operating point, where errors are to come from these.
+fn measures_without_scatter(problem: &Problem) -> Result<Vec<usize>, ProblemError> {
+    if problem.weighting != Weighting::Replicates {
+        return Ok(Vec::new());
+    }
+    let (pooled, dof) = pooled_replicates(problem);
+    let found: Vec<usize> = (0..dof.nrows()).filter(|&k| dof[(k, k)] > 0.0 && pooled[(k, k)] <= 0.0).collect();
+    if found.len() == dof.nrows() { Err(ProblemError::EqualReplicates) } else { Ok(found) }
 }
 
 impl WeightSource {

@@ -1,7 +1,7 @@
 //! The layered example: recovery, whole numbers, collinear demands, capacity.
 
 use layerfit::{
-    fit::{Estimated, Fit, ParameterStatus, Problem},
+    fit::{Estimated, Fit, ParameterStatus, Problem, problem::Starts},
     model::{Bindings, Measure, Model},
     solve::{self, SimulateOptions, SolveOptions},
 };
@@ -56,6 +56,22 @@ fn check_whole_numbers(fits: &[Fit]) {
     for (a, b) in fits[0].parameters.values().zip(fits[1].parameters.values()) {
         assert!((a.estimate / b.estimate - 1.0).abs() < 1e-5, "{a:?} {b:?}");
     }
+}
+
+/// What is said of a whole number is of the end that is kept, also where other starts end elsewhere.
+#[test]
+fn a_whole_number_is_explained_by_its_own_search() {
+    let mut asked = seven_from(3.0);
+    asked.trials.trials.retain(|t| ["3", "10"].contains(&t.id.as_str()));
+    asked.estimate.retain(|e| ["WSD", "wsThreads"].contains(&e.name.as_str()));
+    let known = TRUE.iter().filter(|(n, _)| !["WSD", "wsThreads"].contains(n));
+    known.for_each(|(n, v)| asked.assumed.set(*n, *v));
+    asked.method.starts = Some(Starts { n: 4, seed: 3 });
+    let fit = fitted(&asked).unwrap();
+    let found = &fit.whole_numbers[0];
+    assert_eq!((fit.parameters["wsThreads"].estimate, found.value), (3.0, 3.0));
+    let here = found.tried.iter().find(|t| t.0 == 3.0).unwrap().1;
+    assert!((here / fit.sum_of_squares - 1.0).abs() < 1e-6, "{here} {}", fit.sum_of_squares);
 }
 
 /// Test 11: the number of threads from starts on either side, with one demand, from two trials.

@@ -4,6 +4,7 @@ mod acceptance;
 mod baseline;
 mod cancel;
 mod certified;
+mod columns;
 mod compare;
 mod correction;
 mod design;
