@@ -21,6 +21,7 @@ mod activity;
 mod bound;
 mod expression;
 pub mod format;
+mod idle_phases;
 pub mod json;
 mod known;
 mod lexer;

@@ -236,17 +236,25 @@ fn candidates(extra: &[&String], smaller: &Fit, larger: &Fit) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Whether the larger structure with `extra` at `values` predicts what the smaller does, at its solution and beside it.
+/// Whether the larger structure with `extra` at `values` predicts what the smaller does, at its solution and beside it; with later phases that do
+/// nothing there in its model, or without them.
 fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], options: &CompareOptions, solver: &SolveFn<'_>) -> bool {
     let (bounds, whole) = (smaller.problem.bounds(), smaller.problem.whole_numbers());
     [1.0, 1.1].into_iter().all(|factor| {
         let beside = |j: usize, v: f64| if whole[j] { v } else { (v * factor).clamp(bounds[j].0, bounds[j].1) };
         let x: Vec<f64> = smaller.estimates().enumerate().map(|(j, (_, v))| beside(j, v)).collect();
         let embedded = embed(smaller, larger, &x, |name| extra.iter().position(|e| e.as_str() == name).map(|i| values[i]));
-        let solve = |problem: &Problem, x: &[f64]| solve_trials(problem, x, &[], &options.fit.solve, solver).ok();
-        let (Some(one), Some(two)) = (solve(&smaller.problem, &x), solve(&larger.problem, &embedded)) else { return false };
-        let pairs = one.values.iter().flatten().zip(two.values.iter().flatten());
-        pairs.into_iter().all(|(a, b)| (a - b).abs() <= SAME_PREDICTION * a.abs().max(b.abs()))
+        let solve = |problem: &Problem, x: &[f64], solver: &SolveFn<'_>| solve_trials(problem, x, &[], &options.fit.solve, solver).ok();
+        let Some(one) = solve(&smaller.problem, &x, solver) else { return false };
+        let predicts_it = |solver: &SolveFn<'_>| {
+            let Some(two) = solve(&larger.problem, &embedded, solver) else { return false };
+            let mut pairs = one.values.iter().flatten().zip(two.values.iter().flatten());
+            pairs.all(|(a, b)| (a - b).abs() <= SAME_PREDICTION * a.abs().max(b.abs()))
+        };
+        predicts_it(solver)
+            || predicts_it(&|model, values, wrt, measures, options| {
+                solver(&model.without_idle_phases(values), values, wrt, measures, options)
+            })
     })
 }
 

@@ -44,6 +44,40 @@ fn a_fourth_queue_that_is_there_is_preferred() {
     assert!(p.lower.unwrap() < 1.0 && 1.0 < p.upper.unwrap(), "{p:?}");
 }
 
+/// A second phase that is not there has no visit to the processor either, which the parameter 0 would leave.
+#[test]
+fn a_second_phase_is_nested_and_found() {
+    let text = |second: &str| {
+        format!(
+            "P 0 p UU i p SP f m 2 p DP f -1 T 0 t uu r uu -1 UU z 1 m $users t ss n ss -1 SP m 8 t dd n dd -1 DP -1
+             E 0 s uu 0 -1 y uu ss 1 -1 s ss $s1{second} -1 y ss dd 1 -1 s dd $d -1 -1"
+        )
+    };
+    let [without, with] = ["", " $s2"].map(|second| layerfit::model::lqn_text::parse(&text(second)).unwrap());
+    let measures: Vec<layerfit::model::Measure> = ["throughput(uu)", "response_time(uu)"].map(|m| m.parse().unwrap()).to_vec();
+    let trial = |users: f64| {
+        let mut values: Bindings = [("users", users), ("s1", 0.04), ("s2", 0.04), ("d", 0.03)].into_iter().collect();
+        let found = solve::sensitivities(&with, &values, &[], &measures, &SolveOptions::default()).unwrap().values;
+        let measured = found.iter().enumerate().map(|(k, v)| {
+            let value = v * (1.0 + 0.005 * (users * 1.7 + 2.0 * f64::from(u8::try_from(k).unwrap())).sin());
+            Some(layerfit::fit::Measured { value, std_error: Some(0.005 * v), weight: None })
+        });
+        values = [("users", users)].into_iter().collect();
+        layerfit::fit::Trial { id: users.to_string(), controlled: values, measured: measured.collect(), ..Default::default() }
+    };
+    let trials = [3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0].map(trial).to_vec();
+    let data = layerfit::fit::Trials { measures: measures.clone(), trials };
+    let asked = |model: &layerfit::model::Model, names: &[&str]| {
+        let mut asked = problem(data.clone());
+        asked.model = model.clone();
+        asked.estimate = names.iter().map(|n| Estimated::new(*n).starting_at(0.03)).collect();
+        fitted(&asked).unwrap()
+    };
+    let (smaller, larger) = (asked(&without, &["s1", "d"]), asked(&with, &["s1", "s2", "d"]));
+    let found = compare(&smaller, &larger).unwrap();
+    assert_eq!((found.restriction[0].parameter.as_str(), found.restriction[0].value, found.preferred_fit), ("s2", 0.0, 2), "{found:?}");
+}
+
 /// Scales every value by what a fourth queue of demand 1 would do to it.
 fn measure_four_queues(data: &mut layerfit::fit::Trials) -> layerfit::fit::Trials {
     let at = |d4: f64, controlled: &Bindings| {
