@@ -6,6 +6,8 @@
 //! | anything else | that of the fit, the same everywhere |
 //! | nothing: a measure that no trial has | the relative error asked for, or the root mean square of those of the other measures, times the size of `h` |
 //!
+//! A relative error is at least a thousandth of what it is for the largest value of the same unit (times, throughputs, utilizations): nobody
+//! measures a wait of 10⁻¹² s beside a response of 1 s to some per cent.
 //! All scaled by the mean square error where that is what the fit knows the scale by. A trial of length `ℓ` has `1 / ℓ` of the
 //! variance. Correlations are the mean of those that the trials give.
 
@@ -27,6 +29,9 @@ const RELATIVE_ERROR: f64 = 0.05;
 /// Smallest error, relative to the largest predicted value, that is believed.
 const LEAST_RELATIVE: f64 = 1e-9;
 
+/// Share of the largest value below which an error is no smaller.
+const SMALL: f64 = 1e-3;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Deviation {
     Constant(f64),
@@ -41,6 +46,35 @@ pub(super) struct MeasurementErrors {
     correlation: Option<DMatrix<f64>>,
     /// Relative error of other measures.
     pub(super) otherwise: f64,
+    /// Largest values known, by unit.
+    largest: IndexMap<Unit, f64>,
+}
+
+/// What makes values of measures comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Unit {
+    Time,
+    Throughput,
+    Utilization,
+}
+
+impl Unit {
+    fn of(measure: &Measure) -> Self {
+        match measure {
+            Measure::Throughput(_) => Self::Throughput,
+            Measure::Utilization(_) => Self::Utilization,
+            Measure::ResponseTime(_) | Measure::ServiceTime { .. } | Measure::Waiting { .. } | Measure::ResidenceTime(_) => Self::Time,
+        }
+    }
+
+    fn largest<'a>(sizes: impl Iterator<Item = (&'a Measure, f64)>) -> IndexMap<Self, f64> {
+        let mut found = IndexMap::new();
+        for (measure, size) in sizes {
+            let most = found.entry(Self::of(measure)).or_insert(0.0_f64);
+            *most = most.max(size);
+        }
+        found
+    }
 }
 
 impl MeasurementErrors {
@@ -49,7 +83,7 @@ impl MeasurementErrors {
         let problem = &fit.problem;
         let duration = mean_duration(problem);
         let mut by_measure = IndexMap::new();
-        let mut relative = Vec::new();
+        let (mut relative, mut sizes) = (Vec::new(), Vec::new());
         for (k, (measure, found)) in fit.weighting.measures.iter().enumerate() {
             let Some(deviation) = found.deviation else { continue };
             let given: Vec<(f64, f64)> = cells(problem, k, duration)
@@ -60,6 +94,7 @@ impl MeasurementErrors {
                 .collect();
             let own = matches!(found.weighted_by, WeightSource::StandardErrors | WeightSource::Covariances) && !given.is_empty();
             let size = root_mean_square(fit.predicted.iter().filter_map(|row| row.get(measure).copied()));
+            sizes.push((measure, size));
             let entry = match own && given.iter().all(|(_, h)| *h > 0.0) {
                 true => {
                     // The fitted scale of the errors: what the report says of a typical one over what the trials say.
@@ -78,13 +113,14 @@ impl MeasurementErrors {
         }
         let typical = if relative.is_empty() { RELATIVE_ERROR } else { root_mean_square(relative.into_iter()) };
         let correlation = correlation(problem, by_measure.keys(), duration);
-        Self { by_measure, correlation, otherwise: asked.unwrap_or(typical) }
+        Self { by_measure, correlation, otherwise: asked.unwrap_or(typical), largest: Unit::largest(sizes.into_iter()) }
     }
 
     /// The same relative error for every measure; values near zero are taken to be known as well as a thousandth of `size`.
     pub(super) fn relative(sizes: &IndexMap<Measure, f64>, share: f64) -> Self {
-        let entry = |(m, size): (&Measure, &f64)| (m.clone(), Deviation::Relative { share, floor: 1e-3 * share * size });
-        Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share }
+        let entry = |(m, size): (&Measure, &f64)| (m.clone(), Deviation::Relative { share, floor: SMALL * share * size });
+        let largest = Unit::largest(sizes.iter().map(|(m, size)| (m, *size)));
+        Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share, largest }
     }
 
     /// Whether something is known of the errors of `measure`.
@@ -94,10 +130,13 @@ impl MeasurementErrors {
 
     /// Standard deviation of `measure` at a predicted `value`; 0 where nothing can be said, its value being zero.
     pub(super) fn deviation(&self, measure: &Measure, value: f64) -> f64 {
+        let small = SMALL * self.largest.get(&Unit::of(measure)).copied().unwrap_or(0.0);
         match self.by_measure.get(measure) {
             Some(Deviation::Constant(d)) => *d,
-            Some(Deviation::Relative { share, floor }) => (share * value.abs()).max(*floor),
-            None => self.otherwise * value.abs(),
+            Some(Deviation::Relative { share, floor }) if value != 0.0 => (share * value.abs().max(small)).max(*floor),
+            Some(Deviation::Relative { floor, .. }) => *floor,
+            None if value != 0.0 => self.otherwise * value.abs().max(small),
+            None => 0.0,
         }
     }
 
@@ -155,4 +194,27 @@ fn correlation<'a>(problem: &Problem, measures: impl Iterator<Item = &'a Measure
 fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, n) = values.fold((0.0, 0.0), |(s, n), v| (s + v * v, n + 1.0));
     if n > 0.0 { (sum / n).sqrt() } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_measures_next_to_nothing_to_some_per_cent() {
+        let measure = |text: &str| -> Measure { text.parse().unwrap() };
+        let sizes = [("response_time(U)", 2.0), ("utilization(P)", 0.5)].map(|(m, size)| (measure(m), size));
+        let errors = MeasurementErrors::relative(&sizes.into_iter().collect(), 0.05);
+        for (text, value, expected) in [
+            ("response_time(U)", 1.0, 0.05),
+            ("waiting(a->b)", 1e-12, 0.05 * 2e-3),
+            ("waiting(a->b)", 0.5, 0.025),
+            ("utilization(Q)", 1e-9, 0.05 * 0.5e-3),
+            ("throughput(U)", 1e-9, 0.05 * 1e-9),
+            ("waiting(a->b)", 0.0, 0.0),
+        ] {
+            let found = errors.deviation(&measure(text), value);
+            assert!((found - expected).abs() <= 1e-12 * expected, "{text} {value}: {found}");
+        }
+    }
 }
