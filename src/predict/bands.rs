@@ -14,6 +14,9 @@
 //! | `P` | covariance of the estimates, `mse (D'WD)⁻¹` | `(n_free, n_free)` |
 //! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials around had it ([`super::errors`]) | scalar |
 //!
+//! What is measured is never below zero, nor are more servers busy than there are: bands end there, which the row says, as a linear band that
+//! reaches beyond is a rough one.
+//!
 //! A band is absent, with its reason, where it would be of no width or where the covariance cannot carry it: it depends on
 //! a combination of parameters that the trials do not determine, no error could be estimated, or no parameter matters.
 //! Where a simulation is asked for, what the solver is off by stands apart: `δ = s - h` with the half-width `w` of the simulated mean
@@ -29,10 +32,11 @@ use crate::{
     fit::{
         Fit, Trial,
         correction::{SimulationOptions, simulated},
+        digits::six_digits,
         inference::sees,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
-        utilization::utilizations,
+        utilization::{measured_resource, utilizations},
     },
     model::{Bindings, Measure, ParameterValue},
     solve::{self, Sensitivities, SolveError, SolveOptions},
@@ -277,10 +281,31 @@ impl<'a> Ground<'a> {
             (measure.clone(), self.banded(measure, values, solved.values[i], &row))
         });
         let mut row = PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes };
+        self.keep_possible(&mut row, values);
         if let Some(how) = &self.options.simulation {
             self.simulate(&mut row, values, measures, how);
         }
         row
+    }
+
+    /// Ends bands at zero and at the number of servers.
+    fn keep_possible(&self, row: &mut PredictedRow, values: &Bindings) {
+        for (measure, predicted) in &mut row.measures {
+            let most = measured_resource(&self.fit.problem.model, values, measure).map_or(f64::INFINITY, |(_, servers)| servers);
+            let mut keep = |what: &str, lower: &mut Option<f64>, upper: &mut Option<f64>| {
+                if lower.is_some_and(|l| l < 0.0) {
+                    *lower = Some(0.0);
+                    row.notes.push(format!("{measure}: {what} would reach below 0, and ends there: it is a rough one"));
+                }
+                // A mean beyond the servers, by the solver's error, stays in its band.
+                if upper.is_some_and(|u| u > most) {
+                    *upper = Some(most.max(predicted.mean));
+                    row.notes.push(format!("{measure}: {what} would reach above all {most}, and ends there: it is a rough one"));
+                }
+            };
+            keep("the band of the mean", &mut predicted.lower, &mut predicted.upper);
+            keep("the band of a new measurement", &mut predicted.new_lower, &mut predicted.new_upper);
+        }
     }
 
     /// Adds what a simulation gives.
@@ -306,6 +331,15 @@ impl<'a> Ground<'a> {
         let remark = |(name, value): (&str, f64)| match trials.controlled_range(name) {
             Some((low, high)) if value < low || value > high => {
                 Some(format!("{name} = {value} is outside the measured range {low} to {high}"))
+            }
+            None if let Some((low, high)) = self.fit.parameters.get(name).and_then(|p| p.lower.zip(p.upper)) => {
+                (value < low || value > high).then(|| {
+                    format!(
+                        "{name} = {value} is outside its interval {} to {}, of what the trials were taken with",
+                        six_digits(low),
+                        six_digits(high)
+                    )
+                })
             }
             None if !self.fit.parameters.contains_key(name) && self.value_in_trials(name) != Some(value) => {
                 Some(format!("{name} was not varied in the trials"))
@@ -372,7 +406,14 @@ impl<'a> Ground<'a> {
             (predicted.lower, predicted.upper) = band(mean, quantile * variance.sqrt());
         }
         match self.errors.deviation(measure, values, mean) {
-            None => predicted.no_new_band = Some("the trials have no such measure: the error of measuring it is not known".into()),
+            None => {
+                let why = if self.fit.problem.trials.measures.contains(measure) {
+                    "it did not count in the fit"
+                } else {
+                    "the trials have no such measure"
+                };
+                predicted.no_new_band = Some(format!("{why}: the error of measuring it is not known"));
+            }
             Some(deviation) => {
                 let half_width = quantile * (variance + deviation * deviation).sqrt();
                 if half_width <= NO_WIDTH * mean.abs() {
@@ -427,9 +468,9 @@ impl SolverError {
             mean_simulated,
             solver_error: error,
             solver_error_half_width: half_width,
-            lower_with_solver_error: predicted.lower.map(|l| l + down),
+            lower_with_solver_error: predicted.lower.map(|l| (l + down).max(0.0)),
             upper_with_solver_error: predicted.upper.map(|u| u + up),
-            new_lower_with_solver_error: predicted.new_lower.map(|l| l + down),
+            new_lower_with_solver_error: predicted.new_lower.map(|l| (l + down).max(0.0)),
             new_upper_with_solver_error: predicted.new_upper.map(|u| u + up),
         }
     }

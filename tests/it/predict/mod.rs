@@ -78,6 +78,30 @@ fn a_new_measurement_has_a_wider_band_than_the_mean() {
     assert!(p.lower.is_some() && p.new_lower.is_none() && p.no_new_band.as_ref().unwrap().contains("no such measure"));
 }
 
+/// Where errors are as large as values a linear band would reach below zero.
+#[test]
+fn bands_end_where_nothing_can_be() {
+    let fit = fitted(&problem(trials(10.0, 0.5, 51))).unwrap();
+    let found = at(&fit, &["users=1"], &["throughput(Users)", "residence_time(q1)"]).unwrap();
+    let row = &found.rows[0];
+    for (measure, p) in &row.measures {
+        assert_eq!(p.new_lower, Some(0.0), "{measure}: {p:?}");
+        let words = format!("{measure}: the band of a new measurement would reach below 0, and ends there");
+        assert!(row.notes.iter().any(|n| n.contains(&words)), "{:?}", row.notes);
+    }
+    let narrow = at(&committed(), &["users=5"], &["throughput(Users)"]).unwrap();
+    assert!(narrow.rows[0].notes.iter().all(|n| !n.contains("ends there")), "{:?}", narrow.rows[0].notes);
+}
+
+#[test]
+fn estimates_set_far_from_what_they_were_are_extrapolated() {
+    let fit = committed();
+    let set = |d1: &str| at(&fit, &["users=5", d1], &["throughput(Users)"]).unwrap().rows[0].clone();
+    let (near, far) = (set(&format!("d1={}", fit.parameters["d1"].estimate)), set("d1=9"));
+    assert!(!near.extrapolated && far.extrapolated, "{near:?} {far:?}");
+    assert!(far.notes.iter().any(|n| n.contains("d1 = 9 is outside its interval")), "{:?}", far.notes);
+}
+
 #[test]
 fn points_outside_the_trials_are_remarked() {
     let found = at(&committed(), &["users=5..25:20"], &["throughput(Users)"]).unwrap();
