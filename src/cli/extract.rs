@@ -102,6 +102,9 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn print(format: OutputFormat, extraction: &Extraction, changes: Option<&Changes>) -> Result<(), Failure> {
+    for cut in extraction.diagnostics.iter().filter(|d| d.code == "truncated") {
+        cut.examples.iter().for_each(|example| note!("warning: {example}: {}", cut.message));
+    }
     match format {
         OutputFormat::Text => {
             write_stdout(&report(extraction));

@@ -50,7 +50,13 @@ pub(super) fn settings(model: &Model, arguments: &[String]) -> Result<Bindings, 
         require_parameter(model, &name, &format!("--set {argument}"))?;
         Ok((name, value))
     };
-    arguments.iter().map(known).collect()
+    let found: Vec<(String, f64)> = arguments.iter().map(known).collect::<Result<_, _>>()?;
+    for (i, (name, _)) in found.iter().enumerate() {
+        if found[..i].iter().any(|(earlier, _)| earlier == name) {
+            return Err(Failure::input_text(format!("--set {}: {name} is given twice", arguments[i])));
+        }
+    }
+    Ok(found.into_iter().collect())
 }
 
 /// Checks that the model has the parameter of `argument`.

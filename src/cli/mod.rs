@@ -48,7 +48,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::error_chain::chain;
 
@@ -145,9 +145,19 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The command line. A negative number is the value of its option, and refused where that does not take it.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            let takes_one = arg.get_action().takes_values() && !arg.is_positional() && !arg.is_allow_hyphen_values_set();
+            if takes_one { arg.allow_negative_numbers(true) } else { arg }
+        })
+    })
+}
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             let status = u8::from(error.use_stderr());

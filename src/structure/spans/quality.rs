@@ -320,6 +320,9 @@ pub struct Quality {
     pub overlaps: Vec<OverlapQuality>,
 }
 
+/// Share of the time of roots between clients and servers from which it is remarked.
+const REMARKED_GAP: f64 = 0.1;
+
 impl Quality {
     /// Adds what `other` says of another part of the input. Concurrency is that of the part with the most, as parts do not
     /// tell how they lie in time.
@@ -365,6 +368,17 @@ impl Quality {
             let reason = self.spans.set_aside.get(*code).or_else(|| self.spans.remarks.get(*code));
             let Some(reason) = reason else { continue };
             diagnostics.add_times(code, message, reason.count, reason.examples.iter().cloned());
+        }
+        let Explained { roots, root_s, gap_s, .. } = self.explained;
+        if gap_s > REMARKED_GAP * root_s {
+            let example = format!("{:.1} % of the time of {roots} root spans", 100.0 * gap_s / root_s);
+            diagnostics.add_times(
+                "time_between_halves",
+                "time between the client and the server half of calls is no part of the model, which has only the waits of its own queues: where it is \
+                 spent on a network or in a proxy, responses are longer by as much",
+                roots,
+                [example],
+            );
         }
         diagnostics
     }

@@ -48,6 +48,20 @@ fn trials_repeat_and_are_what_a_fit_takes() {
 }
 
 #[test]
+fn negative_numbers_are_values_and_names_stand_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    for (arguments, expected) in [
+        (&["--set", "n=1", "--time", "-5"][..], "the run time is -5, expected more than 0"),
+        (&["--set", "n=1", "--set", "n=2", "--time", "5"], "--set n=2: n is given twice"),
+    ] {
+        let (code, _, errors) = layerfit(&[&["simulate", &model], arguments].concat());
+        assert_eq!(code, Some(1), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
+}
+
+#[test]
 fn what_was_never_observed_is_an_empty_cell() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(folder.path());
