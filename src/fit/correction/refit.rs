@@ -164,8 +164,8 @@ pub fn fit_corrected(
     let mut last = End { fit: plain, covariance };
     // A round without a minimum may still lead to where the next has one.
     while (last.fit.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
-        // Where the plain fit is off by more than slopes are simulated around it, they say nothing of where it goes.
-        let with_slopes = !report.rounds.is_empty() && refit.slopes_are_wanted(&last);
+        // In the first round, too: ratios that are held may lead a parameter to its bound, and stay there.
+        let with_slopes = refit.slopes_are_wanted(&last);
         report.correction = refit.factors(&last, with_slopes, progress)?;
         let next = refit.round(&report.correction, &last.fit, progress)?;
         let largest_move = largest_move(&last.fit, &next.fit);
