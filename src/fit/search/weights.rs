@@ -137,17 +137,22 @@ impl Weights {
             prior_factor: 1.0,
             notes: Vec::new(),
         };
-        let alike = measures_without_scatter(problem)?;
+        let replicates = (problem.weighting == Weighting::Replicates).then(|| pooled_replicates(problem));
+        let alike = replicates.as_ref().map_or(Ok(Vec::new()), measures_without_scatter)?;
         for measure_idx in 0..n {
             weights.add_measure(problem, measure_idx, alike.contains(&measure_idx));
         }
         weights.observations.sort_by_key(|o| (o.trial_idx, o.measure_idx));
-        weights.add_blocks(problem)?;
+        weights.add_blocks(problem, replicates)?;
         Ok(weights)
     }
 
-    fn add_blocks(&mut self, problem: &Problem) -> Result<(), ProblemError> {
-        let covariances = covariances(problem, &mut self.notes)?;
+    fn add_blocks(&mut self, problem: &Problem, replicates: Option<Replicates>) -> Result<(), ProblemError> {
+        let covariances = match replicates {
+            Some(pooled) => Some(replicated(pooled, &mut self.notes)?),
+            None if problem.weighting == Weighting::Auto && problem.trials.have_covariances() => Some(given(problem, &mut self.notes)?),
+            None => None,
+        };
         let mut start = 0;
         let mut row = 0;
         while start < self.observations.len() {
@@ -306,13 +311,10 @@ impl Weights {
 /// Error covariance of a trial's measures at given positions.
 type CovarianceOf<'a> = Box<dyn Fn(usize, &[usize]) -> DMatrix<f64> + 'a>;
 
-/// Covariances of the errors of each trial, where whole matrices are known.
-fn covariances<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Option<CovarianceOf<'a>>, ProblemError> {
-    match problem.weighting {
-        Weighting::Replicates => replicated(problem, notes).map(Some),
-        Weighting::Auto if problem.trials.have_covariances() => given(problem, notes).map(Some),
-        _ => Ok(None),
-    }
+/// Covariances of trials at one operating point, pooled, and their degrees of freedom; `(n_measures, n_measures)` each.
+struct Replicates {
+    pooled: DMatrix<f64>,
+    dof: DMatrix<f64>,
 }
 
 /// The covariances that the trials give; the mean of those for trials without any.
@@ -346,9 +348,8 @@ fn given<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Covariance
     }))
 }
 
-/// The covariance of trials at one operating point, pooled.
-fn replicated<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
-    let (mut pooled, dof) = pooled_replicates(problem);
+/// The covariance of trials at one operating point.
+fn replicated<'a>(Replicates { mut pooled, dof }: Replicates, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
     let counted: Vec<usize> = (0..dof.nrows()).filter(|&k| pooled[(k, k)] > 0.0).collect();
     let n = counted.len();
     if (0..dof.nrows()).any(|k| dof[(k, k)] <= 0.0) {
@@ -367,8 +368,7 @@ fn replicated<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<Covar
     Ok(Box::new(move |_, of| DMatrix::from_fn(of.len(), of.len(), |a, b| pooled[(of[a], of[b])])))
 }
 
-/// Pooled covariances of trials at one operating point, and their degrees of freedom.
-fn pooled_replicates(problem: &Problem) -> (DMatrix<f64>, DMatrix<f64>) {
+fn pooled_replicates(problem: &Problem) -> Replicates {
     let n = problem.trials.measures.len();
     let (mut sums, mut dof) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
     for group in problem.trials.replicates() {
@@ -398,7 +398,7 @@ fn pooled_replicates(problem: &Problem) -> (DMatrix<f64>, DMatrix<f64>) {
         }
     }
     pooled.fill_upper_triangle_with_lower_triangle();
-    (pooled, dof)
+    Replicates { pooled, dof }
 }
 
 /// Why the values of a measure do not count, if they do not.
@@ -429,12 +429,8 @@ fn same_column(problem: &Problem, measure_idx: usize) -> Option<&Measure> {
     Some(&problem.trials.measures[place])
 }
 
-/// Measures that were the same in all trials at one operating point, where errors are to come from these.
-fn measures_without_scatter(problem: &Problem) -> Result<Vec<usize>, ProblemError> {
-    if problem.weighting != Weighting::Replicates {
-        return Ok(Vec::new());
-    }
-    let (pooled, dof) = pooled_replicates(problem);
+/// Measures that were the same in all trials at one operating point.
+fn measures_without_scatter(Replicates { pooled, dof }: &Replicates) -> Result<Vec<usize>, ProblemError> {
     let found: Vec<usize> = (0..dof.nrows()).filter(|&k| dof[(k, k)] > 0.0 && pooled[(k, k)] <= 0.0).collect();
     if found.len() == dof.nrows() { Err(ProblemError::EqualReplicates) } else { Ok(found) }
 }
