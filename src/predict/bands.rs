@@ -288,10 +288,15 @@ impl<'a> Ground<'a> {
         row
     }
 
+    /// The largest value that can be measured.
+    fn most(&self, measure: &Measure, values: &Bindings) -> f64 {
+        measured_resource(&self.fit.problem.model, values, measure).map_or(f64::INFINITY, |(_, servers)| servers)
+    }
+
     /// Ends bands at zero and at the number of servers.
     fn keep_possible(&self, row: &mut PredictedRow, values: &Bindings) {
         for (measure, predicted) in &mut row.measures {
-            let most = measured_resource(&self.fit.problem.model, values, measure).map_or(f64::INFINITY, |(_, servers)| servers);
+            let most = self.most(measure, values);
             let mut keep = |what: &str, lower: &mut Option<f64>, upper: &mut Option<f64>| {
                 if lower.is_some_and(|l| l < 0.0) {
                     *lower = Some(0.0);
@@ -312,8 +317,9 @@ impl<'a> Ground<'a> {
     fn simulate(&self, row: &mut PredictedRow, values: &Bindings, measures: &[Measure], how: &SimulationOptions) {
         match simulated(&self.fit.problem.model, values, measures, how, None) {
             Ok(found) => {
-                for (k, predicted) in row.measures.values_mut().enumerate() {
-                    predicted.solver_error = Some(SolverError::of(predicted, found.values[k], found.half_widths[k]));
+                for (k, (measure, predicted)) in row.measures.iter_mut().enumerate() {
+                    let most = self.most(measure, values);
+                    predicted.solver_error = Some(SolverError::of(predicted, found.values[k], found.half_widths[k], most));
                 }
                 if found.precision.is_infinite() {
                     row.notes.push("simulated for too short a time to say how precisely: allow more events".into());
@@ -460,18 +466,19 @@ struct NoBand {
 }
 
 impl SolverError {
-    fn of(predicted: &PredictedMeasure, mean_simulated: f64, half_width: Option<f64>) -> Self {
+    fn of(predicted: &PredictedMeasure, mean_simulated: f64, half_width: Option<f64>, most: f64) -> Self {
         let error = mean_simulated - predicted.mean;
         let own = half_width.unwrap_or(0.0);
         let (down, up) = ((error - own).min(0.0), (error + own).max(0.0));
+        let most = most.max(predicted.mean).max(mean_simulated);
         Self {
             mean_simulated,
             solver_error: error,
             solver_error_half_width: half_width,
             lower_with_solver_error: predicted.lower.map(|l| (l + down).max(0.0)),
-            upper_with_solver_error: predicted.upper.map(|u| u + up),
+            upper_with_solver_error: predicted.upper.map(|u| (u + up).min(most)),
             new_lower_with_solver_error: predicted.new_lower.map(|l| (l + down).max(0.0)),
-            new_upper_with_solver_error: predicted.new_upper.map(|u| u + up),
+            new_upper_with_solver_error: predicted.new_upper.map(|u| (u + up).min(most)),
         }
     }
 }
