@@ -281,7 +281,7 @@ impl Trials {
                 let named = |expected| Err(cell(format!("stderr({measure})"), error, expected));
                 match error {
                     e if !(e.is_finite() && e > 0.0) => return named(POSITIVE),
-                    e if !has_a_square(e) => return named(WITH_A_SQUARE),
+                    e if !has_a_square(e) => return named(POSITIVE_WITH_A_SQUARE),
                     _ => {}
                 }
             }
@@ -356,6 +356,7 @@ pub(super) const FINITE: &str = "a finite number";
 pub(super) const POSITIVE: &str = "a finite number above 0";
 pub(super) const NOT_NEGATIVE: &str = "a finite number, 0 or more";
 pub(super) const WITH_A_SQUARE: &str = "0, or a number from 1e-100 to 1e100 with either sign";
+pub(super) const POSITIVE_WITH_A_SQUARE: &str = "a number from 1e-100 to 1e100";
 
 /// Whether sums of squares of such numbers, and of their ratios, are numbers.
 pub(super) fn has_a_square(value: f64) -> bool {

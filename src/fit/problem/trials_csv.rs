@@ -16,7 +16,8 @@
 use csv::StringRecord;
 
 use super::trials::{
-    ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, Trial, Trials, TrialsError, WITH_A_SQUARE, has_a_square, is_parameter_name,
+    ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, POSITIVE_WITH_A_SQUARE, Trial, Trials, TrialsError, WITH_A_SQUARE,
+    has_a_square, is_parameter_name,
 };
 use crate::model::Measure;
 
@@ -175,7 +176,7 @@ impl Header {
                 }
                 Column::StandardError(index) => {
                     number(POSITIVE, |v| v > 0.0)?;
-                    companions.push((*index, header, number(WITH_A_SQUARE, has_a_square)?, true));
+                    companions.push((*index, header, number(POSITIVE_WITH_A_SQUARE, has_a_square)?, true));
                 }
                 Column::Weight(index) => companions.push((*index, header, number(NOT_NEGATIVE, |v| v >= 0.0)?, false)),
                 Column::Covariance(first, second) => {
