@@ -42,6 +42,10 @@ pub(super) struct MethodArguments {
     #[arg(long, value_name = "PRECISION", num_args = 0..=1, require_equals = true, default_missing_value = "0.01",
         value_parser = super::design::precision)]
     correct_solver: Option<f64>,
+    /// Most events of the simulation of one operating point; with them used up the precision may not be reached
+    /// [default: 40000000].
+    #[arg(long, value_name = "N", requires = "correct_solver", value_parser = clap::value_parser!(u64).range(1..))]
+    correct_events: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -91,7 +95,12 @@ impl MethodArguments {
             bootstrap: self.bootstrap.map(|n| Bootstrap { n, resampling, seed: self.seed }),
             leave_one_trial_out: self.leave_one_out,
             correct_solver: self.correct_solver.map(|precision| CorrectionOptions {
-                simulation: SimulationOptions { precision, seed: self.seed, ..SimulationOptions::default() },
+                simulation: SimulationOptions {
+                    precision,
+                    seed: self.seed,
+                    max_events: self.correct_events.unwrap_or(SimulationOptions::default().max_events),
+                    ..SimulationOptions::default()
+                },
                 ..CorrectionOptions::default()
             }),
         })

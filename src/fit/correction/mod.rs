@@ -37,11 +37,13 @@ use indexmap::IndexMap;
 use nalgebra::DVector;
 use serde::{Deserialize, Serialize};
 
+mod noise;
 mod refit;
 mod simulated;
 mod slopes;
 mod text;
 
+pub(crate) use noise::{Fitted, OwnError};
 pub use refit::{CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, PlainEstimate, fit_corrected};
 pub use simulated::{Simulated, SimulationOptions, simulated};
 

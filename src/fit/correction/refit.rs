@@ -6,16 +6,19 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CorrectedPoint, Correction, Factor, SimulationOptions, simulated,
+    CorrectedPoint, Correction, Factor, SimulationOptions,
+    noise::{OwnError, Taken},
+    simulated,
     slopes::{Direction, Open, open_directions},
 };
 use crate::{
     fit::{
         design::Cures,
+        inference::distribution::normal_two_sided,
         problem::{Intervals, Method, Problem},
         report::{Fit, ParameterEstimate, assemble::OptionalMatrix, digits::four_digits},
         search::{
-            run::{FitError, FitOptions, Progress, fit_and_covariance, fit_with},
+            run::{FitError, FitOptions, Progress, fit_and_covariance},
             solver::solve_trials,
         },
     },
@@ -66,6 +69,9 @@ impl CorrectionOptions {
         }
     }
 }
+
+/// How much coarser than asked a simulation may be before that is remarked: how long it takes is estimated.
+const SHORT_OF: f64 = 1.5;
 
 /// How often slopes are simulated, at most.
 const MOST_SLOPES: usize = 3;
@@ -150,7 +156,7 @@ pub fn fit_corrected(
     let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
     let mut refit =
         Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0, slopes: Slopes::default() };
-    let (plain, covariance) = fit_and_covariance(&refit.quick, &lean, &solve::sensitivities, progress)?;
+    let (plain, covariance) = fit_and_covariance(&refit.quick, &lean, &solve::sensitivities, None, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
         rounds: Vec::new(),
@@ -162,11 +168,12 @@ pub fn fit_corrected(
     };
     let plain_left = plain.sum_of_squares;
     let mut last = End { fit: plain, covariance };
+    let mut own = OwnError::default();
     // A round without a minimum may still lead to where the next has one.
     while (last.fit.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
         // In the first round, too: ratios that are held may lead a parameter to its bound, and stay there.
         let with_slopes = refit.slopes_are_wanted(&last);
-        report.correction = refit.factors(&last, with_slopes, progress)?;
+        (report.correction, own) = refit.factors(&last, with_slopes, progress)?;
         let next = refit.round(&report.correction, &last.fit, progress)?;
         let largest_move = largest_move(&last.fit, &next.fit);
         report.rounds.push(CorrectionRound { parameters: owned_estimates(&next.fit), largest_move, slopes: with_slopes });
@@ -181,7 +188,7 @@ pub fn fit_corrected(
     if !last.fit.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
     }
-    let mut fit = finished(problem, options, &last.fit, report, progress)?;
+    let mut fit = finished(problem, options, &last.fit, report, &own, progress)?;
     // Variances estimated from the residuals make any sum of squares about as large as there are degrees of freedom.
     if fit.weighting.rounds == 0 {
         fit.notes.extend(explains_less(plain_left, fit.sum_of_squares));
@@ -202,17 +209,20 @@ fn explains_less(plain: f64, corrected: f64) -> Option<String> {
     })
 }
 
-/// The whole fit with the last factors, from the last estimates.
+/// The whole fit with the last factors and their errors, from the last estimates.
 fn finished(
     problem: &Problem,
     options: &FitOptions,
     last: &Fit,
     report: CorrectionReport,
+    own: &OwnError,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
-    let mut fit = fit_with(&started(problem, last), options, &*report.correction.around(&solve::sensitivities), progress)?;
+    let solver = report.correction.around(&solve::sensitivities);
+    let (mut fit, _) = fit_and_covariance(&started(problem, last), options, &*solver, Some(own), progress)?;
+    drop(solver);
     fit.problem = problem.clone();
-    fit.notes.extend(notes(&report, &fit));
+    fit.notes.extend(notes(&report, problem.method.correct_solver.map(|c| c.simulation.precision)));
     fit.correction = Some(report);
     Ok(fit)
 }
@@ -248,34 +258,31 @@ struct Slopes {
     at: Option<Vec<f64>>,
     times: usize,
     /// The directions, with the factors at either end.
-    along: Vec<(Direction, [Correction; 2])>,
+    along: Vec<(Direction, [Taken; 2])>,
 }
 
 impl Refit<'_> {
-    /// Factors at the estimates; or, with slopes simulated anew if that is asked, from where there is room for these.
+    /// Factors at the estimates, with their errors; or, with slopes simulated anew if that is asked, from where there is room for these.
     fn factors(
         &mut self,
         end: &End,
         with_slopes: bool,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Correction, FitError> {
-        let mut correction = match with_slopes {
+    ) -> Result<(Correction, OwnError), FitError> {
+        let taken = match with_slopes {
             true => self.look_along(self.open(end), end, progress)?,
             false => self.factors_at(&estimates(&end.fit), end.fit.sum_of_squares, progress)?,
         };
+        let (mut own, mut correction) = (taken.own_error(), taken.correction);
         let names = self.quick.estimated_names();
-        self.slopes.along.iter().for_each(|(direction, ends)| direction.add(&names, ends, &mut correction));
-        Ok(correction)
+        let quantile = normal_two_sided(self.correction.simulation.confidence).unwrap_or(f64::NAN);
+        self.slopes.along.iter().for_each(|(direction, ends)| direction.add(&names, ends, quantile, &mut correction, &mut own));
+        Ok((correction, own))
     }
 
     /// Simulates the ends of the directions, and gives the factors between them. Where the model has no solution there: those at the
     /// estimates, and no slopes.
-    fn look_along(
-        &mut self,
-        open: Open,
-        end: &End,
-        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Correction, FitError> {
+    fn look_along(&mut self, open: Open, end: &End, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Taken, FitError> {
         let sum_of_squares = end.fit.sum_of_squares;
         let x = open.centre;
         let (middle, directions) = match self.factors_at(&x, sum_of_squares, progress) {
@@ -317,13 +324,14 @@ impl Refit<'_> {
         x: &[f64],
         sum_of_squares: f64,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Correction, FitError> {
+    ) -> Result<Taken, FitError> {
         let problem = &self.quick;
         let solved = solve_trials(problem, x, &[], &self.options.solve, &solve::sensitivities).map_err(FitError::Solution)?;
         let measures = &problem.trials.measures;
         let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
         let sizes: Vec<f64> = (0..measures.len()).map(size).collect();
         let mut points: Vec<CorrectedPoint> = Vec::new();
+        let mut deviations = Vec::new();
         let at: Bindings = problem.estimated_names().into_iter().zip(x.iter().copied()).collect();
         for (index, trial) in problem.trials.trials.iter().enumerate() {
             if points.iter().any(|p| p.controlled == trial.controlled) {
@@ -346,13 +354,14 @@ impl Refit<'_> {
             let factor = |k: usize| factor(solved.values[index][k], found.values[k], found.half_widths[k], sizes[k]);
             let factors = measures.iter().enumerate().map(|(k, m)| (m.clone(), factor(k))).collect();
             points.push(CorrectedPoint { controlled: trial.controlled.clone(), factors });
+            deviations.push(found.deviations);
         }
-        Ok(Correction { points, at })
+        Ok(Taken { correction: Correction { points, at }, deviations })
     }
 
     fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End, FitError> {
         let solver = correction.around(&solve::sensitivities);
-        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, progress)?;
+        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, None, progress)?;
         Ok(End { fit, covariance })
     }
 }
@@ -403,7 +412,8 @@ fn largest_move(before: &Fit, after: &Fit) -> f64 {
     moves.fold(0.0, f64::max)
 }
 
-fn notes(report: &CorrectionReport, fit: &Fit) -> Vec<String> {
+/// Remarks on a correction of which `asked` was the precision.
+fn notes(report: &CorrectionReport, asked: Option<f64>) -> Vec<String> {
     let mut notes = Vec::new();
     let n = report.rounds.len();
     match report.outcome {
@@ -417,13 +427,11 @@ fn notes(report: &CorrectionReport, fit: &Fit) -> Vec<String> {
         }
         CorrectionOutcome::NoMinimum => notes.push("the correction for the solver's error ended without a minimum".into()),
     }
-    let rough = report.correction.points.iter().flat_map(|p| &p.factors).find(|(measure, f)| {
-        let error = fit.weighting.measures.get(*measure).and_then(|m| m.deviation);
-        error.zip(f.half_width).is_some_and(|(error, half_width)| half_width > error)
-    });
-    if let Some((measure, _)) = rough {
+    if let Some((reached, asked)) = report.precision.zip(asked).filter(|(reached, asked)| *reached > SHORT_OF * asked) {
         notes.push(format!(
-            "{measure}: the simulation's own half-width is larger than the error of a measurement, and is not in the intervals: simulate more precisely"
+            "simulated to {} % for the {} % asked, which is as far as the events of an operating point went (--correct-events, max_events)",
+            four_digits(100.0 * reached),
+            four_digits(100.0 * asked)
         ));
     }
     notes

@@ -69,6 +69,9 @@ pub struct Simulated {
     pub values: Vec<f64>,
     /// Half-widths, `(n_measures)`; `None` where there were too few batches.
     pub half_widths: Vec<Option<f64>>,
+    /// What each batch adds to the errors of the means, `(n_measures)` of `(n_batches)` as [`crate::solve::simulate::Measured::deviations`];
+    /// empty where there were too few batches.
+    pub deviations: Vec<Vec<f64>>,
     /// Model time of each replication, warm-up included: what gives the same length again.
     pub run_time: f64,
     /// Largest relative half-width; infinite where a measure has none.
@@ -115,7 +118,8 @@ pub fn simulated(
         let done = run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || length <= 0.0;
         if done {
             let values = found.observed(measures)?;
-            return Ok(Simulated { values, half_widths, run_time: length, precision });
+            let deviations = found.deviations.into_iter().map(Option::unwrap_or_default).collect();
+            return Ok(Simulated { values, half_widths, deviations, run_time: length, precision });
         }
         how.precision = None;
         how.run_time = Some(length * (MARGIN * (precision / options.precision).powi(2)).min(MOST_LONGER));

@@ -7,10 +7,9 @@
 //!
 //! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D`. Where a
 //! bound is nearer on one side, the ratios are taken from further inside (`x̂` moves along the direction until the step has room on
-//! either side, and is shortened where it has none): slopes to one side of a bound say little of what is a step away from it. In one
-//! standard error the simulation's own error in `γ` then moves predictions by less than that error, which has to be below the error of
-//! the measurements anyway; a difference within its half-width counts as none. Other directions are determined so well that ratios do
-//! not change on the way.
+//! either side, and is shortened where it has none): slopes to one side of a bound say little of what is a step away from it. A change
+//! within the half-width of the difference counts as none; what the error of the others takes from the estimates is in their intervals
+//! ([`super::noise`]). Other directions are determined so well that ratios do not change on the way.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -20,7 +19,10 @@
 use indexmap::IndexMap;
 use nalgebra::DMatrix;
 
-use super::{Correction, Factor};
+use super::{
+    Correction,
+    noise::{Deviations, OwnError, Taken},
+};
 use crate::fit::report::{Fit, assemble::OptionalMatrix};
 
 /// Standard error along a direction, relative to the parameters, from which it is looked at.
@@ -104,36 +106,41 @@ impl Direction {
         moved.map(|((name, v), size)| (name.clone(), self.above * v * size)).collect()
     }
 
-    /// Adds the slopes between the corrections at the ends to those of `to`.
-    pub(super) fn add(&self, names: &[String], [below, above]: &[Correction; 2], to: &mut Correction) {
-        for ((point, below), above) in to.points.iter_mut().zip(&below.points).zip(&above.points) {
-            for (measure, factor) in &mut point.factors {
-                let Some(change) = below.factors.get(measure).zip(above.factors.get(measure)).and_then(|(b, a)| factor.change(b, a)) else {
-                    continue;
+    /// Derivatives of the length along it by the parameters.
+    fn along(&self) -> Vec<f64> {
+        self.relative.iter().zip(&self.sizes).map(|(v, size)| v / size).collect()
+    }
+
+    /// Adds the slopes between what was found at the ends to those of `to`, and their errors to `own`; changes within `quantile` standard
+    /// errors are none.
+    pub(super) fn add(&self, names: &[String], [below, above]: &[Taken; 2], quantile: f64, to: &mut Correction, own: &mut OwnError) {
+        let (along, length) = (self.along(), self.below + self.above);
+        for (p, point) in to.points.iter_mut().enumerate() {
+            for (k, (measure, factor)) in point.factors.iter_mut().enumerate() {
+                let mut slope_error = Deviations::new();
+                let at = |end: &Taken| {
+                    Some((end.correction.points.get(p)?.factors.get(measure)?.clone(), end.deviations.get(p)?.get(k)?.clone()))
                 };
-                let slope = change / (self.below + self.above);
-                for ((name, v), size) in names.iter().zip(&self.relative).zip(&self.sizes).filter(|((_, v), _)| **v != 0.0) {
-                    *factor.slopes.entry(name.clone()).or_insert(0.0) += slope * v / size;
+                let ends = at(below).zip(at(above));
+                let change = ends.and_then(|(below, above)| factor.change((&below.0, &below.1), (&above.0, &above.1)));
+                let is_one = |(change, deviations): &(f64, Deviations)| change.abs() > quantile * length_of(deviations);
+                if let Some((change, deviations)) = change.filter(is_one) {
+                    slope_error = deviations.iter().map(|d| d / length).collect();
+                    for (name, by) in names.iter().zip(&along).filter(|(_, by)| **by != 0.0) {
+                        *factor.slopes.entry(name.clone()).or_insert(0.0) += change / length * by;
+                    }
+                }
+                if let Some(error) = own.points.get_mut(p).and_then(|p| p.measures.get_mut(measure)) {
+                    error.slopes.push(slope_error);
                 }
             }
         }
+        own.along.push(along);
     }
 }
 
-impl Factor {
-    /// What the factor changes by from `below` to `above`, beyond the half-width of that.
-    fn change(&self, below: &Self, above: &Self) -> Option<f64> {
-        let (below_error, above_error) = (below.half_width?, above.half_width?);
-        let (change, half_width) = if self.ratio.is_some() {
-            let ratio = |f: &Self| f.simulated / f.analytic;
-            let error = (below_error / below.simulated).hypot(above_error / above.simulated);
-            ((ratio(above) / ratio(below)).ln(), error)
-        } else {
-            let difference = |f: &Self| f.simulated - f.analytic;
-            (difference(above) - difference(below), below_error.hypot(above_error))
-        };
-        (change.is_finite() && change.abs() > half_width).then_some(change)
-    }
+fn length_of(deviations: &[f64]) -> f64 {
+    deviations.iter().map(|d| d * d).sum::<f64>().sqrt()
 }
 
 /// The directions in which the estimates of `fit` are open, least determined first; none without a covariance. Whole numbers and
@@ -176,7 +183,7 @@ fn open_in(covariance: &[Vec<Option<f64>>], x: &[f64], real: &[bool]) -> Vec<Dir
 mod tests {
     use super::*;
     use crate::{
-        fit::correction::CorrectedPoint,
+        fit::correction::{CorrectedPoint, Factor},
         model::{Bindings, Measure},
     };
 
@@ -187,24 +194,30 @@ mod tests {
     }
 
     /// Of a simulation that is `exp(0.4 a - 0.1 b)` times the solver, and more by `0.3 a` where the difference counts.
-    fn correction(x: &[f64], half_width: f64) -> Correction {
+    fn taken(x: &[f64], std_error: f64) -> Taken {
         let simulated = (0.4 * x[0] - 0.1 * x[1]).exp() * 2.0;
-        let ratio =
-            Factor { analytic: 2.0, simulated, half_width: Some(half_width), ratio: Some(simulated / 2.0), slopes: IndexMap::new() };
-        let difference =
-            Factor { analytic: 0.0, simulated: 0.3 * x[0], half_width: Some(half_width), ratio: None, slopes: IndexMap::new() };
+        let ratio = Factor { analytic: 2.0, simulated, half_width: None, ratio: Some(simulated / 2.0), slopes: IndexMap::new() };
+        let difference = Factor { analytic: 0.0, simulated: 0.3 * x[0], half_width: None, ratio: None, slopes: IndexMap::new() };
         let measures: [Measure; 2] = ["throughput(T)", "utilization(T)"].map(|m| m.parse().unwrap());
         let factors = measures.into_iter().zip([ratio, difference]).collect();
-        Correction { points: vec![CorrectedPoint { controlled: Bindings::new(), factors }], ..Correction::default() }
+        let correction = Correction { points: vec![CorrectedPoint { controlled: Bindings::new(), factors }], ..Correction::default() };
+        // As by chance, so that the ends have nothing in common.
+        let sign = if x[0] > X[0] { -1.0 } else { 1.0 };
+        Taken { correction, deviations: vec![vec![vec![std_error * 0.6, sign * std_error * 0.8]; 2]] }
     }
 
-    fn slopes(directions: &[Direction], x: &[f64], half_width: f64) -> Correction {
-        let mut found = correction(x, half_width);
+    fn slopes_with_error(directions: &[Direction], x: &[f64], std_error: f64) -> (Correction, OwnError) {
+        let here = taken(x, std_error);
+        let (mut found, mut own) = (here.correction.clone(), here.own_error());
         for direction in directions {
-            let ends = direction.ends(x).map(|end| correction(&end, half_width));
-            direction.add(&names(), &ends, &mut found);
+            let ends = direction.ends(x).map(|end| taken(&end, std_error));
+            direction.add(&names(), &ends, 1.96, &mut found, &mut own);
         }
-        found
+        (found, own)
+    }
+
+    fn slopes(directions: &[Direction], x: &[f64], std_error: f64) -> Correction {
+        slopes_with_error(directions, x, std_error).0
     }
 
     const X: [f64; 3] = [1.0, 0.5, 3.0];
@@ -267,5 +280,18 @@ mod tests {
     fn changes_within_the_error_of_the_simulation_are_none() {
         let found = slopes(&open(&[(0.0, f64::INFINITY); 3]).directions, &X, 0.3);
         assert!(found.points[0].factors.values().all(|f| f.slopes.is_empty()), "{found:?}");
+    }
+
+    #[test]
+    fn slopes_are_off_by_what_the_difference_is() {
+        let open = open(&[(0.0, f64::INFINITY); 3]);
+        let (_, own) = slopes_with_error(&open.directions, &X, 1e-3);
+        let of_difference = &own.points[0].measures[1];
+        // The ends' first batches are alike, their second ones are opposites.
+        let between = open.directions[0].below + open.directions[0].above;
+        assert!((length_of(&of_difference.slopes[0]) - 1.6e-3 / between).abs() < 1e-12, "{of_difference:?}");
+        assert!((length_of(&of_difference.value) - 1e-3).abs() < 1e-15);
+        let along: f64 = own.along[0].iter().zip(open.directions[0].step(&names()).values()).map(|(a, s)| a * s).sum();
+        assert!((along - open.directions[0].above).abs() < 1e-12, "{along}");
     }
 }

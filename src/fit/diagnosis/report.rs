@@ -18,7 +18,7 @@ use crate::{
         digits::four_digits,
         engine::least_squares::Minimum,
         inference::distribution::{chi_square_upper_tail, f_upper_tail, normal_two_sided_tail},
-        problem::ErrorScale,
+        problem::{ErrorScale, Weighting},
         report::Fit,
         search::weights::{Block, Weights},
     },
@@ -327,18 +327,19 @@ fn typing_error(value: f64, predicted: f64) -> Option<f64> {
 }
 
 impl Diagnosis {
-    /// What a reader should know, in words.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// What a reader should know, in words, of a fit that was weighed in this way.
+    pub(crate) fn notes(&self, weighting: Weighting) -> Vec<String> {
+        let or_replicates = if weighting == Weighting::Replicates { "" } else { ", or use replicates" };
         let mut notes: Vec<String> = self.outliers.iter().map(Outlier::in_words).collect();
         let p = |t: &TestResult| four_digits(t.p_value);
         if let Some(test) = self.error_covariance.filter(|t| t.p_value < REMARKED) {
             notes.push(format!(
                 "the errors are not what the weights say (p = {}): measures of one trial are correlated, or some are more exact than others; \
-                 standard errors and intervals are not to be trusted. Give the trials standard errors and covariances, or use replicates",
+                 standard errors and intervals are not to be trusted. Give the trials standard errors and covariances{or_replicates}",
                 p(&test)
             ));
         }
-        notes.extend(self.little.and_then(|test| little_in_words(&test)));
+        notes.extend(self.little.and_then(|test| little_in_words(&test, or_replicates)));
         if let Some(test) = self.error_scale.filter(|t| t.p_value < REMARKED) {
             notes.push(format!("the sum of squares is more than the known errors allow (p = {}): the model misses something", p(&test)));
         }
@@ -374,12 +375,12 @@ impl Diagnosis {
 }
 
 /// What errors of delays and throughput that do not cancel as weighed mean.
-fn little_in_words(test: &TestResult) -> Option<String> {
+fn little_in_words(test: &TestResult, or_replicates: &str) -> Option<String> {
     let p = four_digits(test.p_value);
     if test.statistic < 1.0 && test.p_value < 2.0 * CANCELLING {
         return Some(format!(
             "the errors of delays and throughput in one trial cancel (Little's law; {} of what the weights say, p = {p}), and the weights take \
-             them as independent: standard errors and intervals are not to be trusted. Give the trials covariances, or use replicates",
+             them as independent: standard errors and intervals are not to be trusted. Give the trials covariances{or_replicates}",
             four_digits(test.statistic)
         ));
     }

@@ -7,11 +7,12 @@ use super::{
     Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport,
     digits::{four_digits, two_digits},
     extras::{Scales, scales},
-    impossible::impossible_values,
+    notes::notes,
     utilization::{measured_resource, utilizations},
 };
 use crate::{
     fit::{
+        correction::{Fitted, OwnError},
         diagnosis::Diagnosis,
         engine::least_squares::{Minimum, StopReason},
         inference::{
@@ -25,24 +26,12 @@ use crate::{
             multistart::StartsReport,
             solver::TrialPredictions,
             start::StartOrigin,
-            weights::{WeightSource, Weights},
+            weights::Weights,
             whole::{ABOVE, WholeNumber},
         },
     },
     model::{Bindings, Measure},
 };
-
-/// Relative size of residuals below which they are rounding of the model.
-const PERFECT: f64 = 1e-9;
-
-/// Utilization per server above which a solution breaks capacity: 1, with the tolerance of a fixed point.
-const CAPACITY: f64 = 1.005;
-
-/// How many times residuals may exceed given standard errors before that is remarked.
-const FAR_BEYOND_ERRORS: f64 = 5.0;
-
-/// Correlation above which two parameters are named together.
-const HIGH_CORRELATION: f64 = 0.95;
 
 /// Everything known at the end of a search.
 pub(crate) struct Ending<'a> {
@@ -58,6 +47,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) rank_tolerance: f64,
     pub(crate) whole: Vec<WholeNumber>,
     pub(crate) starts: Option<StartsReport>,
+    /// Errors that the solver's correction has from its simulations.
+    pub(crate) own_error: Option<&'a OwnError>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -104,6 +95,7 @@ pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
         problem: problem.clone(),
     };
     fit.notes = notes(&fit, ending);
+    fit.notes.extend(inference.lost_in_simulation);
     fit
 }
 
@@ -152,6 +144,8 @@ struct Inference<'a> {
     interval_dof: Option<usize>,
     /// Quantile of Student's t, or of the normal distribution; absent without degrees of freedom.
     quantile: Option<f64>,
+    /// What the error of a correction takes from the estimates, where that is much.
+    lost_in_simulation: Vec<String>,
 }
 
 impl<'a> Inference<'a> {
@@ -163,10 +157,17 @@ impl<'a> Inference<'a> {
         let at_bound = |j: usize| (x[j] == bounds[j].0 && !whole[j] || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
-        let found = identify(&jacobian.select_columns(&free), ending.rank_tolerance);
+        let fitted = Fitted { problem, weights: ending.weights, minimum: ending.minimum, solved: ending.solved };
+        let own_error = ending.own_error.filter(|_| !free.is_empty()).zip(scales.covariance);
+        let purged = own_error.map(|(own, scale)| own.purge(&fitted, jacobian, &free, scale, ending.rank_tolerance));
+        let found = match &purged {
+            Some(purged) => identify(&purged.jacobian, ending.rank_tolerance),
+            None => identify(&jacobian.select_columns(&free), ending.rank_tolerance),
+        };
+        let lost_in_simulation = purged.map_or_else(Vec::new, |p| p.notes());
         let interval_dof = (!scales.is_known).then_some(dof);
         let quantile = interval_dof.map_or_else(|| normal_two_sided(problem.confidence), |d| t_two_sided(problem.confidence, d));
-        Self { problem, ending, bounds, free, names, found, scale: scales.covariance, interval_dof, quantile }
+        Self { problem, ending, bounds, free, names, found, scale: scales.covariance, interval_dof, quantile, lost_in_simulation }
     }
 
     /// Why no parameter has an interval, if none has.
@@ -390,7 +391,7 @@ fn weighting_report(problem: &Problem, ending: &Ending<'_>, scales: &Scales) -> 
 }
 
 /// Values of all parameters in trial `trial_idx` at the solution.
-fn bindings(problem: &Problem, x: &[f64], trial_idx: usize) -> Bindings {
+pub(super) fn bindings(problem: &Problem, x: &[f64], trial_idx: usize) -> Bindings {
     let mut values = problem.bindings_of(trial_idx);
     problem.estimate.iter().zip(x).for_each(|(e, x)| values.set(e.name.clone(), *x));
     values
@@ -410,91 +411,4 @@ fn largest_utilizations(problem: &Problem, ending: &Ending<'_>) -> IndexMap<Stri
         }
     }
     largest
-}
-
-fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
-    let mut notes = ending.notes.clone();
-    notes.extend(ending.weights.notes.iter().cloned());
-    if !ending.settled {
-        notes.push(format!("the residual variances did not settle in {} rounds: the weights are approximate", ending.rounds));
-    }
-    for direction in &fit.identifiability.unidentified {
-        notes.push(format!("not determined by these trials: {direction} leaves every measured value as it is"));
-    }
-    if fit.weighting.measures.values().all(|m| m.relative_residual.is_none_or(|r| r < PERFECT)) {
-        notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into());
-    }
-    notes.extend(taken_as_independent(ending.weights));
-    notes.extend(beyond_errors(fit, ending.weights));
-    notes.extend(beyond_capacity(&fit.problem, ending));
-    notes.extend(impossible_values(&fit.problem));
-    notes.extend(high_correlations(fit));
-    notes.extend(diagnostics(ending));
-    notes
-}
-
-/// That standard errors without covariances leave out what measures of one trial have in common.
-fn taken_as_independent(weights: &Weights) -> Option<String> {
-    let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
-    (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
-        "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
-         cover less often than they say. Give covariances within the trials, or replicates"
-            .to_owned()
-    })
-}
-
-/// That residuals are far from what the standard errors given would make them.
-fn beyond_errors(fit: &Fit, weights: &Weights) -> Option<String> {
-    let are_given = weights.sources.iter().all(|s| matches!(s, WeightSource::StandardErrors | WeightSource::Covariances));
-    let times = fit.mean_square_error.filter(|_| are_given)?.sqrt();
-    (times > FAR_BEYOND_ERRORS).then(|| {
-        format!(
-            "the residuals are {} times as large as the standard errors given: the model does not describe these trials, or not with these \
-             estimates (other starts may end lower), or the standard errors are too small",
-            four_digits(times)
-        )
-    })
-}
-
-/// Resources that the fitted model has busier than they can be: its solution, and so the estimates, cannot be trusted.
-fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
-    let mut worst: IndexMap<String, f64> = IndexMap::new();
-    for (trial_idx, solution) in ending.solved.solutions.iter().enumerate() {
-        let values = bindings(problem, &ending.minimum.x, trial_idx);
-        for (resource, share) in utilizations(&problem.model, &values, solution).into_iter().filter(|(_, u)| *u > CAPACITY) {
-            let entry = worst.entry(resource).or_insert(share);
-            *entry = entry.max(share);
-        }
-    }
-    let words = |(resource, share): (String, f64)| {
-        format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
-    };
-    worst.into_iter().map(words).collect()
-}
-
-fn high_correlations(fit: &Fit) -> Vec<String> {
-    let Some(correlation) = &fit.correlation else { return Vec::new() };
-    let names: Vec<&String> = fit.parameters.keys().collect();
-    let mut notes = Vec::new();
-    for (i, row) in correlation.iter().enumerate() {
-        for (j, entry) in row.iter().enumerate().skip(i + 1) {
-            if let Some(r) = entry.filter(|r| r.abs() > HIGH_CORRELATION) {
-                notes.push(format!("{} and {} are correlated {r:.3}: the data hardly tell them apart", names[i], names[j]));
-            }
-        }
-    }
-    notes
-}
-
-/// What the solver said about the trials, each remark once.
-fn diagnostics(ending: &Ending<'_>) -> Vec<String> {
-    let mut remarks: Vec<String> = Vec::new();
-    for remark in ending.solved.solutions.iter().flat_map(|s| &s.diagnostics) {
-        if !remarks.contains(remark) {
-            remarks.push(remark.clone());
-        }
-    }
-    const MOST_REMARKS: usize = 20;
-    remarks.truncate(MOST_REMARKS);
-    remarks.into_iter().map(|remark| format!("solver: {remark}")).collect()
 }

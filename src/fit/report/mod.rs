@@ -1,10 +1,10 @@
 //! The result of a fit: everything that a reader, a comparison or a prediction needs.
-
 //!
 //! | file | is |
 //! |---|---|
 //! | `mod.rs` | the result |
 //! | `assemble`, `extras` | how it is made from the end of a search |
+//! | `notes`, `impossible` | what a reader should know besides |
 //! | `text` | the result in words |
 //! | [`utilization`] | how busy each resource is |
 
@@ -12,6 +12,7 @@ pub(crate) mod assemble;
 pub(crate) mod digits;
 pub(crate) mod extras;
 mod impossible;
+mod notes;
 mod text;
 pub mod utilization;
 

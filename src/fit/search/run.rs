@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     fit::{
-        correction::fit_corrected,
+        correction::{OwnError, fit_corrected},
         design::Cures,
         engine::{
             least_squares::{Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason},
@@ -152,14 +152,16 @@ pub fn fit_with(
     solver: &SolveFn<'_>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
-    fit_and_covariance(problem, options, solver, progress).map(|(fit, _)| fit)
+    fit_and_covariance(problem, options, solver, None, progress).map(|(fit, _)| fit)
 }
 
-/// As [`fit_with`], with the covariance of all the estimates as if no bound held them ([`covariance_without_bounds`]).
+/// As [`fit_with`], with the covariance of all the estimates as if no bound held them ([`covariance_without_bounds`]); where `solver` is
+/// corrected, with the errors of that in the intervals.
 pub(crate) fn fit_and_covariance(
     problem: &Problem,
     options: &FitOptions,
     solver: &SolveFn<'_>,
+    own_error: Option<&OwnError>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(Fit, OptionalMatrix), FitError> {
     problem.check()?;
@@ -183,6 +185,7 @@ pub(crate) fn fit_and_covariance(
         rank_tolerance: options.rank_tolerance,
         whole: search.whole_found.clone(),
         starts,
+        own_error,
         notes: std::mem::take(&mut search.notes),
     };
     let (fit, covariance) = (assemble(problem, &ending), covariance_without_bounds(problem, &ending));

@@ -61,6 +61,19 @@ pub enum TrialSolveError {
     },
 }
 
+impl TrialSolveError {
+    /// Why, where what cannot be solved is named beside.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Refused { source, .. } => source.to_string(),
+            Self::NotConverged { solver, iterations, residual, .. } => {
+                format!("the {solver} solver has not converged after {iterations} iterations (residual {residual:.1e})")
+            }
+            Self::NotFinite { measure, .. } => format!("{measure} has no finite value"),
+        }
+    }
+}
+
 /// Predictions of all trials at one point.
 #[derive(Clone, Debug)]
 pub struct TrialPredictions {

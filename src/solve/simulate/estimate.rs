@@ -211,15 +211,18 @@ impl Batches {
         squares * (1.0 + correlation) / (1.0 - correlation)
     }
 
-    /// Standard error of a result from its values without each of the batches; `None` for fewer than 3, and where one batch holds all that
-    /// was observed of it.
-    pub(super) fn jackknife(&self, without: &[Option<f64>]) -> Option<f64> {
+    /// Deviations of a result, from its values without each of the batches, whose sum of squares is the square of its standard error; `None`
+    /// for fewer than 3 batches, and where one holds all that was observed of it.
+    pub(super) fn jackknife(&self, without: &[Option<f64>]) -> Option<Vec<f64>> {
         let without = without.iter().copied().collect::<Option<Vec<f64>>>().filter(|w| w.len() >= 3)?;
         #[expect(clippy::cast_precision_loss, reason = "a count of batches")]
         let n = without.len() as f64;
         let mean = without.iter().sum::<f64>() / n;
         let deviations: Vec<f64> = without.iter().map(|x| x - mean).collect();
-        Some(((n - 1.0) / n * self.squares(&deviations)).sqrt())
+        let squares: f64 = deviations.iter().map(|z| z * z).sum();
+        let scale = if squares > 0.0 { ((n - 1.0) / n * self.squares(&deviations) / squares).sqrt() } else { 0.0 };
+        // Without a batch that is above the mean the result is below it.
+        Some(deviations.iter().map(|z| -z * scale).collect())
     }
 }
 

@@ -152,6 +152,9 @@ pub struct Measured {
     pub values: Vec<Option<f64>>,
     /// Their standard errors, `(n_measures)`; `None` where there are too few batches, or one holds all that was observed.
     pub std_errors: Vec<Option<f64>>,
+    /// What each batch adds to their errors, `(n_measures)` of `(n_batches)`: the sum over batches of the products of two measures' is the
+    /// covariance of their errors.
+    pub deviations: Vec<Option<Vec<f64>>>,
 }
 
 impl Measured {
@@ -187,8 +190,10 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
                 values.push(value(&rest, m)?);
             }
         }
-        let std_errors = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
-        Ok(Measured { solution, values: means, std_errors })
+        let deviations: Vec<Option<Vec<f64>>> = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
+        let length = |d: &Vec<f64>| d.iter().map(|z| z * z).sum::<f64>().sqrt();
+        let std_errors = deviations.iter().map(|d| d.as_ref().map(length)).collect();
+        Ok(Measured { solution, values: means, std_errors, deviations })
     })
 }
 

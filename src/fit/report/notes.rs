@@ -1,0 +1,137 @@
+//! What a reader of a fit should know besides its numbers.
+
+use indexmap::IndexMap;
+
+use super::{
+    Fit, ParameterEstimate,
+    assemble::{Ending, bindings},
+    digits::four_digits,
+    impossible::impossible_values,
+    utilization::utilizations,
+};
+use crate::fit::{
+    problem::Problem,
+    search::weights::{WeightSource, Weights},
+};
+
+/// Relative size of residuals below which they are rounding of the model.
+const PERFECT: f64 = 1e-9;
+
+/// Utilization per server above which a solution breaks capacity: 1, with the tolerance of a fixed point.
+const CAPACITY: f64 = 1.005;
+
+/// How many times residuals may exceed given standard errors before that is remarked.
+const FAR_BEYOND_ERRORS: f64 = 5.0;
+
+/// Correlation above which two parameters are named together.
+const HIGH_CORRELATION: f64 = 0.95;
+
+/// Half-width of an interval, relative to the estimate, below which the error of the layered solver may be what matters.
+const NARROW: f64 = 0.03;
+
+/// The remarks on `fit`, which is the end of `ending`.
+pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
+    let mut notes = ending.notes.clone();
+    notes.extend(ending.weights.notes.iter().cloned());
+    if !ending.settled {
+        notes.push(format!("the residual variances did not settle in {} rounds: the weights are approximate", ending.rounds));
+    }
+    for direction in &fit.identifiability.unidentified {
+        notes.push(format!("not determined by these trials: {direction} leaves every measured value as it is"));
+    }
+    match fit.weighting.measures.values().all(|m| m.relative_residual.is_none_or(|r| r < PERFECT)) {
+        true => notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into()),
+        false => notes.extend(narrower_than_the_solver(fit, ending)),
+    }
+    notes.extend(taken_as_independent(ending.weights));
+    notes.extend(beyond_errors(fit, ending.weights));
+    notes.extend(beyond_capacity(&fit.problem, ending));
+    notes.extend(impossible_values(&fit.problem));
+    notes.extend(high_correlations(fit));
+    notes.extend(diagnostics(ending));
+    notes
+}
+
+/// That intervals are narrower than what the layered solver may be off by, and how to have that out of them.
+fn narrower_than_the_solver(fit: &Fit, ending: &Ending<'_>) -> Option<String> {
+    let is_layered = ending.solved.solutions.iter().any(|s| s.solver == "layered");
+    if !is_layered || ending.own_error.is_some() {
+        return None;
+    }
+    let is_narrow = |p: &ParameterEstimate| p.upper.zip(p.lower).is_some_and(|(u, l)| u - l < 2.0 * NARROW * p.estimate.abs());
+    let narrow: Vec<&str> = fit.parameters.iter().filter(|(_, p)| is_narrow(p)).map(|(name, _)| name.as_str()).collect();
+    (!narrow.is_empty()).then(|| {
+        format!(
+            "intervals within {} % of the estimate ({}): the layered solver's own error, in the mean of many models 1 % of a throughput and in \
+             some several, is not in them; a fit corrected for it (--correct-solver, correct_solver) takes longer",
+            four_digits(100.0 * NARROW),
+            narrow.join(", ")
+        )
+    })
+}
+
+/// That standard errors without covariances leave out what measures of one trial have in common.
+fn taken_as_independent(weights: &Weights) -> Option<String> {
+    let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
+    (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
+        "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
+         cover less often than they say. Give covariances within the trials, or replicates"
+            .to_owned()
+    })
+}
+
+/// That residuals are far from what the standard errors given would make them.
+fn beyond_errors(fit: &Fit, weights: &Weights) -> Option<String> {
+    let are_given = weights.sources.iter().all(|s| matches!(s, WeightSource::StandardErrors | WeightSource::Covariances));
+    let times = fit.mean_square_error.filter(|_| are_given)?.sqrt();
+    (times > FAR_BEYOND_ERRORS).then(|| {
+        format!(
+            "the residuals are {} times as large as the standard errors given: the model does not describe these trials, or not with these \
+             estimates (other starts may end lower), or the standard errors are too small",
+            four_digits(times)
+        )
+    })
+}
+
+/// Resources that the fitted model has busier than they can be: its solution, and so the estimates, cannot be trusted.
+fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
+    let mut worst: IndexMap<String, f64> = IndexMap::new();
+    for (trial_idx, solution) in ending.solved.solutions.iter().enumerate() {
+        let values = bindings(problem, &ending.minimum.x, trial_idx);
+        for (resource, share) in utilizations(&problem.model, &values, solution).into_iter().filter(|(_, u)| *u > CAPACITY) {
+            let entry = worst.entry(resource).or_insert(share);
+            *entry = entry.max(share);
+        }
+    }
+    let words = |(resource, share): (String, f64)| {
+        format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
+    };
+    worst.into_iter().map(words).collect()
+}
+
+fn high_correlations(fit: &Fit) -> Vec<String> {
+    let Some(correlation) = &fit.correlation else { return Vec::new() };
+    let names: Vec<&String> = fit.parameters.keys().collect();
+    let mut notes = Vec::new();
+    for (i, row) in correlation.iter().enumerate() {
+        for (j, entry) in row.iter().enumerate().skip(i + 1) {
+            if let Some(r) = entry.filter(|r| r.abs() > HIGH_CORRELATION) {
+                notes.push(format!("{} and {} are correlated {r:.3}: the data hardly tell them apart", names[i], names[j]));
+            }
+        }
+    }
+    notes
+}
+
+/// What the solver said about the trials, each remark once.
+fn diagnostics(ending: &Ending<'_>) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for remark in ending.solved.solutions.iter().flat_map(|s| &s.diagnostics) {
+        if !remarks.contains(remark) {
+            remarks.push(remark.clone());
+        }
+    }
+    const MOST_REMARKS: usize = 20;
+    remarks.truncate(MOST_REMARKS);
+    remarks.into_iter().map(|remark| format!("solver: {remark}")).collect()
+}
