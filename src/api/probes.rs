@@ -53,6 +53,7 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
 pub(super) async fn metrics(State(state): State<AppState>) -> Result<([(HeaderName, &'static str); 1], String), Error> {
     let gauges =
         Gauges { jobs: state.store().count_jobs().await?, n_workers: state.jobs().n_alive(), database: state.store().usage().await? };
+    state.telemetry().count_jobs(&state.jobs().take_ended());
     Ok(([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], state.telemetry().render(&gauges)))
 }
 

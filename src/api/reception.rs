@@ -82,6 +82,7 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
     let limit_bytes = limits.trace_bytes as u64;
     let (received, content) =
         state.compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content))).await?;
+    let n_taken = received.spans.values().map(Vec::len).sum::<usize>() as u64;
     let mut filed = Vec::with_capacity(received.spans.len());
     for (name, spans) in received.spans {
         let id = state.receptions().system_called(&name).await.map_err(reception_error)?;
@@ -96,6 +97,7 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
             Ok(())
         })
         .await?;
+    state.telemetry().count_spans(n_taken, received.n_rejected);
     Ok(answer(encoding, received.n_rejected, &received.reasons))
 }
 

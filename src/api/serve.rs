@@ -79,6 +79,7 @@ async fn fold_metrics(state: AppState) {
     let mut ticks = time::interval(FOLD_INTERVAL);
     loop {
         ticks.tick().await;
+        state.telemetry().count_jobs(&state.jobs().take_ended());
         state.telemetry().fold();
     }
 }

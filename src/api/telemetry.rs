@@ -3,17 +3,25 @@
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::store::{Usage, jobs::State};
+use crate::{
+    jobs::EndedJob,
+    store::{Usage, jobs::State},
+};
 
 /// Upper edges of the latency histogram, seconds: from a read of one row to the request time-out.
 const LATENCY_BUCKETS_S: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 25.0, 110.0];
+
+/// Upper edges of the histogram of jobs, seconds: from a fit of a few trials to one that is corrected by simulation.
+const JOB_BUCKETS_S: [f64; 9] = [0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0, 1800.0, 7200.0];
 
 const REQUESTS: &str = "layerfit_http_requests_total";
 const LATENCY: &str = "layerfit_http_request_duration_seconds";
 const IN_FLIGHT: &str = "layerfit_http_requests_in_flight";
 const JOBS: &str = "layerfit_jobs";
+const JOB_DURATION: &str = "layerfit_job_duration_seconds";
+const SPANS: &str = "layerfit_spans_received_total";
 const WORKERS: &str = "layerfit_workers_alive";
 const DATABASE_SIZE: &str = "layerfit_database_size_bytes";
 const DATABASE_CONNECTIONS: &str = "layerfit_database_connections";
@@ -39,7 +47,9 @@ pub(super) struct Gauges {
 impl Telemetry {
     pub(super) fn new() -> Self {
         // Refused is only an empty list of edges.
+        let jobs = Matcher::Full(JOB_DURATION.into());
         let builder = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS_S).unwrap_or_default();
+        let builder = builder.set_buckets_for_metric(jobs, &JOB_BUCKETS_S).unwrap_or_default();
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
         with_local_recorder(&recorder, || {
@@ -47,6 +57,8 @@ impl Telemetry {
             describe_histogram!(LATENCY, "Time until the head of the response, by method and route");
             describe_gauge!(IN_FLIGHT, "Requests being answered");
             describe_gauge!(JOBS, "Jobs by state");
+            describe_histogram!(JOB_DURATION, "Time that a worker was at a job that ended, by kind and state");
+            describe_counter!(SPANS, "Spans received from exporters, by what became of them");
             describe_gauge!(WORKERS, "Job workers alive");
             describe_gauge!(DATABASE_SIZE, "Size of the database without its write-ahead log");
             describe_gauge!(DATABASE_CONNECTIONS, "Open connections that read, by state");
@@ -71,6 +83,23 @@ impl Telemetry {
     /// The request was given up by its client.
     pub(super) fn abandon_request(&self) {
         with_local_recorder(&self.recorder, || gauge!(IN_FLIGHT).decrement(1.0));
+    }
+
+    /// Spans of a request that were taken, and that could not be.
+    pub(super) fn count_spans(&self, n_taken: u64, n_rejected: u64) {
+        with_local_recorder(&self.recorder, || {
+            counter!(SPANS, "outcome" => "taken").increment(n_taken);
+            counter!(SPANS, "outcome" => "rejected").increment(n_rejected);
+        });
+    }
+
+    /// Jobs that have ended.
+    pub(super) fn count_jobs(&self, ended: &[EndedJob]) {
+        with_local_recorder(&self.recorder, || {
+            for job in ended {
+                histogram!(JOB_DURATION, "kind" => job.kind, "state" => job.state.name()).record(job.duration.as_secs_f64());
+            }
+        });
     }
 
     /// Everything, as Prometheus reads it.

@@ -40,6 +40,10 @@ pub(super) struct Args {
     /// Controlled values, one trial each; several make a trial of every combination.
     #[arg(long = "trials", value_name = "NAME=FROM..TO[:STEP]")]
     trials: Vec<String>,
+    /// Trials of every combination, each with random numbers of its own: replicates, from which a fit with --weighting
+    /// replicates takes the errors of measurement and what the measures of a trial have in common.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: usize,
     /// Model time of a trial, the warm-up that is left out included.
     #[arg(long, value_name = "T")]
     time: f64,
@@ -56,11 +60,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "TRIALS.csv")]
     out: Option<PathBuf>,
     /// What to measure, as throughput(User); may be repeated. Without it the throughput and response time of reference
-    /// tasks and the utilization of processors and tasks.
+    /// tasks and of entries with open arrivals, and the utilization of processors and tasks.
     #[arg(long = "measure", value_name = "MEASURE")]
     measures: Vec<String>,
     /// Trace to write of one run instead of trials: cycles begin until --time, and all that began are recorded to their end.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["trials", "measures", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trials", "repeat", "measures", "out"])]
     trace: Option<PathBuf>,
     #[command(flatten)]
     tracing: TraceArgs,
@@ -104,7 +108,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             return Err(Failure::input_text(format!("--trials {}: {name} is given twice", args.trials[i])));
         }
     }
-    let trials = combinations(&ranges)?;
+    let trials = repeated(&combinations(&ranges)?, args.repeat)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
     let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;
     match &args.out {
@@ -307,16 +311,29 @@ fn combinations(ranges: &[(String, Vec<f64>)]) -> Result<Vec<Vec<f64>>, Failure>
     Ok(trials)
 }
 
+/// Each of `trials` so many times, one after the other.
+fn repeated(trials: &[Vec<f64>], times: usize) -> Result<Vec<Vec<f64>>, Failure> {
+    if times == 0 || trials.len().saturating_mul(times) > TRIALS_LIMIT {
+        return Err(Failure::input_text(format!("--repeat {times}: expected 1 or more, and at most {TRIALS_LIMIT} trials in all")));
+    }
+    Ok(trials.iter().flat_map(|trial| std::iter::repeat_n(trial.clone(), times)).collect())
+}
+
 fn parse_measures(texts: &[String]) -> Result<Vec<Measure>, Failure> {
     texts.iter().map(|text| text.parse().map_err(|e| Failure::input(&e))).collect()
 }
 
-/// Throughput and response time of reference tasks, utilization of processors and of the other tasks.
+/// Throughput and response time of reference tasks and of entries with open arrivals, utilization of processors and of the other tasks.
 fn default_measures(model: &Model) -> Vec<Measure> {
     let mut measures = Vec::new();
     for task in model.tasks.iter().filter(|t| t.scheduling.is_reference()) {
         measures.push(Measure::Throughput(task.name.clone()));
         measures.push(Measure::ResponseTime(task.name.clone()));
+    }
+    for entry in model.tasks.iter().flat_map(|t| &t.entries).filter(|e| e.open_arrival_rate.is_some()) {
+        let is_shadowed = model.task(&entry.name).is_some();
+        let name = if is_shadowed { format!("entry:{}", entry.name) } else { entry.name.clone() };
+        measures.extend([Measure::Throughput(name.clone()), Measure::ResponseTime(name)]);
     }
     for processor in &model.processors {
         let is_shadowed = model.task(&processor.name).is_some();
@@ -362,5 +379,12 @@ mod tests {
         let ranges = [("a".to_owned(), vec![1.0, 2.0]), ("b".to_owned(), vec![3.0, 4.0])];
         assert_eq!(combinations(&ranges).unwrap(), [[1.0, 3.0], [1.0, 4.0], [2.0, 3.0], [2.0, 4.0]]);
         assert_eq!(combinations(&[]).unwrap(), [Vec::<f64>::new()]);
+    }
+
+    #[test]
+    fn replicates_stand_together() {
+        let trials = [vec![1.0], vec![2.0]];
+        assert_eq!(repeated(&trials, 2).unwrap(), [[1.0], [1.0], [2.0], [2.0]]);
+        assert!(repeated(&trials, 0).is_err() && repeated(&trials, TRIALS_LIMIT).is_err());
     }
 }

@@ -95,6 +95,20 @@ impl JobEvent {
     }
 }
 
+/// A job whose work has ended, for whoever counts them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EndedJob {
+    /// `extraction` or `fit`.
+    pub kind: &'static str,
+    /// How it ended: [`State::Succeeded`], [`State::Failed`] or [`State::Cancelled`].
+    pub state: State,
+    /// How long a worker was at it.
+    pub duration: Duration,
+}
+
+/// Most ended jobs that are held for who counts them.
+const ENDED_HELD: usize = 100_000;
+
 /// The queue and its workers: cheap to clone, shared by all.
 #[derive(Clone, Debug)]
 pub struct Jobs {
@@ -113,6 +127,8 @@ struct Shared {
     stopping: watch::Sender<bool>,
     n_alive: AtomicUsize,
     workers: Mutex<JoinSet<()>>,
+    /// Jobs that ended since they were asked for last.
+    ended: Mutex<Vec<EndedJob>>,
 }
 
 impl Jobs {
@@ -136,6 +152,7 @@ impl Jobs {
             stopping: watch::Sender::new(false),
             n_alive: AtomicUsize::new(0),
             workers: Mutex::default(),
+            ended: Mutex::default(),
             options,
         });
         let mut workers = shared.workers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,6 +202,11 @@ impl Jobs {
         self.shared.n_alive.load(Ordering::Relaxed)
     }
 
+    /// The jobs that have ended since this was asked last; those beyond a hundred thousand are not held.
+    pub fn take_ended(&self) -> Vec<EndedJob> {
+        std::mem::take(&mut *self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Stops: no new job is begun, running fits go back into the queue at their next iteration. Waits for the workers at
     /// most `grace`; whether all ended in that time. What did not end is queued again at the next start.
     pub async fn shutdown(&self, grace: Duration) -> bool {
@@ -204,6 +226,13 @@ impl Jobs {
 impl Shared {
     fn running(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Arc<Control>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_end(&self, job: EndedJob) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.len() < ENDED_HELD {
+            ended.push(job);
+        }
     }
 
     /// Tells the listeners, if there are any.

@@ -2,20 +2,20 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::{task, time};
 use tracing::{error, info};
 
 use super::{
-    Control, JobEvent, Shared,
+    Control, EndedJob, JobEvent, Shared,
     control::Interruption,
     work::{Work, failed},
 };
 use crate::store::{
     StoreError,
-    jobs::{Ending, Failure, Job, Subject},
+    jobs::{Ending, Failure, Job, State, Subject},
 };
 
 /// Counts the worker as dead when its task ends, however it ends.
@@ -63,7 +63,11 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
     let outcome = outcome(&control, &ending);
     let stored = store_end(shared, &job, ending, outcome).await;
     shared.running().remove(&job.id);
-    log_end(&job, outcome, begun, stored);
+    let (kind, duration) = (kind(&job), begun.elapsed());
+    if let Some(state) = outcome.state() {
+        shared.count_end(EndedJob { kind, state, duration });
+    }
+    log_end(&job, outcome, (kind, duration), stored);
     shared.publish(JobEvent::Changed(job.id));
 }
 
@@ -112,6 +116,25 @@ enum Outcome {
     QueuedAgain,
 }
 
+impl Outcome {
+    /// The state that the job ends in, if it does.
+    fn state(self) -> Option<State> {
+        match self {
+            Self::Succeeded => Some(State::Succeeded),
+            Self::Failed => Some(State::Failed),
+            Self::Cancelled => Some(State::Cancelled),
+            Self::QueuedAgain => None,
+        }
+    }
+}
+
+fn kind(job: &Job) -> &'static str {
+    match job.subject {
+        Subject::Extraction(_) => "extraction",
+        Subject::Fit(_) => "fit",
+    }
+}
+
 fn outcome(control: &Control, ending: &Ending) -> Outcome {
     match (control.interruption(), ending) {
         (Some(Interruption::Cancel), _) => Outcome::Cancelled,
@@ -137,12 +160,8 @@ async fn store_end(shared: &Shared, job: &Job, ending: Ending, outcome: Outcome)
     }
 }
 
-fn log_end(job: &Job, outcome: Outcome, begun: Instant, stored: Result<(), StoreError>) {
-    let kind = match job.subject {
-        Subject::Extraction(_) => "extraction",
-        Subject::Fit(_) => "fit",
-    };
-    let duration_ms = begun.elapsed().as_secs_f64() * 1e3;
+fn log_end(job: &Job, outcome: Outcome, (kind, duration): (&'static str, Duration), stored: Result<(), StoreError>) {
+    let duration_ms = duration.as_secs_f64() * 1e3;
     match stored {
         Ok(()) => info!(job = %job.id, kind, ?outcome, attempt = job.attempts, duration_ms, "job ended"),
         Err(failure) => {

@@ -263,10 +263,9 @@ impl<'a> Ground<'a> {
         match solve_point(model, &values, &self.varied, measures, &self.options.solve, solver, &label) {
             Ok(solved) => self.solved_row(controlled, &values, measures, &solved),
             Err(error) => {
-                let source = std::error::Error::source(&error).map_or(String::new(), |s| format!(": {s}"));
                 let notes = self.outside(&controlled);
                 let extrapolated = !notes.is_empty();
-                PredictedRow { controlled, measures: IndexMap::new(), extrapolated, failure: Some(format!("{error}{source}")), notes }
+                PredictedRow { controlled, measures: IndexMap::new(), extrapolated, failure: Some(error.reason()), notes }
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use indexmap::IndexMap;
+
 use super::bands::{PredictedMeasure, PredictedRow, Predictions, SolverError};
 use crate::fit::digits::{four_digits, six_digits};
 
@@ -15,6 +17,9 @@ const SOLVER_COLUMNS: [SolverColumn; 5] = [
     ("lower_with_solver_error", |e| e.lower_with_solver_error),
     ("upper_with_solver_error", |e| e.upper_with_solver_error),
 ];
+
+/// Most points that a remark names.
+const MOST_POINTS_NAMED: usize = 4;
 
 impl Predictions {
     /// CSV: controlled values, then for each measure its mean, `lower(M)`, `upper(M)`, `new_lower(M)`, `new_upper(M)`, and where it was
@@ -117,12 +122,25 @@ impl Predictions {
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
+        let mut points_by_remark: IndexMap<String, Vec<String>> = IndexMap::new();
         for row in &self.rows {
             let point: Vec<String> = row.controlled.iter().map(|(n, v)| format!("{n}={v}")).collect();
-            for remark in row.remarks() {
-                let _ = writeln!(text, "{}{}{remark}", point.join(" "), if point.is_empty() { "" } else { ": " });
-            }
+            row.remarks().into_iter().for_each(|remark| points_by_remark.entry(remark).or_default().push(point.join(" ")));
         }
+        for (remark, points) in &points_by_remark {
+            let _ = writeln!(text, "{}{remark}", places(points, self.rows.len()));
+        }
+    }
+}
+
+/// The points of a remark before it, of so many in all.
+fn places(points: &[String], of: usize) -> String {
+    match points {
+        [only] if only.is_empty() => String::new(),
+        [only] => format!("{only}: "),
+        _ if points.len() == of => "at all points: ".into(),
+        _ if points.len() <= MOST_POINTS_NAMED => format!("{}: ", points.join(", ")),
+        _ => format!("{} and {} more: ", points[..MOST_POINTS_NAMED].join(", "), points.len() - MOST_POINTS_NAMED),
     }
 }
 

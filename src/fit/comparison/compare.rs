@@ -23,7 +23,8 @@ use crate::{
             weights::Weights,
         },
     },
-    solve,
+    model::{Bindings, Measure, Model},
+    solve::{self, SolveOptions},
 };
 
 /// Relative difference of predictions below which two structures are the same function.
@@ -240,6 +241,8 @@ fn candidates(extra: &[&String], smaller: &Fit, larger: &Fit) -> Vec<Vec<f64>> {
 /// nothing there in its model, or without them.
 fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], options: &CompareOptions, solver: &SolveFn<'_>) -> bool {
     let (bounds, whole) = (smaller.problem.bounds(), smaller.problem.whole_numbers());
+    let mut entries = larger.problem.model.tasks.iter().flat_map(|task| &task.entries);
+    let has_later_phases = entries.any(|entry| entry.phases.iter().any(|it| it.phase > 1));
     [1.0, 1.1].into_iter().all(|factor| {
         let beside = |j: usize, v: f64| if whole[j] { v } else { (v * factor).clamp(bounds[j].0, bounds[j].1) };
         let x: Vec<f64> = smaller.estimates().enumerate().map(|(j, (_, v))| beside(j, v)).collect();
@@ -251,10 +254,10 @@ fn is_same(smaller: &Fit, larger: &Fit, extra: &[&String], values: &[f64], optio
             let mut pairs = one.values.iter().flatten().zip(two.values.iter().flatten());
             pairs.all(|(a, b)| (a - b).abs() <= SAME_PREDICTION * a.abs().max(b.abs()))
         };
-        predicts_it(solver)
-            || predicts_it(&|model, values, wrt, measures, options| {
-                solver(&model.without_idle_phases(values), values, wrt, measures, options)
-            })
+        let without = |model: &Model, values: &Bindings, wrt: &[String], measures: &[Measure], options: &SolveOptions| {
+            solver(&model.without_idle_phases(values), values, wrt, measures, options)
+        };
+        predicts_it(solver) || has_later_phases && predicts_it(&without)
     })
 }
 

@@ -79,8 +79,14 @@ pub enum TrialsError {
     /// No header.
     #[error("the file is empty: expected a header such as $users,throughput(User)")]
     Empty,
+    /// A header of one cell that has other separators than commas.
+    #[error("the cells of the header seem to be separated by {found}: expected commas, and decimal points in numbers")]
+    Separator {
+        /// What separates them, in words.
+        found: &'static str,
+    },
     /// No trials.
-    #[error("no trials: expected at least one row below the header")]
+    #[error("no trials: expected at least one, a row below the header of CSV or an element of \"trials\" of JSON")]
     NoTrials,
     /// No measures.
     #[error("no measure among the columns: expected at least one such as throughput(User)")]

@@ -134,6 +134,13 @@ impl Header {
                 measures.push(measure);
             }
         }
+        if let ([cell], true) = (cells.as_slice(), measures.is_empty()) {
+            let separated =
+                [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter().find(|(separator, _)| cell.contains(*separator));
+            if let Some((_, found)) = separated {
+                return Err(TrialsError::Separator { found });
+            }
+        }
         let columns = cells.iter().enumerate().map(|(i, cell)| column(cell, i + 1, &measures)).collect::<Result<_, _>>()?;
         let header = Self { cells, columns, measures };
         header.check()?;

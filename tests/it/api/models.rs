@@ -93,6 +93,8 @@ async fn bad_derivations_are_refused_and_leave_nothing() {
     for body in [json!({ "structure": structure, "set": 1 }), json!({ "structure": structure, "st": {} }), json!({ "structure": 1 })] {
         app.post_json(&path, body).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
     }
+    let broken_off = app.post(&path, "application/json", format!("{{\"structure\": {structure}, ")).await;
+    broken_off.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
     assert_eq!(app.n_rows().await, before);
     let model = app.post_json(&path, json!({ "structure": structure })).await.expect(StatusCode::CREATED);
     assert_eq!(app.get(&format!("/v1/models/{}", id(&model))).await.json(), model);

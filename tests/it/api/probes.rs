@@ -62,6 +62,37 @@ async fn metrics_count_requests_and_jobs() {
 }
 
 #[tokio::test]
+async fn metrics_have_what_jobs_took_and_what_was_received() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let fit = app.fit(&model, &trials).await;
+    app.wait_for(&fit, "succeeded").await;
+    let span = |id: &str| {
+        serde_json::json!({"traceId": "5b8efff798038103d269b633813fc60c", "spanId": id, "name": "get", "kind": 2,
+        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000"})
+    };
+    let request = serde_json::json!({"resourceSpans": [{"scopeSpans": [{"spans": [span("eee19b7ec3c1b174"), span("")]}]}]});
+    app.post("/v1/traces", "application/json", request.to_string()).await.expect(StatusCode::OK);
+    // The end of a job is stored before it is counted.
+    let lines = [
+        "layerfit_job_duration_seconds_count{kind=\"fit\",state=\"succeeded\"} 1",
+        "layerfit_job_duration_seconds_bucket{kind=\"fit\",state=\"succeeded\",le=\"7200\"} 1",
+        "layerfit_spans_received_total{outcome=\"taken\"} 1",
+        "layerfit_spans_received_total{outcome=\"rejected\"} 1",
+    ];
+    let mut text = String::new();
+    for _ in 0..200 {
+        text = app.get("/metrics").await.text().to_owned();
+        if lines.iter().all(|line| text.lines().any(|l| l == *line)) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("{text}");
+}
+
+#[tokio::test]
 async fn every_code_is_explained() {
     let app = TestApp::new().await;
     let listed = app.get("/v1/problems").await.expect(StatusCode::OK);

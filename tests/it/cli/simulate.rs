@@ -20,6 +20,24 @@ fn model(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// Of open arrivals the default columns have throughput and response time: of M/M/1, 1 / (1 - .5).
+#[test]
+fn open_arrivals_are_measured_without_being_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("open.lqn");
+    fs::write(&path, "P 0\np pp f\n-1\nT 0\nt tt n ee -1 pp\n-1\nE 0\ns ee 1.0 -1\na ee 0.5\n-1\n").unwrap();
+    let (code, table, errors) = layerfit(&["simulate", path.to_str().unwrap(), "--time", "200000"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let trials = Trials::from_csv(table.as_bytes()).unwrap();
+    let value = |name: &str| {
+        let place = trials.measures.iter().position(|m| m.to_string() == name).unwrap();
+        trials.trials[0].measured[place].unwrap()
+    };
+    assert!((value("throughput(ee)").value - 0.5).abs() < 0.02);
+    let response = value("response_time(ee)");
+    assert!((response.value - 2.0).abs() < 4.0 * response.std_error.unwrap() && response.std_error.unwrap() < 0.1, "{response:?}");
+}
+
 #[test]
 fn trials_repeat_and_are_what_a_fit_takes() {
     let folder = tempfile::tempdir().unwrap();

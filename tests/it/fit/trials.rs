@@ -59,7 +59,15 @@ fn a_wrong_header_is_refused_by_column() {
     let cases = [
         ("", "the file is empty: expected a header such as $users,throughput(User)"),
         ("\u{feff}", "the file is empty: expected a header such as $users,throughput(User)"),
-        (head, "no trials: expected at least one row below the header"),
+        (head, "no trials: expected at least one, a row below the header of CSV or an element of \"trials\" of JSON"),
+        (
+            "trial;$users;throughput(User)\n1;2,0;3,5\n",
+            "the cells of the header seem to be separated by semicolons: expected commas, and decimal points in numbers",
+        ),
+        (
+            "$users\tthroughput(User)\n1\t2\n",
+            "the cells of the header seem to be separated by tabs: expected commas, and decimal points in numbers",
+        ),
         ("$users\n1\n", "no measure among the columns: expected at least one such as throughput(User)"),
         ("trial,$users\na,1\n", "no measure among the columns: expected at least one such as throughput(User)"),
         (
@@ -161,7 +169,7 @@ fn wrong_json_is_refused() {
     let cases = [
         (String::new(), "line 1, column 0: EOF while parsing a value"),
         ("[]".into(), "line 1, column 2: invalid length 0, expected struct JsonTrials with 1 element"),
-        (r#"{"trials": []}"#.into(), "no trials: expected at least one row below the header"),
+        (r#"{"trials": []}"#.into(), "no trials: expected at least one, a row below the header of CSV or an element of \"trials\" of JSON"),
         (one(r#""measured": {"speed(x)": 1}"#), "is not a measure"),
         (one(r#""measured": {"throughput(U)": "1"}"#), "invalid type: string \"1\", expected f64"),
         (one(r#""measured": {"throughput(U)": 1}, "stder": {}"#), "unknown field `stder`"),
