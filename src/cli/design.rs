@@ -4,13 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::{
-    Failure, OutputFormat,
-    fit::{finite, read_fit},
-    input,
-    plan::EstimateArguments,
-    write_stdout,
-};
+use super::{Failure, OutputFormat, fit::read_fit, input, plan::EstimateArguments, write_stdout};
 use crate::{
     fit::{
         Fit, Method, Problem, Trials, Weighting,
@@ -235,9 +229,4 @@ pub(super) fn failure(error: &DesignError) -> Failure {
         }
         _ => Failure::input(error),
     }
-}
-
-/// The precision in `--solver-error[=PRECISION]`.
-pub(super) fn precision(text: &str) -> Result<f64, String> {
-    finite(text).filter(|p| *p > 0.0).ok_or_else(|| "expected a relative half-width above 0, as in 0.01".to_owned())
 }

@@ -8,15 +8,19 @@ use std::{
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Failure, OutputFormat, fit_method::MethodArguments, input, write_stdout};
+use super::{
+    Failure, OutputFormat,
+    estimates::{all_estimated, parameter_name},
+    fit_method::MethodArguments,
+    input, write_stdout,
+};
 use crate::{
     fit::{
-        Estimated, Fit, FitError, FitOptions, Prior, Problem, Progress, Transform, Trials, Weighting,
+        Fit, FitError, FitOptions, Problem, Progress, Trials, Weighting,
         baseline::{BaselineOptions, Baselines, baselines},
         design::Cures,
         fit,
     },
-    model::Number,
     predict::chart::{baseline_panels, chart},
 };
 
@@ -138,23 +142,9 @@ fn beside_black_boxes(args: &Args, fit: &Fit) -> Result<Baselines, Failure> {
 }
 
 fn problem(args: &Args) -> Result<Problem, Failure> {
-    let mut estimate = args.estimate.iter().map(|text| estimated(text)).collect::<Result<Vec<_>, _>>()?;
-    for text in &args.bounds {
-        let (name, min, max) = bounds(text)?;
-        let target = estimated_mut(&mut estimate, &name, &format!("--bounds {text}"))?;
-        (target.min, target.max) = (min, max);
-    }
-    for text in &args.prior {
-        let (name, prior) = prior(text)?;
-        estimated_mut(&mut estimate, &name, &format!("--prior {text}"))?.prior = Some(prior);
-    }
-    for name in &args.log {
-        let name = parameter_name(name).ok_or_else(|| Failure::input_text(format!("--log {name}: expected a parameter's name")))?;
-        estimated_mut(&mut estimate, &name, &format!("--log {name}"))?.transform = Transform::Log;
-    }
     let mut problem = Problem {
+        estimate: all_estimated(&args.estimate, &args.bounds, &args.prior, &args.log)?,
         model: input::read_model(&args.model)?,
-        estimate,
         assumed: input::bindings(&args.set)?,
         trials: read_trials(&args.trials)?,
         weighting: args.weighting.weighting(),
@@ -169,53 +159,11 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
     Ok(problem)
 }
 
-pub(super) fn estimated_mut<'a>(estimate: &'a mut [Estimated], name: &str, argument: &str) -> Result<&'a mut Estimated, Failure> {
-    let missing = || Failure::with_hint(format!("{argument}: {name} is not estimated"), format!("add --estimate {name}"));
-    estimate.iter_mut().find(|e| e.name == name).ok_or_else(missing)
-}
-
-pub(super) fn prior(text: &str) -> Result<(String, Prior), Failure> {
-    let form = || Failure::input_text(format!("--prior {text}: expected NAME=LEAST,LIKELY,MOST with numbers, as in dbD=0.05,0.1,0.3"));
-    let (name, range) = text.split_once('=').ok_or_else(form)?;
-    let numbers: Vec<f64> = range.split(',').map(|n| finite(n).ok_or_else(form)).collect::<Result<_, _>>()?;
-    let [min, most_likely, max] = numbers[..] else { return Err(form()) };
-    Ok((parameter_name(name).ok_or_else(form)?, Prior { min, most_likely, max }))
-}
-
 pub(super) fn read_trials(path: &Path) -> Result<Trials, Failure> {
     let bytes = input::read_bytes(path)?;
     let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
     let trials = if is_json { Trials::from_json(&bytes) } else { Trials::from_csv(&bytes) };
     trials.map_err(|e| Failure::input_text(format!("{}: {}", path.display(), super::chain(&e))))
-}
-
-pub(super) fn estimated(text: &str) -> Result<Estimated, Failure> {
-    let form = || Failure::input_text(format!("--estimate {text}: expected NAME or NAME=START with a number, as in dbD=0.1"));
-    let (name, start) = text.split_once('=').map_or((text, None), |(name, start)| (name, Some(start)));
-    let name = parameter_name(name).ok_or_else(form)?;
-    let start = start.map(|s| finite(s).ok_or_else(form)).transpose()?;
-    Ok(Estimated { start, ..Estimated::new(name) })
-}
-
-pub(super) fn bounds(text: &str) -> Result<(String, Option<f64>, Option<f64>), Failure> {
-    let form = || Failure::input_text(format!("--bounds {text}: expected NAME=MIN..MAX, NAME=MIN.. or NAME=..MAX, as in dbD=0..0.5"));
-    let (name, range) = text.split_once('=').ok_or_else(form)?;
-    let (min, max) = range.split_once("..").ok_or_else(form)?;
-    let end = |text: &str| if text.trim().is_empty() { Ok(None) } else { finite(text).map(Some).ok_or_else(form) };
-    let (min, max) = (end(min)?, end(max)?);
-    if min.is_none() && max.is_none() {
-        return Err(form());
-    }
-    Ok((parameter_name(name).ok_or_else(form)?, min, max))
-}
-
-pub(super) fn parameter_name(text: &str) -> Option<String> {
-    let name = text.trim().trim_start_matches('$');
-    Number::parse(&format!("${name}"))?.parameter().map(str::to_owned)
-}
-
-pub(super) fn finite(text: &str) -> Option<f64> {
-    text.trim().parse::<f64>().ok().filter(|v| v.is_finite())
 }
 
 /// A spinner on standard error where that is a terminal; nothing elsewhere.

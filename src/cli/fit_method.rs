@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{Failure, fit::finite};
+use super::{Failure, estimates::finite};
 use crate::fit::{
     Method,
     correction::{CorrectionOptions, SimulationOptions},
@@ -40,7 +40,7 @@ pub(super) struct MethodArguments {
     /// Correct the fit for the solver's error: fit to what a simulation of the model would give, refitting until it settles. The
     /// simulations have the relative half-width PRECISION [default: 0.01].
     #[arg(long, value_name = "PRECISION", num_args = 0..=1, require_equals = true, default_missing_value = "0.01",
-        value_parser = super::design::precision)]
+        value_parser = super::estimates::precision)]
     correct_solver: Option<f64>,
     /// Most events of the simulation of one operating point; with them used up the precision may not be reached
     /// [default: 40000000].

@@ -16,6 +16,7 @@ macro_rules! tell {
 mod compare;
 mod demo;
 mod design;
+mod estimates;
 mod extract;
 mod extraction_report;
 mod family;
@@ -36,6 +37,7 @@ mod simulation;
 mod solve;
 mod solve_times;
 mod sources;
+mod table;
 mod traces;
 mod track;
 mod usage;

@@ -1,10 +1,7 @@
 //! Arguments that say what is to be estimated, without saying how it is fitted.
 
-use super::{
-    Failure,
-    fit::{bounds, estimated, estimated_mut, parameter_name, prior},
-};
-use crate::fit::{Estimated, Transform};
+use super::{Failure, estimates::all_estimated};
+use crate::fit::Estimated;
 
 /// Arguments of what is to be estimated.
 #[derive(Debug, Default, clap::Args)]
@@ -29,20 +26,6 @@ pub(super) struct EstimateArguments {
 impl EstimateArguments {
     /// The parameters to be estimated.
     pub(super) fn estimated(&self) -> Result<Vec<Estimated>, Failure> {
-        let mut estimate = self.estimate.iter().map(|text| estimated(text)).collect::<Result<Vec<_>, _>>()?;
-        for text in &self.bounds {
-            let (name, min, max) = bounds(text)?;
-            let target = estimated_mut(&mut estimate, &name, &format!("--bounds {text}"))?;
-            (target.min, target.max) = (min, max);
-        }
-        for text in &self.prior {
-            let (name, prior) = prior(text)?;
-            estimated_mut(&mut estimate, &name, &format!("--prior {text}"))?.prior = Some(prior);
-        }
-        for name in &self.log {
-            let name = parameter_name(name).ok_or_else(|| Failure::input_text(format!("--log {name}: expected a parameter's name")))?;
-            estimated_mut(&mut estimate, &name, &format!("--log {name}"))?.transform = Transform::Log;
-        }
-        Ok(estimate)
+        all_estimated(&self.estimate, &self.bounds, &self.prior, &self.log)
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Simulate every operating point too, to the relative half-width PRECISION [default: 0.01], and show what the solver is off by apart
     /// from the bands.
     #[arg(long, value_name = "PRECISION", num_args = 0..=1, require_equals = true, default_missing_value = "0.01",
-        value_parser = super::design::precision)]
+        value_parser = super::estimates::precision)]
     solver_error: Option<f64>,
     /// Seed of the simulations.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::{
-    Failure, fit,
-    fit::{WeightingArgument, bounds, estimated, parameter_name},
+    Failure,
+    estimates::{bounds, estimated, parameter_name},
+    fit::{self, WeightingArgument},
     input,
 };
 use crate::fit::{Estimated, Method, Problem, Trials, problem::parameter_uses::parameter_uses};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::solve::{number, observed, table};
+use super::table::{number, observed, table};
 use crate::solve::{AskedTimes, Bin, JoinResult, Quantile, Solution};
 
 /// Appends the response times of entries, the delays of joins, lost requests, and the histograms and limits that the model asks for.

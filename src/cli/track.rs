@@ -7,7 +7,8 @@ use indexmap::IndexMap;
 
 use super::{
     Failure,
-    fit::{finite, parameter_name, progress_bar, show},
+    estimates::{finite, parameter_name},
+    fit::{progress_bar, show},
     problem::{ProblemArguments, named, read_trials},
     write_stdout,
 };
