@@ -69,6 +69,7 @@ struct Counts {
     fits: usize,
     wald: [usize; 3],
     profile: [usize; 3],
+    sandwich: [usize; 3],
     /// Sum of the estimates' errors, over their standard errors.
     off: [f64; 3],
     joint: usize,
@@ -85,6 +86,7 @@ impl Counts {
         (0..3).for_each(|k| {
             self.wald[k] += other.wald[k];
             self.profile[k] += other.profile[k];
+            self.sandwich[k] += other.sandwich[k];
             self.off[k] += other.off[k];
         });
         self.joint += other.joint;
@@ -152,17 +154,20 @@ fn one(case: Case, seed: u64) -> Counts {
     let mut asked = problem(data(case, seed));
     asked.method.intervals = Intervals::Profile;
     let Some(profiled) = fitted(&asked) else { return counts };
+    asked.method.intervals = Intervals::Sandwich;
+    let Some(by_trials) = fitted(&asked) else { return counts };
     asked.method.intervals = Intervals::Wald;
     let Some(wald) = fitted(&asked) else { return counts };
     let mut held = asked;
     held.estimate.pop();
     held.assumed.set("d3", TRUE_DEMANDS[2]);
     let rejected = fitted(&held).and_then(|h| compare(&h, &wald).ok()).is_some_and(|c| c.test.preferred == Preferred::Larger);
-    let (by_wald, by_profile) = (covered(&wald), covered(&profiled));
+    let (by_wald, by_profile, by_sandwich) = (covered(&wald), covered(&profiled), covered(&by_trials));
     counts.fits = 1;
     (0..3).for_each(|k| {
         counts.wald[k] = usize::from(by_wald[k]);
         counts.profile[k] = usize::from(by_profile[k]);
+        counts.sandwich[k] = usize::from(by_sandwich[k]);
     });
     for ((off, p), truth) in counts.off.iter_mut().zip(wald.parameters.values()).zip(TRUE_DEMANDS) {
         *off = p.std_error.map_or(0.0, |s| (p.estimate - truth) / s);
@@ -200,7 +205,7 @@ fn main() {
     println!("per cent of {n} data sets; the levels are 95 % for intervals and bands, 5 % for the test (deviation of chance {chance:.2})");
     println!("bias: mean error of the estimates over their standard error");
     println!(
-        "case                 t intervals          profile intervals    bias                 joint  mean  new   F rejects  remarked  fits"
+        "case                 t intervals          profile intervals    sandwich intervals   bias                 joint  mean  new   F rejects  remarked  fits"
     );
     let cases = [
         ("independent", Case::Independent),
@@ -213,9 +218,10 @@ fn main() {
         let three = |found: [usize; 3]| found.map(|n| format!("{:5.1}", share(n, c.fits))).join(" ");
         let bias = c.off.map(|o| format!("{:5.2}", o / c.fits.max(1) as f64)).join(" ");
         println!(
-            "{name:20} {}    {}    {bias}    {:5.1} {:5.1} {:5.1}  {:9.1}  {:8.1}  {:4}",
+            "{name:20} {}    {}    {}    {bias}    {:5.1} {:5.1} {:5.1}  {:9.1}  {:8.1}  {:4}",
             three(c.wald),
             three(c.profile),
+            three(c.sandwich),
             share(c.joint, c.fits),
             share(c.mean_band, c.bands),
             share(c.new_band, c.bands),

@@ -59,7 +59,7 @@ pub(super) struct NewFitBody {
     #[schema(default = 0.95)]
     pub(super) confidence: Option<f64>,
     /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
-    /// (`wald`, `profile`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`, `correct_solver` (`{"simulation": {"precision",
+    /// (`wald`, `profile`, `sandwich`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`, `correct_solver` (`{"simulation": {"precision",
     /// "seed"}}`: correct the fit for the solver's error).
     #[serde(default)]
     #[schema(value_type = Option<Object>)]

@@ -64,6 +64,9 @@ enum IntervalsArgument {
     Wald,
     /// From the profile of the sum of squares.
     Profile,
+    /// From standard errors that go by what trials scatter by, whatever the weights say of their errors: where measures of a
+    /// trial have errors in common, as delays and throughput do. Needs more trials than parameters, better twice as many.
+    Sandwich,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -90,6 +93,7 @@ impl MethodArguments {
             intervals: match self.intervals {
                 IntervalsArgument::Wald => Intervals::Wald,
                 IntervalsArgument::Profile => Intervals::Profile,
+                IntervalsArgument::Sandwich => Intervals::Sandwich,
             },
             starts: self.starts.map(|n| Starts { n, seed: self.seed }),
             bootstrap: self.bootstrap.map(|n| Bootstrap { n, resampling, seed: self.seed }),

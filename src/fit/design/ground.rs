@@ -63,7 +63,8 @@ impl<'a> Ground<'a> {
         let mut notes = bound_notes(problem, &free);
         let (rows, dof) = match &id.covariance {
             Some(covariance) => {
-                let dof = (fit.error_scale == ErrorScale::Estimated).then_some(fit.degrees_of_freedom);
+                let of_residuals = (fit.error_scale == ErrorScale::Estimated).then_some(fit.degrees_of_freedom);
+                let dof = fit.interval_degrees_of_freedom.or(of_residuals);
                 (root_of_information(covariance, &id.scale, id.rank), dof)
             }
             None => {

@@ -327,19 +327,19 @@ fn typing_error(value: f64, predicted: f64) -> Option<f64> {
 }
 
 impl Diagnosis {
-    /// What a reader should know, in words, of a fit that was weighed in this way.
-    pub(crate) fn notes(&self, weighting: Weighting) -> Vec<String> {
-        let or_replicates = if weighting == Weighting::Replicates { "" } else { ", or use replicates" };
+    /// What a reader should know, in words, of a fit that was weighed in this way, by trials or not.
+    pub(crate) fn notes(&self, weighting: Weighting, by_trials: bool) -> Vec<String> {
+        let remedy = remedy(weighting, by_trials);
         let mut notes: Vec<String> = self.outliers.iter().map(Outlier::in_words).collect();
         let p = |t: &TestResult| four_digits(t.p_value);
         if let Some(test) = self.error_covariance.filter(|t| t.p_value < REMARKED) {
             notes.push(format!(
                 "the errors are not what the weights say (p = {}): measures of one trial are correlated, or some are more exact than others; \
-                 standard errors and intervals are not to be trusted. Give the trials standard errors and covariances{or_replicates}",
+                 {remedy}",
                 p(&test)
             ));
         }
-        notes.extend(self.little.and_then(|test| little_in_words(&test, or_replicates)));
+        notes.extend(self.little.and_then(|test| little_in_words(&test, &remedy)));
         if let Some(test) = self.error_scale.filter(|t| t.p_value < REMARKED) {
             notes.push(format!("the sum of squares is more than the known errors allow (p = {}): the model misses something", p(&test)));
         }
@@ -374,13 +374,25 @@ impl Diagnosis {
     }
 }
 
+/// What errors mean that are not what the weights say, and what helps.
+fn remedy(weighting: Weighting, by_trials: bool) -> String {
+    if by_trials {
+        return "intervals, which are from what trials scatter by, allow for that; estimates could be sharper with covariances".into();
+    }
+    let or_replicates = if weighting == Weighting::Replicates { "" } else { ", or use replicates" };
+    format!(
+        "standard errors and intervals are not to be trusted. Give the trials standard errors and covariances{or_replicates}, or ask for intervals \
+         from what trials scatter by (--intervals sandwich)"
+    )
+}
+
 /// What errors of delays and throughput that do not cancel as weighed mean.
-fn little_in_words(test: &TestResult, or_replicates: &str) -> Option<String> {
+fn little_in_words(test: &TestResult, remedy: &str) -> Option<String> {
     let p = four_digits(test.p_value);
     if test.statistic < 1.0 && test.p_value < 2.0 * CANCELLING {
         return Some(format!(
             "the errors of delays and throughput in one trial cancel (Little's law; {} of what the weights say, p = {p}), and the weights take \
-             them as independent: standard errors and intervals are not to be trusted. Give the trials covariances{or_replicates}",
+             them as independent: {remedy}",
             four_digits(test.statistic)
         ));
     }

@@ -7,6 +7,7 @@
 //! | [`profile`] | intervals and curves from the profile of the sum of squares |
 //! | [`bootstrap`] | intervals from refits to resampled data |
 //! | [`regions`] | joint ellipsoids and boxes |
+//! | [`sandwich`] | covariance by what trials scatter |
 //! | [`information`] | likelihood, AIC, AICc, BIC |
 //!
 //! Covariance, intervals, and what they cannot tell.
@@ -37,6 +38,7 @@ pub mod distribution;
 pub mod information;
 pub mod profile;
 pub mod regions;
+pub mod sandwich;
 
 use crate::fit::{
     digits::four_digits,

@@ -10,7 +10,8 @@
 //! Scheffé:     x̂_k ± √(n F(1 - α; n, d)) s_k                   the box around the ellipsoid
 //! ```
 //!
-//! Where the error covariance is known, chi-square and the normal distribution stand for `n F` and `t`. Source: G. Seber and C.
+//! Where the error covariance is known, chi-square and the normal distribution stand for `n F` and `t`; where all of `P` is estimated from
+//! `d` degrees of freedom, not its scale alone, Hotelling's `T² = n d / (d - n + 1) F(1 - α; n, d - n + 1)` for `n F`. Source: G. Seber and C.
 //! Wild, Nonlinear Regression (1989), section 5.1; M. Woodside, SIPEW 2008, section 3, calls the second "Bonferroni" but
 //! multiplies levels, which is the third.
 
@@ -20,6 +21,39 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{chi_square_quantile, f_quantile, normal_two_sided, t_two_sided};
 use crate::fit::problem::Transform;
+
+/// What is known of the covariance of estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CovarianceKnown {
+    /// All of it.
+    Whole,
+    /// All but a factor, which is estimated with these degrees of freedom.
+    UpToScale(usize),
+    /// Nothing: all of it is estimated, with these degrees of freedom.
+    FromScatter(usize),
+}
+
+impl CovarianceKnown {
+    fn two_sided(self, confidence: f64) -> Option<f64> {
+        match self {
+            Self::Whole => normal_two_sided(confidence),
+            Self::UpToScale(dof) | Self::FromScatter(dof) => t_two_sided(confidence, dof),
+        }
+    }
+
+    /// Square of the radius of the ellipsoid of `n` estimates.
+    fn radius_squared(self, confidence: f64, n: usize) -> Option<f64> {
+        let real = |count: usize| u32::try_from(count).ok().map(f64::from);
+        match self {
+            Self::Whole => chi_square_quantile(confidence, n),
+            Self::UpToScale(dof) => Some(real(n)? * f_quantile(confidence, n, dof)?),
+            Self::FromScatter(dof) => {
+                let left = (dof + 1).checked_sub(n).filter(|left| *left > 0)?;
+                Some(real(n)? * real(dof)? / real(left)? * f_quantile(confidence, n, left)?)
+            }
+        }
+    }
+}
 
 /// A pair of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,19 +118,14 @@ pub struct Estimate {
     pub transform: Transform,
 }
 
-/// The regions of `estimates` with `correlation`, `(n, n)`, at level `confidence`; `dof` is `None` where the error
-/// covariance is known. `None` without estimates or degrees of freedom.
-pub fn joint_region(estimates: &[Estimate], correlation: &DMatrix<f64>, dof: Option<usize>, confidence: f64) -> Option<JointRegion> {
+/// The regions of `estimates` with `correlation`, `(n, n)`, at level `confidence`. `None` without estimates or enough degrees of freedom.
+pub fn joint_region(estimates: &[Estimate], correlation: &DMatrix<f64>, known: CovarianceKnown, confidence: f64) -> Option<JointRegion> {
     let n = estimates.len();
     let count = u32::try_from(n).ok().filter(|n| *n > 0)?;
     let alpha = 1.0 - confidence;
-    let two_sided = |confidence: f64| dof.map_or_else(|| normal_two_sided(confidence), |d| t_two_sided(confidence, d));
-    let radius_squared = match dof {
-        Some(d) => f64::from(count) * f_quantile(confidence, n, d)?,
-        None => chi_square_quantile(confidence, n)?,
-    };
-    let bonferroni = two_sided(1.0 - alpha / f64::from(count))?;
-    let sidak = two_sided(confidence.powf(1.0 / f64::from(count)))?;
+    let radius_squared = known.radius_squared(confidence, n)?;
+    let bonferroni = known.two_sided(1.0 - alpha / f64::from(count))?;
+    let sidak = known.two_sided(confidence.powf(1.0 / f64::from(count)))?;
     let box_of = |q: f64| -> IndexMap<String, Limits> {
         estimates.iter().map(|e| (e.name.clone(), Limits::around(e.value, e.std_error, q, e.transform))).collect()
     };
@@ -128,7 +157,7 @@ mod tests {
 
     #[test]
     fn boxes_lie_inside_one_another() {
-        let found = joint_region(&estimates(), &DMatrix::identity(3, 3), Some(37), 0.95).unwrap();
+        let found = joint_region(&estimates(), &DMatrix::identity(3, 3), CovarianceKnown::UpToScale(37), 0.95).unwrap();
         let half = |limits: &IndexMap<String, Limits>| (limits["a"].upper - 2.0) / 0.5;
         // scipy 1.17.1: t.ppf(1 - .05/6, 37), t.ppf(1 - (1 - .95**(1/3))/2, 37), sqrt(3 f.ppf(.95, 3, 37)).
         assert!((half(&found.bonferroni) - 2.5077).abs() < 5e-4, "{}", half(&found.bonferroni));
@@ -137,9 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn of_a_covariance_from_scatter_the_ellipsoid_is_hotellings() {
+        let of = |known: CovarianceKnown, n: usize| known.radius_squared(0.95, n);
+        // 3 · 7 / 5 F(.95; 3, 5), F = 5.4095 as tabulated; of one parameter the square of t(.975; 7) = 2.3646.
+        assert!((of(CovarianceKnown::FromScatter(7), 3).unwrap() - 4.2 * 5.4095).abs() < 1e-3);
+        assert!((of(CovarianceKnown::FromScatter(7), 1).unwrap() - 2.3646 * 2.3646).abs() < 1e-3);
+        assert_eq!(of(CovarianceKnown::FromScatter(2), 3), None);
+    }
+
+    #[test]
     fn axes_are_those_of_the_correlation() {
         let correlation = DMatrix::from_row_slice(2, 2, &[1.0, 0.8, 0.8, 1.0]);
-        let found = joint_region(&estimates()[..2], &correlation, None, 0.95).unwrap();
+        let found = joint_region(&estimates()[..2], &correlation, CovarianceKnown::Whole, 0.95).unwrap();
         let ratio = found.axes[0].half_length / found.axes[1].half_length;
         assert!((ratio - (1.8_f64 / 0.2).sqrt()).abs() < 1e-12);
         assert!((found.radius_squared - 5.991_464_547).abs() < 1e-8);

@@ -148,6 +148,12 @@ pub enum ProblemError {
         /// What was expected.
         expected: &'static str,
     },
+    /// Something else asked that intervals from what trials scatter by do not go with.
+    #[error("sandwich intervals do not go with {what}: ask for one of the two")]
+    NotWithSandwich {
+        /// What.
+        what: &'static str,
+    },
     /// A measured value without an error variance beside others that have covariances.
     #[error("trial \"{trial}\": {measure} has neither a standard error nor a variance, which the covariances of the trials ask for")]
     VarianceMissing {

@@ -42,6 +42,9 @@ pub enum Intervals {
     Wald,
     /// Where the profile of the sum of squares rises by what F allows; exact however curved the model is.
     Profile,
+    /// `estimate ± t · std_error`, with standard errors from what the trials scatter by, whatever the weights say of their errors
+    /// ([`crate::fit::inference::sandwich`]).
+    Sandwich,
 }
 
 /// Several starts, where one may end in a minimum that is not the lowest.
@@ -122,6 +125,12 @@ impl Method {
         }
         if let Some((what, value, expected)) = self.correct_solver.and_then(|c| c.defect()) {
             return Err(ProblemError::Method { what, value, expected });
+        }
+        if self.intervals == Intervals::Sandwich && !self.loss.is_squared() {
+            return Err(ProblemError::NotWithSandwich { what: "a loss that bounds outliers" });
+        }
+        if self.intervals == Intervals::Sandwich && self.correct_solver.is_some() {
+            return Err(ProblemError::NotWithSandwich { what: "a correction for the solver's error" });
         }
         if let Some(n) = self.starts.map(|s| s.n).filter(|n| !(1..=MOST_STARTS).contains(n)) {
             return Err(ProblemError::Method { what: "the number of starts", value: n as f64, expected: "1 to 10000" });

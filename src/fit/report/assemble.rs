@@ -19,9 +19,10 @@ use crate::{
             Identification, direction_in_words,
             distribution::{normal_two_sided, t_two_sided},
             identify,
-            regions::{Estimate, Limits, joint_region},
+            regions::{CovarianceKnown, Estimate, Limits, joint_region},
+            sandwich::sandwich,
         },
-        problem::{ErrorScale, Problem, Transform, trials::Trial},
+        problem::{ErrorScale, Intervals, Problem, Transform, trials::Trial},
         search::{
             multistart::StartsReport,
             solver::TrialPredictions,
@@ -74,7 +75,8 @@ pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
         error_scale: if scales.is_known { ErrorScale::Known } else { ErrorScale::Estimated },
         n_observations: ending.weights.observations.len(),
         confidence: problem.confidence,
-        interval_method: IntervalMethod::Wald,
+        interval_method: if inference.by_trials.is_some() { IntervalMethod::Sandwich } else { IntervalMethod::Wald },
+        interval_degrees_of_freedom: inference.by_trials,
         iterations: ending.iterations,
         evaluations: ending.evaluations,
         relative_offset: minimum.relative_offset,
@@ -144,6 +146,10 @@ struct Inference<'a> {
     interval_dof: Option<usize>,
     /// Quantile of Student's t, or of the normal distribution; absent without degrees of freedom.
     quantile: Option<f64>,
+    /// Degrees of freedom of intervals that go by what trials scatter by; absent where they go by the weights.
+    by_trials: Option<usize>,
+    /// Why there are none of these, if they were asked for.
+    not_by_trials: Option<String>,
     /// What the error of a correction takes from the estimates, where that is much.
     lost_in_simulation: Vec<String>,
 }
@@ -157,17 +163,25 @@ impl<'a> Inference<'a> {
         let at_bound = |j: usize| (x[j] == bounds[j].0 && !whole[j] || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
+        let plain = jacobian.select_columns(&free);
         let fitted = Fitted { problem, weights: ending.weights, minimum: ending.minimum, solved: ending.solved };
         let own_error = ending.own_error.filter(|_| !free.is_empty()).zip(scales.covariance);
         let purged = own_error.map(|(own, scale)| own.purge(&fitted, jacobian, &free, scale, ending.rank_tolerance));
-        let found = match &purged {
-            Some(purged) => identify(&purged.jacobian, ending.rank_tolerance),
-            None => identify(&jacobian.select_columns(&free), ending.rank_tolerance),
+        let by_trials = (problem.method.intervals == Intervals::Sandwich && !free.is_empty())
+            .then(|| by_trials(problem, ending, &plain, scales.covariance))
+            .transpose();
+        let (by_trials, not_by_trials) = by_trials.map_or_else(|why| (None, Some(why)), |found| (found, None));
+        let found = match (&by_trials, &purged) {
+            (Some((jacobian, _)), _) => identify(jacobian, ending.rank_tolerance),
+            (None, Some(purged)) => identify(&purged.jacobian, ending.rank_tolerance),
+            (None, None) => identify(&plain, ending.rank_tolerance),
         };
+        let by_trials = by_trials.map(|(_, dof)| dof);
         let lost_in_simulation = purged.map_or_else(Vec::new, |p| p.notes());
-        let interval_dof = (!scales.is_known).then_some(dof);
+        let interval_dof = by_trials.or_else(|| (!scales.is_known).then_some(dof));
         let quantile = interval_dof.map_or_else(|| normal_two_sided(problem.confidence), |d| t_two_sided(problem.confidence, d));
-        Self { problem, ending, bounds, free, names, found, scale: scales.covariance, interval_dof, quantile, lost_in_simulation }
+        let scale = scales.covariance.filter(|_| not_by_trials.is_none());
+        Self { problem, ending, bounds, free, names, found, scale, interval_dof, quantile, by_trials, not_by_trials, lost_in_simulation }
     }
 
     /// Why no parameter has an interval, if none has.
@@ -176,7 +190,9 @@ impl<'a> Inference<'a> {
             stop if !stop.converged() => Some((ParameterStatus::NotConverged, stop_in_words(stop).into())),
             _ if self.scale.is_none() => Some((
                 ParameterStatus::NoDegreesOfFreedom,
-                "as many parameters as measurements: nothing is left to estimate the error".into(),
+                self.not_by_trials
+                    .clone()
+                    .unwrap_or_else(|| "as many parameters as measurements: nothing is left to estimate the error".into()),
             )),
             _ => None,
         }
@@ -209,7 +225,12 @@ impl<'a> Inference<'a> {
             std_error,
             lower: limits.map(|l| l.lower),
             upper: limits.map(|l| l.upper),
-            interval_method: limits.map(|_| if transform == Transform::Log { IntervalMethod::WaldLog } else { IntervalMethod::Wald }),
+            interval_method: limits.map(|_| match (self.by_trials, transform) {
+                (None, Transform::None) => IntervalMethod::Wald,
+                (None, Transform::Log) => IntervalMethod::WaldLog,
+                (Some(_), Transform::None) => IntervalMethod::Sandwich,
+                (Some(_), Transform::Log) => IntervalMethod::SandwichLog,
+            }),
             start: self.ending.start[j],
             start_from: self.ending.origins[j],
             min: Some(min).filter(|b| b.is_finite()),
@@ -276,7 +297,12 @@ impl<'a> Inference<'a> {
             let (a, b) = (usable[a], usable[b]);
             unscaled[(a, b)] / (unscaled[(a, a)] * unscaled[(b, b)]).sqrt()
         });
-        joint_region(&estimates, &correlation, self.interval_dof, self.problem.confidence)
+        let known = match (self.by_trials, self.interval_dof) {
+            (Some(dof), _) => CovarianceKnown::FromScatter(dof),
+            (None, Some(dof)) => CovarianceKnown::UpToScale(dof),
+            (None, None) => CovarianceKnown::Whole,
+        };
+        joint_region(&estimates, &correlation, known, self.problem.confidence)
     }
 
     fn identifiability(&self) -> Identifiability {
@@ -298,6 +324,23 @@ impl<'a> Inference<'a> {
             no_covariance: nothing.map(|(_, text)| text),
         }
     }
+}
+
+/// The Jacobian that stands for what trials scatter by, and degrees of freedom; or why there is none.
+fn by_trials(problem: &Problem, ending: &Ending<'_>, jacobian: &DMatrix<f64>, scale: Option<f64>) -> Result<(DMatrix<f64>, usize), String> {
+    let blocks: Vec<_> = ending.weights.blocks.iter().filter(|b| !b.rows.is_empty()).collect();
+    let dof = blocks.len().saturating_sub(problem.estimate.len());
+    if dof == 0 {
+        return Err("as many parameters as trials: what trials scatter by does not tell the error".into());
+    }
+    let rows: Vec<_> = blocks.iter().map(|b| b.rows.clone()).collect();
+    // Of a perfect fit nothing scatters.
+    let Some(scale) = scale.filter(|s| *s > 0.0) else { return Ok((jacobian.clone(), dof)) };
+    let found = sandwich(jacobian, &ending.minimum.residuals, &rows, scale, ending.rank_tolerance).map_err(|alone| {
+        let trial = &problem.trials.trials[blocks[alone.place].trial_idx].id;
+        format!("without trial \"{trial}\" the others do not determine the parameters: what trials scatter by does not tell the error")
+    })?;
+    Ok((found, dof))
 }
 
 /// The weighted Jacobian without the factors of a loss.

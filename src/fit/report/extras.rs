@@ -91,7 +91,7 @@ pub(crate) fn add(
         fit.bootstrap = after.bootstrap(&free, keep)?;
         fit.diagnosis.leave_one_out = after.leave_one_out(keep)?;
     }
-    let mut notes = fit.diagnosis.notes(problem.weighting);
+    let mut notes = fit.diagnosis.notes(problem.weighting, fit.interval_degrees_of_freedom.is_some());
     notes.extend(after.notes(&fit));
     fit.notes.extend(notes);
     Ok(fit)

@@ -63,6 +63,9 @@ pub struct Fit {
     pub confidence: f64,
     /// How the intervals were made.
     pub interval_method: IntervalMethod,
+    /// Degrees of freedom of Student's t where they are not those of the residuals: trials less parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_degrees_of_freedom: Option<usize>,
     /// Covariance of the estimates, in the order of `parameters`, scaled by `mean_square_error`; `null` for a pair with a
     /// parameter that has none; absent altogether when no parameter has.
     pub covariance: Option<Vec<Vec<Option<f64>>>>,
@@ -178,6 +181,10 @@ pub enum IntervalMethod {
     WaldLog,
     /// Where the profile of the sum of squares rises by what F allows.
     Profile,
+    /// `estimate ± t · std_error`, from what the trials scatter by.
+    Sandwich,
+    /// The same on the logarithmic scale.
+    SandwichLog,
 }
 
 /// A parameter that the model ties to estimated ones.
@@ -283,9 +290,10 @@ impl Fit {
     /// Half the width of an interval of level `confidence`, in standard errors: a quantile of Student's t, or of the normal
     /// distribution where the errors are known. `None` without degrees of freedom.
     pub fn quantile(&self, confidence: f64) -> Option<f64> {
-        match self.error_scale {
-            ErrorScale::Estimated => t_two_sided(confidence, self.degrees_of_freedom),
-            ErrorScale::Known => normal_two_sided(confidence),
+        match (self.interval_degrees_of_freedom, self.error_scale) {
+            (Some(dof), _) => t_two_sided(confidence, dof),
+            (None, ErrorScale::Estimated) => t_two_sided(confidence, self.degrees_of_freedom),
+            (None, ErrorScale::Known) => normal_two_sided(confidence),
         }
     }
 

@@ -43,7 +43,9 @@ pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
         true => notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into()),
         false => notes.extend(narrower_than_the_solver(fit, ending)),
     }
-    notes.extend(taken_as_independent(ending.weights));
+    if fit.interval_degrees_of_freedom.is_none() {
+        notes.extend(taken_as_independent(ending.weights));
+    }
     notes.extend(beyond_errors(fit, ending.weights));
     notes.extend(beyond_capacity(&fit.problem, ending));
     notes.extend(impossible_values(&fit.problem));
@@ -75,7 +77,7 @@ fn taken_as_independent(weights: &Weights) -> Option<String> {
     let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
     (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
         "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
-         cover less often than they say. Give covariances within the trials, or replicates"
+         cover less often than they say. Give covariances within the trials, or ask for intervals from what trials scatter by (--intervals sandwich)"
             .to_owned()
     })
 }

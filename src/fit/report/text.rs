@@ -76,7 +76,11 @@ impl Fit {
             self.evaluations
         )?;
         let mse = self.mean_square_error.map_or("none".into(), six_digits);
-        writeln!(text, "weighted sum of squares {}, mean square error {mse} (scales all intervals)", six_digits(self.sum_of_squares))?;
+        let intervals = match self.interval_degrees_of_freedom {
+            None => "scales all intervals".to_owned(),
+            Some(dof) => format!("intervals are from what trials scatter by, with {dof} degrees of freedom"),
+        };
+        writeln!(text, "weighted sum of squares {}, mean square error {mse} ({intervals})", six_digits(self.sum_of_squares))?;
         let id = &self.identifiability;
         let condition = id.condition_number.map_or("infinite".into(), four_digits);
         write!(text, "rank {} of {}, condition number {condition}", id.rank, id.free.len())?;

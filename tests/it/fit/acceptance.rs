@@ -4,7 +4,10 @@
 use std::sync::OnceLock;
 
 use layerfit::{
-    fit::{Estimated, Fit, Problem, Trials, compare, f_test::Preferred},
+    fit::{
+        Estimated, Fit, ParameterStatus, Problem, Trials, compare, engine::loss::Loss, f_test::Preferred, problem::Intervals,
+        report::IntervalMethod,
+    },
     predict::{Scenarios, predict},
 };
 
@@ -56,16 +59,26 @@ struct Coverage {
     each: [usize; 3],
     joint: usize,
     bonferroni: usize,
+    ellipsoid: usize,
     warned: usize,
 }
 
-fn coverage(errors: Errors, replicas: u64) -> Coverage {
-    let mut found = Coverage { each: [0; 3], joint: 0, bonferroni: 0, warned: 0 };
+/// `(x - x̂)ᵀ P⁻¹ (x - x̂)` of the truth.
+fn distance_squared(fit: &Fit) -> f64 {
+    let rows = fit.covariance.as_ref().unwrap();
+    let covariance = nalgebra::DMatrix::from_fn(3, 3, |i, j| rows[i][j].unwrap());
+    let off = nalgebra::DVector::from_iterator(3, fit.parameters.values().zip(TRUE_DEMANDS).map(|(p, t)| p.estimate - t));
+    off.dot(&(covariance.try_inverse().unwrap() * &off))
+}
+
+fn coverage(errors: Errors, intervals: Intervals, replicas: u64) -> Coverage {
+    let mut found = Coverage { each: [0; 3], joint: 0, bonferroni: 0, ellipsoid: 0, warned: 0 };
     for seed in 0..replicas {
         let mut asked = problem(three(1e4, errors, 1000 + seed));
         if errors == Errors::Unknown {
             asked.weighting = layerfit::fit::Weighting::None;
         }
+        asked.method.intervals = intervals;
         let fit = fitted(&asked).unwrap();
         let holds: Vec<bool> =
             fit.parameters.values().zip(TRUE_DEMANDS).map(|(p, t)| p.lower.unwrap() < t && t < p.upper.unwrap()).collect();
@@ -73,6 +86,7 @@ fn coverage(errors: Errors, replicas: u64) -> Coverage {
         found.joint += usize::from(holds.iter().all(|h| *h));
         let joint = fit.joint.as_ref().unwrap();
         found.bonferroni += usize::from(joint.bonferroni.values().zip(TRUE_DEMANDS).all(|(l, t)| l.lower < t && t < l.upper));
+        found.ellipsoid += usize::from(distance_squared(&fit) < joint.radius_squared);
         // Not the remark that measures are weighed as independent, which every fit without covariances has: what the residuals show.
         let says = |n: &String| n.contains("the errors are not what the weights say") || n.contains("cancel (Little's law");
         found.warned += usize::from(fit.notes.iter().any(says));
@@ -84,7 +98,7 @@ fn coverage(errors: Errors, replicas: u64) -> Coverage {
 #[test]
 fn full_covariances_cover_as_often_as_they_say() {
     let replicas = 150;
-    let found = coverage(Errors::Full, replicas);
+    let found = coverage(Errors::Full, Intervals::Wald, replicas);
     for n in found.each {
         assert!((0.93..=0.98).contains(&(n as f64 / replicas as f64)), "{:?}", found.each);
     }
@@ -98,7 +112,7 @@ fn full_covariances_cover_as_often_as_they_say() {
 fn a_misspecified_covariance_is_remarked() {
     let replicas = 60;
     for errors in [Errors::Diagonal, Errors::Unknown] {
-        let found = coverage(errors, replicas);
+        let found = coverage(errors, Intervals::Wald, replicas);
         // Expected of ten trials with standard errors alone: 91 per cent (4,000 data sets of the linear model).
         assert!(found.warned as u64 >= replicas * 8 / 10, "{errors:?}: {} of {replicas} warned", found.warned);
         if errors == Errors::Unknown {
@@ -107,6 +121,50 @@ fn a_misspecified_covariance_is_remarked() {
             assert!(share(0) > 0.98 && share(1) < 0.93 && share(2) < 0.85, "{:?}", found.each);
         }
     }
+}
+
+/// Of the same fits intervals from what the ten trials scatter by cover, one by one and jointly, whatever the weights leave out; and the remark
+/// says so.
+#[test]
+fn intervals_by_what_trials_scatter_by_cover_under_any_weights() {
+    let replicas = 150;
+    for errors in [Errors::Diagonal, Errors::Unknown] {
+        let found = coverage(errors, Intervals::Sandwich, replicas);
+        for n in found.each {
+            assert!((0.90..=0.99).contains(&(n as f64 / replicas as f64)), "{errors:?}: {:?}", found.each);
+        }
+        // All three at once as often as with whole covariances, .85 in the long run, less three deviations of chance.
+        assert!(found.joint as f64 / replicas as f64 >= 0.76, "{errors:?}: {}", found.joint);
+        assert!(found.ellipsoid as f64 / replicas as f64 >= 0.90, "{errors:?}: {}", found.ellipsoid);
+        assert!(found.bonferroni as f64 / replicas as f64 >= 0.91, "{errors:?}: {}", found.bonferroni);
+    }
+    let mut asked = problem(three(1e4, Errors::Diagonal, 1000));
+    asked.method.intervals = Intervals::Sandwich;
+    let fit = fitted(&asked).unwrap();
+    assert_eq!((fit.interval_method, fit.interval_degrees_of_freedom), (IntervalMethod::Sandwich, Some(7)));
+    assert!(fit.notes.iter().any(|n| n.contains("from what trials scatter by, allow for that")), "{:?}", fit.notes);
+    assert!(!fit.notes.iter().any(|n| n.contains("not to be trusted")), "{:?}", fit.notes);
+    // Three trials say nothing of three parameters.
+    asked.trials.trials.truncate(3);
+    let fit = fitted(&asked).unwrap();
+    for p in fit.parameters.values() {
+        assert!(p.status == ParameterStatus::NoDegreesOfFreedom && p.lower.is_none(), "{p:?}");
+        assert!(p.explanation.as_ref().unwrap().contains("as many parameters as trials"), "{p:?}");
+    }
+}
+
+/// What it does not go with is refused.
+#[test]
+fn sandwich_intervals_are_of_plain_least_squares() {
+    let mut asked = problem(three(1e4, Errors::Diagonal, 1000));
+    asked.method.intervals = Intervals::Sandwich;
+    asked.method.loss = Loss::Cauchy { threshold: None };
+    let refused = fitted(&asked).unwrap_err();
+    assert!(format!("{refused:?}").contains("NotWithSandwich"), "{refused:?}");
+    asked.method.loss = Loss::Squared;
+    asked.method.correct_solver = Some(layerfit::fit::CorrectionOptions::default());
+    let refused = fitted(&asked).unwrap_err();
+    assert!(format!("{refused:?}").contains("a correction for the solver's error"), "{refused:?}");
 }
 
 struct FourthQueue {
