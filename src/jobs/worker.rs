@@ -64,7 +64,7 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
     let stored = store_end(shared, &job, ending, outcome).await;
     shared.running().remove(&job.id);
     let (kind, duration) = (kind(&job), begun.elapsed());
-    if let Some(state) = outcome.state() {
+    if let Some(state) = outcome.state().map(|state| if stored.is_ok() { state } else { State::Failed }) {
         shared.count_end(EndedJob { kind, state, duration });
     }
     log_end(&job, outcome, (kind, duration), stored);

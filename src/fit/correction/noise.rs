@@ -23,7 +23,8 @@
 //! | `a_v` | derivative of the length along `v` by the parameters | `(n_params)` |
 //! | `Tᵀ N T` | share of what seems to be told that is error; at most [`MOST_LOST`] counts | `(rank, rank)` |
 //!
-//! Errors of a change along a direction are those of differences between batches that had the same random numbers.
+//! Where `σ²` is estimated from the residuals, these have `e` in them already, and it counts twice: by a factor of at most √2, intervals are then wider
+//! than they need to be. Errors of different operating points are of different random numbers. Errors of a change along a direction are those of differences between batches that had the same random numbers.
 //! Source: W. Fuller, Measurement Error Models (1987), section 1.2 and 1.4 (attenuation, instruments); jackknife: [`crate::solve::simulate`].
 
 use indexmap::IndexMap;
@@ -160,13 +161,16 @@ impl Information {
         let seen: Vec<usize> = (0..found.s.len()).filter(|&i| found.s[i] > rank_tolerance * largest).collect();
         let to_unit = DMatrix::from_fn(free.len(), seen.len(), |j, i| found.v[(j, seen[i])] / (lengths[j] * found.s[seen[i]]));
         let from_unit = DMatrix::from_fn(seen.len(), free.len(), |i, j| found.s[seen[i]] * found.v[(j, seen[i])] * lengths[j]);
+        if seen.is_empty() {
+            return Purged { jacobian: from_unit, wider: Vec::new(), lost: None };
+        }
         let in_unit = |matrix: &DMatrix<f64>| to_unit.transpose() * matrix.select_rows(free).select_columns(free) * &to_unit;
         let shares = in_unit(&self.of_slopes).symmetric_eigen();
         let told = on_eigenvalues(&shares.eigenvectors, &shares.eigenvalues.map(|share| 1.0 - share.clamp(0.0, MOST_LOST)));
         let spread = in_unit(&self.of_values).symmetric_eigen();
         let narrower = |s: f64| if s > 0.0 && scale > 0.0 { (scale / (scale + s)).sqrt() } else { 1.0 };
         let spread = on_eigenvalues(&spread.eigenvectors, &spread.eigenvalues.map(narrower));
-        let lost = (!seen.is_empty()).then(|| shares.eigenvalues.argmax()).filter(|(_, share)| *share > REMARKED).map(|(i, share)| {
+        let lost = Some(shares.eigenvalues.argmax()).filter(|(_, share)| *share > REMARKED).map(|(i, share)| {
             let direction = &to_unit * shares.eigenvectors.column(i);
             let scaled: Vec<f64> = direction.iter().zip(&lengths).map(|(d, length)| d * length).collect();
             (share, direction_in_words(&scaled, names, lengths.as_slice()))
@@ -221,14 +225,15 @@ fn on_eigenvalues(vectors: &DMatrix<f64>, values: &DVector<f64>) -> DMatrix<f64>
 }
 
 impl Purged {
-    /// What is to be said of the simulation's share, where it is large.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// What is to be said of the simulation's share, where it is large; with intervals from profiles, or from standard errors.
+    pub(crate) fn notes(&self, are_profiled: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.wider.is_empty() {
             let each: Vec<String> = self.wider.iter().map(|(name, times)| format!("{name} {} times", two_digits(*times))).collect();
             notes.push(format!(
-                "the simulation's own error makes intervals wider ({}): a smaller precision asked of it makes them narrower",
-                each.join(", ")
+                "the simulation's own error makes intervals wider ({}): a smaller precision asked of it makes them narrower{}",
+                each.join(", "),
+                if are_profiled { ". This is of standard errors and bands: intervals by profile do not have it" } else { "" }
             ));
         }
         if let Some((share, direction)) = &self.lost {
@@ -324,7 +329,14 @@ mod tests {
         let names = ["a", "unseen", "b"].map(str::to_owned);
         let purged = none.purge(&given, &[0, 1, 2], &names, 1.0, 1e-9);
         assert!((purged.jacobian.transpose() * &purged.jacobian - given.transpose() * &given).norm() < 1e-10);
-        assert_eq!(purged.notes(), [""; 0]);
+        assert_eq!(purged.notes(false), [""; 0]);
+    }
+
+    #[test]
+    fn of_what_nothing_depends_on_nothing_is_seen() {
+        let none = Information { of_values: DMatrix::zeros(2, 2), of_slopes: DMatrix::zeros(2, 2) };
+        let purged = none.purge(&DMatrix::zeros(5, 2), &[0, 1], &["a", "b"].map(str::to_owned), 1.0, 1e-9);
+        assert_eq!((purged.jacobian.shape(), purged.notes(false).len()), ((0, 2), 0));
     }
 
     #[test]
@@ -333,7 +345,7 @@ mod tests {
         let information = Information { of_values: DMatrix::zeros(2, 2), of_slopes };
         let names = ["a", "b"].map(str::to_owned);
         let purged = information.purge(&jacobian(), &[0, 1], &names, 1.0, 1e-9);
-        let notes = purged.notes();
+        let notes = purged.notes(false);
         assert!(notes[0].ends_with("(a 20 times, b 20 times): a smaller precision asked of it makes them narrower"), "{notes:?}");
         assert!(notes[1].starts_with("100 % of what seems to tell how far b up by 1 with a down by 0.98"), "{notes:?}");
         assert!(notes[1].contains("longer than they are"), "{notes:?}");

@@ -73,6 +73,9 @@ impl CorrectionOptions {
 /// How much coarser than asked a simulation may be before that is remarked: how long it takes is estimated.
 const SHORT_OF: f64 = 1.5;
 
+/// How far apart the seeds of operating points are: 2⁶⁴ over the golden ratio, so that those of neighbouring fits do not meet.
+const SEEDS_APART: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// How often slopes are simulated, at most.
 const MOST_SLOPES: usize = 3;
 
@@ -174,7 +177,7 @@ pub fn fit_corrected(
         // In the first round, too: ratios that are held may lead a parameter to its bound, and stay there.
         let with_slopes = refit.slopes_are_wanted(&last);
         (report.correction, own) = refit.factors(&last, with_slopes, progress)?;
-        let next = refit.round(&report.correction, &last.fit, progress)?;
+        let next = refit.round(&report.correction, &own, &last.fit, progress)?;
         let largest_move = largest_move(&last.fit, &next.fit);
         report.rounds.push(CorrectionRound { parameters: owned_estimates(&next.fit), largest_move, slopes: with_slopes });
         last = next;
@@ -318,7 +321,7 @@ impl Refit<'_> {
         far && self.slopes.times < MOST_SLOPES && !self.open(end).directions.is_empty()
     }
 
-    /// Factors at `x`, for each operating point once; the same random numbers every time.
+    /// Factors at `x`, for each operating point once; with random numbers of its own, the same every time.
     fn factors_at(
         &mut self,
         x: &[f64],
@@ -346,7 +349,10 @@ impl Refit<'_> {
             let place = points.len();
             let failed = |source| FitError::Simulation { trial: trial.id.clone(), source };
             let length = self.lengths.get(place).copied();
-            let found = simulated(&problem.model, &values, measures, &self.correction.simulation, length).map_err(failed)?;
+            // Points with random numbers in common would err alike.
+            let seed = self.correction.simulation.seed.wrapping_add(SEEDS_APART.wrapping_mul(place as u64));
+            let how = SimulationOptions { seed, ..self.correction.simulation };
+            let found = simulated(&problem.model, &values, measures, &how, length).map_err(failed)?;
             if length.is_none() {
                 self.lengths.push(found.run_time);
             }
@@ -359,9 +365,15 @@ impl Refit<'_> {
         Ok(Taken { correction: Correction { points, at }, deviations })
     }
 
-    fn round(&self, correction: &Correction, from: &Fit, progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End, FitError> {
+    fn round(
+        &self,
+        correction: &Correction,
+        own: &OwnError,
+        from: &Fit,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<End, FitError> {
         let solver = correction.around(&solve::sensitivities);
-        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, None, progress)?;
+        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, Some(own), progress)?;
         Ok(End { fit, covariance })
     }
 }
@@ -429,7 +441,7 @@ fn notes(report: &CorrectionReport, asked: Option<f64>) -> Vec<String> {
     }
     if let Some((reached, asked)) = report.precision.zip(asked).filter(|(reached, asked)| *reached > SHORT_OF * asked) {
         notes.push(format!(
-            "simulated to {} % for the {} % asked, which is as far as the events of an operating point went (--correct-events, max_events)",
+            "simulated to {} % for the {} % asked: more events of an operating point may get nearer (--correct-events, max_events)",
             four_digits(100.0 * reached),
             four_digits(100.0 * asked)
         ));

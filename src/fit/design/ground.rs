@@ -41,6 +41,8 @@ pub(super) struct Ground<'a> {
     pub(super) errors: MeasurementErrors,
     /// Degrees of freedom of the intervals; `None` where the errors are known.
     pub(super) dof: Option<usize>,
+    /// Whether these count trials, not measured values.
+    pub(super) is_by_trials: bool,
     pub(super) confidence: f64,
     pub(super) options: FitOptions,
     pub(super) notes: Vec<String>,
@@ -78,7 +80,9 @@ impl<'a> Ground<'a> {
             }
         };
         let names = id.free.clone();
-        Ok(Self { problem, values, free, names, rows, errors, dof, confidence: fit.confidence, options: options.clone(), notes })
+        let is_by_trials = fit.interval_degrees_of_freedom.is_some();
+        let (confidence, options) = (fit.confidence, options.clone());
+        Ok(Self { problem, values, free, names, rows, errors, dof, is_by_trials, confidence, options, notes })
     }
 
     /// The trials of `problem`, measured or not, at the parameters `values`, with a relative error of `share` wherever the trials
@@ -123,12 +127,26 @@ impl<'a> Ground<'a> {
         let free: Vec<usize> = (0..values.len()).collect();
         let names = problem.estimated_names();
         let confidence = problem.confidence;
-        Ok(Self { problem, values, free, names, rows, errors, dof: None, confidence, options: options.clone(), notes: Vec::new() })
+        Ok(Self {
+            problem,
+            values,
+            free,
+            names,
+            rows,
+            errors,
+            dof: None,
+            is_by_trials: false,
+            confidence,
+            options: options.clone(),
+            notes: Vec::new(),
+        })
     }
 
     /// Half the width of an interval in standard errors, after `n_more` more measured values.
     pub(super) fn quantile(&self, n_more: usize) -> Option<f64> {
         match self.dof {
+            // More measured values are no more trials, and how many trials they are is not known here.
+            Some(dof) if self.is_by_trials => t_two_sided(self.confidence, dof),
             Some(dof) => t_two_sided(self.confidence, dof + n_more),
             None => normal_two_sided(self.confidence),
         }

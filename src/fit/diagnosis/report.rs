@@ -377,7 +377,8 @@ impl Diagnosis {
 /// What errors mean that are not what the weights say, and what helps.
 fn remedy(weighting: Weighting, by_trials: bool) -> String {
     if by_trials {
-        return "intervals, which are from what trials scatter by, allow for that; estimates could be sharper with covariances".into();
+        return "intervals from what trials scatter by allow for that, F tests and AIC do not; estimates could be sharper with covariances"
+            .into();
     }
     let or_replicates = if weighting == Weighting::Replicates { "" } else { ", or use replicates" };
     format!(

@@ -66,6 +66,9 @@ pub fn sandwich(
     let largest = found.s.iter().copied().fold(0.0, f64::max);
     let seen: Vec<usize> = (0..found.s.len()).filter(|&i| found.s[i] > rank_tolerance * largest).collect();
     let from_unit = DMatrix::from_fn(seen.len(), n, |i, j| found.s[seen[i]] * found.v[(j, seen[i])] * lengths[j]);
+    if seen.is_empty() {
+        return Ok(from_unit);
+    }
     let to_unit = DMatrix::from_fn(n, seen.len(), |j, i| found.v[(j, seen[i])] / (lengths[j] * found.s[seen[i]]));
     let unit = jacobian * to_unit;
     let mut scatter = DMatrix::zeros(seen.len(), seen.len());
@@ -172,6 +175,12 @@ mod tests {
         let k = sandwich(&j, &residuals, &rows(), 0.3, 1e-9).unwrap();
         let found = (k.transpose() * k).try_inverse().unwrap() * 0.3;
         assert!((&found - &expected).norm() < 1e-10 * expected.norm(), "{found} {expected}");
+    }
+
+    #[test]
+    fn of_what_nothing_depends_on_nothing_is_seen() {
+        let found = sandwich(&DMatrix::zeros(40, 2), &DVector::from_element(40, 0.1), &rows(), 1.0, 1e-9).unwrap();
+        assert_eq!(found.shape(), (0, 2));
     }
 
     #[test]

@@ -34,6 +34,9 @@ use crate::{
     model::{Bindings, Measure},
 };
 
+/// Singular value of a Jacobian that has only what is seen, relative to the largest, below which it is rounding.
+const SEEN_ALREADY: f64 = 1e-13;
+
 /// Everything known at the end of a search.
 pub(crate) struct Ending<'a> {
     pub(crate) minimum: &'a Minimum,
@@ -172,12 +175,13 @@ impl<'a> Inference<'a> {
             .transpose();
         let (by_trials, not_by_trials) = by_trials.map_or_else(|why| (None, Some(why)), |found| (found, None));
         let found = match (&by_trials, &purged) {
-            (Some((jacobian, _)), _) => identify(jacobian, ending.rank_tolerance),
-            (None, Some(purged)) => identify(&purged.jacobian, ending.rank_tolerance),
+            // What is not seen is not in these.
+            (Some((jacobian, _)), _) => identify(jacobian, SEEN_ALREADY),
+            (None, Some(purged)) => identify(&purged.jacobian, SEEN_ALREADY),
             (None, None) => identify(&plain, ending.rank_tolerance),
         };
         let by_trials = by_trials.map(|(_, dof)| dof);
-        let lost_in_simulation = purged.map_or_else(Vec::new, |p| p.notes());
+        let lost_in_simulation = purged.map_or_else(Vec::new, |p| p.notes(problem.method.intervals == Intervals::Profile));
         let interval_dof = by_trials.or_else(|| (!scales.is_known).then_some(dof));
         let quantile = interval_dof.map_or_else(|| normal_two_sided(problem.confidence), |d| t_two_sided(problem.confidence, d));
         let scale = scales.covariance.filter(|_| not_by_trials.is_none());
@@ -331,7 +335,7 @@ fn by_trials(problem: &Problem, ending: &Ending<'_>, jacobian: &DMatrix<f64>, sc
     let blocks: Vec<_> = ending.weights.blocks.iter().filter(|b| !b.rows.is_empty()).collect();
     let dof = blocks.len().saturating_sub(problem.estimate.len());
     if dof == 0 {
-        return Err("as many parameters as trials: what trials scatter by does not tell the error".into());
+        return Err("no more trials than parameters: what trials scatter by does not tell the error".into());
     }
     let rows: Vec<_> = blocks.iter().map(|b| b.rows.clone()).collect();
     // Of a perfect fit nothing scatters.

@@ -91,7 +91,7 @@ pub(crate) fn add(
         fit.bootstrap = after.bootstrap(&free, keep)?;
         fit.diagnosis.leave_one_out = after.leave_one_out(keep)?;
     }
-    let mut notes = fit.diagnosis.notes(problem.weighting, fit.interval_degrees_of_freedom.is_some());
+    let mut notes = fit.diagnosis.notes(problem.weighting, problem.method.intervals == Intervals::Sandwich);
     notes.extend(after.notes(&fit));
     fit.notes.extend(notes);
     Ok(fit)
@@ -142,12 +142,14 @@ impl<'a> After<'a> {
         let found = minimise_weighted(&alone, self.weights, &self.minimum.x, self.options, self.solver).ok().filter(|m| m.stop.converged());
         let scale = scales(self.problem, self.weights, self.minimum, fit.mean_square_error).covariance;
         let seen = found.as_ref().map(|m| identify(&m.jacobian, self.options.rank_tolerance));
+        // Beside intervals with what trials scatter by, or a simulation's error, one by the weights alone would seem sharp.
+        let by_weights = fit.interval_degrees_of_freedom.is_none() && self.problem.method.correct_solver.is_none();
         let report = |(j, prior): (usize, crate::fit::problem::Prior)| {
             let name = &self.problem.estimate[j].name;
             let x = self.minimum.x[j];
             let data_alone = match (&found, &seen) {
                 (Some(m), Some(seen)) if seen.is_estimable(j) => {
-                    let std_error = scale.map(|s| (s * seen.unscaled_covariance[(j, j)]).sqrt());
+                    let std_error = scale.filter(|_| by_weights).map(|s| (s * seen.unscaled_covariance[(j, j)]).sqrt());
                     Some(DataAlone { estimate: m.x[j], std_error })
                 }
                 _ => None,

@@ -10,7 +10,7 @@ use super::{
     utilization::utilizations,
 };
 use crate::fit::{
-    problem::Problem,
+    problem::{Intervals, Problem},
     search::weights::{WeightSource, Weights},
 };
 
@@ -43,8 +43,11 @@ pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
         true => notes.push("the residuals are zero to rounding: intervals and bands say nothing about the error of measurement".into()),
         false => notes.extend(narrower_than_the_solver(fit, ending)),
     }
-    if fit.interval_degrees_of_freedom.is_none() {
+    if fit.problem.method.intervals != Intervals::Sandwich {
         notes.extend(taken_as_independent(ending.weights));
+    }
+    if fit.interval_degrees_of_freedom.is_some() && fit.joint.is_none() && fit.covariance.is_some() {
+        notes.push("no joint region: by what trials scatter one takes twice as many trials as parameters".into());
     }
     notes.extend(beyond_errors(fit, ending.weights));
     notes.extend(beyond_capacity(&fit.problem, ending));

@@ -78,26 +78,32 @@ fn a_corrected_fit_covers_what_a_plain_one_misses() {
 }
 
 /// Measurements that are all but exact leave the simulation's own error: estimates by other random numbers are as far from the truth as their
-/// intervals say, and that is said.
+/// intervals say, two from few operating points and one from many, which do not err alike; and that is said.
 #[test]
 fn the_error_of_the_simulation_is_in_the_intervals() {
-    let mut data = unequal::problem(&[2, 4, 8], 1e-4, 70);
-    data.method.error_scale = ErrorScale::Known;
-    let mut distances: Vec<f64> = Vec::new();
-    for seed in 1..=12 {
-        let options = CorrectionOptions { simulation: SimulationOptions { seed, ..corrected(0.02).simulation }, ..corrected(0.02) };
-        let fit = fitted(&asked(&data, options)).unwrap();
-        let plain = &fit.correction.as_ref().unwrap().plain;
-        for (name, truth) in TRUE {
-            let (p, std_error) = (&fit.parameters[name], fit.parameters[name].std_error.unwrap());
-            assert!(std_error > 5.0 * plain[name].std_error.unwrap(), "{p:?}");
-            distances.push((p.estimate - truth) / std_error);
+    let mut two = unequal::problem(&[2, 4, 8], 1e-4, 70);
+    two.method.error_scale = ErrorScale::Known;
+    let mut one = unequal::problem(&[1, 2, 3, 4, 5, 6, 7, 8], 1e-4, 71);
+    one.method.error_scale = ErrorScale::Known;
+    one.estimate.retain(|e| e.name == "askD");
+    one.assumed.set("reportD", 1.0);
+    for data in [two, one] {
+        let mut distances: Vec<f64> = Vec::new();
+        for seed in 1..=12 {
+            let options = CorrectionOptions { simulation: SimulationOptions { seed, ..corrected(0.02).simulation }, ..corrected(0.02) };
+            let fit = fitted(&asked(&data, options)).unwrap();
+            let plain = &fit.correction.as_ref().unwrap().plain;
+            for (name, truth) in TRUE.into_iter().filter(|(name, _)| fit.parameters.contains_key(*name)) {
+                let (p, std_error) = (&fit.parameters[name], fit.parameters[name].std_error.unwrap());
+                assert!(std_error > 5.0 * plain[name].std_error.unwrap(), "{p:?}");
+                distances.push((p.estimate - truth) / std_error);
+            }
+            assert!(fit.notes.iter().any(|n| n.contains("own error makes intervals wider (askD ")), "{:?}", fit.notes);
         }
-        assert!(fit.notes.iter().any(|n| n.contains("own error makes intervals wider (askD ")), "{:?}", fit.notes);
+        let mean_square = distances.iter().map(|d| d * d).sum::<f64>() / distances.len() as f64;
+        let within = distances.iter().filter(|d| d.abs() < 2.2).count();
+        assert!((0.3..2.2).contains(&mean_square) && within + distances.len() / 6 >= distances.len(), "{distances:?}");
     }
-    let mean_square = distances.iter().map(|d| d * d).sum::<f64>() / 24.0;
-    let within = distances.iter().filter(|d| d.abs() < 1.96).count();
-    assert!((0.35..2.0).contains(&mean_square) && within >= 20, "{distances:?}");
 }
 
 /// A bound that only the uncorrected fit runs into has no part in the corrected one, whose slopes are then simulated from inside.
