@@ -24,7 +24,8 @@
 //! | `Tᵀ N T` | share of what seems to be told that is error; at most [`MOST_LOST`] counts | `(rank, rank)` |
 //!
 //! Where `σ²` is estimated from the residuals, these have `e` in them already, and it counts twice: by a factor of at most √2, intervals are then wider
-//! than they need to be. Errors of different operating points are of different random numbers. Errors of a change along a direction are those of differences between batches that had the same random numbers.
+//! than they need to be. Errors of different operating points are of different random numbers; those of a change along a direction are of
+//! differences between batches that had the same.
 //! Source: W. Fuller, Measurement Error Models (1987), section 1.2 and 1.4 (attenuation, instruments); jackknife: [`crate::solve::simulate`].
 
 use indexmap::IndexMap;
@@ -33,8 +34,11 @@ use nalgebra::{DMatrix, DVector};
 use super::{CorrectedPoint, Correction, Factor};
 use crate::{
     fit::{
-        engine::{least_squares::Minimum, svd::svd},
-        inference::direction_in_words,
+        engine::least_squares::Minimum,
+        inference::{
+            direction_in_words,
+            unit::{UnitCoordinates, on_eigenvalues},
+        },
         problem::Problem,
         report::digits::two_digits,
         search::{solver::TrialPredictions, weights::Weights},
@@ -62,12 +66,18 @@ pub(super) struct Taken {
 }
 
 impl Taken {
+    /// A factor, and the deviations of its simulated value, by place.
+    pub(super) fn factor(&self, point: usize, measure: usize) -> Option<(&Factor, &[f64])> {
+        let (_, factor) = self.correction.points.get(point)?.factors.get_index(measure)?;
+        Some((factor, self.deviations.get(point)?.get(measure)?))
+    }
+
     /// The factors with what they are off by, no slopes yet.
     pub(super) fn own_error(&self) -> OwnError {
         let of_point = |(point, deviations): (&CorrectedPoint, &Vec<Deviations>)| {
             let factor = |((measure, factor), d): ((&Measure, &Factor), &Deviations)| {
-                let error = FactorError { is_ratio: factor.ratio.is_some(), value: factor.deviations(d), slopes: Vec::new() };
-                (measure.clone(), error)
+                let is_ratio = factor.ratio.is_some();
+                (measure.clone(), FactorError { is_ratio, value: factor.deviations(is_ratio, d), slopes: Vec::new() })
             };
             PointError { controlled: point.controlled.clone(), measures: point.factors.iter().zip(deviations).map(factor).collect() }
         };
@@ -105,26 +115,24 @@ pub(super) struct FactorError {
 
 impl Factor {
     /// What is corrected of it: the ratio's logarithm, or the difference.
-    fn size(&self) -> f64 {
-        if self.ratio.is_some() { (self.simulated / self.analytic).ln() } else { self.simulated - self.analytic }
+    fn size(&self, is_ratio: bool) -> f64 {
+        if is_ratio { (self.simulated / self.analytic).ln() } else { self.simulated - self.analytic }
     }
 
     /// Deviations of that, from those of the simulated value.
-    pub(super) fn deviations(&self, simulated: &[f64]) -> Deviations {
-        let by = if self.ratio.is_some() { self.simulated.recip() } else { 1.0 };
+    fn deviations(&self, is_ratio: bool, simulated: &[f64]) -> Deviations {
+        let by = if is_ratio { self.simulated.recip() } else { 1.0 };
         simulated.iter().map(|d| by * d).collect()
     }
 
     /// What it changes by between two ends, and the deviations of that; none where it is not known how far off it is.
     pub(super) fn change(&self, below: (&Self, &[f64]), above: (&Self, &[f64])) -> Option<(f64, Deviations)> {
-        let as_here = |(f, d): (&Self, &[f64])| {
-            let f = Self { ratio: self.ratio, ..f.clone() };
-            (f.size(), f.deviations(d))
-        };
-        let ((from, mut deviations), (to, of_above)) = (as_here(below), as_here(above));
-        if deviations.is_empty() || of_above.is_empty() {
+        if below.1.is_empty() || above.1.is_empty() {
             return None;
         }
+        let is_ratio = self.ratio.is_some();
+        let [from, to] = [below, above].map(|(factor, _)| factor.size(is_ratio));
+        let [mut deviations, of_above] = [below, above].map(|(factor, simulated)| factor.deviations(is_ratio, simulated));
         match deviations.len() == of_above.len() {
             true => deviations.iter_mut().zip(of_above).for_each(|(b, a)| *b = a - *b),
             false => deviations.extend(of_above),
@@ -154,16 +162,11 @@ struct Information {
 impl Information {
     /// `K` of the parameters that are `free`, called `names`, from the weighted Jacobian `jacobian` of these, `(n_rows, n_free)`.
     fn purge(&self, jacobian: &DMatrix<f64>, free: &[usize], names: &[String], scale: f64, rank_tolerance: f64) -> Purged {
-        let lengths = jacobian.column_iter().map(|c| Some(c.norm()).filter(|l| *l > 0.0).unwrap_or(1.0));
-        let lengths = DVector::from_iterator(free.len(), lengths);
-        let found = svd(&(jacobian * DMatrix::from_diagonal(&lengths.map(f64::recip))));
-        let largest = found.s.iter().copied().fold(0.0, f64::max);
-        let seen: Vec<usize> = (0..found.s.len()).filter(|&i| found.s[i] > rank_tolerance * largest).collect();
-        let to_unit = DMatrix::from_fn(free.len(), seen.len(), |j, i| found.v[(j, seen[i])] / (lengths[j] * found.s[seen[i]]));
-        let from_unit = DMatrix::from_fn(seen.len(), free.len(), |i, j| found.s[seen[i]] * found.v[(j, seen[i])] * lengths[j]);
-        if seen.is_empty() {
-            return Purged { jacobian: from_unit, wider: Vec::new(), lost: None };
+        let unit = UnitCoordinates::of(jacobian, rank_tolerance);
+        if unit.rank() == 0 {
+            return Purged { jacobian: unit.from, wider: Vec::new(), lost: None };
         }
+        let (to_unit, from_unit, lengths) = (unit.to, unit.from, unit.lengths);
         let in_unit = |matrix: &DMatrix<f64>| to_unit.transpose() * matrix.select_rows(free).select_columns(free) * &to_unit;
         let shares = in_unit(&self.of_slopes).symmetric_eigen();
         let told = on_eigenvalues(&shares.eigenvectors, &shares.eigenvalues.map(|share| 1.0 - share.clamp(0.0, MOST_LOST)));
@@ -218,10 +221,6 @@ impl OwnError {
 
 fn add_squares(sum: &mut DMatrix<f64>, columns: &DMatrix<f64>) {
     *sum += columns * columns.transpose();
-}
-
-fn on_eigenvalues(vectors: &DMatrix<f64>, values: &DVector<f64>) -> DMatrix<f64> {
-    vectors * DMatrix::from_diagonal(values) * vectors.transpose()
 }
 
 impl Purged {

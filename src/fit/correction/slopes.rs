@@ -118,11 +118,7 @@ impl Direction {
         for (p, point) in to.points.iter_mut().enumerate() {
             for (k, (measure, factor)) in point.factors.iter_mut().enumerate() {
                 let mut slope_error = Deviations::new();
-                let at = |end: &Taken| {
-                    Some((end.correction.points.get(p)?.factors.get(measure)?.clone(), end.deviations.get(p)?.get(k)?.clone()))
-                };
-                let ends = at(below).zip(at(above));
-                let change = ends.and_then(|(below, above)| factor.change((&below.0, &below.1), (&above.0, &above.1)));
+                let change = below.factor(p, k).zip(above.factor(p, k)).and_then(|(below, above)| factor.change(below, above));
                 let is_one = |(change, deviations): &(f64, Deviations)| change.abs() > quantile * length_of(deviations);
                 if let Some((change, deviations)) = change.filter(is_one) {
                     slope_error = deviations.iter().map(|d| d / length).collect();

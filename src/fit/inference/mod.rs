@@ -7,7 +7,7 @@
 //! | [`profile`] | intervals and curves from the profile of the sum of squares |
 //! | [`bootstrap`] | intervals from refits to resampled data |
 //! | [`regions`] | joint ellipsoids and boxes |
-//! | [`sandwich`] | covariance by what trials scatter |
+//! | [`sandwich`], `unit` | covariance by what trials scatter; coordinates for that |
 //! | [`information`] | likelihood, AIC, AICc, BIC |
 //!
 //! Covariance, intervals, and what they cannot tell.
@@ -39,6 +39,7 @@ pub mod information;
 pub mod profile;
 pub mod regions;
 pub mod sandwich;
+pub(crate) mod unit;
 
 use crate::fit::{
     digits::four_digits,

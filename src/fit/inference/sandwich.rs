@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::fit::engine::svd::svd;
+use super::unit::{UnitCoordinates, on_eigenvalues};
 
 /// What of a direction a trial leaves to the others, below which it determines that direction alone.
 const LEFT_TO_OTHERS: f64 = 1e-6;
@@ -59,23 +59,17 @@ pub fn sandwich(
     scale: f64,
     rank_tolerance: f64,
 ) -> Result<DMatrix<f64>, Alone> {
-    let n = jacobian.ncols();
-    let lengths = jacobian.column_iter().map(|c| Some(c.norm()).filter(|l| *l > 0.0).unwrap_or(1.0));
-    let lengths = DVector::from_iterator(n, lengths);
-    let found = svd(&(jacobian * DMatrix::from_diagonal(&lengths.map(f64::recip))));
-    let largest = found.s.iter().copied().fold(0.0, f64::max);
-    let seen: Vec<usize> = (0..found.s.len()).filter(|&i| found.s[i] > rank_tolerance * largest).collect();
-    let from_unit = DMatrix::from_fn(seen.len(), n, |i, j| found.s[seen[i]] * found.v[(j, seen[i])] * lengths[j]);
-    if seen.is_empty() {
+    let unit = UnitCoordinates::of(jacobian, rank_tolerance);
+    let (rank, from_unit) = (unit.rank(), unit.from);
+    if rank == 0 {
         return Ok(from_unit);
     }
-    let to_unit = DMatrix::from_fn(n, seen.len(), |j, i| found.v[(j, seen[i])] / (lengths[j] * found.s[seen[i]]));
-    let unit = jacobian * to_unit;
-    let mut scatter = DMatrix::zeros(seen.len(), seen.len());
+    let unit = jacobian * unit.to;
+    let mut scatter = DMatrix::zeros(rank, rank);
     let mut of_others = unit.clone();
     for (place, rows) in trials.iter().enumerate() {
         let own = unit.rows(rows.start, rows.len());
-        let left = (DMatrix::identity(seen.len(), seen.len()) - own.transpose() * own).symmetric_eigen();
+        let left = (DMatrix::identity(rank, rank) - own.transpose() * own).symmetric_eigen();
         if left.eigenvalues.iter().any(|l| *l < LEFT_TO_OTHERS) {
             return Err(Alone { place });
         }
@@ -92,7 +86,7 @@ pub fn sandwich(
         return Ok(from_unit);
     }
     let root = scatter.eigenvalues.map(|l| (scale / l.max(NO_SCATTER * most)).sqrt());
-    Ok(&scatter.eigenvectors * DMatrix::from_diagonal(&root) * scatter.eigenvectors.transpose() * from_unit)
+    Ok(on_eigenvalues(&scatter.eigenvectors, &root) * from_unit)
 }
 
 #[cfg(test)]
