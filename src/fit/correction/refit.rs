@@ -172,11 +172,19 @@ pub fn fit_corrected(
     let plain_left = plain.sum_of_squares;
     let mut last = End { fit: plain, covariance };
     let mut own = OwnError::default();
+    let mut lost = None;
     // A round without a minimum may still lead to where the next has one.
     while (last.fit.converged || !report.rounds.is_empty()) && report.rounds.len() < correction.max_rounds.max(1) {
         // In the first round, too: ratios that are held may lead a parameter to its bound, and stay there.
         let with_slopes = refit.slopes_are_wanted(&last);
-        (report.correction, own) = refit.factors(&last, with_slopes, progress)?;
+        (report.correction, own) = match refit.factors(&last, with_slopes, progress) {
+            // What the rounds before led to cannot be simulated: they end where it last could.
+            Err(FitError::Simulation { trial, .. }) if !report.rounds.is_empty() => {
+                lost = Some(trial);
+                break;
+            }
+            found => found?,
+        };
         let next = refit.round(&report.correction, &own, &last.fit, progress)?;
         let largest_move = largest_move(&last.fit, &next.fit);
         report.rounds.push(CorrectionRound { parameters: owned_estimates(&next.fit), largest_move, slopes: with_slopes });
@@ -192,6 +200,12 @@ pub fn fit_corrected(
         report.outcome = CorrectionOutcome::NoMinimum;
     }
     let mut fit = finished(problem, options, &last.fit, report, &own, progress)?;
+    fit.notes.extend(lost.map(|trial| {
+        format!(
+            "the correction for the solver's error ended early: trial \"{trial}\" could not be simulated at the estimates of its last round, which \
+             may have gone far along a direction that the trials hardly determine"
+        )
+    }));
     // Variances estimated from the residuals make any sum of squares about as large as there are degrees of freedom.
     if fit.weighting.rounds == 0 {
         fit.notes.extend(explains_less(plain_left, fit.sum_of_squares));
