@@ -18,7 +18,7 @@ use crate::{
         digits::four_digits,
         engine::least_squares::Minimum,
         inference::distribution::{chi_square_upper_tail, f_upper_tail, normal_two_sided_tail},
-        problem::{ErrorScale, Weighting},
+        problem::{ErrorScale, Intervals, Problem, Weighting},
         report::Fit,
         search::weights::{Block, Weights},
     },
@@ -327,9 +327,9 @@ fn typing_error(value: f64, predicted: f64) -> Option<f64> {
 }
 
 impl Diagnosis {
-    /// What a reader should know, in words, of a fit that was weighed in this way, by trials or not.
-    pub(crate) fn notes(&self, weighting: Weighting, by_trials: bool) -> Vec<String> {
-        let remedy = remedy(weighting, by_trials);
+    /// What a reader should know, in words, of a fit to `problem`.
+    pub(crate) fn notes(&self, problem: &Problem) -> Vec<String> {
+        let remedy = remedy(problem);
         let mut notes: Vec<String> = self.outliers.iter().map(Outlier::in_words).collect();
         let p = |t: &TestResult| four_digits(t.p_value);
         if let Some(test) = self.error_covariance.filter(|t| t.p_value < REMARKED) {
@@ -375,15 +375,15 @@ impl Diagnosis {
 }
 
 /// What errors mean that are not what the weights say, and what helps.
-fn remedy(weighting: Weighting, by_trials: bool) -> String {
-    if by_trials {
+fn remedy(problem: &Problem) -> String {
+    if problem.method.intervals == Intervals::Sandwich {
         return "intervals from what trials scatter by allow for that, F tests and AIC do not; estimates could be sharper with covariances"
             .into();
     }
-    let or_replicates = if weighting == Weighting::Replicates { "" } else { ", or use replicates" };
+    let or_replicates = if problem.weighting == Weighting::Replicates { "" } else { ", or use replicates" };
     format!(
-        "standard errors and intervals are not to be trusted. Give the trials standard errors and covariances{or_replicates}, or ask for intervals \
-         from what trials scatter by (--intervals sandwich)"
+        "standard errors and intervals are not to be trusted. Give the trials standard errors and covariances{or_replicates}{}",
+        problem.method.or_sandwich()
     )
 }
 

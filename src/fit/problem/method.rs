@@ -111,6 +111,23 @@ const FEWEST_RESAMPLES: usize = 20;
 const MOST_RESAMPLES: usize = 100_000;
 
 impl Method {
+    /// Advice to take intervals from what trials scatter by, where they go with the rest.
+    pub(crate) fn or_sandwich(&self) -> &'static str {
+        match self.check_sandwich() {
+            Ok(()) => ", or ask for intervals from what trials scatter by (--intervals sandwich)",
+            Err(_) => "",
+        }
+    }
+
+    /// Whether intervals from what trials scatter by go with the rest.
+    fn check_sandwich(&self) -> Result<(), ProblemError> {
+        match (self.loss.is_squared(), self.correct_solver) {
+            (false, _) => Err(ProblemError::NotWithSandwich { what: "a loss that bounds outliers" }),
+            (true, Some(_)) => Err(ProblemError::NotWithSandwich { what: "a correction for the solver's error" }),
+            (true, None) => Ok(()),
+        }
+    }
+
     /// Whether nothing special is asked.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -126,11 +143,8 @@ impl Method {
         if let Some((what, value, expected)) = self.correct_solver.and_then(|c| c.defect()) {
             return Err(ProblemError::Method { what, value, expected });
         }
-        if self.intervals == Intervals::Sandwich && !self.loss.is_squared() {
-            return Err(ProblemError::NotWithSandwich { what: "a loss that bounds outliers" });
-        }
-        if self.intervals == Intervals::Sandwich && self.correct_solver.is_some() {
-            return Err(ProblemError::NotWithSandwich { what: "a correction for the solver's error" });
+        if self.intervals == Intervals::Sandwich {
+            self.check_sandwich()?;
         }
         if let Some(n) = self.starts.map(|s| s.n).filter(|n| !(1..=MOST_STARTS).contains(n)) {
             return Err(ProblemError::Method { what: "the number of starts", value: n as f64, expected: "1 to 10000" });

@@ -91,7 +91,7 @@ pub(crate) fn add(
         fit.bootstrap = after.bootstrap(&free, keep)?;
         fit.diagnosis.leave_one_out = after.leave_one_out(keep)?;
     }
-    let mut notes = fit.diagnosis.notes(problem.weighting, problem.method.intervals == Intervals::Sandwich);
+    let mut notes = fit.diagnosis.notes(&problem);
     notes.extend(after.notes(&fit));
     fit.notes.extend(notes);
     Ok(fit)

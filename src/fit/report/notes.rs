@@ -10,7 +10,7 @@ use super::{
     utilization::utilizations,
 };
 use crate::fit::{
-    problem::{Intervals, Problem},
+    problem::{Intervals, Method, Problem},
     search::weights::{WeightSource, Weights},
 };
 
@@ -44,7 +44,7 @@ pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
         false => notes.extend(narrower_than_the_solver(fit, ending)),
     }
     if fit.problem.method.intervals != Intervals::Sandwich {
-        notes.extend(taken_as_independent(ending.weights));
+        notes.extend(taken_as_independent(ending.weights, &fit.problem.method));
     }
     if fit.interval_degrees_of_freedom.is_some() && fit.joint.is_none() && fit.covariance.is_some() {
         notes.push("no joint region: by what trials scatter one takes twice as many trials as parameters".into());
@@ -76,12 +76,14 @@ fn narrower_than_the_solver(fit: &Fit, ending: &Ending<'_>) -> Option<String> {
 }
 
 /// That standard errors without covariances leave out what measures of one trial have in common.
-fn taken_as_independent(weights: &Weights) -> Option<String> {
+fn taken_as_independent(weights: &Weights, method: &Method) -> Option<String> {
     let several = weights.blocks.iter().any(|b| b.observations.len() > 1);
     (several && weights.sources.contains(&WeightSource::StandardErrors)).then(|| {
-        "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
-         cover less often than they say. Give covariances within the trials, or ask for intervals from what trials scatter by (--intervals sandwich)"
-            .to_owned()
+        format!(
+            "the measures of a trial are weighed as if their errors were independent: where they are not, as with delays and throughput, intervals \
+             cover less often than they say. Give covariances within the trials{}",
+            method.or_sandwich()
+        )
     })
 }
 

@@ -13,6 +13,7 @@ use crate::fit::{
         f_test::{DofRule, Preferred},
     },
     design::directions_in_words,
+    problem::Intervals,
     search::weights::WeightSource,
 };
 
@@ -77,6 +78,7 @@ impl Fit {
         )?;
         let mse = self.mean_square_error.map_or("none".into(), six_digits);
         let intervals = match self.interval_degrees_of_freedom {
+            None if self.problem.method.intervals == Intervals::Sandwich => "what trials scatter by gives no intervals".to_owned(),
             None => "scales all intervals".to_owned(),
             Some(dof) => format!("intervals are from what trials scatter by, with {dof} degrees of freedom"),
         };
