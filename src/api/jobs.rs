@@ -103,14 +103,14 @@ impl From<Progress> for ProgressBody {
 
 impl From<Job> for JobBody {
     fn from(job: Job) -> Self {
-        let (kind, trace, fit) = match job.subject {
-            Subject::Extraction(trace) => ("extraction", Some(trace), None),
-            Subject::Fit(fit) => ("fit", None, Some(fit)),
+        let (trace, fit) = match job.subject {
+            Subject::Extraction(trace) => (Some(trace), None),
+            Subject::Fit(fit) => (None, Some(fit)),
         };
         Self {
             id: job.id,
             system: job.system_id,
-            kind,
+            kind: job.subject.kind(),
             trace,
             fit,
             state: job.state,

@@ -213,7 +213,7 @@ fn simulate_trials(
 fn row(number: usize, trial: &[f64], measured: &Measured) -> Vec<String> {
     let mut row = vec![number.to_string()];
     row.extend(trial.iter().map(f64::to_string));
-    for (value, std_error) in measured.values.iter().zip(&measured.std_errors) {
+    for (value, std_error) in measured.values.iter().zip(measured.std_errors()) {
         row.push(value.map_or_else(String::new, |v| v.to_string()));
         // A measure that never varied has no standard error that a fit could weigh it by.
         row.push(std_error.filter(|e| *e > 0.0).map_or_else(String::new, |e| e.to_string()));
@@ -330,15 +330,14 @@ fn default_measures(model: &Model) -> Vec<Measure> {
         measures.push(Measure::Throughput(task.name.clone()));
         measures.push(Measure::ResponseTime(task.name.clone()));
     }
+    // A name that a task has too means the task.
+    let told_apart = |kind: &str, name: &str| if model.task(name).is_some() { format!("{kind}:{name}") } else { name.to_owned() };
     for entry in model.tasks.iter().flat_map(|t| &t.entries).filter(|e| e.open_arrival_rate.is_some()) {
-        let is_shadowed = model.task(&entry.name).is_some();
-        let name = if is_shadowed { format!("entry:{}", entry.name) } else { entry.name.clone() };
+        let name = told_apart("entry", &entry.name);
         measures.extend([Measure::Throughput(name.clone()), Measure::ResponseTime(name)]);
     }
     for processor in &model.processors {
-        let is_shadowed = model.task(&processor.name).is_some();
-        let name = if is_shadowed { format!("processor:{}", processor.name) } else { processor.name.clone() };
-        measures.push(Measure::Utilization(name));
+        measures.push(Measure::Utilization(told_apart("processor", &processor.name)));
     }
     for task in model.tasks.iter().filter(|t| !t.scheduling.is_reference()) {
         measures.push(Measure::Utilization(task.name.clone()));

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    jobs::{Ending, Failure, Job, State, Subject},
+    jobs::{Ending, Failure, Job, State},
 };
 
 /// Counts the worker as dead when its task ends, however it ends.
@@ -63,11 +63,11 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
     let outcome = outcome(&control, &ending);
     let stored = store_end(shared, &job, ending, outcome).await;
     shared.running().remove(&job.id);
-    let (kind, duration) = (kind(&job), begun.elapsed());
+    let (kind, duration) = (job.subject.kind(), begun.elapsed());
     if let Some(state) = outcome.state().map(|state| if stored.is_ok() { state } else { State::Failed }) {
         shared.count_end(EndedJob { kind, state, duration });
     }
-    log_end(&job, outcome, (kind, duration), stored);
+    log_end(&job, outcome, duration, stored);
     shared.publish(JobEvent::Changed(job.id));
 }
 
@@ -128,13 +128,6 @@ impl Outcome {
     }
 }
 
-fn kind(job: &Job) -> &'static str {
-    match job.subject {
-        Subject::Extraction(_) => "extraction",
-        Subject::Fit(_) => "fit",
-    }
-}
-
 fn outcome(control: &Control, ending: &Ending) -> Outcome {
     match (control.interruption(), ending) {
         (Some(Interruption::Cancel), _) => Outcome::Cancelled,
@@ -160,8 +153,8 @@ async fn store_end(shared: &Shared, job: &Job, ending: Ending, outcome: Outcome)
     }
 }
 
-fn log_end(job: &Job, outcome: Outcome, (kind, duration): (&'static str, Duration), stored: Result<(), StoreError>) {
-    let duration_ms = duration.as_secs_f64() * 1e3;
+fn log_end(job: &Job, outcome: Outcome, duration: Duration, stored: Result<(), StoreError>) {
+    let (kind, duration_ms) = (job.subject.kind(), duration.as_secs_f64() * 1e3);
     match stored {
         Ok(()) => info!(job = %job.id, kind, ?outcome, attempt = job.attempts, duration_ms, "job ended"),
         Err(failure) => {

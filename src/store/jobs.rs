@@ -53,6 +53,16 @@ pub enum Subject {
     Fit(FitId),
 }
 
+impl Subject {
+    /// What kind of job it makes, as clients see it.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Extraction(_) => "extraction",
+            Self::Fit(_) => "fit",
+        }
+    }
+}
+
 /// How far a job has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -107,7 +107,7 @@ pub fn simulated(
         let found = measure(model, values, &how, measures)?;
         let is_observed = found.values.iter().all(Option::is_some);
         let values: Vec<f64> = found.values.iter().map(|v| v.unwrap_or(0.0)).collect();
-        let half_widths: Vec<Option<f64>> = found.std_errors.iter().map(|s| s.map(|s| quantile * s)).collect();
+        let half_widths: Vec<Option<f64>> = found.std_errors().iter().map(|s| s.map(|s| quantile * s)).collect();
         let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
         let relative = |(v, w): (&f64, &Option<f64>)| w.map_or(f64::INFINITY, |w| w / v.abs());
         let counted = values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);

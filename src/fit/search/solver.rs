@@ -40,7 +40,7 @@ pub enum TrialSolveError {
         source: SolveError,
     },
     /// The solver does not settle.
-    #[error("trial \"{trial}\": the {solver} solver has not converged after {iterations} iterations (residual {residual:.1e})")]
+    #[error("trial \"{trial}\": {}", self.reason())]
     NotConverged {
         /// The trial.
         trial: String,
@@ -52,7 +52,7 @@ pub enum TrialSolveError {
         residual: f64,
     },
     /// A value or derivative is not a finite number.
-    #[error("trial \"{trial}\": {measure} has no finite value")]
+    #[error("trial \"{trial}\": {}", self.reason())]
     NotFinite {
         /// The trial.
         trial: String,

@@ -150,14 +150,18 @@ pub struct Measured {
     pub solution: Solution,
     /// Values of the measures asked, `(n_measures)`; `None` of a time that was never observed.
     pub values: Vec<Option<f64>>,
-    /// Their standard errors, `(n_measures)`; `None` where there are too few batches, or one holds all that was observed.
-    pub std_errors: Vec<Option<f64>>,
     /// What each batch adds to their errors, `(n_measures)` of `(n_batches)`: the sum over batches of the products of two measures' is the
-    /// covariance of their errors.
+    /// covariance of their errors. `None` where there are too few batches, or one holds all that was observed.
     pub deviations: Vec<Option<Vec<f64>>>,
 }
 
 impl Measured {
+    /// Standard errors of the measures asked, `(n_measures)`; `None` as in `deviations`.
+    pub fn std_errors(&self) -> Vec<Option<f64>> {
+        let length = |d: &Vec<f64>| d.iter().map(|z| z * z).sum::<f64>().sqrt();
+        self.deviations.iter().map(|d| d.as_ref().map(length)).collect()
+    }
+
     /// The values of `measures`, which were asked.
     ///
     /// # Errors
@@ -190,10 +194,8 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
                 values.push(value(&rest, m)?);
             }
         }
-        let deviations: Vec<Option<Vec<f64>>> = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
-        let length = |d: &Vec<f64>| d.iter().map(|z| z * z).sum::<f64>().sqrt();
-        let std_errors = deviations.iter().map(|d| d.as_ref().map(length)).collect();
-        Ok(Measured { solution, values: means, std_errors, deviations })
+        let deviations = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
+        Ok(Measured { solution, values: means, deviations })
     })
 }
 

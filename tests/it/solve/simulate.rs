@@ -203,11 +203,12 @@ fn measures_come_with_standard_errors() {
     let model = model([], [customers("c", 4, 3.0, work("c", 0.0).calls("e", 1)), server("s", [serves("e", 1.0)])]);
     let measures: Vec<Measure> = ["throughput(c)", "response_time(c)"].iter().map(|m| m.parse().unwrap()).collect();
     let measured = simulate::measure(&model, &Bindings::new(), &short(60_000.0), &measures).unwrap();
-    let (x, error) = (measured.values[0].unwrap(), measured.std_errors[0].unwrap());
+    let std_errors = measured.std_errors();
+    let (x, error) = (measured.values[0].unwrap(), std_errors[0].unwrap());
     // t of 29 degrees of freedom is 2.045; the jackknife of a mean is its standard error.
     near(2.045 * error, measured.solution.tasks["c"].throughput_half_width.unwrap(), 0.01);
     near(measured.values[1].unwrap(), 4.0 / x - 3.0, 0.02);
-    assert!(measured.std_errors[1].unwrap() > 0.0);
+    assert!(std_errors[1].unwrap() > 0.0);
     let unknown = ["throughput(nobody)".parse().unwrap()];
     let error = simulate::measure(&model, &Bindings::new(), &short(10.0), &unknown).unwrap_err();
     assert!(matches!(error, SolveError::UnknownMeasure { .. }), "{error}");
