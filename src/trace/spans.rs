@@ -12,7 +12,7 @@
 //! | status | what the span says; else codes of HTTP and gRPC; time-outs and cancellations by codes and words |
 //! | sampling | `tracestate` (see `sampling`), else a rate attribute, else Jaeger's probabilistic sampler |
 //! | peers | of a serving span, `peer.*` and `net.peer.*` say who asked, so they are not kept |
-//! | times | a source whose spans all lack them is read without, see `timeless` |
+//! | times | a source whose spans all lack them is read without, see `timeless`; whether their unit is the format's, see `unit_of_time` |
 //! | URLs | the path is kept; where nothing else names the server, the URL's host does |
 //!
 //! A span that cannot be read is counted, with line and column, and reading goes on after it; in strict mode it is the error
@@ -27,6 +27,7 @@ mod keys;
 mod notes;
 mod sampling;
 mod timeless;
+mod unit_of_time;
 
 use std::{
     io::{self, Read},
@@ -217,7 +218,10 @@ fn read_stream(
         Err(Stop::Sink) => Ok(seen),
         Ok(()) | Err(Stop::Scan(_)) => match intake.hand_over_timeless() {
             Err(Stop::Failed(error)) => Err(error),
-            _ => something_read(seen, intake),
+            _ => {
+                intake.doubt_unit(seen);
+                something_read(seen, intake)
+            }
         },
     }
 }

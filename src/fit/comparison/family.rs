@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::compare::{CompareError, CompareOptions, Comparison, compare_with, embed, nesting};
 use crate::{
     fit::{
+        correction::simulated_apart,
         problem::Problem,
         report::Fit,
         search::{
@@ -360,6 +361,7 @@ fn ranked(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'
     family.members.sort_by(|a, b| a.order(b));
     family.proposed = family.proposal();
     family.notes = family.remarks();
+    family.notes.extend(simulated_apart(members));
     family
 }
 

@@ -38,13 +38,17 @@ use nalgebra::DVector;
 use serde::{Deserialize, Serialize};
 
 mod noise;
+mod reach;
 mod refit;
+mod report;
 mod simulated;
 mod slopes;
 mod text;
 
 pub(crate) use noise::{Fitted, OwnError};
-pub use refit::{CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, PlainEstimate, fit_corrected};
+pub use refit::fit_corrected;
+pub(crate) use report::simulated_apart;
+pub use report::{CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, PlainEstimate};
 pub use simulated::{Simulated, SimulationOptions, simulated};
 
 use crate::{

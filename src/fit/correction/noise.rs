@@ -199,6 +199,11 @@ impl OwnError {
         self.information(fit, jacobian).purge(&jacobian.select_columns(free), free, &names, scale, rank_tolerance)
     }
 
+    /// Sum of squares that the error of the simulated values adds to be expected.
+    pub(crate) fn squares(&self, fit: &Fitted<'_>) -> f64 {
+        self.points.iter().map(|point| fit.weighted(point, &|factor| Some(&factor.value)).norm_squared()).sum()
+    }
+
     fn information(&self, fit: &Fitted<'_>, jacobian: &DMatrix<f64>) -> Information {
         let n = jacobian.ncols();
         let rows = jacobian.rows(0, fit.weights.n_residuals());

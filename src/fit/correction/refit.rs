@@ -3,22 +3,24 @@
 use std::ops::ControlFlow;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    CorrectedPoint, Correction, Factor, SimulationOptions,
+    CorrectedPoint, Correction, CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, Factor, PlainEstimate,
+    SimulationOptions,
     noise::{OwnError, Taken},
-    simulated,
-    slopes::{Direction, Open, open_directions},
+    reach::{held, keep_within, say_what_is_held},
+    report::{explains_less, notes, own_share},
+    simulated::Simulations,
+    slopes::{Direction, Open, open_directions, reach},
 };
 use crate::{
     fit::{
         design::Cures,
         inference::distribution::normal_two_sided,
         problem::{Intervals, Method, Problem},
-        report::{Fit, ParameterEstimate, assemble::OptionalMatrix, digits::four_digits},
+        report::{Fit, ParameterEstimate, assemble::OptionalMatrix, digits::two_digits},
         search::{
-            run::{FitError, FitOptions, Progress, fit_and_covariance},
+            run::{FitError, FitFound, FitOptions, Progress, fit_corrected_by},
             solver::solve_trials,
         },
     },
@@ -35,115 +37,11 @@ const FAR: f64 = 10.0;
 /// Half-width, relative to a parameter, that one without an interval is held to.
 const WITHOUT_INTERVAL: f64 = 0.01;
 
-/// How to correct a fit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CorrectionOptions {
-    /// How to simulate each operating point.
-    pub simulation: SimulationOptions,
-    /// Largest move of a parameter, in half-widths of its interval, at which the fit has settled.
-    pub settled: f64,
-    /// Most rounds, at least 1.
-    pub max_rounds: usize,
-}
-
-impl Default for CorrectionOptions {
-    fn default() -> Self {
-        Self { simulation: SimulationOptions::default(), settled: 0.1, max_rounds: 10 }
-    }
-}
-
-impl CorrectionOptions {
-    /// The first option that cannot be used, its value, and what was expected.
-    #[expect(clippy::cast_precision_loss, reason = "for an error text")]
-    pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
-        let is_positive = |v: f64| v.is_finite() && v > 0.0;
-        match self {
-            Self { settled, .. } if !is_positive(*settled) => {
-                Some(("the share of a half-width at which a correction settles", *settled, POSITIVE))
-            }
-            Self { max_rounds, .. } if !(1..=MOST_ROUNDS).contains(max_rounds) => {
-                Some(("the number of rounds of a correction", *max_rounds as f64, "1 to 100"))
-            }
-            Self { simulation, .. } => simulation.defect(),
-        }
-    }
-}
-
-/// How much coarser than asked a simulation may be before that is remarked: how long it takes is estimated.
-const SHORT_OF: f64 = 1.5;
-
 /// How far apart the seeds of operating points are: 2⁶⁴ over the golden ratio, so that those of neighbouring fits do not meet.
 const SEEDS_APART: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// How often slopes are simulated, at most.
 const MOST_SLOPES: usize = 3;
-
-/// Most rounds that can be asked for.
-const MOST_ROUNDS: usize = 100;
-
-/// How much more a corrected fit may leave than the plain one before that is remarked: the simulation's own error is in both.
-const MORE_LEFT: f64 = 1.1;
-
-const POSITIVE: &str = "a number above 0";
-
-/// How a correction ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CorrectionOutcome {
-    /// No parameter moved by more than the share of its half-width asked.
-    Settled,
-    /// The rounds were used up; the estimates are those of the last.
-    NotSettled,
-    /// A round found no minimum: the estimates are not corrected, or only as far as the rounds before went.
-    NoMinimum,
-}
-
-/// One round of a correction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CorrectionRound {
-    /// Estimates at its end.
-    pub parameters: IndexMap<String, f64>,
-    /// Largest move of a parameter in half-widths of its interval.
-    pub largest_move: f64,
-    /// Whether slopes of the ratios were simulated in it.
-    #[serde(default)]
-    pub slopes: bool,
-}
-
-/// An estimate without the correction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlainEstimate {
-    /// The estimate.
-    pub estimate: f64,
-    /// Its standard error.
-    pub std_error: Option<f64>,
-    /// Lower end of its confidence interval.
-    pub lower: Option<f64>,
-    /// Upper end of its confidence interval.
-    pub upper: Option<f64>,
-}
-
-/// What a correction did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CorrectionReport {
-    /// How it ended.
-    pub outcome: CorrectionOutcome,
-    /// Its rounds.
-    pub rounds: Vec<CorrectionRound>,
-    /// The estimates without it.
-    pub plain: IndexMap<String, PlainEstimate>,
-    /// Seed of the simulations.
-    pub seed: u64,
-    /// Largest relative half-width of a simulated value; absent where one is not known.
-    pub precision: Option<f64>,
-    /// Steps along which slopes of the ratios were simulated last, either way, by parameter: a standard error long, or as far as
-    /// bounds allow; what the trials determine least first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slopes_along: Vec<IndexMap<String, f64>>,
-    /// The factors of the last round.
-    pub correction: Correction,
-}
 
 /// Fits `problem` to what a simulation of the model would give, by response correction of the analytic solver.
 ///
@@ -158,19 +56,20 @@ pub fn fit_corrected(
     problem.check()?;
     let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
     let mut refit =
-        Refit { options: &lean, correction, quick: quick(problem), lengths: Vec::new(), precision: 0.0, slopes: Slopes::default() };
-    let (plain, covariance) = fit_and_covariance(&refit.quick, &lean, &solve::sensitivities, None, progress)?;
+        Refit { options: &lean, correction, quick: quick(problem), simulations: Simulations::default(), slopes: Slopes::default() };
+    let FitFound { fit: plain, covariance, .. } = fit_corrected_by(&refit.quick, &lean, &solve::sensitivities, None, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
         rounds: Vec::new(),
         plain: plain_estimates(&plain),
         seed: correction.simulation.seed,
         precision: None,
+        own_squares: None,
         slopes_along: Vec::new(),
         correction: Correction::default(),
     };
     let plain_left = plain.sum_of_squares;
-    let mut last = End { fit: plain, covariance };
+    let mut last = End { fit: plain, covariance, held: Vec::new() };
     let mut own = OwnError::default();
     let mut lost = None;
     // A round without a minimum may still lead to where the next has one.
@@ -189,17 +88,18 @@ pub fn fit_corrected(
         let largest_move = largest_move(&last.fit, &next.fit);
         report.rounds.push(CorrectionRound { parameters: owned_estimates(&next.fit), largest_move, slopes: with_slopes });
         last = next;
-        if last.fit.converged && largest_move <= correction.settled && !refit.slopes_are_wanted(&last) {
+        if last.fit.converged && last.held.is_empty() && largest_move <= correction.settled && !refit.slopes_are_wanted(&last) {
             report.outcome = CorrectionOutcome::Settled;
             break;
         }
     }
     report.slopes_along = refit.slopes.along.iter().map(|(direction, _)| direction.step(&problem.estimated_names())).collect();
-    report.precision = Some(refit.precision).filter(|p| p.is_finite());
+    report.precision = Some(refit.simulations.precision).filter(|p| p.is_finite());
     if !last.fit.converged {
         report.outcome = CorrectionOutcome::NoMinimum;
     }
-    let mut fit = finished(problem, options, &last.fit, report, &own, progress)?;
+    let reached = (report.outcome != CorrectionOutcome::Settled).then(|| refit.reach(&report.correction));
+    let mut fit = finished(problem, options, &last.fit, report, (&own, reached.as_deref()), progress)?;
     fit.notes.extend(lost.map(|trial| {
         format!(
             "the correction for the solver's error ended early: trial \"{trial}\" could not be simulated at the estimates of its last round, which \
@@ -213,32 +113,31 @@ pub fn fit_corrected(
     Ok(fit)
 }
 
-/// Says that a correction left more than there was: where slopes are lost in the simulation's error, it may have been led away from
-/// the best fit.
-fn explains_less(plain: f64, corrected: f64) -> Option<String> {
-    (corrected > MORE_LEFT * plain).then(|| {
-        format!(
-            "the correction for the solver's error explains the measurements no better (sum of squares {} with it, {} without): it may have gone \
-             along a direction that the trials hardly determine",
-            four_digits(corrected),
-            four_digits(plain)
-        )
-    })
-}
-
-/// The whole fit with the last factors and their errors, from the last estimates.
+/// The whole fit with the last factors and their errors, from the last estimates; within what the factors reach, where rounds have not
+/// settled.
 fn finished(
     problem: &Problem,
     options: &FitOptions,
     last: &Fit,
-    report: CorrectionReport,
-    own: &OwnError,
+    mut report: CorrectionReport,
+    (own, reached): (&OwnError, Option<&[(f64, f64)]>),
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
+    let mut asked = started(problem, last);
+    reached.into_iter().for_each(|reached| keep_within(&mut asked, reached));
     let solver = report.correction.around(&solve::sensitivities);
-    let (mut fit, _) = fit_and_covariance(&started(problem, last), options, &*solver, Some(own), progress)?;
+    let FitFound { mut fit, own_squares, .. } = fit_corrected_by(&asked, options, &*solver, Some(own), progress)?;
     drop(solver);
     fit.problem = problem.clone();
+    say_what_is_held(&mut fit, reached);
+    report.own_squares = Some(own_squares).filter(|s| s.is_finite());
+    fit.notes.extend(own_share(&report, fit.sum_of_squares).map(|share| {
+        format!(
+            "{} % of the sum of squares is to be expected from the simulation's own error alone: a smaller precision asked of it tells more of \
+             how well the model fits",
+            two_digits(100.0 * share)
+        )
+    }));
     fit.notes.extend(notes(&report, problem.method.correct_solver.map(|c| c.simulation.precision)));
     fit.correction = Some(report);
     Ok(fit)
@@ -249,6 +148,8 @@ struct End {
     fit: Fit,
     /// Covariance of the estimates as if no bound held them: one that is on its bound for now may not belong there.
     covariance: OptionalMatrix,
+    /// Names of those that are as far as the factors reach.
+    held: Vec<String>,
 }
 
 impl End {
@@ -262,9 +163,7 @@ struct Refit<'a> {
     correction: &'a CorrectionOptions,
     /// The problem without what is only wanted of the last fit.
     quick: Problem,
-    /// Length of the simulation of each operating point, once known.
-    lengths: Vec<f64>,
-    precision: f64,
+    simulations: Simulations,
     slopes: Slopes,
 }
 
@@ -332,7 +231,7 @@ impl Refit<'_> {
             let moves = moves.filter_map(|(j, (p, at))| Some((p.estimate - at).abs() / end.std_error(j)?));
             moves.fold(0.0, f64::max) > 1.0
         });
-        far && self.slopes.times < MOST_SLOPES && !self.open(end).directions.is_empty()
+        (far || !end.held.is_empty()) && self.slopes.times < MOST_SLOPES && !self.open(end).directions.is_empty()
     }
 
     /// Factors at `x`, for each operating point once; with random numbers of its own, the same every time.
@@ -362,15 +261,10 @@ impl Refit<'_> {
             at.iter().for_each(|(name, v)| values.set(name, v));
             let place = points.len();
             let failed = |source| FitError::Simulation { trial: trial.id.clone(), source };
-            let length = self.lengths.get(place).copied();
             // Points with random numbers in common would err alike.
             let seed = self.correction.simulation.seed.wrapping_add(SEEDS_APART.wrapping_mul(place as u64));
             let how = SimulationOptions { seed, ..self.correction.simulation };
-            let found = simulated(&problem.model, &values, measures, &how, length).map_err(failed)?;
-            if length.is_none() {
-                self.lengths.push(found.run_time);
-            }
-            self.precision = self.precision.max(found.precision);
+            let found = self.simulations.of(place, &problem.model, &values, measures, &how).map_err(failed)?;
             let factor = |k: usize| factor(solved.values[index][k], found.values[k], found.half_widths[k], sizes[k]);
             let factors = measures.iter().enumerate().map(|(k, m)| (m.clone(), factor(k))).collect();
             points.push(CorrectedPoint { controlled: trial.controlled.clone(), factors });
@@ -387,8 +281,20 @@ impl Refit<'_> {
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<End, FitError> {
         let solver = correction.around(&solve::sensitivities);
-        let (fit, covariance) = fit_and_covariance(&started(&self.quick, from), self.options, &*solver, Some(own), progress)?;
-        Ok(End { fit, covariance })
+        let reach = self.reach(correction);
+        let mut asked = started(&self.quick, from);
+        keep_within(&mut asked, &reach);
+        let FitFound { fit, covariance, .. } = fit_corrected_by(&asked, self.options, &*solver, Some(own), progress)?;
+        let held = held(&fit, &self.quick.bounds(), &reach);
+        Ok(End { fit, covariance, held })
+    }
+
+    /// Between what each parameter may be found with the factors of `correction`.
+    fn reach(&self, correction: &Correction) -> Vec<(f64, f64)> {
+        let directions: Vec<&Direction> = self.slopes.along.iter().map(|(direction, _)| direction).collect();
+        let ways = reach(&directions, self.quick.estimate.len());
+        let bounds = self.quick.bounds().into_iter().zip(correction.at.iter().zip(ways));
+        bounds.map(|((low, high), ((_, at), way))| (low.max(at - way), high.min(at + way))).collect()
     }
 }
 
@@ -436,42 +342,4 @@ fn largest_move(before: &Fit, after: &Fit) -> f64 {
         if difference > 0.0 { difference / yardstick } else { 0.0 }
     });
     moves.fold(0.0, f64::max)
-}
-
-/// Remarks on a correction of which `asked` was the precision.
-fn notes(report: &CorrectionReport, asked: Option<f64>) -> Vec<String> {
-    let mut notes = Vec::new();
-    let n = report.rounds.len();
-    match report.outcome {
-        CorrectionOutcome::Settled => {}
-        CorrectionOutcome::NotSettled => {
-            let last = report.rounds.last().map_or(0.0, |r| r.largest_move);
-            notes.push(format!(
-                "the correction for the solver's error did not settle in {n} rounds: a parameter still moved by {} half-widths",
-                four_digits(last)
-            ));
-        }
-        CorrectionOutcome::NoMinimum => notes.push("the correction for the solver's error ended without a minimum".into()),
-    }
-    if let Some((reached, asked)) = report.precision.zip(asked).filter(|(reached, asked)| *reached > SHORT_OF * asked) {
-        notes.push(format!(
-            "simulated to {} % for the {} % asked: more events of an operating point may get nearer (--correct-events, max_events)",
-            four_digits(100.0 * reached),
-            four_digits(100.0 * asked)
-        ));
-    }
-    notes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_correction_that_leaves_more_is_remarked() {
-        let said = explains_less(0.0176, 0.0206).unwrap();
-        assert!(said.contains("0.0206 with it, 0.0176 without"), "{said}");
-        assert_eq!(explains_less(0.0205, 0.002), None);
-        assert_eq!(explains_less(1.0, 1.02), None);
-    }
 }

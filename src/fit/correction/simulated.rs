@@ -17,8 +17,17 @@ const MARGIN: f64 = 1.3;
 /// Most that a run is longer than the last.
 const MOST_LONGER: f64 = 100.0;
 
+/// How many times as long a run must be to be worth its time.
+const WORTH_A_RUN: f64 = 1.2;
+
+/// Share of the events that may be used up by a run of a given time: replications differ, and one without events left is cut short.
+const AFFORDED: f64 = 0.95;
+
 /// Size of a value, relative to the largest of its kind, below which no relative precision is asked of it.
 const NEAR_ZERO: f64 = 1e-3;
+
+/// How much coarser than asked a simulation may be before that is remarked, or lengthened: how long it takes is estimated.
+pub(super) const SHORT_OF: f64 = 1.5;
 
 /// How to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +85,19 @@ pub struct Simulated {
     pub run_time: f64,
     /// Largest relative half-width; infinite where a measure has none.
     pub precision: f64,
+    /// Events of all replications.
+    pub events: u64,
+}
+
+impl Simulated {
+    /// The run time of a replication that should have half-widths of `precision`, as far as `max_events` allow; none where that is hardly
+    /// longer.
+    #[expect(clippy::cast_precision_loss, reason = "counts of events, for a ratio")]
+    fn longer(&self, precision: f64, max_events: u64) -> Option<f64> {
+        let wanted = (MARGIN * (self.precision / precision).powi(2)).min(MOST_LONGER);
+        let afforded = AFFORDED * max_events as f64 / self.events.max(1) as f64;
+        Some(wanted.min(afforded)).filter(|times| *times > WORTH_A_RUN && self.run_time > 0.0).map(|times| self.run_time * times)
+    }
 }
 
 /// Simulates `model` at `values` until every measure has the precision asked, or the events are used up; for a model time of `run_time`
@@ -113,15 +135,72 @@ pub fn simulated(
         let counted = values.iter().zip(&half_widths).filter(|(v, _)| v.abs() > NEAR_ZERO * largest);
         // Where nothing counts, nothing happened in the run.
         let precision = counted.map(relative).reduce(f64::max).filter(|_| is_observed).unwrap_or(f64::INFINITY);
-        // What was measured leaves out the warm-up, a tenth or so.
-        let length = how.run_time.or(found.solution.measured_time.map(|t| 1.1 * t / options.replications as f64)).unwrap_or(0.0);
-        let done = run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || length <= 0.0;
-        if done {
-            let values = found.observed(measures)?;
-            let deviations = found.deviations.into_iter().map(Option::unwrap_or_default).collect();
-            return Ok(Simulated { values, half_widths, deviations, run_time: length, precision });
+        let observed = found.observed(measures);
+        let deviations = found.deviations.into_iter().map(Option::unwrap_or_default).collect();
+        let simulated = Simulated { values, half_widths, deviations, run_time: found.run_time, precision, events: found.events };
+        let longer = simulated.longer(options.precision, options.max_events);
+        if run_time.is_some() || precision <= options.precision || runs >= MOST_RUNS || longer.is_none() {
+            return observed.map(|_| simulated);
         }
-        how.precision = None;
-        how.run_time = Some(length * (MARGIN * (precision / options.precision).powi(2)).min(MOST_LONGER));
+        (how.precision, how.run_time) = (None, longer);
+    }
+}
+
+/// The simulations of operating points, of the same length each time: with the same random numbers they differ by the parameters alone.
+#[derive(Default)]
+pub(super) struct Simulations {
+    lengths: Vec<Length>,
+    /// Largest relative half-width of any.
+    pub(super) precision: f64,
+}
+
+/// How long an operating point is simulated.
+struct Length {
+    /// Model time of each replication.
+    run_time: f64,
+    /// Relative half-width that the first was long enough for.
+    precision: f64,
+}
+
+impl Simulations {
+    /// The operating point at `place` simulated as long as before; where that is too short by now, for longer.
+    ///
+    /// # Errors
+    /// As [`simulated`].
+    pub(super) fn of(
+        &mut self,
+        place: usize,
+        model: &Model,
+        values: &Bindings,
+        measures: &[Measure],
+        how: &SimulationOptions,
+    ) -> Result<Simulated, SolveError> {
+        let of_length = |run_time| simulated(model, values, measures, how, run_time);
+        let found = match self.lengths.get_mut(place) {
+            None => {
+                let found = of_length(None)?;
+                self.lengths.push(Length { run_time: found.run_time, precision: found.precision });
+                found
+            }
+            Some(length) => match of_length(Some(length.run_time)) {
+                Err(SolveError::NotObserved { .. }) => {
+                    let found = of_length(None)?;
+                    length.run_time = found.run_time;
+                    found
+                }
+                other => {
+                    let (found, reached) = (other?, length.precision.max(how.precision));
+                    match found.longer(reached, how.max_events).filter(|_| found.precision > SHORT_OF * reached) {
+                        None => found,
+                        Some(run_time) => {
+                            length.run_time = run_time;
+                            of_length(Some(run_time))?
+                        }
+                    }
+                }
+            },
+        };
+        self.precision = self.precision.max(found.precision);
+        Ok(found)
     }
 }

@@ -8,12 +8,14 @@
 //! A step is a standard error long, and shorter (`a < 1`) where a parameter would change by more than three tenths of `D`. Where a
 //! bound is nearer on one side, the ratios are taken from further inside (`x̂` moves along the direction until the step has room on
 //! either side, and is shortened where it has none): slopes to one side of a bound say little of what is a step away from it. A change
-//! within the half-width of the difference counts as none; what the error of the others takes from the estimates is in their intervals
-//! ([`super::noise`]). Other directions are determined so well that ratios do not change on the way.
+//! within the half-width of the difference counts as none, and is as uncertain as any; what that takes from the estimates is in their
+//! intervals ([`super::noise`]). Other directions are determined so well that ratios do not change on the way. No parameter
+//! goes farther in a round than three steps along the directions, or three tenths of `D`, from where the factors were taken ([`reach`]): beyond,
+//! nothing was simulated.
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `C` | covariance of the estimates `x̂`, as if no bound held them |
+//! | `C` | covariance of the estimates `x̂`, as if no bound held them; with the error of the simulations so far |
 //! | `ρ` | ratio of simulation to solver, at the same random numbers; where differences count, these |
 
 use indexmap::IndexMap;
@@ -31,6 +33,8 @@ const WEAK: f64 = 0.02;
 const LONGEST: f64 = 0.3;
 /// Share of the way to a bound that a step may go.
 const WITHIN_BOUNDS: f64 = 0.9;
+/// How many steps, beyond which slopes are not believed, a round may go.
+const FARTHEST: f64 = 3.0;
 
 /// A direction of a standard error in which the trials leave the parameters open.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,11 +123,13 @@ impl Direction {
             for (k, (measure, factor)) in point.factors.iter_mut().enumerate() {
                 let mut slope_error = Deviations::new();
                 let change = below.factor(p, k).zip(above.factor(p, k)).and_then(|(below, above)| factor.change(below, above));
-                let is_one = |(change, deviations): &(f64, Deviations)| change.abs() > quantile * length_of(deviations);
-                if let Some((change, deviations)) = change.filter(is_one) {
+                if let Some((change, deviations)) = change {
+                    // A slope that is not seen is known no better than one that is.
                     slope_error = deviations.iter().map(|d| d / length).collect();
-                    for (name, by) in names.iter().zip(&along).filter(|(_, by)| **by != 0.0) {
-                        *factor.slopes.entry(name.clone()).or_insert(0.0) += change / length * by;
+                    if change.abs() > quantile * length_of(&deviations) {
+                        for (name, by) in names.iter().zip(&along).filter(|(_, by)| **by != 0.0) {
+                            *factor.slopes.entry(name.clone()).or_insert(0.0) += change / length * by;
+                        }
                     }
                 }
                 if let Some(error) = own.points.get_mut(p).and_then(|p| p.measures.get_mut(measure)) {
@@ -133,6 +139,16 @@ impl Direction {
         }
         own.along.push(along);
     }
+}
+
+/// How far from where the factors were taken each parameter may go: as far as their slopes along `directions` are believed, and as far
+/// as a step may be long; any way where there are none.
+pub(super) fn reach(directions: &[&Direction], n_params: usize) -> Vec<f64> {
+    let of = |j: usize| {
+        let believed = directions.iter().map(|d| FARTHEST * d.below.max(d.above) * (d.relative[j] * d.sizes[j]).abs()).sum::<f64>();
+        directions.iter().map(|d| LONGEST * d.sizes[j]).reduce(f64::max).map_or(f64::INFINITY, |least| believed.max(least))
+    };
+    (0..n_params).map(of).collect()
 }
 
 fn length_of(deviations: &[f64]) -> f64 {

@@ -7,7 +7,7 @@ use super::{
     Fit, Identifiability, IntervalMethod, MeasureFit, ParameterEstimate, ParameterStatus, WeightingReport,
     digits::{four_digits, two_digits},
     extras::{Scales, scales},
-    notes::notes,
+    notes::{held_by_bounds, notes},
     utilization::{measured_resource, utilizations},
 };
 use crate::{
@@ -101,15 +101,30 @@ pub(crate) fn assemble(problem: &Problem, ending: &Ending<'_>) -> Fit {
     };
     fit.notes = notes(&fit, ending);
     fit.notes.extend(inference.lost_in_simulation);
+    fit.notes.extend(held_by_bounds(&fit, || covariance_without_bounds(problem, ending)));
     fit
+}
+
+impl<'a> Ending<'a> {
+    /// The minimum with what belongs to it.
+    pub(crate) fn fitted(&self, problem: &'a Problem) -> Fitted<'a> {
+        Fitted { problem, weights: self.weights, minimum: self.minimum, solved: self.solved }
+    }
 }
 
 /// Covariance of all estimates as if no bound held them; none of those that the data do not tell then, and none without a minimum.
 pub(crate) fn covariance_without_bounds(problem: &Problem, ending: &Ending<'_>) -> OptionalMatrix {
     let scale = scales(problem, ending.weights, ending.minimum, left(problem, ending).mean_square_error).covariance;
     let scale = scale.filter(|_| ending.minimum.stop.converged())?;
-    let found = identify(&plain_jacobian(ending.weights, ending.minimum), ending.rank_tolerance);
     let n = problem.estimate.len();
+    let plain = plain_jacobian(ending.weights, ending.minimum);
+    let found = match ending.own_error {
+        Some(own) => {
+            let all: Vec<usize> = (0..n).collect();
+            identify(&own.purge(&ending.fitted(problem), &plain, &all, scale, ending.rank_tolerance).jacobian, SEEN_ALREADY)
+        }
+        None => identify(&plain, ending.rank_tolerance),
+    };
     let entry = |i: usize, j: usize| (found.is_estimable(i) && found.is_estimable(j)).then(|| scale * found.unscaled_covariance[(i, j)]);
     Some((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect())
 }
@@ -167,9 +182,8 @@ impl<'a> Inference<'a> {
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
         let plain = jacobian.select_columns(&free);
-        let fitted = Fitted { problem, weights: ending.weights, minimum: ending.minimum, solved: ending.solved };
         let own_error = ending.own_error.filter(|_| !free.is_empty()).zip(scales.covariance);
-        let purged = own_error.map(|(own, scale)| own.purge(&fitted, jacobian, &free, scale, ending.rank_tolerance));
+        let purged = own_error.map(|(own, scale)| own.purge(&ending.fitted(problem), jacobian, &free, scale, ending.rank_tolerance));
         let by_trials = (problem.method.intervals == Intervals::Sandwich && !free.is_empty())
             .then(|| by_trials(problem, ending, &plain, scales.covariance))
             .transpose();

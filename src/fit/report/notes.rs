@@ -3,9 +3,9 @@
 use indexmap::IndexMap;
 
 use super::{
-    Fit, ParameterEstimate,
-    assemble::{Ending, bindings},
-    digits::four_digits,
+    Fit, ParameterEstimate, ParameterStatus,
+    assemble::{Ending, OptionalMatrix, bindings},
+    digits::{four_digits, two_digits},
     impossible::impossible_values,
     utilization::utilizations,
 };
@@ -28,6 +28,9 @@ const HIGH_CORRELATION: f64 = 0.95;
 
 /// Half-width of an interval, relative to the estimate, below which the error of the layered solver may be what matters.
 const NARROW: f64 = 0.03;
+
+/// How many times as wide an interval would be without the bound of another parameter, from which that is remarked.
+const WORTH_OF_A_BOUND: f64 = 3.0;
 
 /// The remarks on `fit`, which is the end of `ending`.
 pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
@@ -114,6 +117,37 @@ fn beyond_capacity(problem: &Problem, ending: &Ending<'_>) -> Vec<String> {
         format!("the solver has {resource} {} % busy, more than it can be: the estimates are tight but wrong", four_digits(100.0 * share))
     };
     worst.into_iter().map(words).collect()
+}
+
+/// That a parameter on its bound makes the others look better known than they are: what the bound is worth, where
+/// `covariance_without_bounds` gives that of all estimates without it.
+pub(super) fn held_by_bounds(fit: &Fit, covariance_without_bounds: impl FnOnce() -> OptionalMatrix) -> Option<String> {
+    let is_held = |p: &ParameterEstimate| matches!(p.status, ParameterStatus::AtLowerBound | ParameterStatus::AtUpperBound);
+    let held: Vec<&str> = fit.parameters.iter().filter(|(_, p)| is_held(p)).map(|(name, _)| name.as_str()).collect();
+    if held.is_empty() || fit.interval_degrees_of_freedom.is_some() {
+        return None;
+    }
+    let variances = covariance_without_bounds().map(|c| (0..c.len()).map(|j| c[j][j]).collect::<Vec<_>>());
+    let times = |j: usize, p: &ParameterEstimate| {
+        let without = variances.as_ref().and_then(|v| v[j]).map_or(f64::INFINITY, f64::sqrt);
+        Some(without / p.std_error.filter(|s| *s > 0.0)?).filter(|times| *times > WORTH_OF_A_BOUND)
+    };
+    let each: Vec<String> = fit
+        .parameters
+        .iter()
+        .enumerate()
+        .filter_map(|(j, (name, p))| {
+            let times = times(j, p)?;
+            Some(if times.is_finite() { format!("{name} {} times", two_digits(times)) } else { format!("{name} without end") })
+        })
+        .collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "intervals take {} for known at the bound: without it they would be wider ({}), since the data hardly tell these apart",
+            held.join(", "),
+            each.join(", ")
+        )
+    })
 }
 
 fn high_correlations(fit: &Fit) -> Vec<String> {

@@ -152,18 +152,29 @@ pub fn fit_with(
     solver: &SolveFn<'_>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
-    fit_and_covariance(problem, options, solver, None, progress).map(|(fit, _)| fit)
+    fit_corrected_by(problem, options, solver, None, progress).map(|found| found.fit)
 }
 
-/// As [`fit_with`], with the covariance of all the estimates as if no bound held them ([`covariance_without_bounds`]); where `solver` is
-/// corrected, with the errors of that in the intervals.
-pub(crate) fn fit_and_covariance(
+/// A fit, and what a correction wants to know of it.
+pub(crate) struct FitFound {
+    pub(crate) fit: Fit,
+    /// Covariance of the estimates as if no bound held them.
+    pub(crate) covariance: OptionalMatrix,
+    /// Sum of squares that the simulation's own error adds to be expected.
+    pub(crate) own_squares: f64,
+}
+
+/// As [`fit_with`]; where `solver` is corrected, with the errors of that in the intervals.
+///
+/// # Errors
+/// As [`fit`].
+pub(crate) fn fit_corrected_by(
     problem: &Problem,
     options: &FitOptions,
     solver: &SolveFn<'_>,
     own_error: Option<&OwnError>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<(Fit, OptionalMatrix), FitError> {
+) -> Result<FitFound, FitError> {
     problem.check()?;
     let mut weights = Weights::of(problem)?;
     let mut search = Search::new(problem, options, solver, progress);
@@ -189,6 +200,7 @@ pub(crate) fn fit_and_covariance(
         notes: std::mem::take(&mut search.notes),
     };
     let (fit, covariance) = (assemble(problem, &ending), covariance_without_bounds(problem, &ending));
+    let own_squares = own_error.map_or(0.0, |own| own.squares(&ending.fitted(problem)));
     let mut step = Progress {
         round: search.round,
         iteration: search.iterations,
@@ -200,7 +212,7 @@ pub(crate) fn fit_and_covariance(
         (search.progress)(&step)
     };
     let fit = extras::add(fit, &weights, &complete, options, solver, &mut keep)?;
-    Ok((fit, covariance))
+    Ok(FitFound { fit, covariance, own_squares })
 }
 
 /// Minimises the sum of squares of `problem` with given `weights` from `start`: for comparisons, profiles, resampled data.

@@ -91,6 +91,8 @@ pub(super) struct Simulation<'n> {
     outcome: Outcome,
     /// Blocks of times, warm-up removed.
     blocks: Vec<Times>,
+    /// Events of all replications.
+    pub(super) events: u64,
     /// What it measured.
     pub(super) batches: Batches,
 }
@@ -104,6 +106,12 @@ impl Simulation<'_> {
         report::distributions(&mut solution, self.network, (&self.layout, &self.batches), &blocks, &self.options.quantiles);
         describe(&mut solution, self.network, &self.batches, &self.outcome, &self.options);
         solution
+    }
+
+    /// Model time of a replication, warm-up included.
+    #[expect(clippy::cast_precision_loss, reason = "a count of replications")]
+    pub(super) fn run_time(&self) -> f64 {
+        (self.batches.time + self.batches.warm_up) / self.options.replications as f64
     }
 
     /// Its results without batch `b`.
@@ -135,7 +143,8 @@ pub(super) fn simulate<'n>(network: &'n Network, options: &SimulateOptions) -> R
         replication.finish();
         blocks.extend(std::mem::take(&mut replication.blocks).into_iter().skip(batches.warm_up_rows.div_ceil(BLOCK_ROWS)));
     }
-    Ok(Simulation { network, layout, options: options.clone(), outcome, blocks, batches })
+    let events = replications.iter().map(|r| r.run.events).sum();
+    Ok(Simulation { network, layout, options: options.clone(), outcome, blocks, events, batches })
 }
 
 /// Model time of a row, from a short run.

@@ -153,6 +153,10 @@ pub struct Measured {
     /// What each batch adds to their errors, `(n_measures)` of `(n_batches)`: the sum over batches of the products of two measures' is the
     /// covariance of their errors. `None` where there are too few batches, or one holds all that was observed.
     pub deviations: Vec<Option<Vec<f64>>>,
+    /// Model time of a replication, warm-up included.
+    pub run_time: f64,
+    /// Events of all replications.
+    pub events: u64,
 }
 
 impl Measured {
@@ -195,7 +199,7 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
             }
         }
         let deviations = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
-        Ok(Measured { solution, values: means, deviations })
+        Ok(Measured { solution, values: means, deviations, run_time: simulation.run_time(), events: simulation.events })
     })
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::intake::abridged;
-use crate::trace::lines::without_mark;
+use crate::trace::{Format, lines::without_mark};
 
 /// Where a protobuf message ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,9 @@ impl fmt::Display for Found {
             Self::OtherSignals => f.write_str("OpenTelemetry metrics, logs or profiles (OTLP JSON)"),
             Self::EmptyAnswer => f.write_str("JSON without spans"),
             Self::OtherJson(keys) if keys.is_empty() => f.write_str("JSON without keys"),
-            Self::OtherJson(keys) => write!(f, "JSON of no known kind of trace (keys: {})", keys.join(", ")),
+            Self::OtherJson(keys) => {
+                write!(f, "JSON of no known kind of trace (keys: {}){}", keys.join(", "), to_be_asked_for(keys.iter().map(String::as_str)))
+            }
             Self::Other(words) => f.write_str(words),
         }
     }
@@ -233,6 +235,32 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     prost::encoding::decode_varint(&mut rest).ok().map(|value| (value, rest))
 }
 
+/// Headings or keys that one log of events or messages has and no other: any of these, or both.
+const ONLY_OF: [(Format, &[&[&str]]); 4] = [
+    (Format::EventTrace, &[&["next_thread"], &["thread_next"]]),
+    (Format::Angio, &[&["thread_node"], &["task_node"]]),
+    (Format::CallPath, &[&["context_id", "method"], &["context_id", "component"]]),
+    (Format::Same, &[&["sender", "receiver"], &["process", "message_type"], &["process", "msg_id"]]),
+];
+
+/// What to do about headings or keys that are those of a log: after a comma, or nothing.
+fn to_be_asked_for<'a>(headings: impl Iterator<Item = &'a str>) -> String {
+    let plain = |h: &str| h.trim().trim_matches('"').to_ascii_lowercase().replace([' ', '-'], "_");
+    let headings: Vec<String> = headings.map(plain).collect();
+    let has_all = |names: &&[&str]| names.iter().all(|name| headings.iter().any(|h| h == name));
+    let format = ONLY_OF.iter().find(|(_, any)| any.iter().any(has_all)).map(|(format, _)| *format);
+    format.map_or_else(String::new, |format| format!(", {}", asked_for(format)))
+}
+
+fn asked_for(format: Format) -> String {
+    format!("which is read as {format} where that is asked for")
+}
+
+/// Whether a line is a record `$1;1378894834.5;...` of Kieker.
+fn is_of_kieker(line: &str) -> bool {
+    line.strip_prefix('$').and_then(|rest| rest.split_once(';')).is_some_and(|(kind, _)| kind.parse::<u32>().is_ok())
+}
+
 /// A source that is neither JSON nor protobuf, in words.
 fn describe(text: &[u8]) -> String {
     let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
@@ -247,7 +275,12 @@ fn describe(text: &[u8]) -> String {
     }
     let separators = [(',', "comma"), (';', "semicolon"), ('\t', "tab")];
     match separators.iter().max_by_key(|(c, _)| line.matches(*c).count()).filter(|(c, _)| line.matches(*c).count() > 0) {
-        Some((_, separator)) if !line.contains('{') => format!("{separator}-separated values (first line: {})", abridged(line)),
+        Some(_) if is_of_kieker(line) => {
+            format!("text as Kieker writes it (first line: {}), {}", abridged(line), asked_for(Format::Kieker))
+        }
+        Some((separator, name)) if !line.contains('{') => {
+            format!("{name}-separated values (first line: {}){}", abridged(line), to_be_asked_for(line.split(*separator)))
+        }
         _ if line.starts_with(['{', '[']) => format!("text that is not JSON (first line: {})", abridged(line)),
         _ => format!("text of no known format (first line: {})", abridged(line)),
     }

@@ -10,10 +10,11 @@ use super::{
         recent::Recent,
         span::{Attribute, LONGEST_TEXT_BYTES, Resource, Span, SpanId, SpanTexts, TraceId},
     },
-    ReadError, SpanReadOptions, SpanSink,
+    ReadError, SpanFormatSeen, SpanReadOptions, SpanSink,
     ids::{self, Id},
     keys::{self, Meaning, N_PARTS, Part},
     timeless::Timeless,
+    unit_of_time::Starts,
 };
 
 /// Most distinct texts that are held: attributes past it are dropped, names past it are all [`FURTHER_NAMES`].
@@ -74,6 +75,7 @@ pub(in crate::trace) struct Intake<'a> {
     pub(super) diagnostics: &'a mut Diagnostics,
     sink: SpanSink<'a>,
     pub(super) timeless: Timeless,
+    starts: Starts,
     pub(in crate::trace) n_spans: u64,
     pub(in crate::trace) n_bad_spans: u64,
     /// Documents, or parts of one, that are of the format, with spans or without.
@@ -120,6 +122,7 @@ impl<'a> Intake<'a> {
             diagnostics,
             sink,
             timeless: Timeless::default(),
+            starts: Starts::default(),
             n_spans: 0,
             n_bad_spans: 0,
             n_recognised: 0,
@@ -173,6 +176,9 @@ impl<'a> Intake<'a> {
     /// Gives one span to the sink.
     pub(super) fn pass_on(&mut self, span: Span) -> Result<(), Stop> {
         self.n_spans += 1;
+        if !span.is_timeless {
+            self.starts.note(span.start_ns);
+        }
         match (self.sink)(span, self.texts) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Stop::Sink),
@@ -253,6 +259,19 @@ impl<'a> Intake<'a> {
                 self.diagnostics.add("truncated", what, || format!("{source}: {error}"));
                 Ok(())
             }
+        }
+    }
+
+    /// Says so where the times of all spans seem to be in another unit than the format's.
+    pub(super) fn doubt_unit(&mut self, seen: SpanFormatSeen) {
+        let (source, n_spans) = (self.name, self.n_spans);
+        if let Some((other, own)) = self.starts.other_unit(seen) {
+            let example = format!("{source}: all {n_spans} start in 1970, as {other} in place of {own} would");
+            self.diagnostics.add(
+                "other_time_unit",
+                "inputs whose times seem to be in another unit than their format's: they are read as they are",
+                || example,
+            );
         }
     }
 

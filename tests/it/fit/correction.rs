@@ -143,11 +143,14 @@ fn nested_fits_are_compared_under_one_correction() {
     assert!(found.smaller.sum_of_squares < 0.6 * plain.larger.sum_of_squares, "{found:?} {plain:?}");
     assert!(found.notes.iter().any(|n| n.contains("correction for the solver's error")), "{:?}", found.notes);
     assert_eq!(compare(&plain_small, &large), Err(CompareError::DifferentCorrection));
-    // A family is corrected and ranked likewise.
-    let rival = |name: &str, problem: &Problem| Rival { name: name.into(), problem: asked(problem, corrected(0.01)) };
-    let family =
-        fit_family(&[rival("small", &smaller), rival("large", &larger)], &CompareOptions::default(), &mut |_, _| ControlFlow::Continue(()));
-    let family = family.unwrap();
+    // A family is corrected and ranked likewise; what simulations err by is said where it may tip the scale.
+    let family_at = |precision: f64| {
+        let rival = |name: &str, problem: &Problem| Rival { name: name.into(), problem: asked(problem, corrected(precision)) };
+        let rivals = [rival("small", &smaller), rival("large", &larger)];
+        fit_family(&rivals, &CompareOptions::default(), &mut |_, _| ControlFlow::Continue(())).unwrap()
+    };
+    assert!(family_at(0.02).family.notes.iter().any(|n| n.contains("ranks may be by that")));
+    let family = family_at(0.003);
     assert!(family.fits.iter().all(|(_, fit)| fit.correction.is_some()));
     assert_eq!(family.family.proposed.as_ref().map(|p| p.name.as_str()), Some("small"), "{:?}", family.family);
 }

@@ -7,6 +7,7 @@ mod certified;
 mod columns;
 mod compare;
 mod correction;
+mod correction_rounds;
 mod design;
 mod family;
 mod identify;

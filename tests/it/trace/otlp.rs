@@ -168,6 +168,19 @@ fn an_unfinished_span_has_no_duration_and_one_without_start_is_not_used() {
     );
 }
 
+#[test]
+fn milliseconds_in_the_place_of_nanoseconds_are_told() {
+    let reading = read(
+        &SHOP
+            .replace("1700000000000000000", "1700000000000")
+            .replace("1700000000250000000", "1700000000250")
+            .replace("1700000000010000000,\"endTimeUnixNano\":1700000000030000000", "1700000000010,\"endTimeUnixNano\":1700000000030"),
+    );
+    assert_eq!((reading.spans.len(), reading.spans[0].duration_ns), (2, Some(250)));
+    assert_eq!(reading.odd(), [("other_time_unit", 1)]);
+    assert_eq!(reading.example("other_time_unit"), "traces: all 2 start in 1970, as milliseconds in place of nanoseconds would");
+}
+
 /// [`SHOP`] with `times` for the times of both spans.
 fn shop_with_times(times: &str) -> String {
     let line = |line: &str| match line.trim_start().strip_prefix("\"startTimeUnixNano\"") {

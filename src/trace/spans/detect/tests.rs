@@ -31,6 +31,25 @@ fn an_answer_without_traces_is_told_from_what_is_none() {
     check(r#"{"items":[]}"#, Found::OtherJson(vec!["items".to_owned()]));
 }
 
+/// Logs of events and messages have to be asked for by name, which is said.
+#[test]
+fn logs_that_are_no_spans_are_named() {
+    let named = |text: &str, format: &str| {
+        let said = detect(text.as_bytes()).to_string();
+        assert!(said.ends_with(&format!(", which is read as {format} where that is asked for")), "{said}");
+    };
+    named("$0;1378894834.5;...\n$1;...", "kieker");
+    named("operation,Thread,Next Thread,event,type,task,entry\n", "event-trace");
+    named("scenario;thread;thread_node;kind;child_thread;task;task_node\n", "angio");
+    named("time\tkind\tcomponent\tmethod\tcontext_id\n", "call-path");
+    named("\"sender\",\"receiver\",\"time\"\n", "same");
+    named("time,kind,process,message_type,msg_id\n", "same");
+    named(r#"{"operation":1,"thread":1,"next_thread":2}"#, "event-trace");
+    for text in ["$;a;b", "$x;1", "time,kind\n", r#"{"method":"GET","component":"x"}"#] {
+        assert!(!detect(text.as_bytes()).to_string().contains("asked for"), "{text}");
+    }
+}
+
 #[test]
 fn what_is_nothing_for_us_is_described() {
     check("", Found::Other("empty".to_owned()));
