@@ -46,7 +46,12 @@ impl<T: PathId> FromRequestParts<AppState> for Id<T> {
     }
 }
 
-/// The query of a request, every parameter at most once.
+/// The error of a parameter that is given twice.
+pub(super) fn twice(name: &str) -> Error {
+    Error::new(Code::InvalidQuery, format!("{name} is given twice"))
+}
+
+/// The query of a request; what is read into a structure has every parameter at most once.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequestParts<AppState> for Params<T> {

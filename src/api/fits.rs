@@ -31,6 +31,9 @@ use crate::{
     },
 };
 
+/// Finest precision that a request can ask of a simulation.
+pub(super) const FINEST_PRECISION: f64 = 0.001;
+
 /// Level of intervals and tests when the client does not say.
 const CONFIDENCE_DEFAULT: f64 = 0.95;
 
@@ -215,6 +218,10 @@ pub(super) fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Er
     let n_names = asked.estimate.len() + asked.assumed.len();
     if asked.estimate.is_empty() || n_names > names_max {
         let detail = format!("expected 1 to {names_max} parameters in estimate and assumed, not {n_names}");
+        return Err(Error::new(Code::InvalidFit, detail));
+    }
+    if let Some(precision) = asked.method.correct_solver.map(|c| c.simulation.precision).filter(|p| *p < FINEST_PRECISION) {
+        let detail = format!("method.correct_solver.simulation.precision={precision}: expected {FINEST_PRECISION} to 1");
         return Err(Error::new(Code::InvalidFit, detail));
     }
     let bare = |name: &str| name.trim_start_matches('$').to_owned();

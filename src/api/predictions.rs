@@ -10,7 +10,8 @@ use utoipa::IntoParams;
 use super::{
     AppState, Code, Error, accept,
     error::{ReadProblems, chain},
-    extract::{Id, Params},
+    extract::{Id, Params, twice},
+    fits::FINEST_PRECISION,
     state::Awaited,
 };
 use crate::{
@@ -19,9 +20,6 @@ use crate::{
     predict::{PredictOptions, Scenarios, predict_with},
     store::{FitId, jobs::State as JobState},
 };
-
-/// Finest precision that a request can ask of a simulation.
-const FINEST_PRECISION: f64 = 0.001;
 
 /// Most operating points that one request can have simulated.
 const MOST_SIMULATED: usize = 20;
@@ -71,6 +69,8 @@ impl Asked {
                     Ok(measure) => asked.measures.push(measure),
                     Err(error) => return refuse(format!("measure: {error}")),
                 },
+                ("confidence", _) if asked.confidence.is_some() => return Err(twice("confidence")),
+                ("solver_error", _) if asked.solver_error.is_some() => return Err(twice("solver_error")),
                 ("confidence", Ok(level)) if level > 0.0 && level < 1.0 => asked.confidence = Some(level),
                 ("confidence", _) => return refuse(format!("confidence={value}: expected a number between 0 and 1")),
                 ("solver_error", Ok(precision)) if (FINEST_PRECISION..1.0).contains(&precision) => asked.solver_error = Some(precision),

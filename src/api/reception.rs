@@ -83,17 +83,12 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
     let (received, content) =
         state.compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content))).await?;
     let n_taken = received.spans.values().map(Vec::len).sum::<usize>() as u64;
-    let mut filed = Vec::with_capacity(received.spans.len());
-    for (name, spans) in received.spans {
-        let id = state.receptions().system_called(&name).await.map_err(reception_error)?;
-        filed.push((id, spans));
-    }
-    let (receptions, texts): (Receptions, SpanTexts) = (state.receptions().clone(), received.texts);
+    let names: Vec<&str> = received.spans.keys().map(String::as_str).collect();
+    let systems = state.receptions().systems_called(&names).await.map_err(reception_error)?;
+    let (receptions, texts, spans): (Receptions, SpanTexts, _) = (state.receptions().clone(), received.texts, received.spans);
     state
         .compute(move || {
-            for (system, spans) in &filed {
-                receptions.receive(*system, spans, &texts, &content).map_err(reception_error)?;
-            }
+            systems.iter().zip(spans.values()).for_each(|(system, spans)| receptions.receive(*system, spans, &texts, &content));
             Ok(())
         })
         .await?;
@@ -103,14 +98,21 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
 
 fn system_header(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let Some(value) = headers.get(SYSTEM_HEADER) else { return Ok(None) };
-    let name = value.to_str().map(str::trim).unwrap_or_default();
-    if name.is_empty() || name.chars().count() > SYSTEM_NAME_MAX {
+    let name = std::str::from_utf8(value.as_bytes()).map(str::trim).unwrap_or_default();
+    if name.is_empty() || name.chars().count() > SYSTEM_NAME_MAX || name.contains(char::is_control) {
         return Err(Error::new(
             Code::InvalidQuery,
-            format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters"),
+            format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters of UTF-8"),
         ));
     }
     Ok(Some(name.to_owned()))
+}
+
+/// The system of spans with this namespace, as it could be named by hand: none where nothing is left of it.
+fn system_of(namespace: &str) -> Option<String> {
+    let printable = |c: char| if c.is_control() { '_' } else { c };
+    let name: String = namespace.trim().chars().map(printable).take(SYSTEM_NAME_MAX).collect();
+    Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
 }
 
 fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes: u64) -> Result<Received, Error> {
@@ -128,8 +130,7 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
     let spans = &mut received.spans;
     let mut sink = |span: Span, texts: &mut SpanTexts| {
         let namespace = || texts.resource(span.resource).and_then(|r| r.namespace).map(|n| texts.texts.name(n));
-        let name = system.or_else(namespace).filter(|name| !name.is_empty()).unwrap_or(DEFAULT_SYSTEM);
-        let name: String = name.chars().take(SYSTEM_NAME_MAX).collect();
+        let name = system.map(str::to_owned).or_else(|| system_of(namespace()?)).unwrap_or_else(|| DEFAULT_SYSTEM.to_owned());
         spans.entry(name).or_default().push(span);
         ControlFlow::Continue(())
     };
@@ -154,7 +155,7 @@ fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes:
 fn expect_request(content: &[u8]) -> Result<(), Error> {
     let request: serde_json::Value = body::parse_json(content)?;
     match (request.as_object(), request.get("resourceSpans")) {
-        (Some(_), None | Some(serde_json::Value::Array(_))) => Ok(()),
+        (Some(_), None | Some(serde_json::Value::Array(_) | serde_json::Value::Null)) => Ok(()),
         (Some(_), Some(_)) => Err(Error::new(Code::MalformedBody, "resourceSpans: expected an array")),
         (None, _) => Err(Error::new(Code::MalformedBody, "expected an ExportTraceServiceRequest: an object with resourceSpans")),
     }

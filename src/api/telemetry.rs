@@ -71,11 +71,11 @@ impl Telemetry {
     }
 
     /// `route` is the route's template, never the path: paths are without number.
-    pub(super) fn end_request(&self, method: &str, route: &str, status: u16, duration: Duration) {
-        let (method, route) = (method.to_owned(), route.to_owned());
+    pub(super) fn end_request(&self, method: &'static str, route: &str, status: u16, duration: Duration) {
+        let route = route.to_owned();
         with_local_recorder(&self.recorder, || {
             gauge!(IN_FLIGHT).decrement(1.0);
-            counter!(REQUESTS, "method" => method.clone(), "route" => route.clone(), "status" => status.to_string()).increment(1);
+            counter!(REQUESTS, "method" => method, "route" => route.clone(), "status" => status.to_string()).increment(1);
             histogram!(LATENCY, "method" => method, "route" => route).record(duration.as_secs_f64());
         });
     }

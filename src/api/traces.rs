@@ -15,7 +15,7 @@ use super::{
     AppState, Code, Error,
     body::{Bound, read_file},
     error::{ReadProblems, WriteProblems},
-    extract::{Id, PageBody, PageParams, Params, page_request},
+    extract::{Id, PageBody, PageParams, Params, page_request, twice},
     fits::FailureBody,
     systems::require_system,
 };
@@ -58,11 +58,17 @@ impl Asked {
         let mut format = None;
         for (name, value) in pairs {
             match name.as_str() {
+                "format" if format.is_some() => return Err(twice("format")),
                 "format" => format = Some(value),
                 // The service's own bound, see `Limits`.
                 "limit_bytes" => return Err(Error::new(Code::InvalidQuery, "limit_bytes: not for a client to say")),
                 // What is no JSON is text: `technique=same`.
-                _ => drop(options.insert(name, serde_json::from_str(&value).unwrap_or(Value::String(value)))),
+                _ => {
+                    let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+                    if options.insert(name.clone(), value).is_some() {
+                        return Err(twice(&name));
+                    }
+                }
             }
         }
         let format = format.ok_or_else(|| Error::new(Code::InvalidQuery, "format: expected the trace's format, as in format=same"))?;

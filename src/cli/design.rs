@@ -97,6 +97,12 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             design(&fit, &candidates(&args, &fit.problem)?, &options)
         }
         false => {
+            if read_fit(&args.fit).is_ok() {
+                return Err(Failure::with_hint(
+                    format!("{} is a fit, which says itself what is estimated: --estimate is for models", args.fit.display()),
+                    "leave out --estimate",
+                ));
+            }
             let problem = problem(&args, &options.measures)?;
             let candidates = candidates(&args, &problem)?;
             if candidates.is_empty() {

@@ -1,6 +1,6 @@
 //! Arguments that say what is estimated, and how precisely.
 
-use super::Failure;
+use super::{Failure, input::each_once};
 use crate::{
     fit::{Estimated, Prior, Transform},
     model::Number,
@@ -14,13 +14,15 @@ pub(super) fn all_estimated(
     logs: &[String],
 ) -> Result<Vec<Estimated>, Failure> {
     let mut estimate = estimates.iter().map(|text| estimated(text)).collect::<Result<Vec<_>, _>>()?;
-    for text in ranges {
-        let (name, min, max) = bounds(text)?;
+    let all_bounds = ranges.iter().map(|text| bounds(text)).collect::<Result<Vec<_>, _>>()?;
+    each_once("--bounds", ranges, all_bounds.iter().map(|(name, ..)| name.as_str()))?;
+    for (text, (name, min, max)) in ranges.iter().zip(all_bounds) {
         let target = estimated_mut(&mut estimate, &name, &format!("--bounds {text}"))?;
         (target.min, target.max) = (min, max);
     }
-    for text in priors {
-        let (name, prior) = prior(text)?;
+    let all_priors = priors.iter().map(|text| prior(text)).collect::<Result<Vec<_>, _>>()?;
+    each_once("--prior", priors, all_priors.iter().map(|(name, _)| name.as_str()))?;
+    for (text, (name, prior)) in priors.iter().zip(all_priors) {
         estimated_mut(&mut estimate, &name, &format!("--prior {text}"))?.prior = Some(prior);
     }
     for name in logs {

@@ -151,11 +151,14 @@ fn problem(args: &Args) -> Result<Problem, Failure> {
         confidence: args.confidence,
         method: args.method.method()?,
     };
-    for text in &args.tie {
+    let tie = |text: &String| {
         let form = || Failure::input_text(format!("--tie {text}: expected NAME=EXPRESSION, as in d2=2*$d1"));
         let (name, expression) = text.split_once('=').ok_or_else(form)?;
-        problem.tie(&parameter_name(name).ok_or_else(form)?, expression).map_err(|e| Failure::input(&e))?;
-    }
+        Ok((parameter_name(name).ok_or_else(form)?, expression.to_owned()))
+    };
+    let ties = args.tie.iter().map(tie).collect::<Result<Vec<_>, _>>()?;
+    input::each_once("--tie", &args.tie, ties.iter().map(|(name, _)| name.as_str()))?;
+    ties.iter().try_for_each(|(name, expression)| problem.tie(name, expression)).map_err(|e| Failure::input(&e))?;
     Ok(problem)
 }
 

@@ -51,12 +51,15 @@ pub(super) fn settings(model: &Model, arguments: &[String]) -> Result<Bindings, 
         Ok((name, value))
     };
     let found: Vec<(String, f64)> = arguments.iter().map(known).collect::<Result<_, _>>()?;
-    for (i, (name, _)) in found.iter().enumerate() {
-        if found[..i].iter().any(|(earlier, _)| earlier == name) {
-            return Err(Failure::input_text(format!("--set {}: {name} is given twice", arguments[i])));
-        }
-    }
+    each_once("--set", arguments, found.iter().map(|(name, _)| name.as_str()))?;
     Ok(found.into_iter().collect())
+}
+
+/// Checks that the `arguments` of an option, which are of parameters with these names, are of different ones.
+pub(super) fn each_once<'a>(option: &str, arguments: &[String], names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let names: Vec<&str> = names.collect();
+    let again = (0..names.len()).find(|&i| names[..i].contains(&names[i]));
+    again.map_or(Ok(()), |i| Err(Failure::input_text(format!("{option} {}: {} is given twice", arguments[i], names[i]))))
 }
 
 /// Checks that the model has the parameter of `argument`.
@@ -64,9 +67,11 @@ pub(super) fn require_parameter(model: &Model, name: &str, argument: &str) -> Re
     model.require_parameter(name).map_err(|e| Failure::input_text(format!("{argument}: {e}")))
 }
 
-/// `NAME=VALUE` (or `$NAME=VALUE`) arguments as bindings.
+/// `--set NAME=VALUE` (or `$NAME=VALUE`) arguments as bindings.
 pub(super) fn bindings(arguments: &[String]) -> Result<Bindings, Failure> {
-    arguments.iter().map(|argument| binding(argument)).collect()
+    let found = arguments.iter().map(|argument| binding(argument)).collect::<Result<Vec<_>, _>>()?;
+    each_once("--set", arguments, found.iter().map(|(name, _)| name.as_str()))?;
+    Ok(found.into_iter().collect())
 }
 
 /// A `NAME=VALUE` (or `$NAME=VALUE`) argument.

@@ -50,7 +50,9 @@ impl Place {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.prefix(".layerfit-").suffix(".partial").tempfile_in(folder)?;
+        // The error names the file beside, which nobody asked for.
+        let file = builder.prefix(".layerfit-").suffix(".partial").tempfile_in(folder);
+        let file = file.map_err(|e| io::Error::new(e.kind(), format!("no file can be made in {}: {}", folder.display(), e.kind())))?;
         if let Ok(before) = before {
             // What may not be written is not replaced either.
             OpenOptions::new().write(true).open(&target)?;

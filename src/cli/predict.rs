@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::{Failure, fit::read_fit, write_stdout};
+use super::{Failure, fit::read_fit, input, write_stdout};
 use crate::{
     fit::correction::SimulationOptions,
     model::Measure,
@@ -56,6 +56,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let scenarios = Scenarios::parse(&args.at).map_err(|e| Failure::input_text(format!("--at {e}")))?;
     let measures = args.measure.iter().map(|m| m.parse::<Measure>()).collect::<Result<Vec<_>, _>>();
     let measures = measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?;
+    input::each_once("--measure", &args.measure, args.measure.iter().map(String::as_str))?;
     let simulation = args.solver_error.map(|precision| SimulationOptions {
         precision,
         seed: args.seed,

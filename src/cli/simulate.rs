@@ -75,22 +75,22 @@ pub(super) struct Args {
 #[command(next_help_heading = "Trace")]
 struct TraceArgs {
     /// Its form: same, angio, event-trace, call-path, otlp, jaeger or zipkin.
-    #[arg(long, value_name = "FORMAT", default_value = "same", value_parser = |text: &str| text.parse::<TraceForm>().map_err(|e: UnknownForm| e.to_string()))]
+    #[arg(long, value_name = "FORMAT", requires = "trace", default_value = "same", value_parser = |text: &str| text.parse::<TraceForm>().map_err(|e: UnknownForm| e.to_string()))]
     trace_format: TraceForm,
     /// Seconds of the model's time unit.
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", requires = "trace", default_value_t = 1.0)]
     seconds_per_unit: f64,
     /// Spans: share of cycles that are traced.
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(long, value_name = "P", requires = "trace", default_value_t = 1.0)]
     sampled: f64,
     /// Spans: largest offset of a host's clock either way, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    #[arg(long, value_name = "S", requires = "trace", default_value_t = 0.0)]
     skew: f64,
     /// Spans: share of spans that never arrive.
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", requires = "trace", default_value_t = 0.0)]
     lost: f64,
     /// Spans: what handles a message begins a trace of its own, linked to the sender's.
-    #[arg(long)]
+    #[arg(long, requires = "trace")]
     linked_traces: bool,
 }
 
@@ -104,10 +104,11 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let ranges = args.trials.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
     for (i, (name, _)) in ranges.iter().enumerate() {
         input::require_parameter(&model, name, &format!("--trials {}", args.trials[i]))?;
-        if ranges[..i].iter().any(|(earlier, _)| earlier == name) {
-            return Err(Failure::input_text(format!("--trials {}: {name} is given twice", args.trials[i])));
+        if fixed.get(name).is_some() {
+            return Err(Failure::input_text(format!("--trials {}: {name} has a value by --set, too", args.trials[i])));
         }
     }
+    input::each_once("--trials", &args.trials, ranges.iter().map(|(name, _)| name.as_str()))?;
     let trials = repeated(&combinations(&ranges)?, args.repeat)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
     let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;

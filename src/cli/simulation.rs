@@ -49,6 +49,18 @@ pub(super) fn progress(n: usize, what: &str) -> ProgressBar {
 }
 
 impl SimulationArgs {
+    /// The first option given that only a simulation has.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--precision", self.precision.is_some()),
+            ("--time", self.run_time.is_some()),
+            ("--replications", self.replications.is_some()),
+            ("--max-events", self.max_events.is_some()),
+            ("--quantile", !self.quantiles.is_empty()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     /// The options, checked.
     pub(super) fn options(&self) -> Result<SimulateOptions, Failure> {
         let defaults = SimulateOptions::default();

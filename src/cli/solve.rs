@@ -94,6 +94,12 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let solution = solved.map_err(at_fault)?;
     let elapsed_s = Some(start.elapsed().as_secs_f64());
+    if let Some(option) = args.simulation.given().filter(|_| solution.solver != "simulate") {
+        note!(
+            "warning: {option} is of simulations, and this is a solution by the {} solver: for one ask --solver simulate",
+            solution.solver
+        );
+    }
     for diagnostic in &solution.diagnostics {
         note!("note: {diagnostic}");
     }

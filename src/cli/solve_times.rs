@@ -8,6 +8,7 @@ use crate::solve::{AskedTimes, Bin, JoinResult, Quantile, Solution};
 /// Appends the response times of entries, the delays of joins, lost requests, and the histograms and limits that the model asks for.
 pub(super) fn append(out: &mut String, solution: &Solution) {
     response_times(out, solution);
+    open_responses(out, solution);
     joins(out, solution);
     lost_requests(out, solution);
     for (name, entry) in &solution.entries {
@@ -23,6 +24,18 @@ pub(super) fn append(out: &mut String, solution: &Solution) {
     }
     for join in &solution.joins {
         join.asked_times.iter().for_each(|asked| asked_times(out, &format!("join of {}", joined(join)), asked));
+    }
+}
+
+/// Response times of requests from outside, where a solver that simulates no single ones found them.
+fn open_responses(out: &mut String, solution: &Solution) {
+    let found = solution.entries.iter().filter(|(_, e)| e.response_time.is_none());
+    let found: Vec<_> = found.filter_map(|(name, e)| Some((name, e.open_wait_time?, e.open_wait_time_half_width))).collect();
+    if !found.is_empty() {
+        out.push('\n');
+        let mut rows = vec![["requests from outside to", "response time"].map(str::to_owned).to_vec()];
+        rows.extend(found.into_iter().map(|(name, time, half_width)| vec![name.clone(), number(time, half_width)]));
+        table(out, &rows);
     }
 }
 

@@ -58,10 +58,14 @@ pub enum ReceptionError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Too many systems send.
-    #[error("spans of {n} systems are being received already, no further one is taken")]
+    #[error("spans of {n} systems are being received already, and with {n_new} more they would be above {n_most}: nothing is taken")]
     TooManySystems {
-        /// How many.
+        /// How many there are.
         n: usize,
+        /// How many more were sent.
+        n_new: usize,
+        /// How many there may be.
+        n_most: usize,
     },
 }
 
@@ -116,11 +120,42 @@ impl Receptions {
         }
     }
 
-    /// The system of that name, made where there is none.
+    /// The systems of these names, made where there are none; none is made where all together are too many.
     ///
     /// # Errors
-    /// What the database says.
-    pub async fn system_called(&self, name: &str) -> Result<SystemId, ReceptionError> {
+    /// [`ReceptionError`].
+    pub async fn systems_called(&self, names: &[&str]) -> Result<Vec<SystemId>, ReceptionError> {
+        {
+            let (known, systems) = (lock(&self.shared.names), lock(&self.shared.systems));
+            let n_new = names.iter().filter(|name| known.get(**name).is_none_or(|id| !systems.contains_key(id))).count();
+            self.check_room(&systems, n_new)?;
+        }
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            found.push(self.system_called(name).await?);
+        }
+        // Others may have come meanwhile.
+        let mut systems = lock(&self.shared.systems);
+        let n_new = found.iter().filter(|id| !systems.contains_key(id)).count();
+        self.check_room(&systems, n_new)?;
+        for id in &found {
+            systems.entry(*id).or_insert_with(|| self.new_reception());
+        }
+        Ok(found)
+    }
+
+    fn check_room(&self, systems: &HashMap<SystemId, Arc<Mutex<Reception>>>, n_new: usize) -> Result<(), ReceptionError> {
+        match n_new > 0 && systems.len() + n_new > self.shared.options.n_systems {
+            true => Err(ReceptionError::TooManySystems { n: systems.len(), n_new, n_most: self.shared.options.n_systems }),
+            false => Ok(()),
+        }
+    }
+
+    fn new_reception(&self) -> Arc<Mutex<Reception>> {
+        Arc::new(Mutex::new(Reception::new(&self.shared.options.extract)))
+    }
+
+    async fn system_called(&self, name: &str) -> Result<SystemId, StoreError> {
         if let Some(known) = lock(&self.shared.names).get(name) {
             return Ok(*known);
         }
@@ -129,19 +164,10 @@ impl Receptions {
         Ok(system)
     }
 
-    /// Takes spans whose texts `texts` holds; `content` is what they came in, for the record. Takes CPU time in proportion
-    /// to their number: not for the async threads.
-    ///
-    /// # Errors
-    /// [`ReceptionError::TooManySystems`].
-    pub fn receive(&self, system: SystemId, spans: &[Span], texts: &SpanTexts, content: &[u8]) -> Result<(), ReceptionError> {
-        let reception = {
-            let mut systems = lock(&self.shared.systems);
-            if !systems.contains_key(&system) && systems.len() >= self.shared.options.n_systems {
-                return Err(ReceptionError::TooManySystems { n: systems.len() });
-            }
-            Arc::clone(systems.entry(system).or_insert_with(|| Arc::new(Mutex::new(Reception::new(&self.shared.options.extract)))))
-        };
+    /// Takes spans of a system that [`Self::systems_called`] gave, whose texts `texts` holds; `content` is what they came in, for the
+    /// record. Takes CPU time in proportion to their number: not for the async threads.
+    pub fn receive(&self, system: SystemId, spans: &[Span], texts: &SpanTexts, content: &[u8]) {
+        let reception = Arc::clone(lock(&self.shared.systems).entry(system).or_insert_with(|| self.new_reception()));
         let mut reception = lock(&reception);
         for span in spans {
             reception.live.feed(span, texts);
@@ -149,7 +175,6 @@ impl Receptions {
         reception.hash.update(content);
         reception.received_bytes = reception.received_bytes.saturating_add(i64::try_from(content.len()).unwrap_or(i64::MAX));
         reception.received_at = Instant::now();
-        Ok(())
     }
 
     /// The sessions in what a system has sent since the service started, in traces that have ended; `None` where it has sent nothing. Takes CPU

@@ -8,6 +8,7 @@ use super::{Model, format::ParseError};
 /// [`ParseError`] with line and column.
 pub fn parse(text: &str) -> Result<Model, ParseError> {
     ParseError::check_size(text)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let start = text.len() - text.trim_start().len();
     if text[start..].starts_with('[') {
         return Err(ParseError::at(text, start, "expected a model in braces, found a list"));

@@ -15,7 +15,7 @@
 //! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials around had it ([`super::errors`]) | scalar |
 //!
 //! What is measured is never below zero, nor are more servers busy than there are: bands end there, which the row says, as a linear band that
-//! reaches beyond is a rough one.
+//! reaches beyond is a rough one. So is one within which the prediction bends ([`super::bend`]), which the row says, too.
 //!
 //! A band is absent, with its reason, where it would be of no width or where the covariance cannot carry it: it depends on
 //! a combination of parameters that the trials do not determine, no error could be estimated, or no parameter matters.
@@ -212,14 +212,14 @@ fn uncorrected(fit: &Fit, measures: &[Measure]) -> Option<String> {
 }
 
 /// What all rows have in common.
-struct Ground<'a> {
-    fit: &'a Fit,
-    options: &'a PredictOptions,
+pub(super) struct Ground<'a> {
+    pub(super) fit: &'a Fit,
+    pub(super) options: &'a PredictOptions,
     /// Assumptions, constants of the trials and estimates; scenarios overrule them.
     base: Bindings,
     /// Free parameters that no scenario sets: those that carry the band.
-    varied: Vec<String>,
-    quantile: Option<f64>,
+    pub(super) varied: Vec<String>,
+    pub(super) quantile: Option<f64>,
     errors: NewErrors,
     notes: Vec<String>,
 }
@@ -261,7 +261,7 @@ impl<'a> Ground<'a> {
         let label = controlled.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ");
         let model = &self.fit.problem.model;
         match solve_point(model, &values, &self.varied, measures, &self.options.solve, solver, &label) {
-            Ok(solved) => self.solved_row(controlled, &values, measures, &solved),
+            Ok(solved) => self.solved_row(controlled, &values, measures, &solved, solver),
             Err(error) => {
                 let notes = self.outside(&controlled);
                 let extrapolated = !notes.is_empty();
@@ -270,16 +270,26 @@ impl<'a> Ground<'a> {
         }
     }
 
-    fn solved_row(&self, controlled: Bindings, values: &Bindings, measures: &[Measure], solved: &Sensitivities) -> PredictedRow {
+    fn solved_row(
+        &self,
+        controlled: Bindings,
+        values: &Bindings,
+        measures: &[Measure],
+        solved: &Sensitivities,
+        solver: &SolveFn<'_>,
+    ) -> PredictedRow {
         let mut notes = self.outside(&controlled);
         notes.extend(self.busier(values, solved));
         let extrapolated = !notes.is_empty();
         notes.extend(solved.solution.diagnostics.iter().map(|d| format!("solver: {d}")));
-        let predicted = measures.iter().enumerate().map(|(i, measure)| {
-            let row: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
-            (measure.clone(), self.banded(measure, values, solved.values[i], &row))
-        });
-        let mut row = PredictedRow { controlled, measures: predicted.collect(), extrapolated, failure: None, notes };
+        let mut predicted = IndexMap::new();
+        for (i, measure) in measures.iter().enumerate() {
+            let slopes: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
+            let banded = self.banded(measure, values, solved.values[i], &slopes);
+            notes.extend(self.bend(measure, &banded, values, &slopes, solver));
+            predicted.insert(measure.clone(), banded);
+        }
+        let mut row = PredictedRow { controlled, measures: predicted, extrapolated, failure: None, notes };
         self.keep_possible(&mut row, values);
         if let Some(how) = &self.options.simulation {
             self.simulate(&mut row, values, measures, how);

@@ -9,7 +9,10 @@
 use indexmap::IndexMap;
 
 use crate::{
-    fit::{Fit, Trial, interpolated, weights::WeightSource},
+    fit::{
+        Fit, Trial, interpolated,
+        weights::{WeightSource, same_column},
+    },
     model::{Bindings, Measure},
 };
 
@@ -19,7 +22,7 @@ pub(super) struct NewErrors {
     by_measure: IndexMap<Measure, Known>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Known {
     Everywhere(f64),
     AtTrials { points: Vec<Bindings>, variances: Vec<f64>, are_relative: bool },
@@ -27,12 +30,16 @@ enum Known {
 
 impl NewErrors {
     pub(super) fn of(fit: &Fit) -> Self {
-        let entry = |(k, (measure, found)): (usize, (&Measure, &crate::fit::report::MeasureFit))| {
-            let deviation = found.deviation?;
-            let stated = at_trials(fit, k, found.weighted_by, deviation);
-            Some((measure.clone(), stated.unwrap_or(Known::Everywhere(deviation))))
-        };
-        Self { by_measure: fit.weighting.measures.iter().enumerate().filter_map(entry).collect() }
+        let mut by_measure: IndexMap<Measure, Known> = IndexMap::new();
+        for (k, (measure, found)) in fit.weighting.measures.iter().enumerate() {
+            let known = match found.deviation {
+                Some(deviation) => Some(at_trials(fit, k, found.weighted_by, deviation).unwrap_or(Known::Everywhere(deviation))),
+                // What does not count because it has the values of another is measured as well as that.
+                None => same_column(&fit.problem, k).and_then(|same| by_measure.get(same).cloned()),
+            };
+            by_measure.extend(known.map(|known| (measure.clone(), known)));
+        }
+        Self { by_measure }
     }
 
     /// Standard deviation of `measure` at `values`, where its mean is predicted to be `mean`; `None` for a measure that the trials do

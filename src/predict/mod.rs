@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`scenario`] | the operating points asked for: `users=10`, `users=1..100:5` |
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
+//! | `bend` | whether predictions bend within their bands |
 //! | `errors` | the error of one new measurement |
 //! | `hull` | whether an operating point lies among those of the trials |
 //! | `write` | the result as CSV and as a table |
@@ -11,6 +12,7 @@
 //! | [`chart`] | a model beside black boxes, parameters over time, as SVG |
 
 pub mod bands;
+mod bend;
 pub mod chart;
 mod design_plot;
 mod errors;

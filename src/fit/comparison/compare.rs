@@ -106,7 +106,7 @@ pub enum CompareError {
     #[error("one fit is corrected for the solver's error, the other is not: fit both with --correct-solver, or both without")]
     DifferentCorrection,
     /// Neither contains the other.
-    #[error("the structures are not nested: {reason}")]
+    #[error("the structures are not nested, or not by values that parameters may be held at: {reason}")]
     NotNested {
         /// Why not.
         reason: String,

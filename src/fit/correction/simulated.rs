@@ -56,8 +56,8 @@ impl SimulationOptions {
     #[expect(clippy::cast_precision_loss, reason = "for an error text")]
     pub(crate) fn defect(&self) -> Option<(&'static str, f64, &'static str)> {
         match self {
-            Self { precision, .. } if !(precision.is_finite() && *precision > 0.0) => {
-                Some(("the precision of a simulation", *precision, "a number above 0"))
+            Self { precision, .. } if !(*precision > 0.0 && *precision < 1.0) => {
+                Some(("the precision of a simulation", *precision, "a number between 0 and 1"))
             }
             Self { confidence, .. } if !(*confidence > 0.0 && *confidence < 1.0) => {
                 Some(("the confidence of a simulation", *confidence, "a number between 0 and 1"))

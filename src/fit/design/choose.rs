@@ -365,7 +365,7 @@ impl<'t, 'a> Task<'t, 'a> {
             }),
             candidates: self.ranked_points(candidates, rows, scorer),
             additional_measures: self.ranked_measures(more, scorer),
-            notes: self.notes(more),
+            notes: self.notes(more, set.counts.iter().sum()),
         }
     }
 
@@ -414,8 +414,13 @@ impl<'t, 'a> Task<'t, 'a> {
         ranked.into_iter().map(|(_, measure)| measure).collect()
     }
 
-    fn notes(&self, more: &[(Measure, DMatrix<f64>)]) -> Vec<String> {
+    fn notes(&self, more: &[(Measure, DMatrix<f64>)], n_chosen: usize) -> Vec<String> {
         let mut notes = self.ground.notes.clone();
+        if let Some(asked) = self.options.choose.filter(|asked| n_chosen > 0 && n_chosen < *asked) {
+            notes.push(format!(
+                "{n_chosen} operating points are chosen of the {asked} asked for: there are no more to choose without repeats"
+            ));
+        }
         let unknown = self.measures.iter().chain(more.iter().map(|m| &m.0)).any(|m| !self.ground.errors.knows(m));
         if unknown {
             let percent = crate::fit::digits::four_digits(100.0 * self.ground.errors.otherwise);

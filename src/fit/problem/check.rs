@@ -84,6 +84,9 @@ impl Problem {
 
     /// Checks that the model can have the controlled values, each by itself and those of a trial together.
     fn check_controlled(&self, names: &[&str]) -> Result<(), ProblemError> {
+        if let Some(reason) = self.first_defect(&self.assumed) {
+            return Err(ProblemError::AssumedValue { reason });
+        }
         let mut seen = HashSet::new();
         for (index, trial) in self.trials.trials.iter().enumerate() {
             let refused = |values: &Bindings| {

@@ -19,12 +19,18 @@ pub enum ProblemError {
     /// A name that the model does not use.
     #[error("{part} parameter \"{name}\" is not used in the model{}", listed(.available))]
     NotInModel {
-        /// `estimated`, `controlled` or `assumed`.
+        /// `estimated`, `controlled`, `assumed` or `tied`.
         part: &'static str,
         /// The name.
         name: String,
         /// Names that the model uses.
         available: Vec<String>,
+    },
+    /// Given values with which the model is none.
+    #[error("with the values given the model cannot be: {reason}")]
+    AssumedValue {
+        /// What is wrong with it.
+        reason: String,
     },
     /// A parameter named twice.
     #[error("parameter \"{name}\" is to be estimated twice")]

@@ -28,7 +28,7 @@ use self::{
     parameter_uses::{Role, parameter_uses},
     trials::Trials,
 };
-use crate::model::{Bindings, Model, Number, Parameter, ParameterValue};
+use crate::model::{Bindings, Expression, Model, Number, Parameter, ParameterValue};
 
 /// What is to be fitted to what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,15 +138,31 @@ impl Problem {
     /// Ties parameter `name` to others: wherever the model uses it, it stands for `expression`, as in `2 * $d1`.
     ///
     /// # Errors
-    /// [`ProblemError::Tie`] when the expression cannot be read or `name` cannot be a parameter's name.
+    /// [`ProblemError::Tie`] when the expression cannot be read or mentions `name`, or when `name` cannot be a parameter's name or has its
+    /// value from elsewhere: estimated, given or controlled; [`ProblemError::NotInModel`] when the model has no such parameter.
     pub fn tie(&mut self, name: &str, expression: &str) -> Result<(), ProblemError> {
         let failed = |reason: String| ProblemError::Tie { name: name.to_owned(), reason };
         if Number::parse(&format!("${name}")).is_none() {
             return Err(failed("expected a parameter's name".into()));
         }
         let value = ParameterValue::parse(expression).map_err(|e| failed(e.to_string()))?;
-        if !matches!(value, ParameterValue::Expression(_) | ParameterValue::Number(_)) {
-            return Err(failed("expected an expression over other parameters, as in 2 * $d1".into()));
+        let mentions_itself = match &value {
+            ParameterValue::Expression(text) => Expression::parse(text).is_ok_and(|e| e.parameters().iter().any(|p| p == name)),
+            ParameterValue::Number(_) => false,
+            _ => return Err(failed("expected an expression over other parameters, as in 2 * $d1".into())),
+        };
+        let elsewhere = [
+            (self.estimate.iter().any(|e| e.name == name), "it is estimated itself"),
+            (self.assumed.get(name).is_some(), "it is given a value"),
+            (self.trials.controlled_names().contains(&name), "the trials control it"),
+            (mentions_itself, "its expression mentions it"),
+        ];
+        if let Some((_, reason)) = elsewhere.into_iter().find(|(is_so, _)| *is_so) {
+            return Err(failed(reason.into()));
+        }
+        let uses = parameter_uses(&self.model);
+        if !uses.contains_key(name) && self.model.parameters.iter().all(|p| p.name != name) {
+            return Err(ProblemError::NotInModel { part: "tied", name: name.to_owned(), available: uses.into_keys().collect() });
         }
         self.model.parameters.retain(|p| p.name != name);
         self.model.parameters.push(Parameter { name: name.to_owned(), value });

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 pub use super::covariance::ErrorCovariance;
 use crate::model::{Bindings, Measure, MeasureError, unique::Unique};
 
+/// What some programs begin UTF-8 text with.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A set of trials with common columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trials {
@@ -307,6 +310,11 @@ impl Trials {
     /// # Errors
     /// [`TrialsError`] naming the trial and the key.
     pub fn from_json(bytes: &[u8]) -> Result<Self, TrialsError> {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            let reason = "expected an object with \"trials\", found a list".to_owned();
+            return Err(TrialsError::Json { line: 1, column: 1, reason });
+        }
         let file: JsonTrials = serde_json::from_slice(bytes).map_err(|e| TrialsError::Json {
             line: e.line(),
             column: e.column(),

@@ -176,9 +176,10 @@ impl<'a> Inference<'a> {
     fn new(problem: &'a Problem, ending: &'a Ending<'a>, scales: &Scales, dof: usize) -> Self {
         let bounds = problem.bounds();
         let (x, jacobian) = (&ending.minimum.x, &plain_jacobian(ending.weights, ending.minimum));
-        // The least of a whole number, 1 of something, is a value like any other; its upper bound stops the search.
+        // The least of a whole number, 1 of something, is a value like any other; other bounds of it stop the search.
         let whole = problem.whole_numbers();
-        let at_bound = |j: usize| (x[j] == bounds[j].0 && !whole[j] || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
+        let is_least = |j: usize| whole[j] && bounds[j].0 <= 1.0;
+        let at_bound = |j: usize| (x[j] == bounds[j].0 && !is_least(j) || x[j] == bounds[j].1) && jacobian.column(j).norm() > 0.0;
         let free: Vec<usize> = (0..x.len()).filter(|&j| !at_bound(j)).collect();
         let names = free.iter().map(|&j| problem.estimate[j].name.clone()).collect();
         let plain = jacobian.select_columns(&free);

@@ -31,7 +31,7 @@ use crate::{
             weights::{WeightSource, Weights},
         },
     },
-    model::{Bindings, ParameterValue, Scalar},
+    model::{Bindings, Parameter, ParameterValue, Scalar},
 };
 
 /// Parameters whose derivatives are carried in one pass over dual numbers.
@@ -291,7 +291,10 @@ fn ends_in_words(found: &Profile, status: ParameterStatus) -> Option<String> {
 fn derived(fit: &Fit) -> IndexMap<String, DerivedEstimate> {
     let problem = &fit.problem;
     let is_tied = |v: &ParameterValue| matches!(v, ParameterValue::Expression(_));
-    let tied = problem.model.parameters.iter().filter(|p| is_tied(&p.value) && !fit.parameters.contains_key(&p.name));
+    // `_1` stands for an expression in the place of a number.
+    let is_nameless = |name: &str| name.strip_prefix('_').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let is_asked_for = |p: &&Parameter| is_tied(&p.value) && !fit.parameters.contains_key(&p.name) && !is_nameless(&p.name);
+    let tied = problem.model.parameters.iter().filter(is_asked_for);
     let names: Vec<&String> = tied.map(|p| &p.name).collect();
     let mut found = IndexMap::new();
     if names.is_empty() {

@@ -8,18 +8,28 @@ use crate::{
 /// Utilization per server from which a measurement is remarked: what is not error of measurement.
 const FULL: f64 = 1.05;
 
-/// One remark for each value below zero, and for each measure of which values are beyond its servers.
+/// One remark for each value below zero or time of zero, and for each measure of which values are beyond its servers.
 pub(super) fn impossible_values(problem: &Problem) -> Vec<String> {
-    let mut notes = negative_values(problem);
+    let mut notes = not_above_zero(problem);
     notes.extend(problem.trials.measures.iter().enumerate().filter_map(|(k, measure)| beyond_servers(problem, k, measure)));
     notes
 }
 
-fn negative_values(problem: &Problem) -> Vec<String> {
+fn not_above_zero(problem: &Problem) -> Vec<String> {
     let trials = &problem.trials;
     let cells = trials.trials.iter().flat_map(|t| trials.measures.iter().zip(&t.measured).map(move |(m, cell)| (t, m, cell)));
-    let negative = cells.filter_map(|(t, m, cell)| Some((t, m, cell.as_ref().filter(|c| c.value < 0.0)?.value)));
-    negative.map(|(t, m, value)| format!("trial \"{}\": {m} is {value}, below zero", t.id)).collect()
+    let is_time = |m: &Measure| matches!(m, Measure::ResponseTime(_) | Measure::ServiceTime { .. });
+    let cannot_be = |m: &Measure, value: f64| value < 0.0 || value == 0.0 && is_time(m);
+    let found = cells.filter_map(|(t, m, cell)| Some((t, m, cell.as_ref().filter(|c| cannot_be(m, c.value))?.value)));
+    found
+        .map(|(t, m, value)| {
+            if value < 0.0 {
+                format!("trial \"{}\": {m} is {value}, below zero", t.id)
+            } else {
+                format!("trial \"{}\": {m} is 0, as if nothing was served", t.id)
+            }
+        })
+        .collect()
 }
 
 fn beyond_servers(problem: &Problem, k: usize, measure: &Measure) -> Option<String> {

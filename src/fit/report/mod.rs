@@ -32,7 +32,7 @@ use crate::{
             information::Information,
             profile::Profile,
         },
-        problem::{ErrorScale, Prior, Problem, ProblemError},
+        problem::{ErrorScale, Prior, Problem, ProblemError, trials::BYTE_ORDER_MARK},
         search::{multistart::StartsReport, start::StartOrigin, weights::WeightSource, whole::WholeNumber},
     },
     model::Measure,
@@ -302,7 +302,8 @@ impl Fit {
     /// # Errors
     /// [`FitFileError`].
     pub fn from_json(bytes: &[u8]) -> Result<Self, FitFileError> {
-        let fit: Self = serde_json::from_slice(bytes).map_err(|e| FitFileError::Json(e.to_string()))?;
+        let fit: Self =
+            serde_json::from_slice(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)).map_err(|e| FitFileError::Json(e.to_string()))?;
         fit.problem.check()?;
         let expected = fit.problem.estimated_names();
         if !fit.parameters.keys().eq(expected.iter()) {

@@ -9,9 +9,12 @@ use super::{
     impossible::impossible_values,
     utilization::utilizations,
 };
-use crate::fit::{
-    problem::{Intervals, Method, Problem},
-    search::weights::{WeightSource, Weights},
+use crate::{
+    fit::{
+        problem::{ErrorScale, Intervals, Method, Problem, trials::Trial},
+        search::weights::{WeightSource, Weights},
+    },
+    model::Measure,
 };
 
 /// Relative size of residuals below which they are rounding of the model.
@@ -22,6 +25,9 @@ const CAPACITY: f64 = 1.005;
 
 /// How many times residuals may exceed given standard errors before that is remarked.
 const FAR_BEYOND_ERRORS: f64 = 5.0;
+
+/// How many times what is predicted all values of a measure are, from which a unit is doubted.
+const MANY_TIMES: f64 = 8.0;
 
 /// Correlation above which two parameters are named together.
 const HIGH_CORRELATION: f64 = 0.95;
@@ -52,6 +58,13 @@ pub(super) fn notes(fit: &Fit, ending: &Ending<'_>) -> Vec<String> {
     if fit.interval_degrees_of_freedom.is_some() && fit.joint.is_none() && fit.covariance.is_some() {
         notes.push("no joint region: by what trials scatter one takes twice as many trials as parameters".into());
     }
+    if fit.problem.method.error_scale == ErrorScale::Known && ending.weights.has_free_scale(&fit.problem) {
+        notes.push(
+            "errors are to be taken as known, and not all of them are given: their scale is estimated from the residuals all the same"
+                .into(),
+        );
+    }
+    notes.extend(other_units(fit));
     notes.extend(beyond_errors(fit, ending.weights));
     notes.extend(beyond_capacity(&fit.problem, ending));
     notes.extend(impossible_values(&fit.problem));
@@ -88,6 +101,27 @@ fn taken_as_independent(weights: &Weights, method: &Method) -> Option<String> {
             method.or_sandwich()
         )
     })
+}
+
+/// Measures of which every value is many times what the model gives, or a small part: as in another unit.
+fn other_units(fit: &Fit) -> Vec<String> {
+    let note = |(k, measure): (usize, &Measure)| {
+        let ratio = |(trial, predicted): (&Trial, &IndexMap<Measure, f64>)| {
+            let (value, predicted) = (trial.measured.get(k).copied().flatten()?.value, *predicted.get(measure)?);
+            Some(value / predicted).filter(|r| *r > 0.0 && r.is_finite())
+        };
+        let ratios: Vec<f64> = fit.problem.trials.trials.iter().zip(&fit.predicted).filter_map(ratio).collect();
+        let (least, most) = ratios.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
+        (ratios.len() > 1 && (least > MANY_TIMES || most < MANY_TIMES.recip())).then(|| {
+            format!(
+                "{measure} is measured {} to {} times what the fitted model gives, in every trial: is it, or what is given beside it, in another unit than the \
+                 model's times?",
+                four_digits(least),
+                four_digits(most)
+            )
+        })
+    };
+    fit.problem.trials.measures.iter().enumerate().filter_map(note).collect()
 }
 
 /// That residuals are far from what the standard errors given would make them.

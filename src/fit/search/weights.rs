@@ -420,7 +420,7 @@ fn reason_to_leave_out(problem: &Problem, measure_idx: usize, measured: &[Measur
 }
 
 /// An earlier measure with the same values in all trials, of which there are several that differ.
-fn same_column(problem: &Problem, measure_idx: usize) -> Option<&Measure> {
+pub(crate) fn same_column(problem: &Problem, measure_idx: usize) -> Option<&Measure> {
     let trials = &problem.trials.trials;
     let column = |k: usize| trials.iter().map(move |t| t.measured.get(k).copied().flatten().map(|m| m.value.to_bits()));
     let own: Vec<u64> = column(measure_idx).flatten().collect();

@@ -2,7 +2,8 @@
 //!
 //! With the whole numbers held at `k`, the engine minimises over the others: `E(k) = min_x E(x, k)`. From the start, each
 //! whole number is moved up and down by one, then by doubled steps while `E` falls; when no single move lowers `E`, pairs
-//! and triples of moves by one are tried; when none of them does either, `k` is the end. The derivative by a whole number is the
+//! and triples of moves by one are tried; when none of them does either, and `E` is much the same beside `k` ([`FLAT`]: as with more
+//! threads than there are users), halves of it down to the bound, and doubles. When nothing lowers `E`, `k` is the end. The derivative by a whole number is the
 //! difference over the neighbours, `(h(k + 1) - h(k - 1)) / 2`, one-sided at a bound.
 //!
 //! Each refit starts from the best point and its Jacobian and carries that along ([`crate::fit::engine::least_squares::Jacobians`]): a whole number tried costs a few
@@ -31,6 +32,15 @@ const FAR_BEYOND: f64 = 16.0;
 
 /// The same for one that settles by derivatives evaluated at its end, where `E` is known to about one in a hundred.
 pub(in crate::fit) const ABOVE: f64 = 1.25;
+
+/// How many times the least sum of squares a neighbour may have for the search to look further away.
+const FLAT: f64 = 1.25;
+
+/// How often a whole number is halved to look further away: to 1, from a thousand.
+const MOST_HALVINGS: i32 = 10;
+
+/// How often it is doubled.
+const DOUBLINGS: i32 = 3;
 
 /// Most whole numbers for which moves of several at a time are tried.
 const MOST_TOGETHER: usize = 3;
@@ -79,7 +89,7 @@ pub(super) fn minimise(search: &mut Search<'_>, weights: &Weights, start: &[f64]
     let mut tried = WholeSearch { search, weights, positions, bounds, tried: Vec::new(), best, is_close: false };
     tried.note(&tried.best.x.clone(), tried.best.sum_of_squares);
     for _ in 0..MOST_MOVES {
-        if !(tried.move_one()? || tried.move_several()?) {
+        if !(tried.move_one()? || tried.move_several()? || tried.move_far()?) {
             break;
         }
     }
@@ -195,6 +205,34 @@ impl WholeSearch<'_, '_> {
             }
         }
         Ok(false)
+    }
+
+    /// Halves and doubles each whole number whose neighbours do little to the sum of squares.
+    fn move_far(&mut self) -> Result<bool, FitError> {
+        for (place, &j) in self.positions.clone().iter().enumerate() {
+            if !self.is_flat(place) {
+                continue;
+            }
+            let here = self.best.x[j];
+            let halves = (1..=MOST_HALVINGS).map(|n| (here * 0.5_f64.powi(n)).floor().max(self.bounds[j].0.ceil()));
+            let doubles = (1..=DOUBLINGS).map(|n| (here * 2.0_f64.powi(n)).min(self.bounds[j].1.floor()));
+            for value in halves.chain(doubles).collect::<Vec<f64>>() {
+                let mut x = self.best.x.clone();
+                x[j] = value;
+                if self.attempt(&x)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the sum of squares is much the same one beside the whole number at `place`.
+    fn is_flat(&self, place: usize) -> bool {
+        let best: Vec<f64> = self.positions.iter().map(|&j| self.best.x[j]).collect();
+        let is_beside =
+            |whole: &[f64]| whole.iter().zip(&best).enumerate().all(|(p, (w, b))| if p == place { (w - b).abs() == 1.0 } else { w == b });
+        self.tried.iter().any(|t| is_beside(&t.whole) && t.sum_of_squares < FLAT * self.best.sum_of_squares)
     }
 
     /// Minimises at the best whole numbers to the full precision.

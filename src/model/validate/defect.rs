@@ -387,6 +387,12 @@ pub enum DefectKind {
     /// Groups that have no effect.
     #[error("its groups have no effect: only cfs scheduling shares by groups")]
     GroupsIgnored,
+    /// A pragma that no LQN tool has.
+    #[error("pragma \"{param}\" is none of the LQN tools': it is kept and not acted on")]
+    UnknownPragma {
+        /// Its name.
+        param: String,
+    },
     /// A part of the file that is kept and not acted on.
     #[error("its {element} is kept but not carried out")]
     NotCarriedOut {
@@ -411,6 +417,7 @@ impl DefectKind {
             | Self::ZeroCalls { .. }
             | Self::NoWork
             | Self::GroupsIgnored
+            | Self::UnknownPragma { .. }
             | Self::NotCarriedOut { .. } => Severity::Warning,
             _ => Severity::Error,
         }

@@ -23,6 +23,58 @@ fn is_control(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
+/// Pragmas of lqns and lqsim, versions 5 and 6, by their manuals and the LQN tools' own models.
+const PRAGMAS: [&str; 48] = [
+    "annotate",
+    "bcmp",
+    "block-period",
+    "convergence-value",
+    "cycles",
+    "default-output",
+    "disjoint-customers",
+    "expand-replicas",
+    "force-infinite",
+    "force-multiserver",
+    "force-random-queueing",
+    "idle-time",
+    "initial-delay",
+    "initial-loops",
+    "interlocking",
+    "iteration-limit",
+    "layering",
+    "max-blocks",
+    "messages",
+    "multiserver",
+    "mva",
+    "mva-convergence",
+    "nice",
+    "overtaking",
+    "precision",
+    "processor-scheduling",
+    "processor",
+    "prune",
+    "queue-size",
+    "quorum-delayed-calls",
+    "quorum-distribution",
+    "quorum-idle-time",
+    "quorum-reply",
+    "replication",
+    "reschedule-on-async-send",
+    "run-time",
+    "save-marginal-probabilities",
+    "scheduling-model",
+    "seed-value",
+    "severity-level",
+    "spex-header",
+    "stop-on-bogus-utilization",
+    "stop-on-message-loss",
+    "task-scheduling",
+    "tau",
+    "threads",
+    "underrelaxation",
+    "variance",
+];
+
 fn check_text(element: &str, text: &str, defects: &mut Defects) {
     if text.contains(is_control) {
         defects.push(element, DefectKind::ControlCharacter { text: text.escape_debug().to_string() });
@@ -36,6 +88,9 @@ fn check_texts(model: &Model, defects: &mut Defects) {
     for pragma in &model.solver_params.pragmas {
         check_text("model", &pragma.param, defects);
         check_text("model", &pragma.value, defects);
+        if !PRAGMAS.contains(&pragma.param.as_str()) {
+            defects.push("model", DefectKind::UnknownPragma { param: pragma.param.clone() });
+        }
     }
     for part in &model.opaque {
         check_text("model", &part.text, defects);

@@ -59,7 +59,9 @@ fn container(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> 
         match role {
             Role::Resources => {
                 intake.n_recognised += 1;
-                each_element(scanner, |scanner| resource_spans(scanner, intake))?;
+                if is_array(scanner, intake, "an array of resources with spans")? {
+                    each_element(scanner, |scanner| resource_spans(scanner, intake))?;
+                }
             }
             Role::Wrapper => container(scanner, intake, depth + 1)?,
             Role::OtherSignal(signal) => {
@@ -94,11 +96,26 @@ fn resource_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>) -> Result<
     read
 }
 
+/// Whether an array comes next, as `expected`; `null`, which is nothing, and what is something else are passed over.
+fn is_array(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, expected: &str) -> Result<bool, Stop> {
+    match scanner.peek()? {
+        b'[' => return Ok(true),
+        b'n' => scanner.skip()?,
+        _ => passed_over(scanner, intake, expected)?,
+    }
+    Ok(false)
+}
+
+/// Passes over what is not as `expected`, and says so.
+fn passed_over(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, expected: &str) -> Result<(), Stop> {
+    let place = scanner.place();
+    scanner.skip()?;
+    intake.bad_row("bad_resource", "a resource that could not be read", place.into(), &format!("expected {expected}"))
+}
+
 fn resource_fields(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: &mut Option<u32>, held: &mut Held) -> Result<(), Stop> {
     if scanner.peek()? != b'{' {
-        let place = scanner.place();
-        scanner.skip()?;
-        return intake.bad_row("bad_resource", "a resource that could not be read", place.into(), "expected an object with \"scopeSpans\"");
+        return passed_over(scanner, intake, "an object with \"scopeSpans\"");
     }
     scanner.enter()?;
     while scanner.next_key()? {
@@ -110,7 +127,9 @@ fn resource_fields(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource:
                 }
             }
             "scopeSpans" | "scope_spans" | "instrumentationLibrarySpans" | "instrumentation_library_spans" => {
-                each_element(scanner, |scanner| scope_spans(scanner, intake, *resource, held))?;
+                if is_array(scanner, intake, "an array of scopes with spans")? {
+                    each_element(scanner, |scanner| scope_spans(scanner, intake, *resource, held))?;
+                }
             }
             _ => scanner.skip()?,
         }
@@ -146,12 +165,14 @@ fn number_of(resource: &JsonResource<'_>, intake: &mut Intake<'_>, place: json::
 
 fn scope_spans(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, resource: Option<u32>, held: &mut Held) -> Result<(), Stop> {
     if scanner.peek()? != b'{' {
-        return Ok(scanner.skip()?);
+        return passed_over(scanner, intake, "an object with \"spans\"");
     }
     scanner.enter()?;
     while scanner.next_key()? {
         if scanner.key() == "spans" {
-            each_element(scanner, |scanner| span(scanner, intake, resource, held))?;
+            if is_array(scanner, intake, "an array of spans")? {
+                each_element(scanner, |scanner| span(scanner, intake, resource, held))?;
+            }
         } else {
             scanner.skip()?;
         }

@@ -79,6 +79,14 @@ async fn bad_fits_are_refused_and_leave_nothing() {
         (json!({ "trials": "x", "estimate": demand }), "unknown_reference"),
         (json!({ "trials": trials_elsewhere, "estimate": demand }), "unknown_reference"),
         (json!({ "trials": trials, "estimate": {} }), "invalid_fit"),
+        (
+            json!({ "trials": trials, "estimate": { "demand": {} }, "method": { "correct_solver": { "simulation": { "precision": 1e-9 } } } }),
+            "invalid_fit",
+        ),
+        (
+            json!({ "trials": trials, "estimate": { "demand": {} }, "method": { "correct_solver": { "simulation": { "precision": 1.0 } } } }),
+            "invalid_fit",
+        ),
         (json!({ "trials": trials, "estimate": { "speed": {} } }), "invalid_fit"),
         (json!({ "trials": trials, "estimate": { "users": {} } }), "invalid_fit"),
         (json!({ "trials": trials, "estimate": { "demand": { "start": 5, "max": 1 } } }), "invalid_fit"),

@@ -36,7 +36,14 @@ async fn predictions_are_json_or_csv() {
 async fn bad_questions_are_refused() {
     let app = TestApp::new().await;
     let path = format!("/v1/fits/{}/predictions", id(&app.finished_fit().await));
-    for query in ["at=users=3&measure=speed", "at=users=3&confidence=1", "at=users=3&confidence=x", "users=3", "at=users=3&foo=1"] {
+    for query in [
+        "at=users=3&measure=speed",
+        "at=users=3&confidence=1",
+        "at=users=3&confidence=x",
+        "users=3",
+        "at=users=3&foo=1",
+        "at=users=3&confidence=.5&confidence=.9",
+    ] {
         let answer = app.get(&format!("{path}?{query}")).await;
         assert_eq!(
             (answer.status, answer.json()["code"].as_str()),

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use axum::http::{StatusCode, header};
+use axum::{
+    body::Body,
+    http::{Request, StatusCode, header},
+};
 use layerfit::api::Code;
 
 use super::TestApp;
@@ -42,6 +45,10 @@ async fn metrics_count_requests_and_jobs() {
     app.get(&format!("/v1/systems/{system}")).await;
     app.get("/v1/systems/x").await;
     app.get("/nowhere").await;
+    for invented in ["BREW", "M1"] {
+        let request = Request::builder().method(invented).uri("/v1/systems").body(Body::empty()).unwrap();
+        assert_eq!(app.send(request).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    }
     let answer = app.get("/metrics").await;
     assert_eq!((answer.status, answer.header(header::CONTENT_TYPE)), (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8"));
     for line in [
@@ -49,6 +56,7 @@ async fn metrics_count_requests_and_jobs() {
         "layerfit_http_requests_total{method=\"GET\",route=\"/v1/systems/{system_id}\",status=\"404\"} 1",
         "layerfit_http_requests_total{method=\"GET\",route=\"unmatched\",status=\"404\"} 1",
         "layerfit_http_request_duration_seconds_count{method=\"GET\",route=\"/v1/systems/{system_id}\"} 2",
+        "layerfit_http_requests_total{method=\"other\",route=\"/v1/systems\",status=\"405\"} 2",
         "layerfit_http_requests_in_flight 1",
         "layerfit_jobs{state=\"queued\"} 1",
         "layerfit_jobs{state=\"succeeded\"} 0",

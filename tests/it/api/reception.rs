@@ -86,6 +86,20 @@ async fn spans_are_filed_by_header_then_namespace_then_default() {
     }
 }
 
+/// Namespaces name systems as people can; a header is UTF-8.
+#[tokio::test]
+async fn names_of_systems_are_those_that_can_be_given_by_hand() {
+    let app = TestApp::new().await;
+    for (namespace, name) in [("  padded ", "padded"), (" ", "default"), ("a\nb\u{0}", "a_b_")] {
+        export(&app, None, &spans(Some(namespace))).await.expect(StatusCode::OK);
+        let found = app.get("/v1/systems?limit=10").await.expect(StatusCode::OK);
+        assert!(found["items"].as_array().unwrap().iter().any(|system| system["name"] == name), "{found}");
+    }
+    export(&app, Some("bücher"), &spans(None)).await.expect(StatusCode::OK);
+    let found = app.get("/v1/systems?name=b%C3%BCcher").await.expect(StatusCode::OK);
+    assert_eq!(found["items"][0]["name"], "bücher");
+}
+
 /// Spans for the name of a deleted system are of a new one.
 #[tokio::test]
 async fn a_deleted_system_is_made_anew() {
@@ -241,6 +255,14 @@ async fn what_may_succeed_later_is_to_be_sent_again() {
     let answer = export(&app, Some("one-more"), &spans(None)).await;
     assert_eq!(expect_status(&answer, StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SYSTEMS").0, 8);
     assert_eq!(answer.header(header::RETRY_AFTER), "60");
+    // Nothing of what is refused is kept, of systems that are received for neither.
+    let mut both = spans(Some("s1"));
+    both["resourceSpans"].as_array_mut().unwrap().extend(spans(Some("one-more"))["resourceSpans"].as_array().unwrap().clone());
+    expect_status(&export(&app, None, &both).await, StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SYSTEMS");
+    assert_eq!(app.get("/v1/systems?name=one-more").await.expect(StatusCode::OK)["items"], json!([]));
+    export(&app, Some("s1"), &spans(None)).await.expect(StatusCode::OK);
+    let metrics = app.get("/metrics").await;
+    assert!(metrics.text().lines().any(|l| l.starts_with("layerfit_spans_received_total") && l.ends_with(" 260")), "{}", metrics.text());
 }
 
 #[tokio::test]
@@ -265,8 +287,14 @@ async fn what_cannot_be_taken_is_said_in_the_answer() {
     assert_eq!(answer["partialSuccess"]["rejectedSpans"], "0");
     assert!(answer["partialSuccess"]["errorMessage"].as_str().unwrap().contains("resource"), "{answer}");
 
-    let malformed = export(&app, None, &json!({"resourceSpans": 3})).await;
-    expect_status(&malformed, StatusCode::BAD_REQUEST, "MALFORMED_BODY");
+    for wrong in [json!(3), json!([{"scopeSpans": 5}]), json!([{"scopeSpans": [5]}]), json!([{"scopeSpans": [{"spans": {}}]}])] {
+        let malformed = export(&app, None, &json!({"resourceSpans": wrong})).await;
+        expect_status(&malformed, StatusCode::BAD_REQUEST, "MALFORMED_BODY");
+    }
+    // In the JSON of protobuf, null is what is not there.
+    for nothing in [json!(null), json!([{"scopeSpans": null}]), json!([{"scopeSpans": [{"spans": null}]}])] {
+        assert_eq!(export(&app, None, &json!({"resourceSpans": nothing})).await.expect(StatusCode::OK), json!({}));
+    }
     for body in ["{\"resourceSpans\": [", "[]", "no json"] {
         let request = Request::post("/v1/traces").header(header::CONTENT_TYPE, "application/json").body(Body::from(body)).unwrap();
         expect_status(&app.send(request).await, StatusCode::BAD_REQUEST, "MALFORMED_BODY");

@@ -46,7 +46,9 @@ async fn bad_trials_are_refused_and_leave_nothing() {
         let detail = app.post(&path, "text/csv", csv).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_trials");
         assert!(!detail.is_empty(), "{csv}");
     }
-    for body in ["{", "[]", "{\"trials\": []}", "{\"trials\": [{\"measured\": {\"speed\": 1}}]}"] {
+    for body in
+        ["{", "[]", "[[{\"measured\": {\"throughput(User)\": 1}}]]", "{\"trials\": []}", "{\"trials\": [{\"measured\": {\"speed\": 1}}]}"]
+    {
         app.post(&path, "application/json", body).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_trials");
     }
     app.post(&path, "text/csv", "").await.expect_problem(StatusCode::BAD_REQUEST, "empty_body");

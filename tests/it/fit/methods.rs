@@ -57,8 +57,12 @@ fn a_tied_parameter_is_reported_with_its_error() {
 #[test]
 fn the_ratio_of_two_demands_can_be_estimated() {
     let mut ratio = with_error(0.02, 43);
-    ratio.tie("d3", "$ratio * $d2").unwrap();
+    assert!(ratio.tie("d3", "$ratio * $d2").unwrap_err().to_string().contains("it is estimated itself"));
     ratio.estimate[2].name = "ratio".into();
+    ratio.tie("d3", "$ratio * $d2").unwrap();
+    for (name, expression) in [("users", "2 * $d2"), ("d3", "$d3 + 1"), ("none", "$d2")] {
+        assert!(ratio.tie(name, expression).is_err(), "{name}");
+    }
     let fit = fitted(&starting_at(ratio, &[1.0, 1.0, 1.0])).unwrap();
     let p = &fit.parameters["ratio"];
     assert!(p.lower.unwrap() < 4.0 / 3.0 && 4.0 / 3.0 < p.upper.unwrap(), "{p:?}");

@@ -17,6 +17,7 @@ mod layered_simulated;
 mod methods;
 mod outcomes;
 mod peers;
+mod pool;
 mod queues;
 mod recovery;
 mod report;

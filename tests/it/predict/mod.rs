@@ -3,8 +3,11 @@
 mod solver_error;
 
 use layerfit::{
-    fit::{Estimated, Fit, FitOptions, Problem, Trials, Weighting, least_squares::LeastSquaresOptions},
-    model::{Measure, Parameter, ParameterValue},
+    fit::{Estimated, Fit, FitOptions, Method, Problem, Trials, Weighting, least_squares::LeastSquaresOptions},
+    model::{
+        Bindings, Measure, Parameter, ParameterValue,
+        format::{Format, parse},
+    },
     predict::{
         PredictError, PredictedRow, Predictions, Scenarios,
         plot::{PlotOptions, plot},
@@ -252,4 +255,51 @@ fn a_plot_has_axes_bands_and_points() {
     assert_eq!(svg.matches("<polygon").count(), 2);
     options.against = "think".into();
     assert!(plot(&fit, &found, &options).is_err());
+}
+
+/// One server of open requests, whose response time `S / (1 - λ S)` bends near saturation.
+#[test]
+fn predictions_that_bend_within_their_band_are_told() {
+    let model = "P 0\n p srv f\n-1\nT 0\n t server i ask -1 srv\n-1\nE 0\n a ask $lambda\n s ask $demand -1\n-1\n";
+    let csv = "$lambda,response_time(ask),utilization(srv)\n1,0.111,0.11\n2,0.127,0.19\n4,0.165,0.41\n5,0.203,0.49\n6,0.248,0.61\n";
+    let open = Problem {
+        model: parse(model, Format::LqnText).unwrap(),
+        estimate: vec![Estimated::new("demand")],
+        assumed: Bindings::new(),
+        trials: Trials::from_csv(csv.as_bytes()).unwrap(),
+        weighting: Weighting::Auto,
+        confidence: 0.95,
+        method: Method::default(),
+    };
+    let fit = fitted(&open).unwrap();
+    let bends = |lambda: &str| {
+        let found = at(&fit, &[lambda], &["response_time(ask)"]).unwrap();
+        found.rows[0].notes.iter().find(|n| n.contains("the band is linear in the estimates")).cloned()
+    };
+    assert_eq!(bends("lambda=5"), None);
+    let demand = &fit.parameters["demand"];
+    let [low, high] = [demand.lower, demand.upper].map(|s| s.unwrap() / (1.0 - 9.8 * s.unwrap()));
+    let said = bends("lambda=9.8").unwrap();
+    assert!(said.contains(&format!("from {} to {}", four_digits(low), four_digits(high))), "{said} {low} {high}");
+    assert!(bends("lambda=9.95").unwrap().contains("has no solution"));
+}
+
+/// Four digits, as texts have them.
+fn four_digits(value: f64) -> String {
+    let decimals = 3 - value.abs().log10().floor() as i32;
+    let text = format!("{value:.*}", usize::try_from(decimals.max(0)).unwrap());
+    text.trim_end_matches('0').to_owned()
+}
+
+/// A measure that does not count, as it has the values of another, is measured as well as that.
+#[test]
+fn a_measure_with_the_values_of_another_has_its_error() {
+    let mut trials = Trials::from_csv(include_bytes!("../fit/three_queue.csv")).unwrap();
+    let k = trials.measures.iter().position(|m| m.to_string() == "throughput(Users)").unwrap();
+    trials.measures.push("throughput(q1)".parse().unwrap());
+    trials.trials.iter_mut().for_each(|t| t.measured.push(t.measured[k]));
+    let fit = fitted(&problem(trials)).unwrap();
+    let found = at(&fit, &["users=10"], &["throughput(Users)", "throughput(q1)"]).unwrap();
+    let [one, other] = [0, 1].map(|i| &found.rows[0].measures[i]);
+    assert!(one.new_upper.is_some() && one.new_upper == other.new_upper, "{one:?} {other:?}");
 }
