@@ -102,13 +102,13 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         return write_trace(&model, &fixed, path, &args);
     }
     let ranges = args.trials.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
+    input::each_once("--trials", &args.trials, ranges.iter().map(|(name, _)| name.as_str()))?;
     for (i, (name, _)) in ranges.iter().enumerate() {
         input::require_parameter(&model, name, &format!("--trials {}", args.trials[i]))?;
         if fixed.get(name).is_some() {
             return Err(Failure::input_text(format!("--trials {}: {name} has a value by --set, too", args.trials[i])));
         }
     }
-    input::each_once("--trials", &args.trials, ranges.iter().map(|(name, _)| name.as_str()))?;
     let trials = repeated(&combinations(&ranges)?, args.repeat)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
     let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;
