@@ -25,7 +25,7 @@
 //!
 //! Source: M. Woodside, SIPEW 2008, section 3; the second band and the solver's error are our addition.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -170,7 +170,7 @@ pub enum PredictError {
     },
 }
 
-/// Predicts `measures` (those of the trials when empty) with the fitted model at `scenarios`, with bands of level
+/// Predicts `measures` (each once; those of the trials when empty) with the fitted model at `scenarios`, with bands of level
 /// `confidence`.
 ///
 /// # Errors
@@ -193,7 +193,8 @@ pub fn predict_with(
     if !(options.confidence > 0.0 && options.confidence < 1.0) {
         return Err(PredictError::Confidence(options.confidence));
     }
-    let measures = if measures.is_empty() { fit.problem.trials.measures.clone() } else { measures.to_vec() };
+    let asked = if measures.is_empty() { &fit.problem.trials.measures } else { measures };
+    let measures: Vec<Measure> = asked.iter().cloned().collect::<IndexSet<_>>().into_iter().collect();
     measures.iter().try_for_each(|m| solve::measure::check(&fit.problem.model, m))?;
     let mut ground = Ground::new(fit, scenarios, options)?;
     ground.notes.extend(uncorrected(fit, &measures));
@@ -282,13 +283,12 @@ impl<'a> Ground<'a> {
         notes.extend(self.busier(values, solved));
         let extrapolated = !notes.is_empty();
         notes.extend(solved.solution.diagnostics.iter().map(|d| format!("solver: {d}")));
-        let mut predicted = IndexMap::new();
-        for (i, measure) in measures.iter().enumerate() {
-            let slopes: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
-            let banded = self.banded(measure, values, solved.values[i], &slopes);
-            notes.extend(self.bend(measure, &banded, values, &slopes, solver));
-            predicted.insert(measure.clone(), banded);
-        }
+        let predicted = measures.iter().enumerate().map(|(i, measure)| {
+            let row: Vec<f64> = solved.jacobian.row(i).iter().copied().collect();
+            (measure.clone(), self.banded(measure, values, solved.values[i], &row))
+        });
+        let predicted: IndexMap<Measure, PredictedMeasure> = predicted.collect();
+        notes.extend(self.bends(&predicted, values, solved, solver));
         let mut row = PredictedRow { controlled, measures: predicted, extrapolated, failure: None, notes };
         self.keep_possible(&mut row, values);
         if let Some(how) = &self.options.simulation {

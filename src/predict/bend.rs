@@ -7,8 +7,10 @@
 //! ```
 //!
 //! (the symbols are those of [`super::bands`]). Near saturation the model's own `h(x ± δ)` is elsewhere: further off on the side of more
-//! load, or nowhere, where there is no steady state. Where a band is wide, the model is solved there, and it is said if the two differ by
-//! more than a quarter of the half-width. Parameters keep within their bounds; whole numbers stay.
+//! load, or nowhere, where there is no steady state. Where a band is wide, the model is solved there (along the `δ` of the widest, for all
+//! measures), and it is said if the two differ by more than a quarter of the half-width. Parameters keep within their bounds; whole numbers stay.
+
+use indexmap::IndexMap;
 
 use super::bands::{Ground, PredictedMeasure};
 use crate::{
@@ -17,6 +19,7 @@ use crate::{
         solver::{SolveFn, solve_point},
     },
     model::{Bindings, Measure},
+    solve::Sensitivities,
 };
 
 /// Half-width of a band, relative to the value, from which the model is solved at its ends.
@@ -26,42 +29,49 @@ const WIDE: f64 = 0.1;
 const BENT: f64 = 0.25;
 
 impl Ground<'_> {
-    /// Remarks on a measure predicted with derivatives `row` at `values`, where it bends within its band.
-    pub(super) fn bend(
+    /// Remarks on what was `predicted` at `values` with the derivatives of `solved`, where it bends within its band. Along the `δ` of the
+    /// measure with the widest band, all are looked at: two solutions more.
+    pub(super) fn bends(
         &self,
-        measure: &Measure,
-        predicted: &PredictedMeasure,
+        predicted: &IndexMap<Measure, PredictedMeasure>,
         values: &Bindings,
-        row: &[f64],
+        solved: &Sensitivities,
         solver: &SolveFn<'_>,
-    ) -> Option<String> {
-        let half_width = predicted.upper? - predicted.mean;
-        if half_width <= WIDE * predicted.mean.abs() {
-            return None;
-        }
-        let offset = self.furthest(row)?;
-        let measures = std::slice::from_ref(measure);
+    ) -> Vec<String> {
+        let half_width = |p: &PredictedMeasure| p.upper.map_or(0.0, |upper| upper - p.mean);
+        let width = |p: &PredictedMeasure| if p.mean == 0.0 { 0.0 } else { half_width(p) / p.mean.abs() };
+        let Some((place, widest)) = (0..predicted.len()).map(|i| (i, width(&predicted[i]))).max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return Vec::new();
+        };
+        let slopes = |i: usize| solved.jacobian.row(i).iter().copied().collect::<Vec<f64>>();
+        let Some(offset) = self.furthest(&slopes(place)).filter(|_| widest > WIDE) else { return Vec::new() };
+        let measures: Vec<Measure> = predicted.keys().cloned().collect();
         let at = |sign: f64| {
             let moved = self.moved(values, &offset, sign);
-            solve_point(&self.fit.problem.model, &moved, &[], measures, &self.options.solve, solver, "").map(|s| s.values[0])
+            solve_point(&self.fit.problem.model, &moved, &[], &measures, &self.options.solve, solver, "").map(|s| s.values)
         };
-        match (at(-1.0), at(1.0)) {
-            (Ok(low), Ok(high)) => {
-                let off = |value: f64, linear: f64| (value - linear).abs() > BENT * half_width;
-                let is_bent = off(low, predicted.mean - half_width) || off(high, predicted.mean + half_width);
-                is_bent.then(|| {
-                    format!(
-                        "{measure}: the band is linear in the estimates, while the prediction goes from {} to {} within what they may be",
-                        four_digits(low.min(high)),
-                        four_digits(low.max(high))
-                    )
-                })
+        let ends = match (at(-1.0), at(1.0)) {
+            (Ok(low), Ok(high)) => [low, high],
+            (Err(error), _) | (_, Err(error)) => {
+                return vec![format!(
+                    "{}: the band is linear in the estimates, and within what they may be the model has no solution ({})",
+                    measures[place],
+                    error.reason()
+                )];
             }
-            (Err(error), _) | (_, Err(error)) => Some(format!(
-                "{measure}: the band is linear in the estimates, and within what they may be the model has no solution ({})",
-                error.reason()
-            )),
-        }
+        };
+        let remark = |(i, (measure, p)): (usize, (&Measure, &PredictedMeasure))| {
+            let along: f64 = slopes(i).iter().zip(&offset).map(|(h, d)| h * d).sum();
+            let off = (ends[0][i] - (p.mean - along)).abs().max((ends[1][i] - (p.mean + along)).abs());
+            (width(p) > WIDE && off > BENT * half_width(p)).then(|| {
+                format!(
+                    "{measure}: the band is linear in the estimates, while the prediction goes from {} to {} within what they may be",
+                    four_digits(ends[0][i].min(ends[1][i])),
+                    four_digits(ends[0][i].max(ends[1][i]))
+                )
+            })
+        };
+        predicted.iter().enumerate().filter_map(remark).collect()
     }
 
     /// `δ` of the parameters that carry the band, `(n_varied)`.

@@ -142,11 +142,12 @@ impl Direction {
 }
 
 /// How far from where the factors were taken each parameter may go: as far as their slopes along `directions` are believed, and as far
-/// as a step may be long; any way where there are none.
+/// as a step may be long; any way for one that is in none of them, as whole numbers are.
 pub(super) fn reach(directions: &[&Direction], n_params: usize) -> Vec<f64> {
     let of = |j: usize| {
-        let believed = directions.iter().map(|d| FARTHEST * d.below.max(d.above) * (d.relative[j] * d.sizes[j]).abs()).sum::<f64>();
-        directions.iter().map(|d| LONGEST * d.sizes[j]).reduce(f64::max).map_or(f64::INFINITY, |least| believed.max(least))
+        let with = || directions.iter().filter(|d| d.relative[j] != 0.0);
+        let believed: f64 = with().map(|d| FARTHEST * d.below.max(d.above) * (d.relative[j] * d.sizes[j]).abs()).sum();
+        with().map(|d| LONGEST * d.sizes[j]).reduce(f64::max).map_or(f64::INFINITY, |least| believed.max(least))
     };
     (0..n_params).map(of).collect()
 }
@@ -286,6 +287,16 @@ mod tests {
         let mut ends = direction.ends(&it.centre).map(|end| end[0] - X[0]);
         ends.sort_by(f64::total_cmp);
         assert!((ends[0] - 0.1 * half).abs() < 1e-12 && (ends[1] - 2.0 * half).abs() < 1e-12, "{ends:?}");
+    }
+
+    #[test]
+    fn reach_is_three_steps_or_a_step_and_without_end_for_whole_numbers() {
+        let open = open(&[(0.0, f64::INFINITY); 3]);
+        let found = reach(&open.directions.iter().collect::<Vec<_>>(), 3);
+        let half = 0.2 / 2.0_f64.sqrt();
+        assert!((found[0] - 3.0 * half).abs() < 1e-12 && (found[1] - 1.5 * half).abs() < 1e-12, "{found:?}");
+        assert_eq!(found[2], f64::INFINITY);
+        assert_eq!(reach(&[], 2), [f64::INFINITY; 2]);
     }
 
     #[test]

@@ -66,6 +66,7 @@ fn one_parameter(model: Model, estimated: Estimated, measured: impl Fn(f64) -> V
 fn throughput_of_the_few(model: &Model, users: f64, own: (&str, f64)) -> f64 {
     let mut values: Bindings = unequal::TRUE.into_iter().chain([own]).collect();
     values.set("users", users);
+    values.set("auditors", 1.0);
     let measure: Measure = "throughput(b)".parse().unwrap();
     solve::measure::value(model, &solve_markov(model, &values, &MarkovOptions::default()).unwrap(), &measure).unwrap()
 }
@@ -125,4 +126,19 @@ fn rounds_end_where_nothing_can_be_simulated() {
     assert_eq!((report.outcome, fit.parameters[RARE].estimate), (CorrectionOutcome::NotSettled, 0.0), "{report:?}");
     assert_eq!(fit.parameters[RARE].status, ParameterStatus::AtLowerBound);
     assert!(fit.notes.iter().any(|n| n.contains("ended early: trial \"6\" could not be simulated")), "{:?}", fit.notes);
+}
+
+/// What a round may go is for parameters between which slopes are simulated; whole numbers beside them are searched as always.
+#[test]
+fn whole_numbers_are_estimated_beside_what_is_corrected() {
+    let model = with_audit(parameter(AUDITED), |model| {
+        let cycle = activity(model, "b");
+        *cycle = cycle.clone().calls("audited", 1);
+        model.tasks.iter_mut().find(|t| t.name == "audit").unwrap().multiplicity = parameter("auditors");
+    });
+    let measured = |users| vec![("throughput(b)", throughput_of_the_few(&model, users, (AUDITED, AUDIT_S)), 0.005)];
+    let mut asked = one_parameter(model.clone(), Estimated::new(AUDITED).starting_at(AUDIT_S), measured);
+    asked.estimate.push(Estimated::new("auditors").starting_at(1.0));
+    let (fit, report) = corrected(asked, 3);
+    assert!(report.rounds.iter().any(|r| r.slopes) && fit.parameters["auditors"].estimate.fract() == 0.0, "{report:?}");
 }
