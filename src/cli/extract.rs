@@ -16,6 +16,7 @@ use crate::{
         Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, UsageFrom, compare, extract_streams,
         resources::parse_resources,
     },
+    trace::Format,
 };
 
 /// Probability that `--compare` calls anything changed which has not.
@@ -41,7 +42,7 @@ pub(super) struct Args {
     /// Name of a task for a process, as from an instance to its class.
     #[arg(long, value_name = "PROCESS=TASK")]
     rename: Vec<String>,
-    /// Says what changed since an extraction that was printed with --format json.
+    /// Says what calls and entries changed since an extraction that was printed with --format json. Times and demands are not compared.
     #[arg(long, value_name = "OLD.json")]
     compare: Option<PathBuf>,
     /// Resources beside the traces, TOML: processors, threads, demands, workload.
@@ -56,10 +57,10 @@ pub(super) struct Args {
     /// Where demands come from: auto, default, self-times.
     #[arg(long, value_parser = by_name::<Demands>, default_value = "auto")]
     demands: Demands,
-    /// Which times of a message count: auto, reception, two-point.
+    /// Message logs: which times of a message count: auto, reception, two-point.
     #[arg(long, value_parser = by_name::<Timing>, default_value = "auto")]
     timing: Timing,
-    /// What a task sends after its reply is its second phase (detect), or the start of something new (ignore).
+    /// Message logs: what a task sends after its reply is its second phase (detect), or the start of something new (ignore).
     #[arg(long, value_parser = by_name::<SecondPhase>, default_value = "detect")]
     second_phase: SecondPhase,
     /// What becomes one entry: auto, behaviour (and operation), behaviour-only, operation.
@@ -89,6 +90,7 @@ fn number(text: &str) -> Result<Number, String> {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let options = options(&args)?;
     let writer = args.out.as_deref().map(model_writer).transpose()?;
+    args.warn_of_what_has_no_effect();
     let old = args.compare.as_deref().map(read_extraction).transpose()?;
     let (sources, bar) = args.traces.open()?;
     let extraction = extract_streams(sources, args.traces.from, &options);
@@ -99,6 +101,20 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         super::output::write_file(path, &write(&extraction.model))?;
     }
     print(args.format, &extraction, changes.as_ref())
+}
+
+impl Args {
+    /// Options that are of other forms of traces are named.
+    fn warn_of_what_has_no_effect(&self) {
+        let mut without = self.traces.without_effect();
+        if self.traces.from != Format::Same {
+            without.extend((self.timing != Timing::default()).then_some("--timing"));
+            without.extend((self.second_phase != SecondPhase::default()).then_some("--second-phase"));
+        }
+        if !without.is_empty() {
+            note!("warning: no effect on traces of this form ({}): {}", self.traces.from, without.join(", "));
+        }
+    }
 }
 
 fn print(format: OutputFormat, extraction: &Extraction, changes: Option<&Changes>) -> Result<(), Failure> {

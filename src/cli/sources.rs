@@ -45,7 +45,8 @@ impl Read for Lazy {
     }
 }
 
-/// The files in `paths`; of a folder, all files in it (Kieker's logs are folders), in order of their names.
+/// The files in `paths`; of a folder, all files in it (Kieker's logs are folders), in order of their names, but those without a byte, as
+/// the one that a log is just being rotated to, beside others.
 pub(super) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let failed = |path: &Path, error: io::Error| Failure::input_text(format!("{}: {error}", path.display()));
     let mut files = Vec::with_capacity(paths.len());
@@ -65,7 +66,14 @@ pub(super) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             return Err(Failure::input_text(format!("{}: the folder has no files", path.display())));
         }
         inside.sort();
-        files.extend(inside);
+        let is_empty = |path: &PathBuf| path.metadata().is_ok_and(|m| m.len() == 0);
+        let (empty, others): (Vec<PathBuf>, Vec<PathBuf>) = inside.into_iter().partition(is_empty);
+        if others.is_empty() {
+            files.extend(empty);
+            continue;
+        }
+        empty.iter().for_each(|path| note!("warning: {} is empty: passed over", path.display()));
+        files.extend(others);
     }
     Ok(files)
 }

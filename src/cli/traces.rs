@@ -17,6 +17,9 @@ use crate::{
     trace::{BadRows, Format, SourcesAre, StreamSource, diagnostics::Diagnostic},
 };
 
+/// Seconds of one tick, where nothing else is said.
+const DEFAULT_TICK_S: f64 = 1e-6;
+
 /// Reads an option's value by its name in the options' JSON form.
 pub(super) fn by_name<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
@@ -39,7 +42,7 @@ pub(super) struct TraceArgs {
     #[arg(long)]
     parts: bool,
     /// Seconds of one tick of the clock of message logs, angio events and event traces; the other forms say their unit.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-6, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TICK_S, allow_negative_numbers = true)]
     seconds_per_tick: f64,
     /// Spans that match are one entry, as in 'GET /item/*=item'.
     #[arg(long, value_name = "PATTERN=NAME")]
@@ -63,6 +66,21 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Options given that traces of this form do not have.
+    pub(super) fn without_effect(&self) -> Vec<&'static str> {
+        let are_spans = matches!(self.from, Format::Auto | Format::Otlp | Format::Jaeger | Format::Zipkin);
+        let have_ticks = matches!(self.from, Format::Same | Format::Angio | Format::EventTrace);
+        let given = [
+            ("--parts", self.parts && self.from != Format::Same),
+            ("--seconds-per-tick", self.seconds_per_tick != DEFAULT_TICK_S && !have_ticks),
+            ("--entry-rule", !self.entry_rule.is_empty() && !are_spans),
+            ("--internal", self.internal.is_some() && !are_spans),
+            ("--sampling-rate", self.sampling_rate.is_some() && !are_spans),
+            ("--session-key", !self.session_key.is_empty() && !are_spans),
+        ];
+        given.into_iter().filter(|(_, is_without)| *is_without).map(|(option, _)| option).collect()
+    }
+
     /// The options of an extraction that these are; what has an argument of its own goes before the file of options.
     pub(super) fn options(&self) -> Result<ExtractOptions, Failure> {
         let techniques = match &self.options {

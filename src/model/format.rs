@@ -53,6 +53,7 @@ impl ParseError {
 /// # Errors
 /// [`ParseError`] with line and column.
 pub fn parse(text: &str, format: Format) -> Result<Model, ParseError> {
+    ParseError::check_size(text)?;
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(ParseError { line: 1, column: 1, reason: "the file is empty: expected a model".into() });
     }

@@ -315,7 +315,10 @@ impl Changes {
             ));
         }
         lines.sort();
-        let head = format!("{} calls and entries compared at level {} for all of them together.\n", self.compared, self.level);
+        let head = format!(
+            "{} calls and entries compared at level {} for all of them together; times and demands are not.\n",
+            self.compared, self.level
+        );
         let body: Vec<String> = lines.into_iter().map(|(_, line)| format!("{line}\n")).collect();
         if body.is_empty() { format!("{head}Nothing changed.\n") } else { head + &body.concat() }
     }

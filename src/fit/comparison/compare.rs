@@ -33,6 +33,9 @@ const SAME_PREDICTION: f64 = 1e-6;
 /// Relative excess of a sum of squares that calls for another minimisation.
 const EXCESS: f64 = 1e-10;
 
+/// Relative difference of two minima that may be that of the solver's tolerance.
+const SAME_MINIMUM: f64 = 1e-5;
+
 /// How to compare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompareOptions {
@@ -111,6 +114,17 @@ pub enum CompareError {
         /// Why not.
         reason: String,
     },
+    /// The larger structure, minimised from the smaller one's solution, does not get as low.
+    #[error(
+        "the larger structure fits worse ({larger} against {smaller}) even from the smaller one's solution: the solver does not quite take it \
+         for the smaller one there"
+    )]
+    LargerFitsWorse {
+        /// Its least sum of squares.
+        larger: f64,
+        /// That of the smaller one.
+        smaller: f64,
+    },
     /// A minimisation failed.
     #[error("a structure could not be minimised again under the common weights")]
     Fit(#[from] FitError),
@@ -145,7 +159,14 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
     if corrected.is_some() {
         notes.push("both sums of squares are taken with the larger fit's correction for the solver's error".into());
     }
-    let sums = sums_of_squares(smaller, larger, &weights, &restriction, options, solver, &mut notes)?;
+    let mut sums = sums_of_squares(smaller, larger, &weights, &restriction, options, solver, &mut notes)?;
+    if sums.1 > sums.0 {
+        if sums.1 > sums.0 * (1.0 + SAME_MINIMUM) {
+            return Err(CompareError::LargerFitsWorse { larger: sums.1, smaller: sums.0 });
+        }
+        // As low as the smaller one, to what a minimum and the solver are known to.
+        sums.1 = sums.0;
+    }
     let confidence = larger.problem.confidence;
     if smaller.problem.confidence != confidence {
         notes.push(format!("the fits have different confidence levels; {confidence} of the larger one is used"));

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use super::{
-    Demands, ExtractOptions,
+    Demands, ExtractOptions, MergeKey,
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
@@ -109,6 +109,7 @@ pub fn assemble(name: &str, parts: Parts<'_>) -> Assembled {
     assembly.add_visits(&hints, &mut names);
     assembly.lift_threads(&hints);
     assembly.assume_cores(&hints);
+    assembly.note_many_behaviours();
     assembly.note_mixed_acceptance();
     assembly.out
 }
@@ -179,6 +180,26 @@ fn server_tasks(parts: &Parts<'_>) -> Vec<Server> {
         server.entries.push(index);
     }
     servers.into_values().collect()
+}
+
+/// Entries, in all and for each operation, from which it is said that they can be merged.
+const MANY_ENTRIES: usize = 50;
+const MANY_OF_ONE: usize = 5;
+
+impl Assembly<'_> {
+    /// Says so where entries are many for that each differs in what it calls.
+    fn note_many_behaviours(&mut self) {
+        let Parts { merged, options, .. } = self.parts;
+        let of_operations: Vec<(u32, u32)> = merged.entries.iter().filter_map(|e| Some((e.task, e.operation?))).collect();
+        let n_operations = of_operations.iter().collect::<HashSet<_>>().len();
+        let is_many = of_operations.len() >= MANY_ENTRIES && of_operations.len() >= MANY_OF_ONE * n_operations;
+        if is_many && options.merge != MergeKey::Operation {
+            let message = "executions of one operation are many entries, as they differ in what they call: merged by operation (--merge operation, \
+                           merge) they are one, with mean numbers of calls";
+            let example = format!("{} entries of {n_operations} operations", of_operations.len());
+            self.out.diagnostics.add("many_behaviours", message, || example);
+        }
+    }
 }
 
 struct Assembly<'p> {

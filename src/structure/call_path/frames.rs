@@ -2,7 +2,8 @@
 //!
 //! An entry pushes a frame, an exit pops the one that matches. An exit with no match is dropped (`orphan_exit`); frames above
 //! a match, and frames left at the end, are *truncated*. Whole executions are nested by order index and stack size.
-//! Records are in order of their ordering keys; where some have none, in order of time, then as they came.
+//! Records are in order of their ordering keys; where some have none, in order of time, then as they came. One with the ordering key of the
+//! one before, and alike in all else, is that one again, and dropped (`duplicate_record`).
 
 use crate::trace::hashed::HashMap;
 
@@ -67,6 +68,8 @@ pub(super) struct Path {
     pub(super) n_missing: u64,
     /// Executions with an order index that another has.
     pub(super) n_duplicates: u64,
+    /// Records that are there twice.
+    pub(super) n_doubled: u64,
     /// Executions that are nested deeper than the one around them and none that is missing can tell.
     pub(super) n_too_deep: u64,
     /// Frames that are not inside of their parents by the clock.
@@ -100,7 +103,15 @@ impl Path {
         let rest = records.iter().filter(|record| !is_execution(record));
         let end_ns = rest.clone().map(|record| record.time_ns).max().unwrap_or_default();
         let mut parser = Parser { path, stack: Vec::new(), n_open: HashMap::default(), place };
-        rest.for_each(|record| parser.record(record));
+        let mut before: Option<&Record> = None;
+        for record in rest {
+            match before.is_some_and(|before| before.is_again(record)) {
+                true => parser.path.n_doubled += 1,
+                false => parser.record(record),
+            }
+            before = Some(record);
+        }
+        parser.path.records.duplicates += parser.path.n_doubled;
         parser.pop_down_to(0, end_ns);
         parser.path.check_times();
         parser.path

@@ -118,6 +118,7 @@ fn note_oddities(paths: &[Path], name: &str, diagnostics: &mut Diagnostics) {
         note("truncated_path", "executions have no exit", path.n_truncated);
         note("missing_execution", "executions are missing of which the order indices of others tell", path.n_missing);
         note("duplicate_execution", "executions with the order index of another were dropped", path.n_duplicates);
+        note("duplicate_record", "records that are there twice were dropped", path.n_doubled);
         note("stack_size_jump", "executions are nested deeper than those around them tell: they were nested in the last", path.n_too_deep);
         note("outside_of_caller", "executions are not inside of their callers by the clock", path.n_outside);
         let message = "executions end before they start: how long they and those that wait for them worked is not known";

@@ -123,6 +123,14 @@ pub(in crate::structure) struct Record {
     pub(super) what: What,
 }
 
+impl Record {
+    /// Whether `other` is this record again, as a log that is written, or read, twice has it.
+    pub(super) fn is_again(&self, other: &Self) -> bool {
+        let place = |record: &Self| (record.order, record.time_ns, record.server, record.thread);
+        self.order != u64::MAX && place(self) == place(other) && self.what == other.what
+    }
+}
+
 /// What began a call path.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::structure) struct Begun {

@@ -38,7 +38,7 @@ pub struct RecordCounts {
     pub begins: u64,
     /// Exits and returns without a beginning.
     pub orphans: u64,
-    /// Executions that were there twice.
+    /// Executions and records that were there twice.
     pub duplicates: u64,
     /// Records of contexts that were not to be used.
     pub not_sampled: u64,

@@ -169,6 +169,11 @@ impl<'o> Records<'o> {
                 });
                 return Ok(());
             }
+            Form::Other if self.types.is_empty() => {
+                return Err(
+                    fields.bad(0, "the name of a type of records, or the ID that a kieker.map beside the log has for one: there was none")
+                );
+            }
             Form::Other => return Err(fields.bad(0, "the ID of a type that kieker.map names")),
             Form::Metadata => return self.metadata(&fields, texts),
             Form::Execution if !self.executions => {

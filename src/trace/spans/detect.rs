@@ -263,7 +263,9 @@ fn is_of_kieker(line: &str) -> bool {
 
 /// A source that is neither JSON nor protobuf, in words.
 fn describe(text: &[u8]) -> String {
-    let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
+    let is_comment = |line: &&[u8]| line.is_empty() || line.starts_with(b"#");
+    let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+    let line = lines.clone().find(|line| !is_comment(line)).or_else(|| lines.clone().next()).unwrap_or(text);
     let Ok(line) = std::str::from_utf8(line.trim_ascii()) else {
         return match text {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "text in UTF-16".to_owned(),

@@ -43,7 +43,7 @@ fn logs_that_are_no_spans_are_named() {
     named("scenario;thread;thread_node;kind;child_thread;task;task_node\n", "angio");
     named("time\tkind\tcomponent\tmethod\tcontext_id\n", "call-path");
     named("\"sender\",\"receiver\",\"time\"\n", "same");
-    named("time,kind,process,message_type,msg_id\n", "same");
+    named("# recorded by hand\n\ntime,kind,process,message_type,msg_id\n", "same");
     named(r#"{"operation":1,"thread":1,"next_thread":2}"#, "event-trace");
     for text in ["$;a;b", "$x;1", "time,kind\n", r#"{"method":"GET","component":"x"}"#] {
         assert!(!detect(text.as_bytes()).to_string().contains("asked for"), "{text}");

@@ -101,3 +101,26 @@ fn calls_stand_where_the_caller_made_them() {
         service.flow.iter().filter_map(|node| if let FlowNode::Internal { mean_ns, .. } = node { Some(*mean_ns) } else { None }).collect();
     assert_eq!((times.as_slice(), service.mean_self_ns), ([1000.0, 10.0].as_slice(), Some(1010.0)));
 }
+
+/// A record that is there twice, whichever it is, changes nothing but that it is counted.
+#[test]
+fn records_that_are_there_twice_are_dropped() {
+    let rows: Vec<String> = "10,entry,A,x 20,entry,B,y 30,exit,B,y 40,entry,C,z 50,exit,C,z 60,entry,C,z 70,exit,C,z 80,exit,A,x"
+        .split(' ')
+        .enumerate()
+        .map(|(i, row)| format!("{},{row},c,t\n", i + 1))
+        .collect();
+    let with_twice = |twice: Option<usize>| {
+        let all = rows.iter().enumerate().map(|(i, row)| if twice == Some(i) { format!("{row}{row}") } else { row.clone() });
+        let csv = format!("record_id,time,kind,component,method,context_id,transaction_id\n{}", all.collect::<String>());
+        found(&csv, &CallPathOptions::default()).0.report
+    };
+    let plain = with_twice(None);
+    assert_eq!(plain.records.duplicates, 0);
+    for twice in 0..rows.len() {
+        let report = with_twice(Some(twice));
+        assert_eq!((report.records.duplicates, &report.services), (1, &plain.services), "{twice}");
+        let count = |code: &str| report.diagnostics.iter().find(|d| d.code == code).map_or(0, |d| d.count);
+        assert_eq!((count("duplicate_record"), count("orphan_exit"), count("truncated_path")), (1, 0, 0), "{twice}");
+    }
+}
