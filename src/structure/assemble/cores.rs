@@ -92,13 +92,14 @@ impl Use {
 }
 
 impl Assembly<'_> {
-    /// Notes the load of `customers`, as it was seen, else as their workload says.
+    /// Notes the load of `customers`, as it was seen, else as their number and think time, asked for or concluded, say.
     pub(super) fn note_load(&mut self, customers: &Customers) {
         let implied = || match customers.workload? {
             Workload::Open { rate } => Some(rate),
             Workload::Closed { customers: n, think_time } => {
-                let cycle = self.response_time(customers) + think_time;
-                (cycle > 0.0).then(|| n / cycle)
+                let (asked_n, asked_think_time) = self.population(customers);
+                let cycle = self.response_time(customers) + asked_think_time.literal().unwrap_or(think_time);
+                (cycle > 0.0).then(|| asked_n.literal().unwrap_or(n) / cycle)
             }
         };
         let Some(rate) = customers.seen.map(|seen| seen.rate).or_else(implied) else { return };

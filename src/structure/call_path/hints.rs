@@ -78,8 +78,8 @@ fn give_customers(client: &str, outside: OutsideReport, hints: &mut Hints, diagn
     }
     hints.processes.entry(client.to_owned()).or_default().workload =
         Some(Workload::Closed { customers: most_at_once as f64, think_time: 0.0 });
-    let message = "requests come from as many customers as had one open at once, who do not think: their number and think time, or a rate, \
-                   are for the user to say";
+    let message = "where their number and think time, or a rate, are not given, requests come from as many customers as had one open at \
+                   once, who do not think";
     diagnostics.add("closed_workload", message, || {
         let rate = rate_per_s.map_or_else(String::new, |rate| format!(", {rate:.6} requests a second seen"));
         format!("{client}: {most_at_once} customers{rate}")
