@@ -387,8 +387,8 @@ pub enum DefectKind {
     /// Groups that have no effect.
     #[error("its groups have no effect: only cfs scheduling shares by groups")]
     GroupsIgnored,
-    /// A pragma that no LQN tool has.
-    #[error("pragma \"{param}\" is none of the LQN tools': it is kept and not acted on")]
+    /// A pragma that is not among those known.
+    #[error("pragma \"{param}\" is not known: it is kept and not acted on")]
     UnknownPragma {
         /// Its name.
         param: String,

@@ -23,7 +23,7 @@ fn is_control(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// Pragmas of lqns and lqsim, versions 5 and 6, by their manuals and the LQN tools' own models.
+/// Pragmas of lqns and lqsim as far as they are known here. Others are kept, too, and warned of, as a name may be misspelt.
 const PRAGMAS: [&str; 48] = [
     "annotate",
     "bcmp",
