@@ -80,7 +80,7 @@ impl<const N: usize> Neg for Tangent<N> {
     type Output = Self;
     #[inline]
     fn neg(self) -> Self {
-        self.chain(-self.value, -1.0)
+        Self { value: -self.value, derivatives: self.derivatives.map(|d| -d) }
     }
 }
 
@@ -214,6 +214,22 @@ impl<const N: usize> PartialOrd for Tangent<N> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         self.value.partial_cmp(&other.value)
     }
+    #[inline]
+    fn lt(&self, other: &Self) -> bool {
+        self.value < other.value
+    }
+    #[inline]
+    fn le(&self, other: &Self) -> bool {
+        self.value <= other.value
+    }
+    #[inline]
+    fn gt(&self, other: &Self) -> bool {
+        self.value > other.value
+    }
+    #[inline]
+    fn ge(&self, other: &Self) -> bool {
+        self.value >= other.value
+    }
 }
 
 impl<const N: usize> PartialEq<f64> for Tangent<N> {
@@ -227,6 +243,22 @@ impl<const N: usize> PartialOrd<f64> for Tangent<N> {
     #[inline]
     fn partial_cmp(&self, other: &f64) -> Option<Ordering> {
         self.value.partial_cmp(other)
+    }
+    #[inline]
+    fn lt(&self, other: &f64) -> bool {
+        self.value < *other
+    }
+    #[inline]
+    fn le(&self, other: &f64) -> bool {
+        self.value <= *other
+    }
+    #[inline]
+    fn gt(&self, other: &f64) -> bool {
+        self.value > *other
+    }
+    #[inline]
+    fn ge(&self, other: &f64) -> bool {
+        self.value >= *other
     }
 }
 

@@ -41,28 +41,30 @@ pub(super) fn rest_after_gap<S: Scalar>(z: S, rest: S, mean: S) -> S {
 /// The only other that can be at a station, as a thread finds it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other<S> {
-    /// Its mean service.
+    /// `s`, its mean service.
     service: S,
-    /// `U`, below 1.
-    busy: S,
+    /// `y`, its mean time away.
+    away: S,
 }
 
 impl<S: Scalar> Other<S> {
     /// One of mean `service`, in service with chance `busy` when a thread comes.
     pub fn new(service: S, busy: S) -> Self {
         let busy = if busy > MOST_BUSY { S::from(MOST_BUSY) } else { busy };
-        Self { service, busy }
+        Self { service, away: service * (-busy + 1.0) / busy }
     }
 
     /// The rest that is found of a service of mean rest `rest`, a gap `z` after the finder's `own` service.
+    // Not inlined: what does not change in a loop would be computed before it even if there is no other, of bytes that are no number
+    // or a subnormal one, which takes a processor a hundred times as long.
+    #[inline(never)]
     pub fn rest(&self, z: S, rest: S, own: S) -> S {
-        let service = self.service;
-        let longer = own / service;
+        let Self { service, away } = *self;
+        let cycle = service + away;
         // `a/U`.
-        let at_departure = longer / (self.busy * (longer - 1.0) + 1.0);
-        let away = service * (-self.busy + 1.0) / self.busy;
+        let at_departure = own * cycle / ((own + away) * service);
         let begun = at_departure * service / (service + z);
-        let remembered = service * away / (service * away + z * (service + away));
+        let remembered = service * away / (service * away + z * cycle);
         rest * ((at_departure - 1.0) * remembered - begun + 1.0) + service * begun
     }
 }

@@ -111,43 +111,43 @@ impl<S: Scalar> At<'_, S> {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let one = S::from(1.0);
         let negligible = self.mean_service * NEGLIGIBLE_WAIT;
+        let Scratch { without, wait, alpha, beta, own, apart, alpha_own, beta_own, .. } = scratch;
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
-            let keep = &scratch.apart[group * n..(group + 1) * n];
+            let keep = &apart[group * n..(group + 1) * n];
             if keep.iter().all(|k| *k == 1.0) && !self.layout.siblings {
                 ratios.fill(one);
                 continue;
             }
-            scratch.without.clear();
-            let wait = &scratch.wait;
-            scratch.without.extend(wait.iter().enumerate().map(|(r, &wait)| wait * self.removal_ratio(Some(group), r)));
-            for (b, ratio) in ratios.iter_mut().enumerate() {
-                let wait = scratch.wait[b];
+            let last = &self.sweep.unknowns[self.places.removal + group * n_rows..][..n_rows];
+            without.clear();
+            without.extend(wait.iter().zip(last).map(|(&wait, &ratio)| wait * ratio));
+            let row_of = &self.layout.row_of[..n];
+            let terms = alpha.chunks_exact(n).zip(beta.chunks_exact(n)).zip(own.iter().zip(wait.iter()));
+            for (b, (((alpha, beta), (&own, &wait)), ratio)) in terms.zip(ratios).enumerate() {
                 if wait <= negligible {
                     *ratio = one;
                     continue;
                 }
-                let terms = b * n..(b + 1) * n;
-                let parts = keep.iter().zip(&self.layout.row_of).zip(scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms]));
-                let mut left = scratch.own[b];
-                for ((&k, &row), (&alpha, &beta)) in parts {
-                    left += k * (alpha * scratch.without[row] + beta);
+                let mut left = own;
+                for x in 0..n {
+                    left += keep[x] * (alpha[x] * without[row_of[x]] + beta[x]);
                 }
                 if self.layout.siblings {
-                    left += self.own_strands_left(group, b, keep, scratch);
+                    left += self.own_strands_left(group, b, keep, without, alpha_own, beta_own);
                 }
-                scratch.without[b] = left;
-                *ratio = bounded(left / wait);
+                without[b] = left;
+                *ratio = if left > wait { one } else { bounded(left / wait) };
             }
         }
     }
 
     /// Own strands stay, except the arrival's own.
-    fn own_strands_left(&self, group: usize, b: usize, keep: &[S], scratch: &Scratch<S>) -> S {
+    fn own_strands_left(&self, group: usize, b: usize, keep: &[S], without: &[S], alpha_own: &[S], beta_own: &[S]) -> S {
         let n = self.visits.len();
         (0..n).fold(S::from(0.0), |sum, x| {
             let at = b * n + x;
-            let own = scratch.alpha_own[at] * scratch.without[self.layout.row_of[x]] + scratch.beta_own[at];
+            let own = alpha_own[at] * without[self.layout.row_of[x]] + beta_own[at];
             let stays = if self.layout.group_of[x] == Some(group) { 0.0 } else { 1.0 };
             sum + own * (-keep[x] + stays)
         })
