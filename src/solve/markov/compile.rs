@@ -143,6 +143,7 @@ impl<'a> Compiler<'a> {
                 has_phases: entry.start_activity.is_none(),
                 n_phases: if entry.start_activity.is_some() { 2 } else { n_phases },
                 forwardings: 0..0,
+                priority: self.entry_priorities[self.network.entries.len()],
             });
         }
         Ok(())

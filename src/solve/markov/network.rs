@@ -115,6 +115,8 @@ pub(super) struct Entry {
     /// Phases that results have.
     pub(super) n_phases: usize,
     pub(super) forwardings: Range<u32>,
+    /// Priority in a queue by priority, beside the sender's; larger is more urgent.
+    pub(super) priority: f64,
 }
 
 /// A stage of a phase-type law.

@@ -91,7 +91,8 @@ impl Course<'_> {
             server.busy += 1;
             return self.accept(&request, if task.threads > 1 { Order::Dispatched } else { Order::Ready });
         }
-        let urgency = |r: &Request| if r.route == NONE { 0.0 } else { self.network.routes[r.route as usize].urgency };
+        let of_entry = |r: &Request| self.network.entries[r.entry as usize].priority;
+        let urgency = |r: &Request| if r.route == NONE { of_entry(r) } else { self.network.routes[r.route as usize].urgency };
         let place = match task.order {
             QueueOrder::Fifo | QueueOrder::Random => server.queue.len(),
             QueueOrder::Priority => server.queue.partition_point(|r| urgency(r) >= urgency(&request)),

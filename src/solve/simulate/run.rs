@@ -380,7 +380,8 @@ impl<'n> Run<'n> {
         let gap = law::exponential(&mut self.source_streams[source as usize], spec.mean_gap);
         self.calendar.set(self.timers.first_source + source, self.now + gap);
         let (origin, order) = (NONE, self.next_order());
-        let request = Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency: 0.0, order, is_open: true };
+        let urgency = self.network.entries[spec.entry as usize].priority;
+        let request = Request { entry: spec.entry, caller: NONE, origin, sent: self.now, urgency, order, is_open: true };
         self.note_arrival(&request);
         self.deliver(request);
         if self.statistics.population() > POPULATION_LIMIT {
