@@ -1,5 +1,7 @@
 //! The chain: states found breadth-first from the start, their transition rates, and their rewards.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use indexmap::IndexSet;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
     compile::index,
     course::{Course, Event},
     draws::Draws,
-    network::{NONE, Network},
+    network::{Discipline, NONE, Network},
     refused,
     rewards::{Layout, Row, add_levels},
     state::{Doing, State},
@@ -17,6 +19,9 @@ use crate::solve::SolveError;
 
 /// Most runs of the choices of one event.
 const RUNS_LIMIT: usize = 20_000;
+
+/// How many times [`MarkovOptions::max_work`] is allowed in states where nothing piles up.
+const WORK_WITHOUT_PILES: usize = 5;
 
 /// Requests that nobody waits for at one task without bound, above which they count as piling up.
 const PILE: usize = 20;
@@ -77,7 +82,7 @@ impl Chain {
     /// circles without time passing or in which a reply is missing.
     pub(super) fn explore(network: &Network, options: &MarkovOptions) -> Result<Self, SolveError> {
         let (chain, layout) = (Self::default(), Layout::new(network));
-        let mut explorer = Explorer { network, options, chain, layout, next: Vec::new(), work: 0, pile: None };
+        let mut explorer = Explorer { network, options, chain, layout, next: Vec::new(), work: 0, work_at_piles: 0, pile: None };
         explorer.start()?;
         let mut row = Row::new(explorer.layout.width);
         let mut at = 0;
@@ -123,8 +128,9 @@ struct Explorer<'a> {
     layout: Layout,
     /// States after the event at hand, with rates.
     next: Vec<(usize, f64)>,
-    /// Work so far, in the unit of [`MarkovOptions::max_work`].
+    /// Work so far, in the unit of [`MarkovOptions::max_work`], in states without a pile and in those with one.
     work: usize,
+    work_at_piles: usize,
     /// The pile in the state at hand.
     pile: Option<(usize, usize)>,
 }
@@ -196,16 +202,24 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Counts a run of an event in `state`, where requests that nobody waits for have piled up.
+    /// Counts a run of an event in `state`; the work is bounded more closely where requests that nobody waits for pile up.
     fn spend(&mut self, state: &State) -> Result<(), SolveError> {
-        let Some((task, n)) = self.pile else { return Ok(()) };
-        self.work += state.strands.len();
-        if self.work <= self.options.max_work {
+        let (work, most) = match self.pile {
+            Some(_) => (&mut self.work_at_piles, self.options.max_work),
+            None => (&mut self.work, self.options.max_work * WORK_WITHOUT_PILES),
+        };
+        *work += state.strands.len();
+        if *work <= most {
             return Ok(());
         }
-        let (found, name) = (self.chain.len(), &self.network.tasks[task].name);
-        let element =
-            format!("task \"{name}\", at which nothing bounds what goes on after the reply: {n} in one of the first {found} states");
+        let found = self.chain.len();
+        let element = match self.pile {
+            Some((task, n)) => format!(
+                "task \"{}\", at which nothing bounds what goes on after the reply: {n} in one of the first {found} states",
+                self.network.tasks[task].name
+            ),
+            None => format!("the model, with {} strands of control in one of the first {found} states", state.strands.len()),
+        };
         Err(refused("so large a state space", element))
     }
 
@@ -243,8 +257,35 @@ fn pile(network: &Network, state: &State) -> Option<(usize, usize)> {
     left.into_iter().enumerate().find(|&(task, n)| n > PILE && network.tasks[task].threads == usize::MAX)
 }
 
+/// What strands have in common that do the same for roots of which they are all there is: what happens to one may happen to any.
+type Alike = (Event, u32, [bool; 5], u32, u32, (u32, u32));
+
+/// Adds an event of strand `s`, to one of a strand that is alike where there is one.
+fn add_of_strand(state: &State, s: u32, event: (Event, f64), events: &mut Vec<(Event, f64)>, known: &mut HashMap<Alike, usize>) {
+    let strand = &state.strands[s as usize];
+    let it = &state.instances[strand.instance as usize];
+    let is_alone = it.caller == NONE && it.n_strands == 1 && it.root == NONE && strand.frame == NONE;
+    if !is_alone {
+        return events.push(event);
+    }
+    let of_any = match event.0 {
+        Event::Thought(_) => Event::Thought(NONE),
+        _ => Event::Stage(NONE),
+    };
+    let flags = [it.is_customer, it.is_open, it.is_async, it.has_replied, it.holds_lock];
+    let alike = (of_any, it.entry, flags, strand.activity, strand.stage, (strand.call, strand.left));
+    match known.entry(alike) {
+        Entry::Occupied(place) => events[*place.get()].1 += event.1,
+        Entry::Vacant(place) => {
+            place.insert(events.len());
+            events.push(event);
+        }
+    }
+}
+
 /// What can happen in a state, with rates.
 fn events(network: &Network, state: &State) -> Vec<(Event, f64)> {
+    let mut known = HashMap::new();
     let mut events: Vec<(Event, f64)> = network.sources.iter().map(|&(entry, rate)| (Event::Arrival(entry), rate)).collect();
     for (t, task) in network.tasks.iter().enumerate().filter(|t| t.1.is_reference) {
         let thinking = state.servers[t].thinking;
@@ -253,14 +294,20 @@ fn events(network: &Network, state: &State) -> Vec<(Event, f64)> {
         }
     }
     for (s, strand) in state.strands.iter().enumerate().filter(|s| s.1.doing == Doing::Thinking) {
-        events.push((Event::Thought(index(s)), 1.0 / network.activities[strand.activity as usize].think));
+        let event = (Event::Thought(index(s)), 1.0 / network.activities[strand.activity as usize].think);
+        add_of_strand(state, index(s), event, &mut events, &mut known);
     }
     for (spec, station) in network.processors.iter().zip(&state.stations) {
         let speed = station.speed(spec.discipline, spec.servers);
         for &s in &station.running {
             let strand = &state.strands[s as usize];
             if let Some(law) = &network.activities[strand.activity as usize].slice {
-                events.push((Event::Stage(s), speed * law.stages[strand.stage as usize].rate));
+                let event = (Event::Stage(s), speed * law.stages[strand.stage as usize].rate);
+                match spec.discipline {
+                    // Who runs on has a place among the others.
+                    Discipline::Preemptive => events.push(event),
+                    _ => add_of_strand(state, s, event, &mut events, &mut known),
+                }
             }
         }
     }

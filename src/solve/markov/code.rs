@@ -90,8 +90,12 @@ fn label(network: &Network, task: &Task, queue: &[Request], place: usize) -> u32
     }
 }
 
-/// Where strands are: by strand, its place at the processor, the instance that serves it, or its request.
+/// Where strands are: by strand, its place at the processor, the instance that serves it, or its request; and the strands of each
+/// instance.
 struct Places {
+    strands: Vec<u32>,
+    /// Where those of each instance begin, and the last end.
+    first: Vec<usize>,
     at_processor: Vec<u32>,
     served_by: Vec<u32>,
     queued: Vec<Option<(Request, u32)>>,
@@ -100,7 +104,8 @@ struct Places {
 impl Places {
     fn new(network: &Network, state: &State) -> Self {
         let n = state.strands.len();
-        let mut places = Self { at_processor: vec![0; n], served_by: vec![NONE; n], queued: vec![None; n] };
+        let (strands, first) = by_instance(state);
+        let mut places = Self { strands, first, at_processor: vec![0; n], served_by: vec![NONE; n], queued: vec![None; n] };
         for (processor, station) in network.processors.iter().zip(&state.stations) {
             let is_ranked = processor.discipline == Discipline::Preemptive;
             for (i, &strand) in station.running.iter().enumerate() {
@@ -126,6 +131,24 @@ impl Places {
         }
         places
     }
+}
+
+/// Strands that are there, those of an instance together, with where each instance's begin and the last end.
+fn by_instance(state: &State) -> (Vec<u32>, Vec<usize>) {
+    let there = || state.strands.iter().enumerate().filter(|(_, strand)| strand.doing != Doing::Gone);
+    let mut first = vec![0; state.instances.len() + 1];
+    there().for_each(|(_, strand)| first[strand.instance as usize + 1] += 1);
+    for i in 0..state.instances.len() {
+        first[i + 1] += first[i];
+    }
+    let mut next = first.clone();
+    let mut strands = vec![0; first[state.instances.len()]];
+    for (s, strand) in there() {
+        let place = &mut next[strand.instance as usize];
+        strands[*place] = index(s);
+        *place += 1;
+    }
+    (strands, first)
 }
 
 struct Encoder<'a> {
@@ -165,10 +188,11 @@ impl Encoder<'_> {
     /// The strands and loop turns of an instance that are directly inside of `frame`.
     fn inside(&self, out: &mut Vec<u8>, instance: u32, frame: u32) {
         let mut parts = Vec::new();
-        for (s, strand) in self.state.strands.iter().enumerate() {
-            if strand.doing != Doing::Gone && strand.instance == instance && strand.frame == frame {
+        let places = &self.places;
+        for &s in &places.strands[places.first[instance as usize]..places.first[instance as usize + 1]] {
+            if self.state.strands[s as usize].frame == frame {
                 let mut part = vec![STRAND];
-                self.strand(&mut part, s);
+                self.strand(&mut part, s as usize);
                 parts.push(part);
             }
         }

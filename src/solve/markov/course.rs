@@ -29,7 +29,7 @@ const STEPS_LIMIT: usize = 20_000;
 const TURNS_LIMIT: usize = 100;
 
 /// What can happen in a state after some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Event {
     /// A customer of the task has thought.
     Customer(usize),

@@ -75,7 +75,7 @@ pub struct MarkovOptions {
     /// Most states, beyond which the model is refused.
     pub max_states: usize,
     /// Most work in finding them where requests that nobody waits for pile up at a task without bound, beyond which the model is refused: runs
-    /// of events, each as much as there are strands of control in its state.
+    /// of events, each as much as there are strands of control in its state. Elsewhere five times as much.
     pub max_work: usize,
     /// Flow out of balance, as a part of all flow, at which the steady state counts as found.
     pub tolerance: f64,

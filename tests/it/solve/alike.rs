@@ -162,3 +162,45 @@ fn slopes_where_a_flow_begins_are_those_of_what_follows() {
     assert!((at(0.0).1 / difference - 1.0).abs() < 0.1, "{} {difference}", at(0.0).1);
     assert!((at(1e-4).1 / difference - 1.0).abs() < 1e-3);
 }
+
+/// Cobham: of two classes from outside before one server the urgent one waits `ρ/(1 - ρ1)` services, the other `1/(1 - ρ)` times as long.
+#[test]
+fn requests_from_outside_have_the_priority_of_their_entry() {
+    let from_outside = |name: &str, priority: f64| Entry { priority: Some(priority.into()), ..open(serves(name, 1.0), 0.3) };
+    // A bounded queue is a chain; of this length it loses next to nothing.
+    let task = |bound: f64| {
+        let task = server("s", [from_outside("urgent", 5.0), from_outside("other", 1.0)]).scheduled(TaskScheduling::Hol);
+        Task { queue_length: bound.into(), ..task }
+    };
+    let (urgent, other) = (1.0 + 0.6 / 0.7, 1.0 + 0.6 / (0.7 * 0.4));
+    for (solver, bound, error) in [(Solver::Layered, 0.0, 1e-6), (Solver::Markov, 40.0, 1e-3), (Solver::Simulate, 0.0, 0.03)] {
+        let found = by(solver, &model([], [task(bound)]));
+        for (name, response) in [("urgent", urgent), ("other", other)] {
+            let it = &found.entries[name];
+            let measured = it.open_wait_time.unwrap() + it.service_times[0].unwrap();
+            assert!((measured / response - 1.0).abs() < error, "{solver:?} {name}: {measured} {response}");
+        }
+    }
+}
+
+/// Of customers in the same state it does not matter which goes on: a chain of hundreds is as short as their number.
+#[test]
+fn like_customers_go_on_as_one() {
+    let alone = model([], [customers("c", 400, 10.0, work("c", 1.0)).on("delay")]);
+    let found = by(Solver::Markov, &alone);
+    assert!((found.tasks["c"].throughput / (400.0 / 11.0) - 1.0).abs() < 1e-9, "{}", found.tasks["c"].throughput);
+    let served = model([], [customers("c", 60, 100.0, work("c", 1.0).calls("e", 1)).on("delay"), server("s", [serves("e", 0.5)])]);
+    let [exact, chain] = [Solver::Exact, Solver::Markov].map(|solver| by(solver, &served).tasks["c"].throughput);
+    assert!((chain / exact - 1.0).abs() < 1e-9, "{chain} {exact}");
+}
+
+/// More than can be laid out in a while are a refusal, not a wait.
+#[test]
+fn chains_of_too_much_work_are_refused() {
+    let task = server("s", [entry("e", [work("e", 0.5).calls_about("f", 1.0)])]).times(30.0);
+    let model = model([], [customers("c", 60, 1.0, work("c", 1.0).calls("e", 1)), task, server("t", [serves("f", 0.1)]).times(30.0)]);
+    let options = MarkovOptions { max_work: 20_000, ..MarkovOptions::default() };
+    let error = solve_markov(&model, &Bindings::new(), &options).unwrap_err();
+    assert!(matches!(error, SolveError::Unsupported { construct: "so large a state space", .. }), "{error}");
+    assert!(error.to_string().contains("strands of control"), "{error}");
+}
