@@ -15,7 +15,9 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
-    station::{Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, calls_by_entry, pool_factors, station_waits},
+    station::{
+        Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, pool_factors, station_waits,
+    },
     trust::{Held, follow},
     vectors::furthest,
 };
@@ -160,9 +162,9 @@ impl Structure {
         }
         let mut first_left = Vec::with_capacity(net.stations.len());
         let mut n_left = 0;
-        let calls = calls_by_entry(net);
+        let (calls, callers) = (calls_by_entry(net), callers_by_entry(net));
         for station in 0..net.stations.len() {
-            let layout = Layout::new(net, &pairs, &calls, station, offset);
+            let layout = Layout::new(net, &pairs, &calls, &callers, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
                 contention_of[a] = layout.siblings.then(|| layout.places().contention + layout.row_of[i]);

@@ -45,6 +45,34 @@ fn open_requests_that_come_back_find_what_has_come_since() {
     assert_near(layered(&model([], tasks)).entries["e"].service_times[0].unwrap(), 3.030, 0.03);
 }
 
+/// A task without bound that serves customers and requests from outside is the same as two, one for each.
+#[test]
+fn customers_and_requests_from_outside_in_one_task_are_as_in_two() {
+    let [for_customers, for_others] = [serves("e", 0.16), open(serves("o", 0.4871), 0.6)];
+    let behind = |servers: Vec<Task>| {
+        let users = customers("c", 3, 0.0, work("c", 0.16).calls("x", 1));
+        let front = server("front", [entry("x", [work("x", 0.21).calls_about("e", 2.0)])]);
+        let servers = servers.into_iter().map(|task| infinite(task).on("cpu"));
+        layered(&model([], [users, front].into_iter().chain(servers))).tasks["c"].throughput
+    };
+    let one = behind(vec![server("s", [for_customers.clone(), for_others.clone()])]);
+    let two = behind(vec![server("s", [for_customers]), server("t", [for_others])]);
+    assert_near(one, two, 0.002);
+    assert_near(one, 1.413, 0.03);
+}
+
+/// One task without bound at a processor: a customer who comes back soon finds what was left, whatever the thread. The exact chain has .3647; with each
+/// request taken for a stranger it was .286.
+#[test]
+fn requests_of_one_task_without_bound_are_of_customers() {
+    let tasks = [
+        customers("c", 2, 1.0, work("c", 0.3).calls("a", 1).calls("b", 1)),
+        infinite(server("near", [entry("a", [work("a", 0.2).calls_about("b", 2.0)])])).on("delay"),
+        infinite(server("last", [entry("b", [work("b", 0.8).cvsq(4.0)])])),
+    ];
+    assert_near(layered(&model([], tasks)).tasks["c"].throughput, 0.3647, 0.1);
+}
+
 /// Where services are alike the queue is of product form, and a request that comes back finds what any other does.
 #[test]
 fn open_requests_of_one_service_find_a_product_form() {

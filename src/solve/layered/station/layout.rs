@@ -5,6 +5,7 @@ use super::{
         exclusion::{FREE, Pairs},
         net::{Discipline, Net, Work},
     },
+    bounded::{Bounded, find_bounded},
     left_behind::LeftBehind,
     origins::origins,
     previous::{Previous, find_previous},
@@ -50,8 +51,11 @@ pub(in super::super) struct Layout {
     pub siblings: bool,
     /// Whether requests come that no waiting thread bounds.
     pub open: bool,
-    /// Whether it is a processor of several tasks that serves, in order of arrival, requests of customers alone and what goes on after the reply to them.
+    /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
+    /// of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
+    /// Parts of pools that waiting callers bound.
+    pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
     pub(super) unlike: bool,
     /// Where the station's unknowns begin.
@@ -83,8 +87,16 @@ pub(in super::super) fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
 }
 
 impl Layout {
-    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]).
-    pub fn new<S: Scalar>(net: &Net<S>, pairs: &Pairs, calls: &[Vec<usize>], station: usize, offset: usize) -> Self {
+    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]), `callers` the tasks that wait for it
+    /// ([`callers_by_entry`](super::callers_by_entry)).
+    pub fn new<S: Scalar>(
+        net: &Net<S>,
+        pairs: &Pairs,
+        calls: &[Vec<usize>],
+        callers: &[Option<Vec<usize>>],
+        station: usize,
+        offset: usize,
+    ) -> Self {
         let arcs = net.stations[station].arcs.clone();
         let mut layout = Self {
             pools: Vec::new(),
@@ -105,6 +117,7 @@ impl Layout {
             siblings: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
+            bounded: Vec::new(),
             unlike: false,
             offset,
             excess: net.arcs.len() + station,
@@ -112,6 +125,7 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
+        layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
@@ -167,7 +181,7 @@ impl Layout {
         station < net.n_processors
             && net.stations[station].discipline == Discipline::Fcfs
             && !self.open
-            && self.pools.len() > 1
+            && (self.pools.len() > 1 || self.pools.iter().all(|&task| net.tasks[task].threads.is_infinite()))
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 

@@ -27,6 +27,7 @@
 //! load would exceed the servers, its arcs wait longer ([`excess`]), by the least delay for which `Σ ℓ h ≤ m`, which is no part of the
 //! queue that others see.
 
+mod bounded;
 mod busy;
 mod crowd;
 mod discipline;
@@ -52,6 +53,7 @@ mod visit;
 use std::borrow::Cow;
 
 pub(super) use self::{
+    bounded::callers_by_entry,
     crowd::Crowds,
     given::{Capacity, Sweep},
     layout::{Layout, calls_by_entry},

@@ -1,4 +1,5 @@
-//! How long a request's customer has been away from a processor that several tasks of one chain share.
+//! How long a request's customer has been away from a processor that several tasks of one chain share, or one task without bound has, of which
+//! each request has a thread of its own.
 //!
 //! It was there for the slice before, a moment or a call ago ([`super::previous`]), whichever task ran it; the threads of the task that runs this
 //! one may not have been there for long. Of the arrivals of row `b`, `p_bk` follow slice `k` after a gap `a_bk`. The others, of class `c`, were away for

@@ -4,7 +4,7 @@
 //! with probability `y/(1+y)` (for slices at the processor, `(n-1)/n`), or for a long one between executions, such that the
 //! mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
 
-use super::{super::net::Source, Sweep, layout::Layout};
+use super::{super::net::Source, Sweep, bounded::Bounded, layout::Layout};
 use crate::model::Scalar;
 
 /// Weight of the excess variation of a task's service in its rest. Fitted, not derived: with weight 1 the effect is
@@ -128,16 +128,21 @@ pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits:
         v.gap.short = if gaps > 0.0 { away / gaps } else { zero };
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
-        set_long_gap(sweep, layout, visits, pool, task);
+        set_long_gap(sweep.populations.strands(net, task), visits, |x| layout.pool_of[x] == Some(pool));
+    }
+    for Bounded { task, arcs, callers } in &layout.bounded {
+        let threads = callers.iter().map(|&task| sweep.populations.strands(net, task)).sum::<f64>();
+        let threads = threads.min(sweep.populations.strands(net, *task));
+        set_long_gap(threads, visits, |x| arcs.binary_search(&x).is_ok());
     }
 }
 
-fn set_long_gap<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], pool: usize, task: usize) {
+/// Sets the long gaps of the visits `among` all that are of so many threads.
+fn set_long_gap<S: Scalar>(threads: f64, visits: &mut [Visit<S>], among: impl Fn(usize) -> bool) {
     let zero = S::from(0.0);
-    let threads = sweep.populations.strands(sweep.net, task);
     let (mut rate, mut inside, mut short, mut short_time) = (zero, zero, zero, zero);
     let mut service = zero;
-    for (v, _) in visits.iter().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+    for (_, v) in visits.iter().enumerate().filter(|(x, _)| among(*x)) {
         rate += v.rate;
         inside += v.rate * (v.wait + v.first);
         service += v.rate * v.first;
@@ -152,7 +157,7 @@ fn set_long_gap<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [
     let away = (S::from(threads) - inside) / rate;
     let long_share = S::from(1.0) - short / rate;
     let long = if long_share > SHORTEST_GAP { (away - short_time / rate) / long_share } else { away };
-    for (v, _) in visits.iter_mut().zip(&layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
+    for (_, v) in visits.iter_mut().enumerate().filter(|(x, _)| among(*x)) {
         v.gap.long = Some(floor(long));
         v.gap.short = floor(v.gap.short);
     }
