@@ -247,6 +247,9 @@ fn open_entries(network: &Network) -> impl Iterator<Item = usize> {
     network.sources.iter().map(|s| network.entries[s.entry as usize].origin as usize)
 }
 
+/// Steps between two numbers of the clock that the shortest mean slice takes at least, for its rounding not to count.
+const CLOCK_STEPS: f64 = 100.0;
+
 /// What is said of a run that grew, or fell, to its end.
 const UNSETTLED: &str = "the run did not settle: it is too short for its warm-up, or there is no steady state";
 
@@ -282,6 +285,11 @@ fn describe(solution: &mut Solution, network: &Network, batches: &Batches, outco
     ));
     if batches.is_transient {
         notes.push(UNSETTLED.into());
+    }
+    let clock = (batches.warm_up + batches.time) / f64::from(u32::try_from(options.replications.max(1)).unwrap_or(u32::MAX));
+    if let Some(slice) = network.shortest_slice.filter(|slice| *slice < CLOCK_STEPS * f64::EPSILON * clock) {
+        solution.converged = false;
+        notes.push(format!("slices of {slice:e} are lost in a clock that runs to {clock:e}: such times cannot be simulated side by side"));
     }
     notes.extend(outcome.unseen.iter().map(|what| format!("{what} in the time measured: simulate for longer")));
     for (name, task) in &solution.tasks {

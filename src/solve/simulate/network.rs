@@ -40,6 +40,8 @@ pub(super) struct Network {
     pub(super) joins_of_a_task: usize,
     /// What results are collected about.
     pub(super) origins: Origins,
+    /// The least mean time of a slice, if any takes time.
+    pub(super) shortest_slice: Option<f64>,
     /// What a reader of the results should know.
     pub(super) notes: Vec<String>,
 }

@@ -200,6 +200,8 @@ impl Compiler<'_> {
         let mean = demand / (1.0 + n_calls) / self.speeds[p];
         let slice = Law::new(site.family, mean, cvsq).map_err(|reason| unusable(&element, reason))?;
         if demand > 0.0 {
+            let shortest = self.network.shortest_slice.map_or(mean, |shortest| shortest.min(mean));
+            self.network.shortest_slice = Some(shortest);
             self.slices[p].0 += mean;
             self.slices[p].1 += 1.0;
         }
