@@ -14,7 +14,7 @@ use super::f_test::{DofRule, ExtraSumOfSquares, FTest, FTestError, Preferred};
 use crate::{
     fit::{
         engine::least_squares::Minimum,
-        problem::{Problem, ProblemError},
+        problem::{ErrorScale, Problem, ProblemError},
         report::Fit,
         search::{
             reweigh::robust_scale,
@@ -178,6 +178,7 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
         smaller_n_params: smaller.parameters.len(),
         larger_n_params: larger.parameters.len(),
         dof_rule: options.dof_rule,
+        errors_known: [smaller, larger].iter().all(|fit| fit.error_scale == ErrorScale::Known),
         confidence,
     }
     .test()?;

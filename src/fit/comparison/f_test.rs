@@ -8,12 +8,13 @@
 //! ```
 //!
 //! Structure 2 is preferred when `F > F(1 - α; n2 - n1, d)`. Source: G. Seber and C. Wild, Nonlinear Regression (1989),
-//! section 5.3. The form printed in M. Woodside, SIPEW 2008, appendix, has the sign of the numerator and the
+//! section 5.3. Where the errors are known, `E1 - E2` itself is of the chi-square distribution with `n2 - n1` degrees of freedom, and `E2` need not have
+//! any left: `F` is then that over `n2 - n1`, as with `d` without end. The form printed in M. Woodside, SIPEW 2008, appendix, has the sign of the numerator and the
 //! preference the other way round and mixes two denominators; it is not used.
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::inference::distribution::{f_quantile, f_upper_tail};
+use crate::fit::inference::distribution::{chi_square_quantile, chi_square_upper_tail, f_quantile, f_upper_tail};
 
 /// Relative excess of `E2` over `E1` that two imperfect minimisations may leave.
 const MINIMISATION_TOLERANCE: f64 = 1e-8;
@@ -44,6 +45,8 @@ pub struct ExtraSumOfSquares {
     pub larger_n_params: usize,
     /// How degrees of freedom are counted.
     pub dof_rule: DofRule,
+    /// Whether the weights are of known errors, and not up to a scale.
+    pub errors_known: bool,
     /// Level `1 - α` of the decision, in (0, 1).
     pub confidence: f64,
 }
@@ -73,6 +76,9 @@ pub struct FTest {
     pub p_value: f64,
     /// The decision.
     pub preferred: Preferred,
+    /// Whether the errors are known: the test is chi-square's of `f × numerator_dof`, whatever `denominator_dof`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errors_known: bool,
 }
 
 /// Why there is no test.
@@ -126,16 +132,23 @@ impl ExtraSumOfSquares {
         if larger > smaller * (1.0 + MINIMISATION_TOLERANCE) {
             return Err(FTestError::LargerFitsWorse { larger, smaller });
         }
-        if larger == 0.0 {
+        if larger == 0.0 && !self.errors_known {
             return Err(FTestError::SumOfSquares(larger));
         }
         let per_dof = |squares: f64, dof: usize| squares / f64::from(u32::try_from(dof).unwrap_or(u32::MAX));
-        let f = per_dof((smaller - larger).max(0.0), numerator_dof) / per_dof(larger, denominator_dof);
-        let confidence_error = FTestError::Confidence(self.confidence);
-        let critical_value = f_quantile(self.confidence, numerator_dof, denominator_dof).ok_or(confidence_error)?;
-        let p_value = f_upper_tail(f, numerator_dof, denominator_dof).ok_or(FTestError::SumOfSquares(larger))?;
+        let fall = (smaller - larger).max(0.0);
+        let scale = if self.errors_known { 1.0 } else { per_dof(larger, denominator_dof) };
+        let f = per_dof(fall, numerator_dof) / scale;
+        let (critical_value, p_value) = if self.errors_known {
+            let critical = chi_square_quantile(self.confidence, numerator_dof).map(|q| per_dof(q, numerator_dof));
+            (critical, chi_square_upper_tail(fall, numerator_dof))
+        } else {
+            (f_quantile(self.confidence, numerator_dof, denominator_dof), f_upper_tail(f, numerator_dof, denominator_dof))
+        };
+        let critical_value = critical_value.ok_or(FTestError::Confidence(self.confidence))?;
+        let p_value = p_value.ok_or(FTestError::SumOfSquares(larger))?;
         let preferred = if f > critical_value { Preferred::Larger } else { Preferred::Smaller };
-        Ok(FTest { f, numerator_dof, denominator_dof, critical_value, p_value, preferred })
+        Ok(FTest { f, numerator_dof, denominator_dof, critical_value, p_value, preferred, errors_known: self.errors_known })
     }
 
     fn degrees_of_freedom(&self) -> Result<(usize, usize), FTestError> {
@@ -145,6 +158,7 @@ impl ExtraSumOfSquares {
         }
         let n_params = larger + usize::from(self.dof_rule == DofRule::Intercept);
         match self.n_obs.checked_sub(n_params) {
+            Some(denominator) if self.errors_known => Ok((larger - smaller, denominator)),
             None | Some(0) => Err(FTestError::NoDegreesOfFreedom { n_obs: self.n_obs, n_params }),
             Some(denominator) => Ok((larger - smaller, denominator)),
         }
@@ -163,6 +177,7 @@ mod tests {
             smaller_n_params: 3,
             larger_n_params: 4,
             dof_rule: DofRule::Plain,
+            errors_known: false,
             confidence: 0.95,
         }
     }
@@ -188,6 +203,17 @@ mod tests {
         let found = ExtraSumOfSquares { smaller_sum_of_squares: 5.0, ..fourth_queue() }.test().unwrap();
         assert_eq!(found.preferred, Preferred::Larger);
         assert!((found.f - (5.0 - 2.577) / (2.577 / 36.0)).abs() < 1e-9);
+    }
+
+    /// A fall of 11.42 with one parameter more: p = .0007, with no value left over to estimate the errors from.
+    #[test]
+    fn known_errors_need_no_estimate() {
+        let known =
+            ExtraSumOfSquares { smaller_sum_of_squares: 11.42, larger_sum_of_squares: 0.0, n_obs: 4, errors_known: true, ..fourth_queue() };
+        let found = known.test().unwrap();
+        assert!((found.p_value - 7.266e-4).abs() < 1e-6, "{}", found.p_value);
+        assert!((found.f - 11.42).abs() < 1e-12 && (found.critical_value - 3.8415).abs() < 1e-4, "{found:?}");
+        assert_eq!((found.numerator_dof, found.denominator_dof, found.preferred), (1, 0, Preferred::Larger));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fit::{
         inference::Identification,
-        problem::Problem,
+        problem::{ErrorScale, Problem},
         report::digits::four_digits,
         search::{run::FitOptions, solver::SolveFn},
     },
@@ -94,7 +94,11 @@ pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &Solv
     if !(share.is_finite() && share > 0.0) {
         return Err(DesignError::Option { what: "the relative error", value: share, expected: "a number above 0" });
     }
-    let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, solver)?;
+    let mut ground = Ground::assumed(problem, values(problem)?, share, &options.fit, solver)?;
+    let n_observations = ground.rows.nrows() - problem.priors().count();
+    // As a fit will have it.
+    ground.dof = Some(n_observations.saturating_sub(ground.free.len()))
+        .filter(|dof| *dof > 0 && problem.method.error_scale == ErrorScale::Estimated);
     let found = ground.with(&[]);
     let half_widths = ground.half_widths(&found, 0);
     let parameters = half_widths.iter().enumerate().map(|(k, (name, width))| {
@@ -112,10 +116,16 @@ pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &Solv
     notes.push(format!("sensitivities are those at the values listed; values without a standard error are taken to be off by {} %", {
         four_digits(100.0 * share)
     }));
+    notes.push(match ground.dof {
+        Some(dof) => {
+            format!("half-widths are by Student's t with {dof} degrees of freedom, as of a fit that estimates the scale of the errors")
+        }
+        None => "half-widths take the errors for known".into(),
+    });
     Ok(ExpectedFit {
         confidence: problem.confidence,
         relative_error: share,
-        n_observations: ground.rows.nrows() - problem.priors().count(),
+        n_observations,
         rank: found.rank,
         parameters: parameters.collect(),
         singular_values: found.singular_values.clone(),

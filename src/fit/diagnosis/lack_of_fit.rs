@@ -18,7 +18,7 @@ use crate::fit::{
     engine::svd::svd,
     inference::distribution::f_upper_tail,
     problem::trials::Trials,
-    search::weights::{Block, Weights},
+    search::weights::{Block, WeightSource, Weights},
 };
 
 /// Singular value, relative to the largest, below which a mean is not determined.
@@ -42,8 +42,11 @@ pub struct LackOfFit {
 }
 
 /// The test for a fit with weighted sum of squares `sum_of_squares` and `dof` degrees of freedom; `None` where nothing was
-/// measured twice, or nothing is left to compare.
+/// measured twice, nothing is left to compare, or the weights are of the same replicates, so that `S_pe` is `d_pe` whatever they are.
 pub fn lack_of_fit(trials: &Trials, weights: &Weights, sum_of_squares: f64, dof: usize) -> Option<LackOfFit> {
+    if weights.sources.contains(&WeightSource::Replicates) {
+        return None;
+    }
     let (mut pure_error, mut pure_error_dof) = (0.0, 0);
     for group in trials.replicates() {
         let blocks: Vec<&Block> = weights.blocks.iter().filter(|b| group.contains(&b.trial_idx)).collect();

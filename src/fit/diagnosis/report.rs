@@ -17,10 +17,10 @@ use crate::{
     fit::{
         digits::four_digits,
         engine::least_squares::Minimum,
-        inference::distribution::{chi_square_upper_tail, f_upper_tail, normal_two_sided_tail},
+        inference::distribution::{chi_square_upper_tail, f_upper_tail, normal_two_sided_tail, t_two_sided_tail},
         problem::{ErrorScale, Intervals, Problem, Weighting},
         report::Fit,
-        search::weights::{Block, Weights},
+        search::weights::{Block, WeightSource, Weights},
     },
     model::Measure,
 };
@@ -40,6 +40,9 @@ const TYPING_ERROR: f64 = 0.25;
 /// Cook's distance of a trial above which it is remarked: leaving it out moves the estimates to the edge of their joint
 /// 50 % region (R. Cook and S. Weisberg, 1982, section 3.5).
 const PULLS: f64 = 1.0;
+
+/// Efficiency of the median absolute deviation as an estimate of the deviation of normal errors (F. Hampel, 1974).
+const EFFICIENCY_OF_MEDIAN: f64 = 0.37;
 
 /// A test with its probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,12 +155,20 @@ pub(crate) fn diagnose(
     let rows: Vec<std::ops::Range<usize>> = weights.blocks.iter().map(|b| b.rows.clone()).collect();
     let jacobian = minimum.jacobian.select_columns(free);
     let own_variances = weights.are_estimated();
-    let groups: Vec<usize> = weights.observations.iter().filter(|_| own_variances).map(|o| o.measure_idx).collect();
+    // One number for each variance that is estimated by itself: the measures that share one have the first number.
+    let shares = |k: usize| weights.sources[k] == WeightSource::SharedResidualVariance;
+    let group = |k: usize| if shares(k) { (0..k).find(|&j| shares(j)).unwrap_or(k) } else { k };
+    let groups: Vec<usize> = weights.observations.iter().filter(|_| own_variances).map(|o| group(o.measure_idx)).collect();
     let found = influence(&minimum.residuals, &jacobian, &rows, scale, fit.degrees_of_freedom, &groups, rank_tolerance);
     let subject = Subject { fit, weights, minimum, influence: &found, scale };
     let standardised: Vec<f64> = found.rows.iter().filter_map(|r| r.standardised).collect();
+    // Residuals of a few degrees of freedom have the form that the model gives them, whatever the errors.
+    let are_free = 2 * fit.degrees_of_freedom >= fit.n_observations;
+    if fit.is_perfect() {
+        return Diagnosis { measures: subject.measures(), points: subject.points(), ..Diagnosis::default() };
+    }
     Diagnosis {
-        normality: shapiro_wilk(&standardised),
+        normality: shapiro_wilk(&standardised).filter(|_| are_free),
         error_covariance: subject.error_covariance(),
         little: subject.little(),
         error_scale: subject.error_scale(),
@@ -296,8 +307,13 @@ impl Subject<'_> {
             false => self.influence.rows[row].outlier_p_value,
             true => {
                 let factor = self.weights.factors.get(row).copied().unwrap_or(1.0);
-                let deviation = self.minimum.residuals[row] / (factor * self.scale?.sqrt());
-                normal_two_sided_tail(deviation).map(|p| (p * n).min(1.0))
+                let rest = (1.0 - self.influence.rows[row].leverage).max(0.1).sqrt();
+                let deviation = self.minimum.residuals[row] / (factor * self.scale?.sqrt() * rest);
+                let p = match self.values_of_scale(row) {
+                    None => normal_two_sided_tail(deviation),
+                    Some(values) => t_two_sided_tail(deviation, values),
+                };
+                p.map(|p| (p * n).min(1.0))
             }
         };
         let outlier = |(row, observation): (usize, usize)| {
@@ -307,6 +323,19 @@ impl Subject<'_> {
             Some(Outlier { trial, measure, value, predicted, p_value, factor: typing_error(value, predicted) })
         };
         self.rows().filter_map(outlier).collect()
+    }
+}
+
+impl Subject<'_> {
+    /// Values of normal errors whose standard deviation would be known as well as the median absolute deviation by which a row is judged
+    /// under a loss that bounds outliers; absent where that is known.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "small and positive")]
+    fn values_of_scale(&self, row: usize) -> Option<usize> {
+        let known = self.fit.problem.method.error_scale == ErrorScale::Known && !self.weights.are_estimated();
+        let measure = self.weights.observations.get(row).map(|o| o.measure_idx).filter(|_| self.weights.are_estimated());
+        let alike = self.weights.observations.iter().filter(|o| measure.is_none_or(|k| o.measure_idx == k)).count();
+        let share = alike as f64 * self.fit.degrees_of_freedom as f64 / self.fit.n_observations.max(1) as f64;
+        (!known).then(|| ((EFFICIENCY_OF_MEDIAN * share) as usize).max(1))
     }
 }
 

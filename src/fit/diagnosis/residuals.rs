@@ -11,7 +11,8 @@
 //! shift          Δx_t = (JᵀJ)⁺ J_tᵀ (I - H_tt)⁻¹ r_t: how far the estimates would move without trial t, in standard errors
 //! ```
 //!
-//! Where the variance of each measure is estimated from its own residuals, `s_(i)` is that of the measure's other values.
+//! Where the variance of each measure is estimated from its own residuals, `s_(i)²` is the mean of `r_k²/(1 - h_k)` over the other values that share that
+//! variance, and `t_i` is judged with the share of the degrees of freedom that these have.
 //! All are of the linear approximation at the minimum. A value is an outlier where `t_i` would be one in a hundred even as the
 //! largest of all (Bonferroni). Source: R. Cook and S. Weisberg, Residuals and Influence in Regression (1982), chapters 2
 //! and 3.
@@ -89,11 +90,13 @@ pub fn influence(
     let pool = |i: usize| {
         let mates: Vec<usize> = (0..n_rows).filter(|&k| groups.is_empty() || groups.get(k) == groups.get(i)).collect();
         if groups.is_empty() || mates.len() < 3 {
-            return Pool { squares: scale.map_or(0.0, |s| s * count(dof)), dof, n_rows };
+            return Pool { squares: scale.map_or(0.0, |s| s * count(dof)), n: dof, dof, n_rows };
         }
         // The group's share of the degrees of freedom, rounded down.
-        let squares = mates.iter().map(|&k| residuals[k] * residuals[k]).sum();
-        Pool { squares, dof: (mates.len() * dof / n_rows).max(2), n_rows }
+        let square = |k: usize| residuals[k] * residuals[k] / (1.0 - leverages[k]).max(1.0 - FULL_LEVERAGE);
+        let seen: Vec<usize> = mates.into_iter().filter(|&k| leverages[k] < FULL_LEVERAGE).collect();
+        let squares = seen.iter().map(|&k| square(k)).sum();
+        Pool { squares, n: seen.len(), dof: seen.len() * dof / n_rows, n_rows }
     };
     let row = |i: usize| row(residuals[i], leverages[i], n_params, scale, &pool(i));
     Influence { rows: (0..n_rows).map(row).collect(), trials }
@@ -107,6 +110,8 @@ fn count(n: usize) -> f64 {
 struct Pool {
     /// Sum of squares, the row's own included.
     squares: f64,
+    /// What it is to be divided by.
+    n: usize,
     /// Its degrees of freedom.
     dof: usize,
     /// Rows among which it may be the largest.
@@ -115,18 +120,18 @@ struct Pool {
 
 fn row(residual: f64, leverage: f64, n_params: f64, scale: Option<f64>, pool: &Pool) -> RowInfluence {
     let rest = 1.0 - leverage;
-    let dof = pool.dof;
     let usable = scale.filter(|_| leverage < FULL_LEVERAGE);
+    let dof = pool.dof.checked_sub(1).filter(|d| *d > 0);
     let studentised = usable.and_then(|_| {
         let own = (residual * residual / rest).min(pool.squares * (1.0 - 1e-9));
-        let without = (pool.squares - own) / count(dof.checked_sub(1).filter(|d| *d > 0)?);
+        let without = (pool.squares - own) / count(pool.n.checked_sub(1).filter(|n| *n > 0)?);
         (without > 0.0).then(|| residual / (without * rest).sqrt())
     });
     RowInfluence {
         leverage,
         standardised: usable.map(|s| residual / (s * rest).sqrt()),
         studentised,
-        outlier_p_value: studentised.and_then(|t| Some((t_two_sided_tail(t, dof - 1)? * count(pool.n_rows)).min(1.0))),
+        outlier_p_value: studentised.and_then(|t| Some((t_two_sided_tail(t, dof?)? * count(pool.n_rows)).min(1.0))),
         cooks_distance: usable.map(|s| residual * residual * leverage / (n_params * s * rest * rest)),
     }
 }

@@ -228,7 +228,7 @@ impl<'a> Inference<'a> {
         let position = self.free.iter().position(|&f| f == j).filter(|_| status == ParameterStatus::Free);
         let std_error = position.and_then(|k| Some((self.found.unscaled_covariance[(k, k)] * self.scale?).sqrt()));
         let transform = self.problem.estimate[j].transform;
-        let limits = std_error.and_then(|s| Some(Limits::around(estimate, s, self.quantile?, transform)));
+        let mut limits = std_error.and_then(|s| Some(Limits::around(estimate, s, self.quantile?, transform)));
         let whole = self.ending.whole.iter().find(|w| w.parameter == self.problem.estimate[j].name);
         if let Some(l) = limits.filter(|l| l.lower < min && whole.is_none()) {
             explanation = Some(format!(
@@ -236,7 +236,16 @@ impl<'a> Inference<'a> {
                 four_digits(estimate - l.lower)
             ));
         }
-        if let (Some(whole), Some(l)) = (whole, limits) {
+        if let (Some(whole), Some(l)) = (whole, &mut limits) {
+            let is_excluded = |offset: f64| whole.at(offset).is_none_or(|e| self.is_excluded(e));
+            let beside = [-1.0, 1.0].map(is_excluded);
+            // The linear difference may be steeper than what the sum of squares rises by to one side.
+            if !beside[0] {
+                l.lower = l.lower.min(estimate - 1.0);
+            }
+            if !beside[1] {
+                l.upper = l.upper.max(estimate + 1.0);
+            }
             explanation = Some(whole_in_words(whole, l, explanation.as_deref()));
         }
         ParameterEstimate {
@@ -257,6 +266,13 @@ impl<'a> Inference<'a> {
             status,
             explanation,
         }
+    }
+
+    /// Whether a sum of squares is so far above the least that one parameter more does not explain it.
+    fn is_excluded(&self, sum_of_squares: f64) -> bool {
+        let rise = sum_of_squares - self.ending.minimum.sum_of_squares;
+        let most = self.quantile.zip(self.scale).map(|(q, s)| q * q * s);
+        most.is_some_and(|most| rise > most)
     }
 
     fn status(&self, j: usize) -> (ParameterStatus, Option<String>) {
@@ -369,13 +385,13 @@ fn plain_jacobian(weights: &Weights, minimum: &Minimum) -> DMatrix<f64> {
     jacobian
 }
 
-fn whole_in_words(whole: &WholeNumber, limits: Limits, also: Option<&str>) -> String {
-    let at = |offset: f64| whole.tried.iter().find(|(v, _)| *v == whole.value + offset).map(|(_, e)| *e);
+fn whole_in_words(whole: &WholeNumber, limits: &Limits, also: Option<&str>) -> String {
+    let at = |offset: f64| whole.at(offset);
     let least = at(0.0).unwrap_or_default();
     let digits = |e: f64| if e > ABOVE * least { format!("about {}", two_digits(e)) } else { four_digits(e) };
     let side = |offset: f64| at(offset).map(|e| format!("{} with {}", digits(e), whole.value + offset));
     let beside: Vec<String> = [side(-1.0), side(1.0)].into_iter().flatten().collect();
-    let settled = limits.upper - whole.value < 1.0;
+    let settled = limits.upper < whole.value + 1.0 && limits.lower > whole.value - 1.0;
     let mut text = format!(
         "a whole number: the sum of squares is {} here{}{}; {}",
         four_digits(least),

@@ -37,6 +37,9 @@ use crate::{
 /// Parameters whose derivatives are carried in one pass over dual numbers.
 const LANES: usize = 4;
 
+/// Trials below which resampled intervals are remarked.
+const FEW_RESAMPLED: usize = 10;
+
 /// Variances that everything else is scaled by.
 pub(crate) struct Scales {
     /// Factor of `(JᵀJ)⁻¹` in the covariance of the estimates; absent where no error could be estimated.
@@ -125,7 +128,10 @@ impl<'a> After<'a> {
         let own = from(WeightSource::ResidualVariance);
         let shared = !from(WeightSource::SharedResidualVariance).is_empty();
         let errors = match (self.weights.are_estimated(), fit.error_scale) {
-            (true, _) => ErrorParameters::Variances(own.len() + usize::from(shared)),
+            (true, _) => {
+                let given = self.weights.given_factor != 1.0;
+                ErrorParameters::Variances(own.len() + usize::from(shared) + usize::from(given))
+            }
             (false, ErrorScale::Estimated) => ErrorParameters::Scale,
             (false, ErrorScale::Known) => ErrorParameters::None,
         };
@@ -191,7 +197,8 @@ impl<'a> After<'a> {
             if let Some(parameter) = fit.parameters.get_mut(&name) {
                 (parameter.lower, parameter.upper) = (found.lower, found.upper);
                 parameter.interval_method = Some(IntervalMethod::Profile);
-                parameter.explanation = ends_in_words(&found, parameter.status).or(parameter.explanation.take());
+                // What was said of the other interval is not true of this one.
+                parameter.explanation = ends_in_words(&found, parameter.status);
             }
             fit.profiles.insert(name, found);
         }
@@ -254,8 +261,19 @@ impl<'a> After<'a> {
                 "profiles are of sums of squares: under a loss that bounds outliers the intervals are those of standard errors".into(),
             );
         }
+        if !fit.profiles.is_empty() && !fit.whole_numbers.is_empty() {
+            let held: Vec<&str> = fit.whole_numbers.iter().map(|w| w.parameter.as_str()).collect();
+            notes.push(format!(
+                "profiles hold {} where it is: with a neighbour that is not excluded the intervals of the others are too narrow",
+                held.join(", ")
+            ));
+        }
         if let Some(lower) = fit.profiles.iter().find(|(_, p)| p.lower_minimum).map(|(name, _)| name) {
             notes.push(format!("the profile of {lower} met a lower sum of squares than the fit: fit again with more starts"));
+        }
+        let n_trials = self.weights.blocks.len();
+        if fit.bootstrap.is_some() && n_trials < FEW_RESAMPLED {
+            notes.push(format!("of {n_trials} trials resampling says little: its intervals are too narrow"));
         }
         if let Some(report) = fit.bootstrap.as_ref().filter(|b| b.failed > 0) {
             notes.push(format!("{} of {} resampled fits found no minimum and are left out", report.failed, report.n));

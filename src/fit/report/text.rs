@@ -13,7 +13,7 @@ use crate::fit::{
         f_test::{DofRule, Preferred},
     },
     design::directions_in_words,
-    problem::Intervals,
+    problem::{ErrorScale, Intervals},
     search::weights::WeightSource,
 };
 
@@ -53,6 +53,8 @@ impl Fit {
         for (name, p) in &self.parameters {
             let interval = match (p.lower, p.upper) {
                 (Some(low), Some(high)) => format!("{:>12} .. {:<11}", six_digits(low), six_digits(high)),
+                (Some(low), None) => format!("{:>12} .. {:<11}", six_digits(low), "no end"),
+                (None, Some(high)) => format!("{:>12} .. {:<11}", "no end", six_digits(high)),
                 _ => format!("{:^27}", "none"),
             };
             let error = p.std_error.map_or("none".into(), four_digits);
@@ -79,6 +81,8 @@ impl Fit {
         let mse = self.mean_square_error.map_or("none".into(), six_digits);
         let intervals = match self.interval_degrees_of_freedom {
             None if self.problem.method.intervals == Intervals::Sandwich => "what trials scatter by gives no intervals".to_owned(),
+            None if !self.problem.method.loss.is_squared() => "intervals are scaled by what the loss makes of it".to_owned(),
+            None if self.error_scale == ErrorScale::Known => "errors are known: it scales no interval".to_owned(),
             None => "scales all intervals".to_owned(),
             Some(dof) => format!("intervals are from what trials scatter by, with {dof} degrees of freedom"),
         };
@@ -223,11 +227,13 @@ impl Comparison {
         writeln!(text, "the larger structure is the smaller one where {}", restriction.join(", "))?;
         let t = &self.test;
         let rule = if self.dof_rule == DofRule::Intercept { ", one more for an intercept" } else { "" };
+        let statistic = match t.errors_known {
+            true => format!("chi-square({0})/{0}", t.numerator_dof),
+            false => format!("F({}, {})", t.numerator_dof, t.denominator_dof),
+        };
         writeln!(
             text,
-            "F({}, {}) = {}{rule}; critical value {} at {} %; p = {}",
-            t.numerator_dof,
-            t.denominator_dof,
+            "{statistic} = {}{rule}; critical value {} at {} %; p = {}",
             four_digits(t.f),
             four_digits(t.critical_value),
             four_digits(100.0 * self.confidence),

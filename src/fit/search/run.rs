@@ -43,6 +43,9 @@ use crate::{
 /// Relative change of weights at which they count as settled.
 const SETTLED: f64 = 1e-10;
 
+/// Relative difference of two sums of squares below which both are of one end.
+const SAME_END: f64 = 1e-6;
+
 /// How to fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
@@ -360,8 +363,7 @@ impl<'a> Search<'a> {
         let Some(second_start) = searched else { return Ok(first) };
         let of_first = self.whole_found.clone();
         let second = self.minimise(weights, &second_start)?;
-        let better = second.sum_of_squares < first.sum_of_squares * (1.0 - 1e-6);
-        if better || (second.stop.converged() && !first.stop.converged() && second.sum_of_squares <= first.sum_of_squares) {
+        if is_better(&second, &first) {
             let how = if first.stop.converged() { "where parameters cannot be told apart" } else { "without a minimum" };
             self.notes.push(format!("the search from the start ended {how}; one from a searched start ended lower and was kept"));
             return Ok(second);
@@ -379,7 +381,7 @@ impl<'a> Search<'a> {
             match self.minimise(weights, &start) {
                 Ok(found) => {
                     ends.push(multistart::End::of(&found));
-                    if found.stop.converged() && (found.sum_of_squares < minimum.sum_of_squares || !minimum.stop.converged()) {
+                    if is_better(&found, minimum) {
                         *minimum = found;
                         of_best.clone_from(&self.whole_found);
                     }
@@ -482,6 +484,14 @@ impl<'a> Search<'a> {
         }
         Ok(jacobian)
     }
+}
+
+/// Whether a search ended clearly lower than another; or as low, at a minimum where the other is none. A minimum that is higher may be a
+/// saddle between two ends that parameters which cannot be told apart have in common.
+fn is_better(found: &Minimum, than: &Minimum) -> bool {
+    let is_lower = found.sum_of_squares < than.sum_of_squares * (1.0 - SAME_END);
+    let is_as_low = found.sum_of_squares <= than.sum_of_squares * (1.0 + SAME_END);
+    is_lower || is_as_low && found.stop.converged() && !than.stop.converged()
 }
 
 /// The parameters that the engine moves, each on its scale.

@@ -9,6 +9,7 @@
 //! | weights | as given; a missing one is the mean of the measure's others |
 //! | covariances of a trial's errors | `R_t`, whole ([`super::whitening`]); a trial without any takes the mean of the others |
 //! | trials at one operating point, under [`Weighting::Replicates`] | their covariance `R`, pooled over operating points; its diagonal where replicates are few |
+//! | these for some measures, and nothing for others | as given but for a factor, `f² = Σ e²/se² / n` over all of them, iterated likewise, unless errors are known |
 //! | neither, or anything under [`Weighting::Residual`] | `1 / s_k²`, `s_k² = Σ e² / n_k` the measure's own residual variance, iterated to a fixpoint |
 //! | anything, under [`Weighting::None`] | 1 |
 //!
@@ -73,6 +74,9 @@ pub struct Weights {
     pub blocks: Vec<Block>,
     /// Factor of each row of the residuals under a loss that bounds outliers, in (0, 1]; empty for least squares.
     pub factors: Vec<f64>,
+    /// How many times their given standard errors, or roots of variances, errors are taken to be of measures that have some, beside others whose
+    /// variances are estimated.
+    pub given_factor: f64,
     /// Factor of the prior's rows: the root of the mean square error where `R` is known up to a scale.
     pub prior_factor: f64,
     /// What a reader should know.
@@ -134,6 +138,7 @@ impl Weights {
             observations: Vec::new(),
             blocks: Vec::new(),
             factors: Vec::new(),
+            given_factor: 1.0,
             prior_factor: 1.0,
             notes: Vec::new(),
         };
@@ -304,7 +309,28 @@ impl Weights {
         for o in self.observations.iter_mut().filter(|o| self.sources[o.measure_idx].is_estimated()) {
             o.root_weight = 1.0 / self.deviations[o.measure_idx];
         }
+        if problem.method.error_scale == ErrorScale::Estimated {
+            largest_change = largest_change.max(self.scale_given(raw, robust));
+        }
         largest_change
+    }
+
+    /// Estimates the factor of given errors: like the variances of the others, from their own residuals, so that one scale is right for all.
+    fn scale_given(&mut self, raw: &[f64], robust: bool) -> f64 {
+        let is_given = |o: &Observation| matches!(self.sources[o.measure_idx], WeightSource::StandardErrors | WeightSource::Weights);
+        let relative: Vec<f64> = self.observations.iter().zip(raw).filter(|(o, _)| is_given(o)).map(|(o, e)| e * o.root_weight).collect();
+        let by = if robust { median_deviation(relative.iter().copied()) } else { root_mean_square(relative.iter().copied()) };
+        if relative.is_empty() || !(by > SMALLEST_RELATIVE_ERROR && by.is_finite()) {
+            return 0.0;
+        }
+        self.given_factor *= by;
+        for k in 0..self.sources.len() {
+            if matches!(self.sources[k], WeightSource::StandardErrors | WeightSource::Weights) {
+                self.deviations[k] *= by;
+                self.observations.iter_mut().filter(|o| o.measure_idx == k).for_each(|o| o.root_weight /= by);
+            }
+        }
+        (by - 1.0).abs()
     }
 }
 

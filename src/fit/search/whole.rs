@@ -60,6 +60,13 @@ pub struct WholeNumber {
     pub tried: Vec<(f64, f64)>,
 }
 
+impl WholeNumber {
+    /// Least sum of squares so far from the best value; absent where that was not tried.
+    pub(in crate::fit) fn at(&self, offset: f64) -> Option<f64> {
+        self.tried.iter().find(|(value, _)| *value == self.value + offset).map(|(_, e)| *e)
+    }
+}
+
 struct Tried {
     whole: Vec<f64>,
     sum_of_squares: f64,

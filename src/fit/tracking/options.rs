@@ -89,5 +89,5 @@ pub enum TrackError {
 }
 
 fn not_determined(directions: &[String]) -> String {
-    if directions.is_empty() { String::new() } else { format!(": {} leaves every measured value as it is", directions.join("; ")) }
+    if directions.is_empty() { String::new() } else { format!(": {} changes no measured value to first order", directions.join("; ")) }
 }

@@ -58,7 +58,12 @@ impl Track {
             writeln!(text, "drift against none: likelihood ratio {}, p = {at_most}{}", four_digits(t.statistic), four_digits(t.p_value))?;
         }
         if let Some(c) = &self.consistency {
-            let verdict = if c.consistent { "as the filter says" } else { "not as the filter says" };
+            let of_themselves = self.errors.values().any(|e| e.factor.is_some());
+            let verdict = match c.consistent {
+                true if of_themselves => "near 1 by the errors that are estimated from them",
+                true => "as the filter says",
+                false => "not as the filter says",
+            };
             let (lower, upper) = (four_digits(c.lower), four_digits(c.upper));
             writeln!(text, "innovations: mean square {} ({lower} to {upper} expected, {} values): {verdict}", four_digits(c.mean), c.dof)?;
         }
@@ -124,12 +129,12 @@ impl Change {
         match self {
             Self::Jump { trial, parameter, size, std_error, p_value, instead_of_drift } => {
                 let how = if *instead_of_drift {
-                    "; constant parameters with this jump explain the trials at least as well as drift"
+                    " against constant parameters; with this jump these explain the trials clearly better than drift"
                 } else {
                     ""
                 };
                 format!(
-                    "{parameter} jumped by {} (standard error {}) into trial \"{trial}\" (p = {}){how}",
+                    "{parameter} jumped by {} (standard error {}) into trial \"{trial}\" (p = {}{how})",
                     four_digits(*size),
                     four_digits(*std_error),
                     four_digits(*p_value)

@@ -10,6 +10,7 @@ mod correction;
 mod correction_rounds;
 mod design;
 mod family;
+mod honest;
 mod identify;
 mod layered;
 pub mod layered_model;
