@@ -72,7 +72,7 @@ pub enum Number {
 
 /// A parameter was needed but neither the model nor the caller gives it a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("parameter ${name} has no value: give it one in the model, with --set {name}=VALUE, or in the trials")]
+#[error("parameter ${name} has no value: the model gives it none, and nothing else does")]
 pub struct UnboundParameter {
     /// The parameter, without its `$`.
     pub name: String,
