@@ -216,8 +216,11 @@ pub(super) async fn trials_of(state: &AppState, id: &str, system: SystemId) -> R
 
 pub(super) fn options(asked: NewFitBody, names_max: usize) -> Result<Options, Error> {
     let n_names = asked.estimate.len() + asked.assumed.len();
-    if asked.estimate.is_empty() || n_names > names_max {
-        let detail = format!("expected 1 to {names_max} parameters in estimate and assumed, not {n_names}");
+    if asked.estimate.is_empty() {
+        return Err(Error::new(Code::InvalidFit, "estimate: there is nothing to estimate, expected at least one parameter"));
+    }
+    if n_names > names_max {
+        let detail = format!("expected at most {names_max} parameters in estimate and assumed, not {n_names}");
         return Err(Error::new(Code::InvalidFit, detail));
     }
     if let Some(precision) = asked.method.correct_solver.map(|c| c.simulation.precision).filter(|p| *p < FINEST_PRECISION) {

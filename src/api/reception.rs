@@ -21,6 +21,7 @@ use super::{
     body::{self, Bound},
     error::{ReceptionProblems, chain},
     rpc_status::Encoding,
+    systems::{NAME_MAX, system_name},
 };
 use crate::{
     jobs::{ReceptionError, Receptions},
@@ -39,9 +40,6 @@ const SYSTEM_HEADER: &str = "x-layerfit-system";
 
 /// The system of spans that nothing files elsewhere.
 const DEFAULT_SYSTEM: &str = "default";
-
-/// Longest name of a system, characters.
-const SYSTEM_NAME_MAX: usize = 200;
 
 /// Where exporters send to.
 pub(super) const PATH: &str = "/v1/traces";
@@ -98,21 +96,17 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
 
 fn system_header(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let Some(value) = headers.get(SYSTEM_HEADER) else { return Ok(None) };
-    let name = std::str::from_utf8(value.as_bytes()).map(str::trim).unwrap_or_default();
-    if name.is_empty() || name.chars().count() > SYSTEM_NAME_MAX || name.contains(char::is_control) {
-        return Err(Error::new(
-            Code::InvalidQuery,
-            format!("{SYSTEM_HEADER}: expected the name of a system, 1 to {SYSTEM_NAME_MAX} characters of UTF-8"),
-        ));
-    }
-    Ok(Some(name.to_owned()))
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| "expected UTF-8".to_owned());
+    let name = text.and_then(system_name);
+    name.map(|name| Some(name.to_owned()))
+        .map_err(|reason| Error::new(Code::InvalidQuery, format!("{SYSTEM_HEADER}: the name of a system: {reason}")))
 }
 
 /// The system of spans with this namespace, as it could be named by hand: none where nothing is left of it.
 fn system_of(namespace: &str) -> Option<String> {
     let printable = |c: char| if c.is_control() { '_' } else { c };
-    let name: String = namespace.trim().chars().map(printable).take(SYSTEM_NAME_MAX).collect();
-    Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
+    let name: String = namespace.trim().chars().map(printable).take(NAME_MAX).collect();
+    system_name(&name).ok().map(str::to_owned)
 }
 
 fn decode(content: &[u8], encoding: Encoding, system: Option<&str>, limit_bytes: u64) -> Result<Received, Error> {

@@ -19,7 +19,19 @@ use super::{
 use crate::store::{SystemId, Timestamp, systems::System};
 
 /// Longest name of a system, characters.
-const NAME_MAX: usize = 200;
+pub(super) const NAME_MAX: usize = 200;
+
+/// The name of a system in `text`, blanks around it left out; an error in words where it is none.
+pub(super) fn system_name(text: &str) -> Result<&str, String> {
+    let name = text.trim();
+    if name.is_empty() || name.chars().count() > NAME_MAX {
+        return Err(format!("expected 1 to {NAME_MAX} characters"));
+    }
+    if name.contains(char::is_control) {
+        return Err("control characters are not taken".to_owned());
+    }
+    Ok(name)
+}
 
 /// A system to be created.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,13 +80,7 @@ pub(super) struct SystemsParams {
     responses((status = CREATED, body = SystemBody, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_system(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
     let new: NewSystem = read_json(&headers, body, state.limits()).await?;
-    let name = new.name.trim();
-    if name.is_empty() || name.chars().count() > NAME_MAX {
-        return Err(Error::new(Code::InvalidBody, format!("name: expected 1 to {NAME_MAX} characters")));
-    }
-    if name.contains(char::is_control) {
-        return Err(Error::new(Code::InvalidBody, "name: control characters are not taken"));
-    }
+    let name = system_name(&new.name).map_err(|reason| Error::new(Code::InvalidBody, format!("name: {reason}")))?;
     let system = state.store().insert_system(name).await?;
     let location = format!("/v1/systems/{}", system.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(SystemBody::from(system))).into_response())

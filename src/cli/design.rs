@@ -4,7 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::{Failure, OutputFormat, fit::read_fit, input, plan::EstimateArguments, write_stdout};
+use super::{
+    Failure, OutputFormat,
+    fit::read_fit,
+    input,
+    output::{check_outputs, write_file},
+    plan::EstimateArguments,
+    write_stdout,
+};
 use crate::{
     fit::{
         Fit, Method, Problem, Trials, Weighting,
@@ -90,6 +97,9 @@ enum CriterionArgument {
 
 /// Runs `layerfit design`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let inputs: Vec<&Path> =
+        [Some(&args.fit), args.trials.as_ref(), args.points.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    check_outputs(&[("--plot", args.plot.as_deref())], &inputs)?;
     let options = options(&args)?;
     let found = match args.estimate.estimate.is_empty() {
         true => {
@@ -115,7 +125,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let found = found.map_err(|e| failure(&e))?;
     if let Some(path) = &args.plot {
         let svg = plot_design(&found, &against(&args, &found)).map_err(|e| Failure::input_text(format!("--plot: {e}")))?;
-        super::output::write_file(path, &svg)?;
+        write_file(path, &svg)?;
     }
     write(&found, args.format)
 }
@@ -150,6 +160,8 @@ fn or_model(failure: Failure) -> Failure {
 
 fn options(args: &Args) -> Result<DesignOptions, Failure> {
     let measures = args.measure.iter().map(|m| m.parse::<Measure>()).collect::<Result<Vec<_>, _>>();
+    let measures = measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?;
+    input::measures_once(&args.measure, &measures)?;
     let target = args.target.as_ref().map(|m| m.parse::<Measure>()).transpose().map_err(|e| Failure::input_text(format!("--for {e}")))?;
     let target = target.map(|measure| Ok(Target { measure, at: point(&args.at)? })).transpose()?;
     let criterion = match (args.criterion, target) {
@@ -166,7 +178,7 @@ fn options(args: &Args) -> Result<DesignOptions, Failure> {
         choose: args.choose,
         budget: args.budget,
         repeats: if args.no_repeats { Repeats::Forbidden } else { Repeats::Allowed },
-        measures: measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?,
+        measures,
         relative_error: args.relative_error,
         ..DesignOptions::default()
     })

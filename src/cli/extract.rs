@@ -6,12 +6,13 @@ use super::{
     Failure, OutputFormat,
     extraction_report::report,
     input,
+    output::{model_writer, write_file},
     traces::{TraceArgs, by_name},
     usage::UserArgs,
     write_stdout,
 };
 use crate::{
-    model::{Model, Number, format::Format as ModelFormat, json, lqnx},
+    model::Number,
     structure::{
         Changes, Demands, ExtractOptions, Extraction, MergeKey, SecondPhase, Side, Technique, Timing, UsageFrom, compare, extract_streams,
         resources::parse_resources,
@@ -92,13 +93,13 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let writer = args.out.as_deref().map(model_writer).transpose()?;
     args.warn_of_what_has_no_effect();
     let old = args.compare.as_deref().map(read_extraction).transpose()?;
-    let (sources, bar) = args.traces.open()?;
+    let (sources, bar) = args.traces.open(&[("--out", args.out.as_deref())], &[args.resources.as_deref(), args.compare.as_deref()])?;
     let extraction = extract_streams(sources, args.traces.from, &options);
     bar.finish_and_clear();
     let extraction = extraction.map_err(|error| Failure::input(&error))?;
     let changes = old.map(|old| compare(&Side::from(&old), &Side::from(&extraction), CHANGE_LEVEL));
     if let (Some(path), Some(write)) = (&args.out, writer) {
-        super::output::write_file(path, &write(&extraction.model))?;
+        write_file(path, &write(&extraction.model))?;
     }
     print(args.format, &extraction, changes.as_ref())
 }
@@ -188,16 +189,4 @@ fn options(args: &Args) -> Result<ExtractOptions, Failure> {
         }
     }
     Ok(options)
-}
-
-/// What writes a model to a file of that name.
-fn model_writer(path: &Path) -> Result<fn(&Model) -> String, Failure> {
-    match ModelFormat::from_file_name(&path.to_string_lossy()) {
-        Some(ModelFormat::Lqnx) => Ok(lqnx::write),
-        Some(ModelFormat::Json) => Ok(json::write),
-        Some(ModelFormat::LqnText) | None => Err(Failure::with_hint(
-            format!("{}: a model is written to a file ending in .lqnx or .json", path.display()),
-            "the text grammar is read, not written",
-        )),
-    }
 }

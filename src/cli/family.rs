@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::{
     Failure, OutputFormat,
-    fit::{progress_bar, show},
+    fit::{no_baselines, progress_bar, show},
     fit_method::MethodArguments,
+    output::{check_outputs, model_writer, write_file},
     problem::{Named, ProblemArguments, named, read_trials},
     write_stdout,
 };
@@ -21,7 +22,6 @@ use crate::{
         run::FitError,
         stepwise::{AdditionKind, Stepwise, StepwiseError, StepwiseOptions, proposed_model, stepwise},
     },
-    model::{Model, format::Format, json as model_json, lqnx},
     predict::chart::{baseline_panels, chart},
 };
 
@@ -80,6 +80,7 @@ enum KindArgument {
 
 /// Runs `layerfit family`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    check_files(&args)?;
     let Some((trials, models)) = args.files.split_last() else { return Err(Failure::input_text("expected models and trials")) };
     let paths: Vec<&Path> = models.iter().map(PathBuf::as_path).collect();
     let models = named(&paths);
@@ -91,7 +92,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         ));
     }
     let problems = args.problem.problems(&models, &trials, args.method.method()?)?;
-    let found = search(&args, &models, problems)?;
+    let (found, missing) = search(&args, &models, problems)?;
     write_files(&args, &found)?;
     match args.format {
         OutputFormat::Text => write_stdout(&found.text()),
@@ -100,7 +101,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             write_stdout(&(text + "\n"));
         }
     }
-    Ok(())
+    missing
 }
 
 /// Everything that was asked.
@@ -111,7 +112,8 @@ struct Found {
     proposed: Fit,
 }
 
-fn search(args: &Args, models: &[Named<'_>], problems: Vec<Problem>) -> Result<Found, Failure> {
+/// What was asked, and why there are no baselines where these are missing.
+fn search(args: &Args, models: &[Named<'_>], problems: Vec<Problem>) -> Result<(Found, Result<(), Failure>), Failure> {
     let bar = progress_bar();
     let mut family = None;
     let mut problem = problems.first().cloned().ok_or_else(|| Failure::input_text("expected a model"))?;
@@ -136,8 +138,9 @@ fn search(args: &Args, models: &[Named<'_>], problems: Vec<Problem>) -> Result<F
         (None, None) => return Err(Failure::input_text("nothing was asked")),
     };
     let options = BaselineOptions { hold_out: args.hold_out, ..BaselineOptions::default() };
-    let beside = args.baselines.then(|| baselines(&proposed, &options).map_err(|e| Failure::input(&e))).transpose()?;
-    Ok(Found { family, stepwise: searched, baselines: beside, proposed })
+    let beside = args.baselines.then(|| baselines(&proposed, &options).map_err(|e| no_baselines(&e))).transpose();
+    let (beside, missing) = beside.map_or_else(|failure| (None, Err(failure)), |found| (found, Ok(())));
+    Ok((Found { family, stepwise: searched, baselines: beside, proposed }, missing))
 }
 
 fn proposed_of(found: &FittedFamily) -> Result<&Fit, Failure> {
@@ -191,9 +194,9 @@ impl Found {
 }
 
 fn write_files(args: &Args, found: &Found) -> Result<(), Failure> {
-    let write = |path: &Path, text: String| super::output::write_file(path, &text);
+    let write = |path: &Path, text: String| write_file(path, &text);
     if let Some(path) = &args.out {
-        write(path, model_text(path, &proposed_model(&found.proposed))?)?;
+        write(path, model_writer(path)?(&proposed_model(&found.proposed)))?;
     }
     if let Some(path) = &args.out_fit {
         write(path, serde_json::to_string_pretty(&found.proposed).map_err(|e| Failure::internal(&e))? + "\n")?;
@@ -204,12 +207,12 @@ fn write_files(args: &Args, found: &Found) -> Result<(), Failure> {
     Ok(())
 }
 
-fn model_text(path: &Path, model: &Model) -> Result<String, Failure> {
-    match Format::from_file_name(&path.to_string_lossy()) {
-        Some(Format::Lqnx) => Ok(lqnx::write(model)),
-        Some(Format::Json) => Ok(model_json::write(model)),
-        _ => Err(Failure::input_text(format!("{}: a model is written as .lqnx or .json", path.display()))),
-    }
+/// Checks the files to be written before the work.
+fn check_files(args: &Args) -> Result<(), Failure> {
+    args.out.as_deref().map(model_writer).transpose()?;
+    let outputs = [("--out", args.out.as_deref()), ("--out-fit", args.out_fit.as_deref()), ("--plot", args.plot.as_deref())];
+    let inputs: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    check_outputs(&outputs, &inputs)
 }
 
 fn family_failure(error: &FamilyError) -> Failure {

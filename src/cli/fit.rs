@@ -12,12 +12,14 @@ use super::{
     Failure, OutputFormat,
     estimates::{all_estimated, parameter_name},
     fit_method::MethodArguments,
-    input, write_stdout,
+    input,
+    output::{check_outputs, write_file},
+    write_stdout,
 };
 use crate::{
     fit::{
         Fit, FitError, FitOptions, Problem, Progress, Trials, Weighting,
-        baseline::{BaselineOptions, Baselines, baselines},
+        baseline::{BaselineError, BaselineOptions, Baselines, baselines},
         design::Cures,
         fit,
     },
@@ -101,6 +103,7 @@ impl WeightingArgument {
 
 /// Runs `layerfit fit`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    check_outputs(&[("--out", args.out.as_deref()), ("--plot", args.plot.as_deref())], &[&args.model, &args.trials])?;
     let problem = problem(&args)?;
     let bar = progress_bar();
     let options = FitOptions { cures: Cures::Listed, ..FitOptions::default() };
@@ -113,10 +116,11 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     }
     let json = || serde_json::to_string_pretty(&fit).map(|text| text + "\n").map_err(|e| Failure::internal(&e));
     if let Some(path) = &args.out {
-        super::output::write_file(path, &json()?)?;
+        write_file(path, &json()?)?;
     }
-    let beside = args.baselines.then(|| beside_black_boxes(&args, &fit)).transpose()?;
-    match (args.format, beside) {
+    let beside = args.baselines.then(|| beside_black_boxes(&args, &fit)).transpose();
+    let (found, missing) = beside.map_or_else(|failure| (None, Err(failure)), |found| (found, Ok(())));
+    match (args.format, found) {
         (OutputFormat::Text, beside) => {
             write_stdout(&fit.to_text());
             beside.iter().for_each(|b| write_stdout(&format!("\n{}", b.to_text())));
@@ -128,15 +132,20 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             write_stdout(&(serde_json::to_string_pretty(&report).map_err(|e| Failure::internal(&e))? + "\n"));
         }
     }
-    Ok(())
+    missing
+}
+
+/// Why a fit stands without black boxes beside it.
+pub(super) fn no_baselines(error: &BaselineError) -> Failure {
+    Failure::input_text(format!("the fit stands, without baselines: {}", super::chain(error)))
 }
 
 fn beside_black_boxes(args: &Args, fit: &Fit) -> Result<Baselines, Failure> {
     let options = BaselineOptions { hold_out: args.hold_out, ..BaselineOptions::default() };
-    let beside = baselines(fit, &options).map_err(|e| Failure::input(&e))?;
+    let beside = baselines(fit, &options).map_err(|e| no_baselines(&e))?;
     if let Some(path) = &args.plot {
         let svg = chart(&baseline_panels(&beside)).map_err(|e| Failure::input(&e))?;
-        super::output::write_file(path, &svg)?;
+        write_file(path, &svg)?;
     }
     Ok(beside)
 }

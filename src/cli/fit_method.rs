@@ -29,7 +29,7 @@ pub(super) struct MethodArguments {
     #[arg(long, value_name = "N")]
     bootstrap: Option<usize>,
     /// What the bootstrap draws again.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "bootstrap")]
     resample: ResampleArgument,
     /// Seed of starts, bootstrap and the simulations of a correction.
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::Failure;
-use crate::model::{Bindings, Model, Number, Severity, format};
+use crate::model::{Bindings, Measure, Model, Number, Severity, format};
 
 /// Largest model file that is read, bytes.
 const MODEL_LIMIT_BYTES: u64 = 64 << 20;
@@ -60,6 +60,12 @@ pub(super) fn each_once<'a>(option: &str, arguments: &[String], names: impl Iter
     let names: Vec<&str> = names.collect();
     let again = (0..names.len()).find(|&i| names[..i].contains(&names[i]));
     again.map_or(Ok(()), |i| Err(Failure::input_text(format!("{option} {}: {} is given twice", arguments[i], names[i]))))
+}
+
+/// Checks that the `arguments` of `--measure` are different `measures`.
+pub(super) fn measures_once(arguments: &[String], measures: &[Measure]) -> Result<(), Failure> {
+    let names: Vec<String> = measures.iter().map(Measure::to_string).collect();
+    each_once("--measure", arguments, names.iter().map(String::as_str))
 }
 
 /// Checks that the model has the parameter of `argument`.

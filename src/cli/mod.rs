@@ -52,7 +52,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::error_chain::chain;
+use crate::{error_chain::chain, fit::problem::ProblemError};
 
 /// Traces to layered queueing models, measurements to fitted parameters, predictions with confidence bands.
 #[derive(Debug, Parser)]
@@ -117,8 +117,8 @@ enum Failure {
 
 impl Failure {
     /// The input is at fault; the message is the error with its chain of sources.
-    fn input(error: &dyn Error) -> Self {
-        Self::Input { message: chain(error), hint: None }
+    fn input(error: &(dyn Error + 'static)) -> Self {
+        Self::Input { message: chain(error), hint: hint_of(error) }
     }
 
     /// The input is at fault, in words.
@@ -144,6 +144,16 @@ impl fmt::Display for Failure {
             Self::Input { message, hint: Some(hint) } => write!(f, "error: {message}\nhint: {hint}"),
             Self::Internal(message) => write!(f, "internal error: {message}"),
         }
+    }
+}
+
+/// What the user could do about a problem without a value, if that is among the causes of `error`.
+fn hint_of(error: &(dyn Error + 'static)) -> Option<String> {
+    match error.downcast_ref() {
+        Some(ProblemError::Unbound { name }) => {
+            Some(format!("say --estimate {name}=START or --set {name}=VALUE, or give the trials a column ${name}"))
+        }
+        _ => hint_of(error.source()?),
     }
 }
 

@@ -9,6 +9,10 @@ use std::{
 use tempfile::NamedTempFile;
 
 use super::Failure;
+use crate::model::{Model, format::Format, json, lqnx};
+
+/// Most links that are followed, one to the other.
+const LINKS_LIMIT: usize = 40;
 
 /// A file as it is written: beside its place until it is whole.
 #[derive(Debug)]
@@ -44,8 +48,7 @@ impl Place {
         if before.as_ref().is_ok_and(|m| !m.is_file()) {
             return Ok(Self::At(BufWriter::new(File::create(path)?)));
         }
-        // A link stays one.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = end_of_links(path)?;
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -88,6 +91,50 @@ impl Write for Draft {
     }
 }
 
+/// Where a file at `path` stands: links stay, also those that lead to what is not there yet.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    if let Ok(place) = fs::canonicalize(path) {
+        return Ok(place);
+    }
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_LIMIT {
+        let Ok(target) = fs::read_link(&place) else { return Ok(place) };
+        place = place.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("too many links, one to the other"))
+}
+
+/// Checks, before the work, that its `outputs` (an option, and the file that it names) can be written: that files can be made there, that they
+/// are different ones, and none of the files that the command reads.
+pub(super) fn check_outputs(outputs: &[(&str, Option<&Path>)], inputs: &[&Path]) -> Result<(), Failure> {
+    let asked: Vec<(&str, &Path)> = outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
+    for (i, (option, path)) in asked.iter().enumerate() {
+        check_place(path).map_err(|e| unwritable(path, &e))?;
+        if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+            continue;
+        }
+        let place = |path: &Path| end_of_links(path).ok().and_then(|place| std::path::absolute(place).ok());
+        let is_same = |other: &Path| place(path).is_some_and(|at| place(other) == Some(at));
+        if inputs.iter().any(|input| is_same(input)) {
+            let message = format!("{option} {}: the command reads this file, which would be overwritten", path.display());
+            return Err(Failure::with_hint(message, "name another file"));
+        }
+        if let Some((before, _)) = asked[..i].iter().find(|(_, other)| is_same(other)) {
+            return Err(Failure::input_text(format!("{option} {}: {before} names this file, too", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a file can be made at `path`; pipes and devices are not opened before there is something to write.
+fn check_place(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(m) if !m.is_file() => Ok(()),
+        _ => Place::new(path).map(drop),
+    }
+}
+
 /// Writes a file.
 pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     let mut draft = Draft::new(path)?;
@@ -98,6 +145,18 @@ pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 /// The error of a file that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::input_text(format!("{}: {error}", path.display()))
+}
+
+/// What writes a model to a file of that name.
+pub(super) fn model_writer(path: &Path) -> Result<fn(&Model) -> String, Failure> {
+    match Format::from_file_name(&path.to_string_lossy()) {
+        Some(Format::Lqnx) => Ok(lqnx::write),
+        Some(Format::Json) => Ok(json::write),
+        Some(Format::LqnText) | None => Err(Failure::with_hint(
+            format!("{}: a model is written to a file ending in .lqnx or .json", path.display()),
+            "the text grammar is read, not written",
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +189,23 @@ mod tests {
         write_file(&link, "after").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&path).unwrap(), "after");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_nothing_stay_and_circles_are_refused() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        symlink("second", path("first")).unwrap();
+        symlink(path("third"), path("second")).unwrap();
+        write_file(&path("first"), "text").unwrap();
+        assert_eq!(fs::read_to_string(path("third")).unwrap(), "text");
+        assert!(fs::symlink_metadata(path("first")).unwrap().is_symlink());
+        symlink("a", path("b")).unwrap();
+        symlink("b", path("a")).unwrap();
+        assert!(write_file(&path("a"), "").unwrap_err().to_string().contains("links"));
     }
 
     /// New files have the permissions that programs give them, those before keep theirs.

@@ -56,7 +56,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let scenarios = Scenarios::parse(&args.at).map_err(|e| Failure::input_text(format!("--at {e}")))?;
     let measures = args.measure.iter().map(|m| m.parse::<Measure>()).collect::<Result<Vec<_>, _>>();
     let measures = measures.map_err(|e| Failure::input_text(format!("--measure {e}")))?;
-    input::each_once("--measure", &args.measure, args.measure.iter().map(String::as_str))?;
+    input::measures_once(&args.measure, &measures)?;
     let simulation = args.solver_error.map(|precision| SimulationOptions {
         precision,
         seed: args.seed,

@@ -50,7 +50,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// Runs `layerfit profile`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let options = ProfileOptions { siblings: args.repeats, ..ProfileOptions::default() };
-    let observed = args.traces.observe(&Wanted { profile: Some(options), users: None })?;
+    let observed = args.traces.observe(&Wanted { profile: Some(options), users: None }, &[])?;
     let Some(profile) = observed.profile else { return Err(Failure::Internal("no profile was made".to_owned())) };
     let operators = OperatorOptions { enough: args.enough, max_leaves: args.max_leaves, ..OperatorOptions::default() };
     let view = profile.view(&ViewOptions { metric: args.metric, by: args.by, depth: args.depth, least_share: args.min_share, operators });

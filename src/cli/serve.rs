@@ -59,7 +59,12 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_span_events(FmtSpan::NONE);
+    // A line that cannot be written is lost: telling of it on standard error, too, would end in a panic.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_span_events(FmtSpan::NONE)
+        .log_internal_errors(false);
     // A log that was started before stays: that is no reason not to serve.
     let _ = match format {
         LogFormat::Text => log.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).try_init(),

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Failure, input,
-    output::{Draft, unwritable, write_file},
+    output::{Draft, check_outputs, unwritable, write_file},
     record::{TraceForm, TraceOptions, UnknownForm, dirt::Dirt, writer},
     simulation::progress,
     write_stdout,
@@ -64,7 +64,7 @@ pub(super) struct Args {
     #[arg(long = "measure", value_name = "MEASURE")]
     measures: Vec<String>,
     /// Trace to write of one run instead of trials: cycles begin until --time, and all that began are recorded to their end.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["trials", "repeat", "measures", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trials", "repeat", "replications", "measures", "out"])]
     trace: Option<PathBuf>,
     #[command(flatten)]
     tracing: TraceArgs,
@@ -96,6 +96,7 @@ struct TraceArgs {
 
 /// Runs `layerfit simulate`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    check_outputs(&[("--out", args.out.as_deref()), ("--trace", args.trace.as_deref())], &[&args.model])?;
     let model = input::read_model(&args.model)?;
     let fixed = input::settings(&model, &args.set)?;
     if let Some(path) = &args.trace {
@@ -111,7 +112,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     }
     let trials = repeated(&combinations(&ranges)?, args.repeat)?;
     let measures = if args.measures.is_empty() { default_measures(&model) } else { parse_measures(&args.measures)? };
-    let table = simulate_trials(&model, &fixed, &ranges, &trials, &measures, &args)?;
+    let table = Plan { model: &model, fixed: &fixed, ranges: &ranges, trials: &trials, measures: &measures }.simulate(&args)?;
     match &args.out {
         None => write_stdout(&table),
         Some(path) => write_file(path, &table)?,
@@ -122,6 +123,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 /// Runs the model once and writes what happens as it happens.
 fn write_trace(model: &Model, fixed: &Bindings, path: &Path, args: &Args) -> Result<(), Failure> {
     let options = args.tracing.options(args.seed)?;
+    args.tracing.warn_of_what_has_no_effect();
     let record = RecordOptions { seed: args.seed, run_time: Some(args.time), ..RecordOptions::default() };
     let recording = Recording::new(model, fixed, record).map_err(|e| failure(&e, 1, 1))?;
     let unwritable = |error: std::io::Error| unwritable(path, &error);
@@ -146,6 +148,20 @@ fn write_trace(model: &Model, fixed: &Bindings, path: &Path, args: &Args) -> Res
 }
 
 impl TraceArgs {
+    /// Options of spans are named where other forms are written.
+    fn warn_of_what_has_no_effect(&self) {
+        let given = [
+            ("--sampled", self.sampled < 1.0),
+            ("--skew", self.skew > 0.0),
+            ("--lost", self.lost > 0.0),
+            ("--linked-traces", self.linked_traces),
+        ];
+        let without: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
+        if !self.trace_format.has_spans() && !without.is_empty() {
+            note!("warning: no effect on traces of this form ({}): {}", self.trace_format.name(), without.join(", "));
+        }
+    }
+
     /// The options, checked.
     fn options(&self, seed: u64) -> Result<TraceOptions, Failure> {
         let wrong = |option: &str, value: f64, expected: &str| Failure::input_text(format!("{option} is {value}, expected {expected}"));
@@ -167,48 +183,59 @@ impl TraceArgs {
     }
 }
 
-fn simulate_trials(
-    model: &Model,
-    fixed: &Bindings,
-    ranges: &[(String, Vec<f64>)],
-    trials: &[Vec<f64>],
-    measures: &[Measure],
-    args: &Args,
-) -> Result<String, Failure> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let failed = |e: &dyn std::error::Error| Failure::internal(e);
-    table.write_record(header(ranges, measures)).map_err(|e| failed(&e))?;
-    let options = |number: usize| SimulateOptions {
-        seed: args.seed.wrapping_add(number as u64),
-        run_time: Some(args.time),
-        precision: None,
-        max_events: u64::MAX,
-        replications: args.replications,
-        workers: 1,
-        ..SimulateOptions::default()
-    };
-    options(0).check().map_err(|e| Failure::input(&e))?;
-    let one = |number: usize| {
-        let mut values = fixed.clone();
-        ranges.iter().zip(&trials[number]).for_each(|((name, _), &value)| values.set(name.clone(), value));
-        simulate::measure(model, &values, &options(number), measures)
-    };
-    let bar = progress(trials.len(), "{pos} of {len} trials simulated");
-    let counted = |number: usize| one(number).inspect(|_| bar.inc(1));
-    let found = in_parallel(trials.len(), args.threads, counted);
-    bar.finish_and_clear();
-    for (number, (trial, measured)) in trials.iter().zip(found).enumerate() {
-        let measured = measured.map_err(|e| failure(&e, number + 1, trials.len()))?;
-        if !measured.solution.converged {
-            measured.solution.diagnostics.iter().for_each(|note| note!("warning: trial {}: {note}", number + 1));
-        }
-        for (measure, _) in measures.iter().zip(&measured.values).filter(|(_, value)| value.is_none()) {
-            note!("warning: trial {}: {measure} was never observed, its cell is empty: simulate for longer", number + 1);
-        }
-        table.write_record(row(number + 1, trial, &measured)).map_err(|e| failed(&e))?;
+/// Trials to be simulated.
+struct Plan<'a> {
+    model: &'a Model,
+    fixed: &'a Bindings,
+    ranges: &'a [(String, Vec<f64>)],
+    /// Values of the ranges' parameters in each.
+    trials: &'a [Vec<f64>],
+    measures: &'a [Measure],
+}
+
+impl Plan<'_> {
+    /// Values of all parameters in a trial.
+    fn values(&self, number: usize) -> Bindings {
+        let mut values = self.fixed.clone();
+        self.ranges.iter().zip(&self.trials[number]).for_each(|((name, _), &value)| values.set(name.clone(), value));
+        values
     }
-    let bytes = table.into_inner().map_err(|e| failed(&e))?;
-    String::from_utf8(bytes).map_err(|e| failed(&e))
+
+    /// The table of what was measured; nothing is simulated where a trial has values that the model cannot have.
+    fn simulate(&self, args: &Args) -> Result<String, Failure> {
+        let Self { model, ranges, trials, measures, .. } = *self;
+        let options = |number: usize| SimulateOptions {
+            seed: args.seed.wrapping_add(number as u64),
+            run_time: Some(args.time),
+            precision: None,
+            max_events: u64::MAX,
+            replications: args.replications,
+            workers: 1,
+            ..SimulateOptions::default()
+        };
+        options(0).check().map_err(|e| Failure::input(&e))?;
+        let checked = in_parallel(trials.len(), args.threads, |number| simulate::check(model, &self.values(number), measures));
+        checked.into_iter().enumerate().try_for_each(|(number, found)| found.map_err(|e| failure(&e, number + 1, trials.len())))?;
+        let bar = progress(trials.len(), "{pos} of {len} trials simulated");
+        let one = |number: usize| simulate::measure(model, &self.values(number), &options(number), measures).inspect(|_| bar.inc(1));
+        let found = in_parallel(trials.len(), args.threads, one);
+        bar.finish_and_clear();
+        let failed = |e: &dyn std::error::Error| Failure::internal(e);
+        let mut table = csv::Writer::from_writer(Vec::new());
+        table.write_record(header(ranges, measures)).map_err(|e| failed(&e))?;
+        for (number, (trial, measured)) in trials.iter().zip(found).enumerate() {
+            let measured = measured.map_err(|e| failure(&e, number + 1, trials.len()))?;
+            if !measured.solution.converged {
+                measured.solution.diagnostics.iter().for_each(|note| note!("warning: trial {}: {note}", number + 1));
+            }
+            for (measure, _) in measures.iter().zip(&measured.values).filter(|(_, value)| value.is_none()) {
+                note!("warning: trial {}: {measure} was never observed, its cell is empty: simulate for longer", number + 1);
+            }
+            table.write_record(row(number + 1, trial, &measured)).map_err(|e| failed(&e))?;
+        }
+        let bytes = table.into_inner().map_err(|e| failed(&e))?;
+        String::from_utf8(bytes).map_err(|e| failed(&e))
+    }
 }
 
 fn row(number: usize, trial: &[f64], measured: &Measured) -> Vec<String> {
@@ -321,7 +348,9 @@ fn repeated(trials: &[Vec<f64>], times: usize) -> Result<Vec<Vec<f64>>, Failure>
 }
 
 fn parse_measures(texts: &[String]) -> Result<Vec<Measure>, Failure> {
-    texts.iter().map(|text| text.parse().map_err(|e| Failure::input(&e))).collect()
+    let measures = texts.iter().map(|text| text.parse()).collect::<Result<Vec<Measure>, _>>().map_err(|e| Failure::input(&e))?;
+    input::measures_once(texts, &measures)?;
+    Ok(measures)
 }
 
 /// Throughput and response time of reference tasks and of entries with open arrivals, utilization of processors and of the other tasks.

@@ -12,8 +12,8 @@ use super::{
     write_stdout,
 };
 use crate::{
-    model::Parameter,
-    solve::{ResultCallKind, Solution, SolveOptions, Solver, lqnx, solve},
+    model::{Parameter, UnboundParameter},
+    solve::{ResultCallKind, Solution, SolveError, SolveOptions, Solver, lqnx, solve},
 };
 
 /// Arguments of `layerfit solve`.
@@ -87,7 +87,13 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     }
     let options =
         SolveOptions { solver: args.solver.into(), seed: args.seed, simulation: args.simulation.options()?, ..SolveOptions::default() };
-    let at_fault = |e| Failure::input_text(format!("{}: {e}", args.model.display()));
+    let at_fault = |e: SolveError| {
+        let message = format!("{}: {e}", args.model.display());
+        match e {
+            SolveError::Unbound(UnboundParameter { name }) => Failure::with_hint(message, format!("say --set {name}=VALUE")),
+            _ => Failure::input_text(message),
+        }
+    };
     let start = Instant::now();
     let bar = progress(1, "solving");
     let solved = solve(&model, &values, &options);

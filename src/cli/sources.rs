@@ -15,7 +15,7 @@ use crate::trace::StreamSource;
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// The name of standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// A file that is opened when it is first read, so that a thousand traces do not take a thousand handles at once.
 struct Lazy {

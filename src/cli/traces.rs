@@ -1,11 +1,11 @@
 //! Which traces, and how they are read: the options that `layerfit extract`, `profile` and `usage` share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, input, sources};
+use super::{Failure, input, output::check_outputs, sources};
 use crate::{
     structure::{
         ExtractError, ExtractOptions,
@@ -107,15 +107,25 @@ impl TraceArgs {
         Ok(options)
     }
 
-    /// The files, with a bar of how much has been read.
-    pub(super) fn open(&self) -> Result<(Vec<StreamSource<'static>>, ProgressBar), Failure> {
-        sources::open(&sources::files(&self.traces)?)
+    /// The files, with a bar of how much has been read; checks that `outputs` can be written and are none of them, nor of what is read
+    /// `beside` them.
+    pub(super) fn open(
+        &self,
+        outputs: &[(&str, Option<&Path>)],
+        beside: &[Option<&Path>],
+    ) -> Result<(Vec<StreamSource<'static>>, ProgressBar), Failure> {
+        let files = sources::files(&self.traces)?;
+        let beside = [self.options.as_deref()].into_iter().chain(beside.iter().copied()).flatten();
+        let inputs: Vec<&Path> =
+            files.iter().map(PathBuf::as_path).filter(|path| *path != Path::new(sources::STDIN)).chain(beside).collect();
+        check_outputs(outputs, &inputs)?;
+        sources::open(&files)
     }
 
-    /// Reads the traces for what is wanted beside the structure.
-    pub(super) fn observe(&self, wanted: &Wanted) -> Result<Observed, Failure> {
+    /// Reads the traces for what is wanted beside the structure; `outputs` as in [`TraceArgs::open`].
+    pub(super) fn observe(&self, wanted: &Wanted, outputs: &[(&str, Option<&Path>)]) -> Result<Observed, Failure> {
         let options = self.options()?;
-        let (sources, bar) = self.open()?;
+        let (sources, bar) = self.open(outputs, &[])?;
         let observed = observe_streams(sources, self.from, &options, wanted);
         bar.finish_and_clear();
         observed.map_err(|error| match &error {

@@ -1,6 +1,6 @@
 //! `layerfit track`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use indexmap::IndexMap;
@@ -9,6 +9,7 @@ use super::{
     Failure,
     estimates::{finite, parameter_name},
     fit::{progress_bar, show},
+    output::{check_outputs, write_file},
     problem::{ProblemArguments, named, read_trials},
     write_stdout,
 };
@@ -61,6 +62,7 @@ enum Format {
 
 /// Runs `layerfit track`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    check_outputs(&[("--plot", args.plot.as_deref())], &[&args.model, &args.trials])?;
     let trials = read_trials(&args.trials)?;
     let models = named(&[args.model.as_path()]);
     let error_scale = if args.errors_known { ErrorScale::Known } else { ErrorScale::Estimated };
@@ -73,7 +75,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let found = outcome.map_err(|e| failure(&e))?;
     if let Some(path) = &args.plot {
-        write_plot(path, &chart(&track_panels(&found)).map_err(|e| Failure::input(&e))?)?;
+        write_file(path, &chart(&track_panels(&found)).map_err(|e| Failure::input(&e))?)?;
     }
     match args.format {
         Format::Text => write_stdout(&found.to_text()),
@@ -84,10 +86,6 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn write_plot(path: &Path, svg: &str) -> Result<(), Failure> {
-    super::output::write_file(path, svg)
 }
 
 fn drifts(texts: &[String]) -> Result<IndexMap<String, Drift>, Failure> {

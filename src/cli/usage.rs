@@ -64,7 +64,8 @@ impl UserArgs {
 
 /// Runs `layerfit usage`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    let observed = args.traces.observe(&Wanted { profile: None, users: Some(args.users.sessions()) })?;
+    let wanted = Wanted { profile: None, users: Some(args.users.sessions()) };
+    let observed = args.traces.observe(&wanted, &[("--plan", args.plan.as_deref())])?;
     let Some(sessions) = observed.usage else { return Err(Failure::Internal("no sessions were looked for".to_owned())) };
     let usage = UsageModel::of(&sessions, &args.users.behaviour()).map_err(|error| Failure::input(&error))?;
     if let Some(path) = &args.plan {

@@ -72,7 +72,7 @@ pub enum Number {
 
 /// A parameter was needed but neither the model nor the caller gives it a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("parameter ${name} has no value: give it one in the model, with --set {name}=VALUE, or in the trials")]
+#[error("parameter ${name} has no value: the model gives it none, and nothing else does")]
 pub struct UnboundParameter {
     /// The parameter, without its `$`.
     pub name: String,
@@ -144,7 +144,7 @@ impl Number {
         self.literal() == Some(value)
     }
 
-    /// Reads `3.5`, `1e-3`, `inf`, `@infinity` or `$name`.
+    /// Reads `3.5`, `1e-3`, `inf`, `@infinity` or `$name`; digits that make a number larger than there are make none.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(name) = text.strip_prefix('$') {
@@ -153,7 +153,8 @@ impl Number {
         if text.eq_ignore_ascii_case("@infinity") {
             return Some(Self::Value(f64::INFINITY));
         }
-        text.parse().ok().map(Self::Value)
+        let is_number = |value: &f64| value.is_finite() || !text.contains(|c: char| c.is_ascii_digit());
+        text.parse().ok().filter(is_number).map(Self::Value)
     }
 }
 

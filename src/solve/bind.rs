@@ -9,6 +9,9 @@ use crate::{
 /// Most servers, threads, customers or copies of one element, beyond which it must be infinite or the model is refused.
 pub(super) const COUNT_LIMIT: f64 = 1e6;
 
+/// Integers below are written out.
+const EXACT: f64 = 1e15;
+
 /// How many of something there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
@@ -57,11 +60,12 @@ pub(super) fn checked_bindings(model: &Model, values: &Bindings) -> Result<Bindi
 
 /// Checks that `value` is an integer of at least `least` that can be counted to.
 pub(super) fn whole(value: f64, element: &str, what: &str, least: f64) -> Result<u32, SolveError> {
+    let shown = if value.abs() < EXACT { value.to_string() } else { format!("{value:e}") };
     if !value.is_finite() || value.fract() != 0.0 || value < least {
-        return Err(unusable(element, format!("its {what} is {value}, expected an integer of at least {least}")));
+        return Err(unusable(element, format!("its {what} is {shown}, expected an integer of at least {least}")));
     }
     if value > COUNT_LIMIT {
-        return Err(unusable(element, format!("its {what} is {value}, expected at most {COUNT_LIMIT}")));
+        return Err(unusable(element, format!("its {what} is {shown}, expected at most {COUNT_LIMIT}")));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
     Ok(value as u32)

@@ -131,6 +131,9 @@ pub struct ProcessHints {
     /// Of a process that starts on its own: what was seen of the load that it makes, whatever its workload is said to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenLoad>,
+    /// Of a process whose workload is as many customers as had a request open at once: these requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_at_once: Option<OpenAtOnce>,
 }
 
 /// What each execution of an operation needs of a resource that its process does not run on.
@@ -162,6 +165,14 @@ pub struct SeenLoad {
     pub rate: f64,
     /// What its workload is concluded from; `None` where that is said.
     pub evidence: Option<Evidence>,
+}
+
+/// Requests of which several were open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAtOnce {
+    /// How many a second, where there is time between them.
+    pub rate: Option<f64>,
 }
 
 /// What a workload is concluded from.
@@ -262,7 +273,7 @@ impl Hints {
             }
             here.seen = hints.seen.or(here.seen);
             if hints.workload.is_some() {
-                here.workload = hints.workload;
+                (here.workload, here.open_at_once) = (hints.workload, hints.open_at_once);
                 here.seen = here.seen.map(|seen| SeenLoad { evidence: hints.seen.and_then(|seen| seen.evidence), ..seen });
             }
         }

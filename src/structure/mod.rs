@@ -286,6 +286,11 @@ fn note_unmatched_names(summary: &Summary, options: &ExtractOptions, diagnostics
     for process in options.task_names.keys().filter(|process| summary.units.processes.get(process).is_none()) {
         diagnostics.add("unknown_process", "processes that were to be renamed are not in the trace", || process.clone());
     }
+    let rules = options.spans.entry_rules.iter().filter(|_| options.technique == Some(Technique::Spans));
+    for rule in rules.filter(|rule| summary.operations.get(&rule.name).is_none()) {
+        let message = "entry rules have no effect: no span matches, or an earlier rule is taken";
+        diagnostics.add("unused_entry_rule", message, || format!("{}={}", rule.pattern, rule.name));
+    }
 }
 
 /// A model that cannot be solved as it stands is still handed over, with what is wrong in it.

@@ -31,7 +31,8 @@ pub(super) struct Args {
 /// Runs `layerfit demo`.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if !args.out.is_dir() {
-        return Err(Failure::with_hint(format!("{}: not a folder", args.out.display()), "--out names the folder for the plots"));
+        let what = if args.out.exists() { "not a folder" } else { "there is no such folder" };
+        return Err(Failure::with_hint(format!("{}: {what}", args.out.display()), "--out names the folder for the plots"));
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::internal(&e))?;
     let folder = std::env::temp_dir().join(format!("layerfit-demo-{}", uuid::Uuid::new_v4()));

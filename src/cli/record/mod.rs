@@ -69,6 +69,11 @@ impl TraceForm {
             Self::Zipkin => "zipkin",
         }
     }
+
+    /// Whether it is of spans.
+    pub fn has_spans(self) -> bool {
+        matches!(self, Self::Otlp | Self::Jaeger | Self::Zipkin)
+    }
 }
 
 /// A trace form's name that is not known.

@@ -50,7 +50,7 @@ impl Default for BaselineOptions {
 #[non_exhaustive]
 pub enum BaselineError {
     /// No controlled value, or not that one.
-    #[error("no controlled value \"{}\" takes at least two values in the trials", .0.as_deref().unwrap_or("at all"))]
+    #[error("no controlled value{} takes at least two values in the trials", .0.as_ref().map_or_else(String::new, |name| format!(" \"{name}\"")))]
     Load(Option<String>),
     /// A share outside [0, 1).
     #[error("the share of loads to hold out is {0}: expected 0 or more and less than 1")]

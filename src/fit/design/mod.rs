@@ -96,9 +96,9 @@ pub enum DesignError {
         name: String,
     },
     /// A controlled value that an operating point leaves open.
-    #[error("operating point {point}: {name} must be given: it is controlled and not the same in all trials")]
+    #[error("{}{name} must be given: it is controlled and not the same in all trials", placed(.point))]
     Missing {
-        /// The operating point.
+        /// The operating point; empty where nothing is given.
         point: String,
         /// The name.
         name: String,
@@ -139,4 +139,8 @@ pub enum DesignError {
     /// No parameter affects the prediction.
     #[error("no estimated parameter affects {0} there: there is nothing to design for")]
     Certain(Measure),
+}
+
+fn placed(point: &str) -> String {
+    if point.is_empty() { String::new() } else { format!("operating point {point}: ") }
 }

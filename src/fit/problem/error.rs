@@ -69,7 +69,7 @@ pub enum ProblemError {
         reason: String,
     },
     /// A parameter without a value.
-    #[error("parameter ${name} has no value: estimate it, give it a column ${name} in the trials, or set it")]
+    #[error("parameter ${name} has no value: it is neither estimated nor assumed, and the trials have no column ${name}")]
     Unbound {
         /// The name.
         name: String,

@@ -96,7 +96,8 @@ pub enum TrialsError {
     NoMeasures,
     /// A header cell that means nothing.
     #[error(
-        "header cell \"{cell}\" (column {column}): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration"
+        "header cell \"{cell}\" (column {column}): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), \
+         covariance(MEASURE;MEASURE), trial, time or duration"
     )]
     Header {
         /// The cell.

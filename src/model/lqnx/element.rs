@@ -76,7 +76,7 @@ impl<'a> Element<'a> {
             return Ok(None);
         };
         let number = Number::parse(&attribute.value).filter(|n| n.literal().is_none_or(|v| !v.is_nan()));
-        number.map(Some).ok_or_else(|| attribute.error("a number or $name"))
+        number.map(Some).ok_or_else(|| attribute.number_error("a number or $name"))
     }
 
     /// The number in an attribute where no `$name` may stand, or `default`.
@@ -85,7 +85,7 @@ impl<'a> Element<'a> {
             return Ok(default);
         };
         let value = Number::parse(&attribute.value).and_then(|n| n.literal()).filter(|v| !v.is_nan());
-        value.ok_or_else(|| attribute.error("a number (no $name may stand here)"))
+        value.ok_or_else(|| attribute.number_error("a number (no $name may stand here)"))
     }
 
     /// The whole number in an attribute where no `$name` may stand, or `default`.
@@ -145,6 +145,15 @@ impl Attribute<'_> {
     pub(super) fn error(&self, expected: &str) -> SyntaxError {
         let value = crate::model::lexer::shortened(&self.value);
         SyntaxError { offset: self.offset, reason: format!("{}=\"{value}\": expected {expected}", self.name) }
+    }
+
+    /// As [`Attribute::error`], of a value that is to be a number.
+    fn number_error(&self, expected: &str) -> SyntaxError {
+        if !self.value.trim().parse().is_ok_and(f64::is_infinite) {
+            return self.error(expected);
+        }
+        let value = crate::model::lexer::shortened(&self.value);
+        SyntaxError { offset: self.offset, reason: format!("{}=\"{value}\": the number is too large", self.name) }
     }
 }
 

@@ -129,6 +129,14 @@ pub enum DefectKind {
         /// The value.
         value: f64,
     },
+    /// A count beyond what is counted.
+    #[error("its {quantity} is {value:e}: it must be at most {}, or infinite where it can be", u32::MAX)]
+    TooMany {
+        /// The quantity.
+        quantity: &'static str,
+        /// The value.
+        value: f64,
+    },
     /// A probability or share above 1.
     #[error("its {quantity} is {value}: it must not be above 1")]
     AboveOne {

@@ -6,6 +6,9 @@ use crate::model::{Activity, Bindings, CallKind, CallOrder, Fan, Model, Number, 
 /// By how much a sum of probabilities may miss 1: models are written with five or six digits.
 pub(super) const SUM_TOLERANCE: f64 = 1e-5;
 
+/// Most of what is counted, unless it is infinite.
+const MOST: f64 = u32::MAX as f64;
+
 /// What a quantity may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Range {
@@ -52,6 +55,7 @@ fn defect(value: f64, quantity: &'static str, range: Range) -> Option<DefectKind
         _ if value < 0.0 => Some(DefectKind::Negative { quantity, value }),
         Range::Count | Range::CountOrInfinite if value < 1.0 => Some(DefectKind::BelowOne { quantity, value }),
         Range::Count | Range::CountOrInfinite | Range::Whole if !is_whole => Some(DefectKind::NotInteger { quantity, value }),
+        Range::Count | Range::CountOrInfinite if value > MOST => Some(DefectKind::TooMany { quantity, value }),
         Range::Probability | Range::Share if value > 1.0 + SUM_TOLERANCE => Some(DefectKind::AboveOne { quantity, value }),
         _ => None,
     }

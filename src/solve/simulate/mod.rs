@@ -107,7 +107,8 @@ impl SimulateOptions {
     pub fn check(&self) -> Result<(), SolveError> {
         let element = "simulation options";
         let positive = |value: Option<f64>, what: &str| match value {
-            Some(v) if !(v.is_finite() && v > 0.0) => Err(unusable(element, format!("{what} is {v}, expected more than 0"))),
+            Some(f64::INFINITY) => Err(unusable(element, format!("{what} is not finite"))),
+            Some(v) if v.is_nan() || v <= 0.0 => Err(unusable(element, format!("{what} is {v}, expected more than 0"))),
             _ => Ok(()),
         };
         positive(self.run_time, "the run time")?;
@@ -201,6 +202,15 @@ pub fn measure(model: &Model, values: &Bindings, options: &SimulateOptions, meas
         let deviations = without.iter().map(|values| simulation.batches.jackknife(values)).collect();
         Ok(Measured { solution, values: means, deviations, run_time: simulation.run_time(), events: simulation.events })
     })
+}
+
+/// Whether `model` can be simulated at `values` and has the `measures`, as far as that is known before.
+///
+/// # Errors
+/// As [`measure`].
+pub fn check(model: &Model, values: &Bindings, measures: &[Measure]) -> Result<(), SolveError> {
+    measures.iter().try_for_each(|m| super::measure::check(model, m))?;
+    compile::compile(model, &Binder::new(model, values)?).map(drop)
 }
 
 /// Simulates and lets `read` take what it wants from the batches.

@@ -12,6 +12,7 @@ mod entry;
 mod names;
 mod threads;
 mod visits;
+mod workload;
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +23,7 @@ use super::{
     customers::Customers,
     entries::{Accepts, ArcKind, Merged, MergedArc, MergedEntry},
     extraction::{CallReport, EntryReport, TaskReport},
-    interactions::{Evidence, ProcessHints, ProcessorHints, SeenThreads, Workload, processor_name},
+    interactions::{ProcessHints, ProcessorHints, SeenThreads, Workload, processor_name},
     layers,
     summary::Summary,
 };
@@ -247,12 +248,7 @@ impl Assembly<'_> {
             for arc in &customers.arcs {
                 *self.arrivals.entry(arc.target).or_insert(0.0) += rate * arc.mean;
             }
-            if customers.class.is_none() {
-                let message = "requests arrive from outside, at the rate seen: there is no reference task";
-                let by_clock = matches!(customers.seen.and_then(|seen| seen.evidence), Some(Evidence::Clock(_)));
-                let how = if by_clock { ", as regular as by a clock" } else { "" };
-                self.out.diagnostics.add("open_workload", message, || format!("{name}: {rate:.6} a second{how}"));
-            }
+            self.note_open(customers, &name, rate);
             return;
         }
         self.note_closed(customers, &name);
@@ -296,26 +292,6 @@ impl Assembly<'_> {
             is_infinite: false,
             entries: vec![report],
         });
-    }
-
-    /// Says that a closed workload is concluded, and from what.
-    fn note_closed(&mut self, customers: &Customers, name: &str) {
-        let asked = self.parts.options.customers.is_some() || !self.parts.options.think_time.is(0.0);
-        let (Some(Workload::Closed { customers: n, think_time }), Some(seen), false) = (customers.workload, customers.seen, asked) else {
-            return;
-        };
-        let by = match seen.evidence {
-            Some(Evidence::Sessions(sessions)) => format!("by {sessions} sessions"),
-            Some(Evidence::Steady(part)) => {
-                format!("the number of requests under way varies by {part:.2} of what that of random arrivals does")
-            }
-            Some(Evidence::Clock(_) | Evidence::Arrivals) | None => return,
-        };
-        let message = "requests come from customers, who think between a reply and their next request: if they arrive whatever the replies, \
-                       a resource file is to say the rate";
-        let example =
-            || format!("{name}: population {}, think time {think_time:.6} s, {:.6} requests a second: {by}", n.round(), seen.rate);
-        self.out.diagnostics.add("closed_workload", message, example);
     }
 
     /// Self time of a cycle in ticks; what customers do by themselves is part of a think time that was seen. A cycle without any, that

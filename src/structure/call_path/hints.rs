@@ -20,7 +20,7 @@ use super::{
     summary::Summary,
 };
 use crate::{
-    structure::interactions::{Hints, ProcessHints, ResourceVisit, Workload},
+    structure::interactions::{Hints, OpenAtOnce, ProcessHints, ResourceVisit, Workload},
     trace::diagnostics::Diagnostics,
 };
 
@@ -65,25 +65,19 @@ pub(super) fn hints(
     }
     hosts.give_cores(&options.resources, &mut hints, diagnostics);
     if let Some(outside) = summary.outside.report() {
-        give_customers(&options.client, outside, &mut hints, diagnostics);
+        give_customers(&options.client, outside, &mut hints);
     }
     hints
 }
 
 /// As many customers as requests were open at once, where that was more than one. They do not think: how long is for the user to say.
-fn give_customers(client: &str, outside: OutsideReport, hints: &mut Hints, diagnostics: &mut Diagnostics) {
-    let OutsideReport { most_at_once, rate_per_s, .. } = outside;
-    if most_at_once < 2 {
-        return;
+fn give_customers(client: &str, outside: OutsideReport, hints: &mut Hints) {
+    let OutsideReport { most_at_once, rate_per_s: rate, .. } = outside;
+    if most_at_once >= 2 {
+        let known = hints.processes.entry(client.to_owned()).or_default();
+        known.workload = Some(Workload::Closed { customers: most_at_once as f64, think_time: 0.0 });
+        known.open_at_once = Some(OpenAtOnce { rate });
     }
-    hints.processes.entry(client.to_owned()).or_default().workload =
-        Some(Workload::Closed { customers: most_at_once as f64, think_time: 0.0 });
-    let message = "where their number and think time, or a rate, are not given, requests come from as many customers as had one open at \
-                   once, who do not think";
-    diagnostics.add("closed_workload", message, || {
-        let rate = rate_per_s.map_or_else(String::new, |rate| format!(", {rate:.6} requests a second seen"));
-        format!("{client}: {most_at_once} customers{rate}")
-    });
 }
 
 fn by_process(demands: &[Vec<DemandEstimate>]) -> IndexMap<&str, Estimates<'_>> {

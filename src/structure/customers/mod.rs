@@ -20,7 +20,7 @@ pub use sessions::of_sessions;
 use super::{
     ExtractOptions, OptionError,
     entries::{ArcKind, Merged, MergedArc},
-    interactions::{ProcessHints, SeenLoad, Workload},
+    interactions::{Evidence, OpenAtOnce, ProcessHints, SeenLoad, Workload},
     summary::{Label, Start, Summary},
 };
 
@@ -45,6 +45,8 @@ pub struct Customers {
     pub workload: Option<Workload>,
     /// What was seen of the load that they make.
     pub seen: Option<SeenLoad>,
+    /// The requests that their number is concluded from, where that is how many were open at once.
+    pub open_at_once: Option<OpenAtOnce>,
 }
 
 /// A scenario of the usage profile.
@@ -152,6 +154,7 @@ fn of_class(task: Option<u32>, starts: &[Start], summary: &Summary, merged: &Mer
         self_time_ticks: self_time,
         workload: joined_hints(starts, summary, |hints| hints.workload, joined),
         seen: joined_hints(starts, summary, |hints| hints.seen, joined_load),
+        open_at_once: joined_hints(starts, summary, |hints| hints.open_at_once, |_, _| None),
     }
 }
 
@@ -182,8 +185,9 @@ fn joined(a: Workload, b: Workload) -> Option<Workload> {
     }
 }
 
-/// All cycles a second; of differing evidence none.
+/// All cycles a second; what differing evidence is of is random arrivals.
 #[expect(clippy::unnecessary_wraps, reason = "as the other way of joining")]
 fn joined_load(a: SeenLoad, b: SeenLoad) -> Option<SeenLoad> {
-    Some(SeenLoad { rate: a.rate + b.rate, evidence: a.evidence.filter(|evidence| Some(*evidence) == b.evidence) })
+    let joined = |(a, b)| if a == b { a } else { Evidence::Arrivals };
+    Some(SeenLoad { rate: a.rate + b.rate, evidence: a.evidence.zip(b.evidence).map(joined) })
 }

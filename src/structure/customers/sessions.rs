@@ -86,6 +86,7 @@ pub fn of_sessions(
             self_time_ticks: Some(0.0),
             workload: Some(Workload::Closed { customers: population.n as f64, think_time }),
             seen: None,
+            open_at_once: None,
         }
     };
     let mut all: Vec<Customers> = usage.classes.iter().zip(population).enumerate().map(class).collect();
@@ -148,6 +149,7 @@ fn background(
         self_time_ticks: None,
         workload: Some(Workload::Open { rate }),
         seen: None,
+        open_at_once: None,
     })
 }
 

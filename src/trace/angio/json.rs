@@ -7,15 +7,15 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use super::{
     BadRow, ReadError, Rows,
     columns::{Column, N_COLUMNS, abridged},
-    next_line,
     rows::{Fields, Row},
 };
+use crate::trace::lines::next_line;
 
 /// Reads the lines of `bytes`, the first of which is line `first` of the source.
 pub(super) fn read(mut bytes: impl BufRead, first: u64, rows: &mut Rows<'_>) -> Result<(), ReadError> {
     let mut line = Vec::new();
     for number in first.. {
-        if !next_line(&mut bytes, &mut line).map_err(|error| rows.unreadable(error))? {
+        if !next_line(&mut bytes, &mut line, number).map_err(|error| rows.unreadable(error))? {
             break;
         }
         let text = line.trim_ascii();

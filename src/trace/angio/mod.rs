@@ -35,11 +35,8 @@ use std::io::{self, BufRead, Cursor, Read};
 
 pub use super::same::BadRow;
 use super::{BadRows, Time, diagnostics::Diagnostics, input};
-use crate::trace::lines::without_mark;
+use crate::trace::lines::{next_line, without_mark};
 use columns::Layout;
-
-/// Longest line of JSON, and longest header, bytes.
-const LINE_LIMIT_BYTES: u64 = 1 << 20;
 
 /// The label of a node: what kind of event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -230,7 +227,7 @@ impl FirstLine {
     fn read(stream: &mut dyn BufRead) -> io::Result<Option<Self>> {
         let mut line = Vec::new();
         for number in 1.. {
-            if !next_line(stream, &mut line)? {
+            if !next_line(stream, &mut line, number)? {
                 break;
             }
             let text = without_mark(&line).trim_ascii();
@@ -240,14 +237,4 @@ impl FirstLine {
         }
         Ok(None)
     }
-}
-
-/// Reads the next line with its end into `line`; `false` at the end of the stream.
-fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    stream.take(LINE_LIMIT_BYTES).read_until(b'\n', line)?;
-    if line.len() as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
-    }
-    Ok(!line.is_empty())
 }

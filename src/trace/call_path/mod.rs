@@ -32,13 +32,10 @@ pub(in crate::trace) use columns::quoted;
 pub use texts::{Boundaries, Texts};
 
 use super::{BadRows, Source, StreamSource, diagnostics::Diagnostics, input, number};
-use crate::trace::lines::without_mark;
+use crate::trace::lines::{next_line, without_mark};
 use columns::Layout;
 use rows::RowReader;
 use serde::{Deserialize, Serialize};
-
-/// Longest line, bytes.
-pub(in crate::trace) const LINE_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Identity of a context, a transaction or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -348,7 +345,7 @@ fn head(stream: &mut dyn BufRead) -> io::Result<(Vec<u8>, Option<NumberedLine>)>
     let mut read = Vec::new();
     let mut line = Vec::new();
     for number in 1.. {
-        if !next_line(stream, &mut line)? {
+        if !next_line(stream, &mut line, number)? {
             break;
         }
         // A byte order mark is dropped; the line keeps its number.
@@ -360,14 +357,4 @@ fn head(stream: &mut dyn BufRead) -> io::Result<(Vec<u8>, Option<NumberedLine>)>
         }
     }
     Ok((read, None))
-}
-
-/// Reads the next line with its line end into `line`; `false` at the end of the stream.
-pub(in crate::trace) fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    stream.take(LINE_LIMIT_BYTES).read_until(b'\n', line)?;
-    if line.len() as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
-    }
-    Ok(!line.is_empty())
 }

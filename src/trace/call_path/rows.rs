@@ -5,11 +5,11 @@ use std::io::BufRead;
 use super::{
     Action, BadRow, Event, Key, Kind, ReadError, ReadOptions, ReadReport, Sink, Texts,
     columns::{Column, Layout, N_COLUMNS, quoted},
-    next_line,
 };
 use crate::trace::{
     BadRows,
     csv_rows::{self, CsvRows, OPEN_AND_EXPECTED},
+    lines::next_line,
     number,
     recent::Recent,
 };
@@ -75,7 +75,8 @@ impl RowReader<'_, '_> {
     pub(super) fn read_json(&mut self, mut bytes: impl BufRead) -> Result<(), ReadError> {
         let mut line = Vec::new();
         for number in 1.. {
-            let more = next_line(&mut bytes, &mut line).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
+            let more =
+                next_line(&mut bytes, &mut line, number).map_err(|source| ReadError::Unreadable { log: self.log.to_owned(), source })?;
             if !more {
                 break;
             }

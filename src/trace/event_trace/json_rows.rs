@@ -7,9 +7,9 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAcces
 use super::{
     BadEvent, EventTraceError, Rows,
     columns::{Column, N_COLUMNS, abridged},
-    next_line,
     row::{Field, Row},
 };
+use crate::trace::lines::next_line;
 
 /// Reads `first`, which stands on line `number`, and what follows it.
 pub(super) fn read(rows: &mut Rows<'_>, mut stream: impl BufRead, first: Vec<u8>, mut number: u64) -> Result<(), EventTraceError> {
@@ -19,9 +19,8 @@ pub(super) fn read(rows: &mut Rows<'_>, mut stream: impl BufRead, first: Vec<u8>
         if !text.is_empty() && !text.starts_with(b"#") {
             row(rows, text, number)?;
         }
-        line.clear();
         number += 1;
-        if !next_line(&mut stream, &mut line).map_err(|error| rows.unreadable(error))? {
+        if !next_line(&mut stream, &mut line, number).map_err(|error| rows.unreadable(error))? {
             return Ok(());
         }
     }

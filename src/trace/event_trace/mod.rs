@@ -26,13 +26,10 @@ mod csv_rows;
 mod json_rows;
 mod row;
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 
 use super::{BadRows, diagnostics::Diagnostics, input};
-use crate::trace::lines::without_mark;
-
-/// Longest header, and longest line of JSON, bytes.
-const LINE_LIMIT_BYTES: u64 = 1 << 20;
+use crate::trace::lines::{next_line, without_mark};
 
 /// What an event is (section 3.2 of the paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,8 +227,7 @@ pub fn read_event_trace(
     let mut rows = Rows { trace: name, bad_rows: options.bad_rows, diagnostics, sink };
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        if !next_line(&mut stream, &mut line).map_err(|error| rows.unreadable(error))? {
+        if !next_line(&mut stream, &mut line, number).map_err(|error| rows.unreadable(error))? {
             break;
         }
         let text = if number == 1 { without_mark(&line) } else { &line };
@@ -246,13 +242,4 @@ pub fn read_event_trace(
         };
     }
     Err(EventTraceError::Empty { trace: name.to_owned() })
-}
-
-/// Appends the next line with its line end to `line`; `false` at the end of the stream.
-fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    let n_read = stream.take(LINE_LIMIT_BYTES).read_until(b'\n', line)?;
-    if n_read as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
-    }
-    Ok(n_read > 0)
 }

@@ -36,12 +36,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 pub use super::call_path::{BadRow, ReadError, Sink, Texts};
-use super::{
-    BadRows, Source, StreamSource,
-    call_path::{TimeUnit, next_line},
-    diagnostics::Diagnostics,
-};
-use crate::trace::lines::without_mark;
+use super::{BadRows, Source, StreamSource, call_path::TimeUnit, diagnostics::Diagnostics};
+use crate::trace::lines::{next_line, without_mark};
 use archive::Part;
 use records::{RecordType, Records as RecordParser};
 
@@ -221,7 +217,7 @@ fn read_map(
 ) -> Result<(), ReadError> {
     let mut line = Vec::new();
     for number in 1.. {
-        if !next_line(stream, &mut line).map_err(|error| unreadable(log, error))? {
+        if !next_line(stream, &mut line, number).map_err(|error| unreadable(log, error))? {
             break;
         }
         let text = if number == 1 { without_mark(&line) } else { &line };

@@ -7,11 +7,10 @@ use super::{
     unreadable,
 };
 use crate::trace::{
-    call_path::{Event, Key, Kind, LINE_LIMIT_BYTES, Parent, TimeUnit, quoted},
+    call_path::{Event, Key, Kind, Parent, TimeUnit, quoted},
     csv_rows,
     hashed::IndexMap,
-    lines::Lines,
-    lines::without_mark,
+    lines::{LINE_LIMIT_BYTES, Lines, without_mark},
     number,
     recent::Recent,
 };

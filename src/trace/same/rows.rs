@@ -10,12 +10,9 @@ use super::{
 use crate::trace::{
     csv_rows::{self, CsvRows, OPEN_AND_EXPECTED},
     input,
-    lines::without_mark,
+    lines::{next_line, without_mark},
     number,
 };
-
-/// Longest line of a plain log, and longest header, bytes.
-const LINE_LIMIT_BYTES: u64 = 1 << 20;
 
 /// What a row says, in bytes that are UTF-8 text; no bytes are a field that is absent or empty.
 #[derive(Clone, Copy, Debug)]
@@ -316,7 +313,7 @@ impl Plain<'_> {
 
     fn next_line(&mut self) -> io::Result<bool> {
         self.number += 1;
-        next_line(&mut self.bytes, &mut self.line)
+        next_line(&mut self.bytes, &mut self.line, self.number)
     }
 
     /// Goes on to the next line that is neither blank nor a comment, and finds its fields.
@@ -356,7 +353,7 @@ pub(super) struct FirstLine {
 fn first_line(stream: &mut dyn BufRead) -> io::Result<Option<FirstLine>> {
     let mut line = Vec::new();
     for number in 1.. {
-        if !next_line(stream, &mut line)? {
+        if !next_line(stream, &mut line, number)? {
             break;
         }
         let text = if number == 1 { without_mark(&line) } else { &line };
@@ -366,14 +363,4 @@ fn first_line(stream: &mut dyn BufRead) -> io::Result<Option<FirstLine>> {
         }
     }
     Ok(None)
-}
-
-/// Reads the next line with its line end into `line`; whether there was one.
-fn next_line(stream: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    stream.take(LINE_LIMIT_BYTES).read_until(b'\n', line)?;
-    if line.len() as u64 == LINE_LIMIT_BYTES && !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LINE_LIMIT_BYTES} bytes")));
-    }
-    Ok(!line.is_empty())
 }

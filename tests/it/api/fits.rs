@@ -109,6 +109,9 @@ async fn bad_fits_are_refused_and_leave_nothing() {
             answer.text()
         );
     }
+    let detail = |body| async { app.post_json(&path, body).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fit") };
+    let nothing = detail(json!({ "trials": trials, "estimate": {}, "assumed": { "a": 1, "b": 2, "c": 3 } })).await;
+    assert!(nothing.starts_with("estimate: there is nothing to estimate"), "{nothing}");
     let many: serde_json::Map<String, serde_json::Value> = (0..2000).map(|n| (format!("p{n}"), json!({}))).collect();
     app.post_json(&path, json!({ "trials": trials, "estimate": many }))
         .await

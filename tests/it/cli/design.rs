@@ -63,6 +63,7 @@ fn what_is_wrong_is_named() {
     let base = ["design", &model, "--estimate", "demand=0.4", "--trials", &plan];
     says(&[&base[..], &["--candidates", "users=1..0:1"]].concat(), "--candidates");
     says(&[&base[..], &["--cost", "$nobody"]].concat(), "--cost");
+    says(&[&base[..], &["--measure", "throughput(User)", "--measure", "throughput(User)"]].concat(), "throughput(User) is given twice");
     says(&[&base[..], &["--for", "throughput(User)", "--at", "users=1..3"]].concat(), "expected one");
     says(&["predict", &model, "--solver-error=0"], "relative half-width above 0");
 }

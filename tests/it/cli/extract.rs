@@ -132,3 +132,30 @@ fn options_of_techniques_are_read_from_a_file() {
     assert_eq!(code, Some(1));
     assert!(errors.contains("wrong.toml, line 2, column 1: unknown field `instance`"), "{errors}");
 }
+
+#[test]
+fn options_and_files_without_effect_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    fs::copy(TRACE, logs.join("a.log")).unwrap();
+    fs::write(logs.join("b.log"), "").unwrap();
+    let options = ["--internal", "keep", "--entry-rule", "*=all", "--sampling-rate", "0.5", "--session-key", "user"];
+    let (code, report, errors) = layerfit(&[&["extract", logs.to_str().unwrap(), "--from", "same"], &options[..]].concat());
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(report.contains("interactions: 4 synchronous"), "{report}");
+    for warning in
+        ["no effect on traces of this form (same): --entry-rule, --internal, --sampling-rate, --session-key", "b.log is empty: passed over"]
+    {
+        assert!(errors.contains(warning), "{errors}");
+    }
+    let spans = folder.path().join("spans.json");
+    let span = r#"[{"traceId":"1","id":"1","name":"get","kind":"SERVER","timestamp":5,"duration":9,"localEndpoint":{"serviceName":"web"}},
+        {"traceId":"1","id":"2","parentId":"1","name":"ask","kind":"SERVER","timestamp":6,"duration":2,"localEndpoint":{"serviceName":"db"}}]"#;
+    fs::write(&spans, span).unwrap();
+    let spans = ["extract", spans.to_str().unwrap(), "--entry-rule", "ge*=fetch", "--entry-rule", "gte*=other", "--timing", "reception"];
+    let (code, report, errors) = layerfit(&spans);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(errors.contains("no effect on traces of this form (auto): --timing"), "{errors}");
+    assert!(report.contains("unused_entry_rule (1 times)") && report.contains("      gte*=other\n"), "{report}");
+}

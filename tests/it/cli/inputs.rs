@@ -93,3 +93,34 @@ fn a_run_that_fails_leaves_no_trace() {
     refused(&run, "no steady state");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn what_has_no_value_is_said_with_the_options_that_give_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = written(folder.path(), "m.lqn", MODEL);
+    let trials = written(folder.path(), "t.csv", "$users,throughput(users)\n1,0.9\n2,1.7\n3,2.4\n");
+    for command in [&["fit", &model, &trials, "--estimate", "demand"][..], &["track", &model, &trials, "--estimate", "demand"]] {
+        refused(command, "parameter $think has no value: it is neither estimated nor assumed, and the trials have no column $think");
+        refused(command, "hint: say --estimate think=START or --set think=VALUE, or give the trials a column $think");
+    }
+    let fit = ["fit", &model, &trials, "--estimate", "demand", "--set", "think=1"];
+    refused(&[&fit[..], &["--resample", "trials"]].concat(), "--bootstrap");
+    refused(&["demo", "--out", folder.path().join("none").to_str().unwrap()], "there is no such folder");
+    refused(&["demo", "--out", &trials], "not a folder");
+}
+
+#[test]
+fn pragmas_that_are_not_known_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = written(folder.path(), "m.lqn", &format!("#pragma speeed=high\n#pragma mva=exact\n{OPEN}"));
+    let xml = r#"<lqn-model name="m"><solver-params><pragma param="speeed" value="high"/></solver-params>
+<processor name="p"><task name="t"><entry name="e" type="PH1PH2" open-arrival-rate="1"><entry-phase-activities>
+<activity name="e1" phase="1" host-demand-mean=".1"/></entry-phase-activities></entry></task></processor></lqn-model>"#;
+    let xml = written(folder.path(), "m.lqnx", xml);
+    for command in [&["solve", &text, "--set", "rate=1", "--set", "demand=.1"][..], &["solve", &xml]] {
+        let (code, _, errors) = layerfit(command);
+        assert_eq!(code, Some(0), "{errors}");
+        assert_eq!(errors.matches("is not known: it is kept and not acted on").count(), 1, "{errors}");
+        assert!(errors.contains("warning: ") && errors.contains("pragma \"speeed\""), "{errors}");
+    }
+}

@@ -5,6 +5,7 @@ mod extract;
 mod families;
 mod inputs;
 mod observe;
+mod outputs;
 mod serve;
 mod simulate;
 

@@ -126,6 +126,10 @@ fn reference_tasks_are_of_sessions_where_that_is_asked_for() {
     assert_eq!(task["multiplicity"].as_f64(), Some(3.0));
     assert!((task["think_time"].as_f64().unwrap() - 10.0 / 3.0).abs() < 1e-9, "{task}");
     assert_eq!(json["usage"]["n_sessions"], 40);
+    // Customers by how many requests were open at once are those of recordings only.
+    let is_closed = |json: &Value| json["diagnostics"].as_array().unwrap().iter().any(|d| d["code"] == "closed_workload");
+    let recordings: Value = serde_json::from_str(&printed(&["extract", &log, "--from", "kieker", "--format", "json"])).unwrap();
+    assert_eq!((is_closed(&json), is_closed(&recordings)), (false, true));
 }
 
 #[test]

@@ -152,3 +152,45 @@ fn options_that_cannot_be_used_are_the_callers_fault() {
     assert_eq!(code, Some(1));
     assert!(errors.contains("$n") && errors.contains("--trials"), "{errors}");
 }
+
+/// Nothing is simulated, for what would be ages, where a later trial cannot be.
+#[test]
+fn trials_are_checked_before_the_first_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    for (arguments, expected) in [
+        (&["--trials", "n=1..2:.5"][..], "trial 2: task \"users\": its multiplicity is 1.5"),
+        (&["--set", "n=1", "--measure", "throughput(users)", "--measure", "throughput( users )"], "throughput(users) is given twice"),
+        (&["--set", "n=1", "--measure", "throughput(nobody)"], "nobody"),
+        (&["--set", "n=4294967296"], "its multiplicity is 4294967296, expected at most 1000000"),
+        (&["--set", "n=1e300"], "its multiplicity is 1e300, expected at most 1000000"),
+    ] {
+        let (code, data, errors) = layerfit(&[&["simulate", &model, "--time", "1e15"], arguments].concat());
+        assert_eq!((code, data.as_str()), (Some(1), ""), "{errors}");
+        assert!(errors.contains(expected), "{expected}: {errors}");
+    }
+    let (_, _, errors) = layerfit(&["simulate", &model, "--set", "n=1", "--time", "1e400"]);
+    assert!(errors.contains("the run time is not finite"), "{errors}");
+    let (_, _, errors) = layerfit(&["solve", &model, "--set", "n=4294967296"]);
+    assert!(errors.contains("it must be at most 4294967295"), "{errors}");
+    let (_, _, errors) = layerfit(&["solve", &model]);
+    assert!(errors.contains("parameter $n has no value") && errors.contains("hint: say --set n=VALUE"), "{errors}");
+}
+
+#[test]
+fn options_that_have_no_effect_on_a_trace_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path());
+    let trace = folder.path().join("run");
+    let run =
+        ["simulate", &model, "--set", "n=1", "--time", "50", "--trace", trace.to_str().unwrap(), "--sampled", "0.5", "--linked-traces"];
+    for (form, is_told) in [("same", true), ("event-trace", true), ("otlp", false)] {
+        let (code, _, errors) = layerfit(&[&run[..], &["--trace-format", form]].concat());
+        assert_eq!(code, Some(0), "{errors}");
+        let told = format!("warning: no effect on traces of this form ({form}): --sampled, --linked-traces");
+        assert_eq!(errors.contains(&told), is_told, "{errors}");
+    }
+    let (code, _, errors) = layerfit(&[&run[..], &["--replications", "3"]].concat());
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("cannot be used with"), "{errors}");
+}

@@ -271,7 +271,7 @@ fn what_cannot_be_designed_is_refused_by_name() {
     let plain = asked(Criterion::D, 1);
     assert_eq!(refused(&[("user", 3.0)], &plain), "\"user\" is not a parameter of the model (it uses $users, $think, $d1, $d2, $d3)");
     assert_eq!(refused(&[("users", 3.0), ("d1", 3.0)], &plain), "d1 is estimated: an operating point cannot set it");
-    assert_eq!(refused(&[], &plain), "operating point : users must be given: it is controlled and not the same in all trials");
+    assert_eq!(refused(&[], &plain), "users must be given: it is controlled and not the same in all trials");
     assert_eq!(refused(&[("users", 3.0)], &asked(Criterion::D, 0)), "the number of trials to choose is 0: expected 1 to 1000");
     let budget = DesignOptions { budget: Some(-1.0), ..DesignOptions::default() };
     assert_eq!(refused(&[("users", 3.0)], &budget), "the budget is -1: expected a number above 0");

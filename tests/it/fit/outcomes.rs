@@ -226,7 +226,7 @@ fn wrong_problems_are_refused_with_the_name() {
             &|p| {
                 p.estimate.pop();
             },
-            "parameter $d3 has no value: estimate it, give it a column $d3 in the trials, or set it",
+            "parameter $d3 has no value: it is neither estimated nor assumed, and the trials have no column $d3",
         ),
         (
             &|p| p.trials.trials[0].controlled.set("y", 1.0),

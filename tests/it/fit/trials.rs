@@ -72,11 +72,11 @@ fn a_wrong_header_is_refused_by_column() {
         ("trial,$users\na,1\n", "no measure among the columns: expected at least one such as throughput(User)"),
         (
             "$users,speed\n1,2\n",
-            "header cell \"speed\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+            "header cell \"speed\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), covariance(MEASURE;MEASURE), trial, time or duration",
         ),
         (
             "$users,\n1,2\n",
-            "header cell \"\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+            "header cell \"\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), covariance(MEASURE;MEASURE), trial, time or duration",
         ),
         (
             "$2a,throughput(User)\n1,2\n",
@@ -88,7 +88,7 @@ fn a_wrong_header_is_refused_by_column() {
         ),
         (
             "users,throughput(User)\n1,2\n",
-            "header cell \"users\" (column 1): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+            "header cell \"users\" (column 1): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), covariance(MEASURE;MEASURE), trial, time or duration",
         ),
         ("$u,$u,throughput(User)\n1,2,3\n", "header cell \"$u\" stands twice (columns 1 and 2)"),
         ("throughput(User),throughput( User)\n1,2\n", "header cell \"throughput( User)\" stands twice (columns 1 and 2)"),
@@ -100,7 +100,7 @@ fn a_wrong_header_is_refused_by_column() {
         ),
         (
             "$users,service_time(e,2)\n1,2\n",
-            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), trial, time or duration",
+            "header cell \"service_time(e\" (column 2): expected $NAME, a measure, stderr(MEASURE), weight(MEASURE), covariance(MEASURE;MEASURE), trial, time or duration",
         ),
     ];
     assert_refused(&cases);

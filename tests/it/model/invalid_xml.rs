@@ -68,6 +68,10 @@ fn processors_and_groups() {
     check("<lqn-model><processor/></lqn-model>", "<processor> lacks the attribute \"name\"");
     check("<lqn-model><processor name=\"P\" scheduling=\"FCFS\"/></lqn-model>", "scheduling=\"FCFS\": expected fcfs, inf, hol, pri");
     check("<lqn-model><processor name=\"P\" multiplicity=\"two\"/></lqn-model>", "multiplicity=\"two\": expected a number or $name");
+    check(
+        "<lqn-model>\n<processor name=\"P\" multiplicity=\"1e400\"/></lqn-model>",
+        "line 2, column 21: multiplicity=\"1e400\": the number is too large",
+    );
     check("<lqn-model><processor name=\"P\" multiplicity=\"$\"/></lqn-model>", "multiplicity=\"$\": expected a number or $name");
     check("<lqn-model><processor name=\"P\" speed-factor=\"nan\"/></lqn-model>", "speed-factor=\"nan\": expected a number");
     check("<lqn-model><processor name=\"P\" speed=\"1\"/></lqn-model>", "unknown attribute \"speed\" of <processor>");

@@ -205,9 +205,11 @@ fn unusable_logs() {
             assert_eq!(error.to_string(), expected, "{text:?}");
         }
     }
-    let long = vec![b'x'; 3 << 20];
-    let error = read_bytes(&long, &ReadOptions::default()).unwrap_err();
-    assert_eq!(chain(&error), "dir/log.csv cannot be read: a line is longer than 1048576 bytes");
+    let long = "x".repeat(3 << 20);
+    for (text, line) in [(long.clone(), 1), (format!("1 send A x\n\n2 receive B {long}\n"), 3)] {
+        let error = read_bytes(text.as_bytes(), &ReadOptions::default()).unwrap_err();
+        assert_eq!(chain(&error), format!("dir/log.csv cannot be read: line {line} is longer than 1048576 bytes"));
+    }
 }
 
 /// A bad row is an error that names file, line, field and what was expected; or it is skipped and counted.

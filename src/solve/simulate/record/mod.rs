@@ -253,7 +253,9 @@ impl Recording {
             return Err(unusable(element, "neither a run time nor a number of cycles ends the recording"));
         }
         if let Some(time) = options.run_time.filter(|t| !(t.is_finite() && *t > 0.0)) {
-            return Err(unusable(element, format!("the run time is {time}, expected more than 0")));
+            let reason =
+                if time > 0.0 { "the run time is not finite".to_owned() } else { format!("the run time is {time}, expected more than 0") };
+            return Err(unusable(element, reason));
         }
         if options.cycles == Some(0) {
             return Err(unusable(element, "the number of cycles is 0, expected at least 1"));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use layerfit::{
     model::{Model, TaskScheduling},
-    structure::{ExtractOptions, Extraction, extract},
+    structure::{ExtractOptions, Extraction, MergeKey, extract, resources::parse_resources},
     trace::{Format, Source},
 };
 
@@ -56,7 +56,48 @@ fn there_are_as_many_customers_as_requests_were_open_at_once() {
     assert_eq!((customers(&one.model), count(&one, "closed_workload")), (1.0, 0));
     assert_eq!(count(&one, "cores_assumed"), 0);
     let asked = ExtractOptions { customers: Some(7.0.into()), ..ExtractOptions::default() };
-    assert_eq!(customers(&extracted(&[("l.csv", &csv(&requests(200, 3)))], &asked).model), 7.0);
+    let seven = extracted(&[("l.csv", &csv(&requests(200, 3)))], &asked);
+    assert_eq!((customers(&seven.model), count(&seven, "closed_workload")), (7.0, 0));
+}
+
+/// Of a workload that is given nothing is concluded.
+#[test]
+fn given_workloads_are_not_told_as_seen() {
+    let log = csv(&requests(200, 3));
+    for given in ["customers = 5\nthink_time = 2", "rate = 2"] {
+        let resources = parse_resources("r.toml", &format!("[task.Client]\n{given}\n")).unwrap();
+        let options = ExtractOptions { resources, ..ExtractOptions::default() };
+        let extraction = extract(&[Source { name: "l.csv", bytes: log.as_bytes() }], Format::CallPath, &options).unwrap();
+        assert_eq!((count(&extraction, "closed_workload"), count(&extraction, "open_workload")), (0, 0), "{given}");
+    }
+}
+
+/// Five customers that think for two seconds are far fewer requests than were seen: one core serves them.
+#[test]
+fn cores_are_assumed_for_the_customers_asked_for() {
+    let asked = ExtractOptions { customers: Some(5.0.into()), think_time: 2.0.into(), ..ExtractOptions::default() };
+    let few = extracted(&[("l.csv", &csv(&requests(200, 3)))], &asked);
+    assert_eq!((count(&few, "cores_assumed"), count(&few, "closed_workload")), (0, 0));
+    let asked = ExtractOptions { customers: Some(5_000.0.into()), think_time: 2.0.into(), ..ExtractOptions::default() };
+    assert_eq!(count(&extracted(&[("l.csv", &csv(&requests(200, 3)))], &asked), "cores_assumed"), 1);
+}
+
+/// Sixty requests of one operation, each with another number of calls.
+#[test]
+fn entries_that_are_many_are_told() {
+    let mut rows = Vec::new();
+    for k in 0..60 {
+        let at = 1_000_000 * k;
+        rows.push((at, format!("entry,A,x,c{k},s")));
+        for call in 0..k {
+            rows.push((at + 10 * call + 1, format!("entry,B,y,c{k},s")));
+            rows.push((at + 10 * call + 5, format!("exit,B,y,c{k},s")));
+        }
+        rows.push((at + 999_999, format!("exit,A,x,c{k},s")));
+    }
+    let log = csv(&rows);
+    let merged = |merge| count(&extracted(&[("l.csv", &log)], &ExtractOptions { merge, ..ExtractOptions::default() }), "many_behaviours");
+    assert_eq!((merged(MergeKey::Behaviour), merged(MergeKey::Operation)), (1, 0));
 }
 
 /// Messages from outside wait for nothing, and a request without an end was open for nobody knows how long.
