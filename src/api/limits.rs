@@ -21,6 +21,8 @@ pub struct Limits {
     pub page_max: u32,
     /// Longest a client may take to send the head of a request, from when it may: also how long a connection stays open that asks nothing.
     pub head_time: Duration,
+    /// Longest a client may take nothing of a response that is there: what it does not read is held for it.
+    pub write_time: Duration,
     /// Longest a client may take to send a body.
     pub body_time: Duration,
     /// Longest until the head of a response, the body's arrival included.
@@ -51,6 +53,8 @@ impl Default for Limits {
             page_max: 500,
             // Longer than exporters and dashboards wait between two requests on one connection.
             head_time: Duration::from_secs(75),
+            // Longer than networks are out that come back.
+            write_time: Duration::from_secs(60),
             // A full trace at 1 MiB/s.
             body_time: Duration::from_secs(90),
             // Proxies commonly give up after 120 s; the longest computation of a request is a prediction over a full grid.
