@@ -30,7 +30,7 @@ pub struct Limits {
     /// Between two signs of life on an event stream, so that proxies keep it open.
     pub event_keep_alive: Duration,
     /// Computations for requests (models read, predictions) that run at the same time; as many long ones (searches, designs, sweeps of many
-    /// operating points) beside them.
+    /// operating points) beside them, and one that reads a whole trace.
     pub n_computations: usize,
     /// Trials, parameters or measures that one request may name.
     pub names_max: usize,

@@ -33,6 +33,8 @@ struct Shared {
     telemetry: Telemetry,
     computations: Arc<Semaphore>,
     long_computations: Arc<Semaphore>,
+    /// Computations that read a whole trace: each holds much memory, and takes long.
+    observations: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
 }
 
@@ -42,7 +44,17 @@ impl AppState {
         let [computations, long_computations] = [(); 2].map(|()| Arc::new(Semaphore::new(limits.n_computations)));
         let receptions = Receptions::new(store.clone(), ReceptionOptions::default());
         let (telemetry, stopping) = (Telemetry::new(), watch::Sender::new(false));
-        let shared = Shared { store, jobs, receptions, limits, telemetry, computations, long_computations, stopping };
+        let shared = Shared {
+            store,
+            jobs,
+            receptions,
+            telemetry,
+            computations,
+            long_computations,
+            observations: Arc::new(Semaphore::new(1)),
+            limits,
+            stopping,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -108,6 +120,17 @@ impl AppState {
         compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         run(&self.shared.long_computations, compute).await
+    }
+
+    /// As [`AppState::compute_while`], for what reads a whole trace: one at a time, and nothing else waits for it.
+    ///
+    /// # Errors
+    /// As [`AppState::compute`].
+    pub(super) async fn observe_while<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        run(&self.shared.observations, compute).await
     }
 }
 
