@@ -15,6 +15,13 @@ pub struct Limits {
     pub trace_sent_bytes: usize,
     /// Largest trace after decompression, bytes.
     pub trace_bytes: usize,
+    /// Bodies of all requests together as sent, as far as they have come, bytes; and those that were compressed, bytes after decompression.
+    /// What is below 64 KiB does not count.
+    pub sent_bodies_bytes: usize,
+    /// See [`Limits::sent_bodies_bytes`].
+    pub decompressed_bodies_bytes: usize,
+    /// Longest that a request waits for room for its body.
+    pub room_time: Duration,
     /// Items on a page of a list when the client does not say.
     pub page_default: u32,
     /// Most items on a page.
@@ -45,10 +52,15 @@ impl Default for Limits {
             model_bytes: 16 << 20,
             // A million trials of two columns.
             trials_bytes: 16 << 20,
-            // What is sent is held in memory while it is read, once for each request.
+            // What is sent is held in memory while it is read.
             trace_sent_bytes: 64 << 20,
             // Message logs shrink to a tenth and less; a bomb shrinks to a thousandth.
             trace_bytes: 256 << 20,
+            // Four of the largest traces, and twice two of them.
+            sent_bodies_bytes: 256 << 20,
+            decompressed_bodies_bytes: 512 << 20,
+            // Longer than a large trace takes to be decompressed and stored.
+            room_time: Duration::from_secs(30),
             page_default: 50,
             page_max: 500,
             // Longer than exporters and dashboards wait between two requests on one connection.

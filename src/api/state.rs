@@ -10,7 +10,7 @@ use tokio::{
     task,
 };
 
-use super::{Error, Limits, telemetry::Telemetry};
+use super::{Error, Limits, body::Room, telemetry::Telemetry};
 use crate::{
     jobs::{Jobs, ReceptionOptions, Receptions},
     model::{Bindings, Measure, Model},
@@ -35,6 +35,8 @@ struct Shared {
     long_computations: Arc<Semaphore>,
     /// Computations that read a whole trace: each holds much memory, and takes long.
     observations: Arc<Semaphore>,
+    sent_bodies: Room,
+    decompressed_bodies: Room,
     stopping: watch::Sender<bool>,
 }
 
@@ -52,6 +54,8 @@ impl AppState {
             computations,
             long_computations,
             observations: Arc::new(Semaphore::new(1)),
+            sent_bodies: Room::new(limits.sent_bodies_bytes),
+            decompressed_bodies: Room::new(limits.decompressed_bodies_bytes),
             limits,
             stopping,
         };
@@ -80,6 +84,16 @@ impl AppState {
 
     pub(super) fn telemetry(&self) -> &Telemetry {
         &self.shared.telemetry
+    }
+
+    /// Room for bodies as sent.
+    pub(super) fn sent_bodies(&self) -> &Room {
+        &self.shared.sent_bodies
+    }
+
+    /// Room for bodies that were compressed.
+    pub(super) fn decompressed_bodies(&self) -> &Room {
+        &self.shared.decompressed_bodies
     }
 
     /// Ends what would stay open for ever: event streams.

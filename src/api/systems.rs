@@ -67,7 +67,7 @@ pub(super) struct SystemsParams {
 #[utoipa::path(post, path = "/v1/systems", tag = "systems", request_body = NewSystem,
     responses((status = CREATED, body = SystemBody, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_system(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
-    let new: NewSystem = read_json(&headers, body, state.limits()).await?;
+    let new: NewSystem = read_json(&headers, body, &state).await?;
     let name = new.name.trim();
     if name.is_empty() || name.chars().count() > NAME_MAX {
         return Err(Error::new(Code::InvalidBody, format!("name: expected 1 to {NAME_MAX} characters")));

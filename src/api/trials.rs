@@ -104,7 +104,7 @@ pub(super) async fn create_trials(
 ) -> Result<Response, Error> {
     let named = named_source(&headers)?;
     require_system(&state, system).await?;
-    let text = read_text(&headers, body, state.limits().trials_bytes, state.limits()).await?;
+    let text = read_text(&headers, body, state.limits().trials_bytes, &state).await?;
     let source = named.unwrap_or_else(|| if text.trim_start().starts_with('{') { TrialsSource::Json } else { TrialsSource::Csv });
     let (text, trials) = state.compute(move || read_trials(&text, source).map(|trials| (text, trials))).await?;
     let header = state.store().insert_trials(NewTrials { system, source, content: &text, trials: &trials }).await?;
