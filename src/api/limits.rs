@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::fit::trials::Bounds;
+
 /// Bounds on requests. Sizes are of bodies after decompression unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -11,6 +13,8 @@ pub struct Limits {
     pub model_bytes: usize,
     /// Largest set of trials, bytes.
     pub trials_bytes: usize,
+    /// Most trials, columns and cells of a set of trials.
+    pub trials: Bounds,
     /// Largest trace as sent, bytes.
     pub trace_sent_bytes: usize,
     /// Largest trace after decompression, bytes.
@@ -50,8 +54,11 @@ impl Default for Limits {
             control_bytes: 1 << 20,
             // The largest models of the literature have some thousand entries: a few MiB of XML.
             model_bytes: 16 << 20,
-            // A million trials of two columns.
+            // Trials of a hundred columns with all digits.
             trials_bytes: 16 << 20,
+            // A cell takes some hundred bytes while it is read and answered; a fit of so many trials is one of hours. The documentation of
+            // `create_trials` has the numbers.
+            trials: Bounds { n_trials: 100_000, n_columns: 1000, n_cells: 1_000_000 },
             // What is sent is held in memory while it is read.
             trace_sent_bytes: 64 << 20,
             // Message logs shrink to a tenth and less; a bomb shrinks to a thousandth.
