@@ -41,13 +41,18 @@ impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().filter(|media_type| media_type.contains('/'))?;
-        let quality = parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
+        let weight = |parameter: &'a str| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+        };
+        let quality = parts.find_map(weight).map_or(Some(1.0), |q| q.parse().ok())?;
         Some(Self { media_type, quality })
     }
 
     /// How precisely the range names `media_type`: 0 not at all, 3 exactly.
     fn precision(&self, media_type: &str) -> u8 {
-        let same_kind = || self.media_type.strip_suffix("/*").is_some_and(|kind| media_type.split('/').next() == Some(kind));
+        let kind = media_type.split('/').next().unwrap_or_default();
+        let same_kind = || self.media_type.strip_suffix("/*").is_some_and(|asked| asked.eq_ignore_ascii_case(kind));
         match self.media_type {
             exact if exact.eq_ignore_ascii_case(media_type) => 3,
             "*/*" => 1,
@@ -91,6 +96,8 @@ mod tests {
         check("application/xml", Some("application/xml"));
         check("Application/XML", Some("application/xml"));
         check("application/*", Some("application/json"));
+        check("Application/*;Q=0.5", Some("application/json"));
+        check("application/json;Q=0, */*", Some("application/xml"));
         check("application/json;q=0.5, application/xml", Some("application/xml"));
         check("text/html, application/xml;q=0.9, */*;q=0.8", Some("application/xml"));
         check("application/json;q=0, */*", Some("application/xml"));

@@ -28,7 +28,7 @@ pub(super) struct NewComparison {
 #[utoipa::path(post, path = "/v1/comparisons", tag = "fits", request_body = NewComparison,
     responses((status = OK, body = Object), WriteProblems))]
 pub(super) async fn compare_fits(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<impl IntoResponse, Error> {
-    let asked: NewComparison = read_json(&headers, body, state.limits()).await?;
+    let asked: NewComparison = read_json(&headers, body, &state).await?;
     let [first, second] = asked.fits.as_slice() else {
         return Err(Error::new(Code::InvalidBody, format!("fits: expected two fits, not {}", asked.fits.len())));
     };

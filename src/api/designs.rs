@@ -108,7 +108,7 @@ pub(super) async fn design_trials(
     headers: HeaderMap,
     body: Body,
 ) -> Result<impl IntoResponse, Error> {
-    let asked: NewDesign = read_json(&headers, body, state.limits()).await?;
+    let asked: NewDesign = read_json(&headers, body, &state).await?;
     let names_max = state.limits().names_max;
     if asked.candidates.len() > names_max || asked.measures.len() > names_max {
         return Err(Error::new(Code::InvalidDesign, format!("candidates and measures are taken {names_max} at most")));

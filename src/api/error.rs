@@ -86,6 +86,7 @@ codes! {
     Internal = "internal", INTERNAL_SERVER_ERROR, "An error of the service";
     DatabaseBusy = "database_busy", SERVICE_UNAVAILABLE, "The database is busy";
     RequestTimeout = "request_timeout", SERVICE_UNAVAILABLE, "The request took too long";
+    Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Other requests take up the room that this one needs";
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The service does not take work";
 }
 

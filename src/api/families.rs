@@ -48,7 +48,7 @@ pub(super) struct NewFamily {
 #[utoipa::path(post, path = "/v1/families", tag = "fits", request_body = NewFamily,
     responses((status = OK, body = Object), WriteProblems))]
 pub(super) async fn compare_families(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
-    let asked: NewFamily = read_json(&headers, body, state.limits()).await?;
+    let asked: NewFamily = read_json(&headers, body, &state).await?;
     let most = state.limits().names_max;
     if asked.fits.len() < 2 || asked.fits.len() > most {
         return Err(Error::new(Code::InvalidBody, format!("fits: expected 2 to {most} fits, not {}", asked.fits.len())));
@@ -122,7 +122,7 @@ pub(super) async fn try_additions(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Error> {
-    let asked: NewAdditions = read_json(&headers, body, state.limits()).await?;
+    let asked: NewAdditions = read_json(&headers, body, &state).await?;
     let defaults = StepwiseOptions::default();
     let max_additions = asked.max_additions.unwrap_or(defaults.max_additions);
     if max_additions > MOST_ADDITIONS {

@@ -192,7 +192,7 @@ pub(super) async fn create_fit(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Error> {
-    let asked: NewFitBody = read_json(&headers, body, state.limits()).await?;
+    let asked: NewFitBody = read_json(&headers, body, &state).await?;
     let model = require_model(&state, model).await?;
     let trials = trials_of(&state, &asked.trials, model.header.system_id).await?;
     let options = options(asked, state.limits().names_max)?;

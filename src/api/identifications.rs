@@ -72,7 +72,7 @@ pub(super) async fn identify_parameters(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Error> {
-    let asked: NewIdentification = read_json(&headers, body, state.limits()).await?;
+    let asked: NewIdentification = read_json(&headers, body, &state).await?;
     let model = require_model(&state, model).await?;
     let names_max = state.limits().names_max;
     let trials = match (&asked.trials, asked.at.is_empty() && asked.measures.is_empty()) {

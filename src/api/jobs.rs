@@ -183,7 +183,8 @@ pub(super) async fn cancel_job(State(state): State<AppState>, Id(id): Id<JobId>)
 }
 
 /// Server-sent events of a job: `progress` with the job whenever it takes a step or changes, `done` with it when it has
-/// ended; then the stream ends. A job that has ended already yields `done` at once.
+/// ended; then the stream ends. A job that has ended already yields `done` at once. The stream ends without `done` when the job
+/// is deleted with its system before it was told, and when the service stops.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/events", tag = "jobs", params(("job_id" = String, Path)),
     responses((status = OK, body = String, content_type = "text/event-stream"), ReadProblems))]
 pub(super) async fn stream_job_events(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Response, Error> {
@@ -217,21 +218,27 @@ impl Listener {
             if sender.send(Ok(event)).await.is_err() || is_final {
                 return;
             }
-            while !self.advance(state).await {}
+            loop {
+                match self.advance(state).await {
+                    Step::Nothing => {}
+                    Step::Changed => break,
+                    Step::Gone => return,
+                }
+            }
         }
     }
 
-    /// Waits for the next event; whether it changed the job.
-    async fn advance(&mut self, state: &AppState) -> bool {
+    /// Waits for the next event.
+    async fn advance(&mut self, state: &AppState) -> Step {
         let event = tokio::select! {
             event = self.events.recv() => Some(event),
             () = tokio::time::sleep(RELOAD_INTERVAL) => None,
         };
         match event {
-            Some(Ok(event)) if event.job() != self.job.id => false,
+            Some(Ok(event)) if event.job() != self.job.id => Step::Nothing,
             Some(Ok(JobEvent::Progress(_, progress))) => {
                 self.job.progress = Some(progress);
-                true
+                Step::Changed
             }
             Some(Ok(JobEvent::Changed(_)) | Err(RecvError::Lagged(_))) | None => self.reload(state).await,
             Some(Err(RecvError::Closed)) => {
@@ -242,13 +249,25 @@ impl Listener {
         }
     }
 
-    async fn reload(&mut self, state: &AppState) -> bool {
+    async fn reload(&mut self, state: &AppState) -> Step {
         match state.store().load_job(self.job.id).await {
             Ok(Some(job)) if job != self.job => {
                 self.job = job;
-                true
+                Step::Changed
             }
-            _ => false,
+            Ok(None) => Step::Gone,
+            Ok(Some(_)) | Err(_) => Step::Nothing,
         }
     }
+}
+
+/// What became of a job that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing that is known.
+    Nothing,
+    /// It changed.
+    Changed,
+    /// It was deleted, with its system.
+    Gone,
 }

@@ -130,7 +130,7 @@ pub(super) async fn create_model(
 ) -> Result<Response, Error> {
     let named = named_format(&params, &headers)?;
     require_system(&state, system).await?;
-    let text = read_text(&headers, body, state.limits().model_bytes, state.limits()).await?;
+    let text = read_text(&headers, body, state.limits().model_bytes, &state).await?;
     let format = named.unwrap_or_else(|| looked_like(&text));
     let (source, structure, content, model) = match derivation(format, &text)? {
         Some(derivation) => {

@@ -1,11 +1,14 @@
 //! What traces say beside the structure: profiles and usage models, computed when asked, as a trace never changes.
 
+use std::io::{self, Read};
+
 use axum::{
     Json,
     extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -13,9 +16,10 @@ use super::{
     AppState, Code, Error, accept,
     error::{ReadProblems, chain},
     extract::{Id, Params},
+    state::Awaited,
 };
 use crate::{
-    store::{SystemId, TraceId, traces::decompress},
+    store::{SystemId, TraceId},
     structure::{
         ExtractOptions,
         observations::{Observed, UserKey, UserOptions, Wanted},
@@ -23,7 +27,7 @@ use crate::{
         profile::{Level, Metric, ProfileOptions, ViewOptions},
         usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions, UsageSummary},
     },
-    trace::{Format, Source},
+    trace::{Format, StreamSource},
 };
 
 /// What is wanted of a profile.
@@ -90,8 +94,8 @@ pub(super) async fn get_profile(
     };
     let read = stored(&state, id).await?;
     let view = state
-        .compute(move || {
-            let observed = read.observe(&Wanted { profile: Some(ProfileOptions::default()), users: None })?;
+        .observe_while(move |awaited| {
+            let observed = read.observe(&Wanted { profile: Some(ProfileOptions::default()), users: None }, awaited)?;
             let profile = observed.profile.ok_or_else(|| Error::internal("no profile was made"))?;
             Ok(profile.view(&options))
         })
@@ -132,7 +136,7 @@ pub(super) async fn get_usage(
     if read.is_received() {
         params.check_received()?;
         let (receptions, system) = (state.receptions().clone(), read.system);
-        let usage = state.compute(move || {
+        let usage = state.observe_while(move |_| {
             let sessions = receptions.sessions(system).ok_or_else(|| {
                 Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept")
             })?;
@@ -148,8 +152,8 @@ pub(super) async fn get_usage(
         read.options.spans.session_keys.extend(keys);
     }
     let usage = state
-        .compute(move || {
-            let observed = read.observe(&Wanted { profile: None, users: Some(users) })?;
+        .observe_while(move |awaited| {
+            let observed = read.observe(&Wanted { profile: None, users: Some(users) }, awaited)?;
             let sessions = observed.usage.ok_or_else(|| Error::internal("no sessions were looked for"))?;
             usage_of(&sessions, classes)
         })
@@ -204,8 +208,8 @@ impl Stored {
         self.gzip.is_empty()
     }
 
-    /// Reads it for what is wanted, as its extraction does.
-    fn observe(&self, wanted: &Wanted) -> Result<Observed, Error> {
+    /// Reads it for what is wanted, as its extraction does, and as long as anybody waits for it.
+    fn observe(&self, wanted: &Wanted, awaited: &Awaited) -> Result<Observed, Error> {
         if self.is_received() {
             return Err(Error::new(
                 Code::NotObserved,
@@ -213,8 +217,20 @@ impl Stored {
             ));
         }
         let format: Format = self.format.parse().map_err(Error::internal)?;
-        let bytes = decompress(&self.gzip)?;
-        let source = Source { name: "trace", bytes: &bytes };
-        observe_streams(vec![source.stream()], format, &self.options, wanted).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+        let reader = GzDecoder::new(AwaitedBytes { bytes: &self.gzip, awaited });
+        let source = StreamSource { name: "trace".to_owned(), reader: Box::new(reader) };
+        observe_streams(vec![source], format, &self.options, wanted).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
+    }
+}
+
+/// Bytes that cannot be read any more once nobody waits for what they give.
+struct AwaitedBytes<'a> {
+    bytes: &'a [u8],
+    awaited: &'a Awaited,
+}
+
+impl Read for AwaitedBytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.awaited.is_awaited() { self.bytes.read(buffer) } else { Err(io::Error::other("nobody waits for it any more")) }
     }
 }

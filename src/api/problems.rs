@@ -1,6 +1,9 @@
 //! What the codes of errors mean.
 
-use axum::{Json, extract::Path};
+use axum::{
+    Json,
+    extract::{Path, rejection::PathRejection},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,7 +45,8 @@ pub(super) async fn list_problems() -> Json<ProblemList> {
         (status = OK, body = ProblemBody),
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json")
     ))]
-pub(super) async fn get_problem(Path(code): Path<String>) -> Result<Json<ProblemBody>, Error> {
+pub(super) async fn get_problem(code: Result<Path<String>, PathRejection>) -> Result<Json<ProblemBody>, Error> {
+    let Path(code) = code.map_err(|_| Error::new(Code::NotFound, "the path is not UTF-8 text"))?;
     let found = Code::ALL.iter().copied().find(|c| c.name() == code);
     found.map(|code| Json(code.into())).ok_or_else(|| Error::not_found("error code", &code))
 }

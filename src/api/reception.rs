@@ -76,7 +76,7 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
     let system = system_header(&headers)?;
     let limits = state.limits();
     let bound = Bound { sent_bytes: limits.trace_sent_bytes, decompressed_bytes: limits.trace_bytes };
-    let content = body::read_or_empty(&headers, body, bound, limits).await.map_err(to_be_sent_again)?;
+    let content = body::read_or_empty(&headers, body, bound, &state).await.map_err(to_be_sent_again)?;
     let limit_bytes = limits.trace_bytes as u64;
     let (received, content) =
         state.compute(move || decode(&content, encoding, system.as_deref(), limit_bytes).map(|received| (received, content))).await?;

@@ -5,10 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{net::TcpListener, sync::oneshot, time};
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    time,
+};
 use tracing::{info, warn};
 
-use super::{AppState, app, connections::answer};
+use super::{
+    AppState, app,
+    connections::{UnderWay, answer},
+};
 
 /// How often what the metrics have gathered is folded.
 const FOLD_INTERVAL: Duration = Duration::from_secs(10);
@@ -45,9 +52,11 @@ pub async fn serve_on(
         }
     };
     let folding = tokio::spawn(fold_metrics(state.clone()));
-    let receiving = tokio::spawn(state.receptions().clone().run(state.stopping()));
-    let head_time = state.limits().head_time;
-    let mut server = tokio::spawn(answer(listener, app(state.clone()), head_time, stop));
+    // Spans are received until the last request has ended, not only until the service is told to stop.
+    let end_reception = watch::Sender::new(false);
+    let receiving = tokio::spawn(state.receptions().clone().run(end_reception.subscribe()));
+    let under_way = UnderWay::default();
+    let mut server = tokio::spawn(answer(listener, app(state.clone()), state.limits().clone(), under_way.clone(), stop));
     let served = tokio::select! {
         ended = &mut server => Some(ended),
         () = out_of_time(drain_begun, grace) => None,
@@ -57,10 +66,13 @@ pub async fn serve_on(
     if let Some(ended) = served {
         ended.map_err(io::Error::other)?;
     } else {
+        warn!(grace_s = grace.as_secs_f64(), n_requests = under_way.count(), "requests were cut off");
         server.abort();
-        warn!(grace_s = grace.as_secs_f64(), "requests were cut off");
+        // An error only says that it was aborted.
+        let _ = server.await;
     }
     // What was received last is stored before the database is closed.
+    end_reception.send_replace(true);
     let is_received = time::timeout(grace, receiving).await.is_ok();
     let have_workers_ended = state.jobs().shutdown(grace).await;
     state.store().close().await;

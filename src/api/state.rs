@@ -10,7 +10,7 @@ use tokio::{
     task,
 };
 
-use super::{Error, Limits, telemetry::Telemetry};
+use super::{Error, Limits, body::Room, telemetry::Telemetry};
 use crate::{
     jobs::{Jobs, ReceptionOptions, Receptions},
     model::{Bindings, Measure, Model},
@@ -33,6 +33,10 @@ struct Shared {
     telemetry: Telemetry,
     computations: Arc<Semaphore>,
     long_computations: Arc<Semaphore>,
+    /// Computations that read a whole trace: each holds much memory, and takes long.
+    observations: Arc<Semaphore>,
+    sent_bodies: Room,
+    decompressed_bodies: Room,
     stopping: watch::Sender<bool>,
 }
 
@@ -42,7 +46,19 @@ impl AppState {
         let [computations, long_computations] = [(); 2].map(|()| Arc::new(Semaphore::new(limits.n_computations)));
         let receptions = Receptions::new(store.clone(), ReceptionOptions::default());
         let (telemetry, stopping) = (Telemetry::new(), watch::Sender::new(false));
-        let shared = Shared { store, jobs, receptions, limits, telemetry, computations, long_computations, stopping };
+        let shared = Shared {
+            store,
+            jobs,
+            receptions,
+            telemetry,
+            computations,
+            long_computations,
+            observations: Arc::new(Semaphore::new(1)),
+            sent_bodies: Room::new(limits.sent_bodies_bytes),
+            decompressed_bodies: Room::new(limits.decompressed_bodies_bytes),
+            limits,
+            stopping,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -68,6 +84,16 @@ impl AppState {
 
     pub(super) fn telemetry(&self) -> &Telemetry {
         &self.shared.telemetry
+    }
+
+    /// Room for bodies as sent.
+    pub(super) fn sent_bodies(&self) -> &Room {
+        &self.shared.sent_bodies
+    }
+
+    /// Room for bodies that were compressed.
+    pub(super) fn decompressed_bodies(&self) -> &Room {
+        &self.shared.decompressed_bodies
     }
 
     /// Ends what would stay open for ever: event streams.
@@ -108,6 +134,17 @@ impl AppState {
         compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         run(&self.shared.long_computations, compute).await
+    }
+
+    /// As [`AppState::compute_while`], for what reads a whole trace: one at a time, and nothing else waits for it.
+    ///
+    /// # Errors
+    /// As [`AppState::compute`].
+    pub(super) async fn observe_while<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Awaited) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        run(&self.shared.observations, compute).await
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) struct SystemsParams {
 #[utoipa::path(post, path = "/v1/systems", tag = "systems", request_body = NewSystem,
     responses((status = CREATED, body = SystemBody, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_system(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
-    let new: NewSystem = read_json(&headers, body, state.limits()).await?;
+    let new: NewSystem = read_json(&headers, body, &state).await?;
     let name = system_name(&new.name).map_err(|reason| Error::new(Code::InvalidBody, format!("name: {reason}")))?;
     let system = state.store().insert_system(name).await?;
     let location = format!("/v1/systems/{}", system.id);

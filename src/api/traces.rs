@@ -154,7 +154,7 @@ pub(super) async fn upload_trace(
     let asked = Asked::read(pairs, state.limits().trace_bytes)?;
     require_system(&state, system).await?;
     let bound = Bound { sent_bytes: state.limits().trace_sent_bytes, decompressed_bytes: state.limits().trace_bytes };
-    let bytes = read_file(&headers, body, bound, state.limits()).await?;
+    let bytes = read_file(&headers, body, bound, &state).await?;
     let content = state.compute(move || compress(&bytes).map_err(Error::internal)).await?;
     let new = NewTrace { system, format: &asked.format, options: &asked.options, content: &content };
     let trace = state.store().insert_trace(new).await?;

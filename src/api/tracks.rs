@@ -78,7 +78,7 @@ pub(super) async fn track_parameters(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Error> {
-    let asked: NewTrack = read_json(&headers, body, state.limits()).await?;
+    let asked: NewTrack = read_json(&headers, body, &state).await?;
     let model = require_model(&state, model).await?;
     let trials = trials_of(&state, &asked.trials, model.header.system_id).await?;
     let NewTrack { trials: id, estimate, assumed, weighting, error_scale, confidence, drift: drifts, window } = asked;

@@ -13,12 +13,12 @@ use utoipa::ToSchema;
 use super::{
     AppState, Code, Error, accept,
     body::{media_type, read_text},
-    error::{ReadProblems, WriteProblems},
+    error::{ReadProblems, WriteProblems, chain},
     extract::{Id, PageBody, PageParams, Params, page_request},
     systems::require_system,
 };
 use crate::{
-    fit::trials::Trials,
+    fit::trials::{AsSent, Bounds, Trials, TrialsError},
     store::{
         SystemId, Timestamp, TrialsId,
         trials::{NewTrials, TrialsHeader, TrialsSource},
@@ -49,7 +49,7 @@ pub(super) struct TrialsHeaderBody {
 
 /// A version of the trials: its header, and `trials` as they can be sent.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TrialsBody {
+pub(super) struct TrialsBody<'a> {
     /// Its header.
     #[serde(flatten)]
     header: TrialsHeaderBody,
@@ -60,7 +60,7 @@ pub(super) struct TrialsBody {
     /// The trials.
     #[serde(flatten)]
     #[schema(value_type = Object)]
-    trials: serde_json::Value,
+    trials: AsSent<'a>,
 }
 
 impl From<TrialsHeader> for TrialsHeaderBody {
@@ -80,22 +80,23 @@ impl From<TrialsHeader> for TrialsHeaderBody {
     }
 }
 
-impl TrialsBody {
-    fn new(header: TrialsHeader, trials: &Trials) -> Self {
+impl<'a> TrialsBody<'a> {
+    fn new(header: TrialsHeader, trials: &'a Trials) -> Self {
         Self {
             header: header.into(),
             controlled: trials.controlled_names().iter().map(ToString::to_string).collect(),
             measures: trials.measures.iter().map(ToString::to_string).collect(),
-            trials: trials.to_json(),
+            trials: trials.as_sent(),
         }
     }
 }
 
 /// Stores the next version of a system's trials: CSV with one row a trial, or
-/// `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}}]}`.
+/// `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}}]}`. At most 100,000 trials, 1000 columns (controlled
+/// values, measures, their standard errors, weights and covariances), and 1,000,000 cells (trials times columns).
 #[utoipa::path(post, path = "/v1/systems/{system_id}/trials", tag = "trials", params(("system_id" = String, Path)),
     request_body(content((String = "text/csv"), (Object = "application/json"))),
-    responses((status = CREATED, body = TrialsBody, headers(("location" = String))), WriteProblems))]
+    responses((status = CREATED, body = TrialsBody<'_>, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_trials(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -104,9 +105,10 @@ pub(super) async fn create_trials(
 ) -> Result<Response, Error> {
     let named = named_source(&headers)?;
     require_system(&state, system).await?;
-    let text = read_text(&headers, body, state.limits().trials_bytes, state.limits()).await?;
+    let text = read_text(&headers, body, state.limits().trials_bytes, &state).await?;
     let source = named.unwrap_or_else(|| if text.trim_start().starts_with('{') { TrialsSource::Json } else { TrialsSource::Csv });
-    let (text, trials) = state.compute(move || read_trials(&text, source).map(|trials| (text, trials))).await?;
+    let bounds = state.limits().trials;
+    let (text, trials) = state.compute(move || read_trials(&text, source, &bounds).map(|trials| (text, trials))).await?;
     let header = state.store().insert_trials(NewTrials { system, source, content: &text, trials: &trials }).await?;
     let location = format!("/v1/trials/{}", header.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(TrialsBody::new(header, &trials))).into_response())
@@ -122,12 +124,15 @@ fn named_source(headers: &HeaderMap) -> Result<Option<TrialsSource>, Error> {
     }
 }
 
-fn read_trials(text: &str, source: TrialsSource) -> Result<Trials, Error> {
+fn read_trials(text: &str, source: TrialsSource, bounds: &Bounds) -> Result<Trials, Error> {
     let trials = match source {
-        TrialsSource::Csv => Trials::from_csv(text.as_bytes()),
-        TrialsSource::Json => Trials::from_json(text.as_bytes()),
+        TrialsSource::Csv => Trials::from_csv_within(text.as_bytes(), bounds),
+        TrialsSource::Json => Trials::from_json_within(text.as_bytes(), bounds),
     };
-    trials.map_err(|error| Error::new(Code::InvalidTrials, super::error::chain(&error)))
+    trials.map_err(|error| {
+        let told = Error::new(Code::InvalidTrials, chain(&error));
+        if let TrialsError::TooMany { most, .. } = error { told.with("limit", most) } else { told }
+    })
 }
 
 /// Lists the versions of a system's trials in order of creation.
@@ -146,7 +151,7 @@ pub(super) async fn list_trials(
 
 /// A version of the trials as JSON, or the trials alone as CSV.
 #[utoipa::path(get, path = "/v1/trials/{trials_id}", tag = "trials", params(("trials_id" = String, Path)),
-    responses((status = OK, content((TrialsBody = "application/json"), (String = "text/csv"))), ReadProblems))]
+    responses((status = OK, content((TrialsBody<'_> = "application/json"), (String = "text/csv"))), ReadProblems))]
 pub(super) async fn get_trials(State(state): State<AppState>, Id(id): Id<TrialsId>, headers: HeaderMap) -> Result<Response, Error> {
     let media_type = accept::choose(&headers, &["application/json", "text/csv"])?;
     let stored = state.store().load_trials(id).await?.ok_or_else(|| Error::not_found("set of trials", id))?;

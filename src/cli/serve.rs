@@ -98,7 +98,9 @@ async fn serve(args: Args) -> Result<(), Failure> {
 
 fn store_failure(error: &StoreError) -> Failure {
     match error {
-        StoreError::Address { .. } | StoreError::File { .. } | StoreError::Unusable { .. } => Failure::input(error),
+        StoreError::Address { .. } | StoreError::File { .. } | StoreError::Unusable { .. } | StoreError::ReadOnly { .. } => {
+            Failure::input(error)
+        }
         StoreError::InUse { .. } => Failure::with_hint(error.to_string(), "stop the other service, or give this one another --database"),
         _ => Failure::internal(error),
     }

@@ -65,6 +65,12 @@ impl Control {
         ControlFlow::Break(())
     }
 
+    /// Has the job end without a result, to be queued again.
+    pub(super) fn break_off(&self) {
+        self.stop();
+        self.broken_off.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_broken_off(&self) -> bool {
         self.broken_off.load(Ordering::Relaxed)
     }

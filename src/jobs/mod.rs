@@ -3,7 +3,7 @@
 //! The queue is the `jobs` table. A fixed number of workers take from it in order of arrival and run each job on a
 //! blocking thread, where it reads a [`Control`] at every iteration. What the queue promises:
 //!
-//! - a job's result and its new state are committed together;
+//! - a job's result and its new state are committed together, and tried to be for as long as the service runs;
 //! - a job that was running when the process died is started again at the next start, at most [`Options::max_attempts`]
 //!   times in all, so that a job that takes the process down with it cannot do so for ever;
 //! - a panic fails the one job that it happened in;

@@ -15,7 +15,7 @@ use tracing::{error, info};
 
 use crate::{
     store::{ContentHash, Store, StoreError, SystemId, receptions::NewReception},
-    structure::{ExtractOptions, live::Live, usage::UsageSummary},
+    structure::{ExtractOptions, Extraction, live::Live, usage::UsageSummary},
     trace::span::{Span, SpanTexts},
 };
 
@@ -72,12 +72,35 @@ pub enum ReceptionError {
 /// What one system has sent since the service started.
 struct Reception {
     live: Live,
-    hash: ContentHash,
-    received_bytes: i64,
+    /// What came since a structure was stored last.
+    unstored: Content,
+    /// The part of it that came since the structure was extracted that is being stored.
+    later: Option<Content>,
     received_at: Instant,
     stored_at: Option<Instant>,
     /// Interactions that the structure stored last rests on.
     n_stored: u64,
+}
+
+/// What spans came in.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    hash: ContentHash,
+    n_bytes: i64,
+}
+
+impl Content {
+    fn add(&mut self, content: &[u8]) {
+        self.hash.update(content);
+        self.n_bytes = self.n_bytes.saturating_add(i64::try_from(content.len()).unwrap_or(i64::MAX));
+    }
+}
+
+/// A structure that is to be stored.
+struct Extracted {
+    extraction: Extraction,
+    content: Content,
+    n_found: u64,
 }
 
 /// The streams of all systems: cheap to clone, shared by all.
@@ -172,9 +195,7 @@ impl Receptions {
         for span in spans {
             reception.live.feed(span, texts);
         }
-        reception.hash.update(content);
-        reception.received_bytes = reception.received_bytes.saturating_add(i64::try_from(content.len()).unwrap_or(i64::MAX));
-        reception.received_at = Instant::now();
+        reception.add(content);
     }
 
     /// The sessions in what a system has sent since the service started, in traces that have ended; `None` where it has sent nothing. Takes CPU
@@ -195,16 +216,20 @@ impl Receptions {
         let systems: Vec<_> = lock(&self.shared.systems).iter().map(|(id, reception)| (*id, Arc::clone(reception))).collect();
         for (system, reception) in systems {
             let options = self.shared.options.clone();
-            let extracted = task::spawn_blocking(move || lock(&reception).extract(&options, which)).await;
-            let Ok(Some((extraction, sha256, received_bytes))) = extracted else { continue };
-            let new = NewReception { system, options: &self.shared.options.extract, received_bytes, sha256, extraction: &extraction };
+            let extracting = Arc::clone(&reception);
+            let extracted = task::spawn_blocking(move || lock(&extracting).extract(&options, which)).await;
+            let Ok(Some(Extracted { extraction, content, n_found })) = extracted else { continue };
+            let options = &self.shared.options.extract;
+            let new =
+                NewReception { system, options, received_bytes: content.n_bytes, sha256: content.hash.hex(), extraction: &extraction };
             match self.shared.store.insert_reception(new, self.shared.options.n_kept).await {
                 Ok(structure) => {
+                    lock(&reception).note_stored(n_found);
                     info!(%system, %structure, interactions = extraction.interactions.total(), "structure of received spans stored")
                 }
                 Err(StoreError::MissingReference) => self.forget(system),
                 Err(failed) => {
-                    error!(%system, error = crate::error_chain::chain(&failed), "the structure of received spans was not stored")
+                    error!(%system, error = crate::error_chain::chain(&failed), "the structure of received spans is not stored yet")
                 }
             }
         }
@@ -224,16 +249,24 @@ impl Reception {
     fn new(options: &ExtractOptions) -> Self {
         Self {
             live: Live::new(options),
-            hash: ContentHash::default(),
-            received_bytes: 0,
+            unstored: Content::default(),
+            later: None,
             received_at: Instant::now(),
             stored_at: None,
             n_stored: 0,
         }
     }
 
-    /// What all spans so far give, where that is due and new: with hash and number of the bytes since the last time.
-    fn extract(&mut self, options: &Options, which: Refresh) -> Option<(crate::structure::Extraction, String, i64)> {
+    fn add(&mut self, content: &[u8]) {
+        self.unstored.add(content);
+        if let Some(later) = &mut self.later {
+            later.add(content);
+        }
+        self.received_at = Instant::now();
+    }
+
+    /// What all spans so far give, where that is due and new. It stays so until [`Self::note_stored`].
+    fn extract(&mut self, options: &Options, which: Refresh) -> Option<Extracted> {
         let is_due = self.stored_at.is_none_or(|at| at.elapsed() >= options.refresh_interval);
         if which == Refresh::Due && !is_due {
             return None;
@@ -242,17 +275,61 @@ impl Reception {
             self.live.end_traces();
         }
         let n_found = self.live.n_interactions();
-        if n_found == self.n_stored || self.received_bytes == 0 {
+        if n_found == self.n_stored || self.unstored.n_bytes == 0 {
             return None;
         }
         let extraction = self.live.extraction()?;
+        self.later = Some(Content::default());
+        Some(Extracted { extraction, content: self.unstored.clone(), n_found })
+    }
+
+    /// Notes that what was extracted last is stored.
+    fn note_stored(&mut self, n_found: u64) {
         self.n_stored = n_found;
         self.stored_at = Some(Instant::now());
-        let hash = std::mem::take(&mut self.hash);
-        Some((extraction, hash.hex(), std::mem::take(&mut self.received_bytes)))
+        self.unstored = self.later.take().unwrap_or_default();
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{BadRows, diagnostics::Diagnostics, otlp, spans::SpanReadOptions};
+
+    const SPANS: &[u8] = br#"{"resourceSpans": [
+        {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "web"}}]}, "scopeSpans": [{"spans": [
+            {"traceId": "00000000000000000000000000000001", "spanId": "0000000000000001", "name": "page", "kind": 2,
+             "startTimeUnixNano": "1000000000", "endTimeUnixNano": "1010000000"},
+            {"traceId": "00000000000000000000000000000001", "spanId": "0000000000000002", "parentSpanId": "0000000000000001",
+             "name": "get", "kind": 3, "startTimeUnixNano": "1002000000", "endTimeUnixNano": "1008000000"}]}]},
+        {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}, "scopeSpans": [{"spans": [
+            {"traceId": "00000000000000000000000000000001", "spanId": "0000000000000003", "parentSpanId": "0000000000000002",
+             "name": "get", "kind": 2, "startTimeUnixNano": "1003000000", "endTimeUnixNano": "1007000000"}]}]}]}"#;
+
+    #[test]
+    fn what_was_not_stored_is_extracted_again() {
+        let options = Options::default();
+        let mut reception = Reception::new(&options.extract);
+        let (mut texts, mut diagnostics) = (SpanTexts::default(), Diagnostics::default());
+        let read = SpanReadOptions { bad_rows: BadRows::Count, ..SpanReadOptions::default() };
+        let mut sink = |span: Span, texts: &mut SpanTexts| {
+            reception.live.feed(&span, texts);
+            std::ops::ControlFlow::Continue(())
+        };
+        otlp::decode_otlp_json("spans", SPANS, &read, &mut texts, &mut diagnostics, &mut sink).unwrap();
+        reception.add(SPANS);
+        let first = reception.extract(&options, Refresh::All).expect("it is new");
+        reception.add(b"more");
+        let again = reception.extract(&options, Refresh::All).expect("it was not stored");
+        assert_eq!((first.n_found, first.content.n_bytes), (again.n_found, SPANS.len() as i64));
+        assert_eq!(again.content.n_bytes, SPANS.len() as i64 + 4);
+        reception.add(b"last");
+        reception.note_stored(again.n_found);
+        assert!(reception.extract(&options, Refresh::All).is_none(), "nothing is new");
+        assert_eq!((reception.unstored.n_bytes, reception.unstored.hash.clone().hex()), (4, crate::store::content_hash(b"last")));
+    }
 }

@@ -6,17 +6,27 @@ use std::{
 };
 
 use tokio::{task, time};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{
     Control, EndedJob, JobEvent, Shared,
     control::Interruption,
     work::{Work, failed},
 };
-use crate::store::{
-    StoreError,
-    jobs::{Ending, Failure, Job, State},
+use crate::{
+    error_chain::chain,
+    store::{
+        JobId, StoreError,
+        jobs::{Ending, Failure, Job, State},
+    },
 };
+
+/// Before the end of a job is stored for the second time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Between two attempts to store it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What is told between two attempts.
+const NOT_STORED_YET: &str = "the end of a job is not stored yet";
 
 /// Counts the worker as dead when its task ends, however it ends.
 struct Alive(Arc<Shared>);
@@ -40,7 +50,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 continue;
             }
             Ok(None) => {}
-            Err(failure) => error!(error = &failure as &dyn std::error::Error, "the queue cannot be read"),
+            Err(failure) => error!(error = chain(&failure), "the queue cannot be read"),
         }
         tokio::select! {
             () = shared.wake.notified() => {}
@@ -56,18 +66,29 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
     shared.running().insert(job.id, Arc::clone(&control));
     obey_earlier_orders(shared, &job, &control).await;
     shared.publish(JobEvent::Changed(job.id));
-    let ending = match Work::load(&shared.store, &job).await {
+    let ending = match insist(shared, job.id, "what a job works on is not read yet", || Work::load(&shared.store, &job)).await {
         Ok(work) => compute(shared, &job, &control, work).await,
+        Err(failure) if failure.may_pass() => {
+            control.break_off();
+            failed("internal", &failure)
+        }
         Err(failure) => failed("internal", &failure),
     };
     let outcome = outcome(&control, &ending);
+    let (kind, duration) = (job.subject.kind(), begun.elapsed());
     let stored = store_end(shared, &job, ending, outcome).await;
     shared.running().remove(&job.id);
-    let (kind, duration) = (job.subject.kind(), begun.elapsed());
-    if let Some(state) = outcome.state().map(|state| if stored.is_ok() { state } else { State::Failed }) {
-        shared.count_end(EndedJob { kind, state, duration });
+    match stored {
+        Ok(outcome) => {
+            info!(job = %job.id, kind, ?outcome, attempt = job.attempts, duration_ms = duration.as_secs_f64() * 1e3, "job ended");
+            if let Some(state) = outcome.state() {
+                shared.count_end(EndedJob { kind, state, duration });
+            }
+        }
+        Err(failure) => {
+            error!(job = %job.id, kind, ?outcome, error = chain(&failure), "the end of a job is not stored: it is queued again at the next start");
+        }
     }
-    log_end(&job, outcome, duration, stored);
     shared.publish(JobEvent::Changed(job.id));
 }
 
@@ -95,7 +116,7 @@ async fn compute(shared: &Shared, job: &Job, control: &Arc<Control>, work: Work)
                 if let Some(progress) = control.take_unsaved()
                     && let Err(failure) = shared.store.record_progress(job.id, &progress).await
                 {
-                    error!(job = %job.id, error = &failure as &dyn std::error::Error, "progress cannot be stored");
+                    error!(job = %job.id, error = chain(&failure), "progress cannot be stored");
                 }
             }
         }
@@ -137,28 +158,83 @@ fn outcome(control: &Control, ending: &Ending) -> Outcome {
     }
 }
 
-async fn store_end(shared: &Shared, job: &Job, ending: Ending, outcome: Outcome) -> Result<(), StoreError> {
+/// Stores the end of a job, as it then is: a result that will not go in leaves a failed job.
+async fn store_end(shared: &Shared, job: &Job, ending: Ending, outcome: Outcome) -> Result<Outcome, StoreError> {
     match outcome {
-        Outcome::QueuedAgain => shared.store.requeue_job(job.id).await,
-        Outcome::Cancelled => shared.store.finish_job(job, &Ending::Cancelled).await,
+        Outcome::QueuedAgain => insist(shared, job.id, NOT_STORED_YET, || shared.store.requeue_job(job.id)).await?,
+        Outcome::Cancelled => insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &Ending::Cancelled)).await?,
         Outcome::Succeeded | Outcome::Failed => {
-            let stored = shared.store.finish_job(job, &ending).await;
-            if stored.is_err() {
-                // The result will not go in; that the job is over still may. Else the next start finds it running.
-                let message = "the result cannot be stored".into();
-                let _ = shared.store.finish_job(job, &Ending::Failed(Failure { code: "internal".into(), message })).await;
+            match insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &ending)).await {
+                Err(failure) if !failure.may_pass() => {
+                    error!(job = %job.id, error = chain(&failure), "the result of a job cannot be stored");
+                    let message = "the result cannot be stored".into();
+                    let failed = Ending::Failed(Failure { code: "internal".into(), message });
+                    insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &failed)).await?;
+                    return Ok(Outcome::Failed);
+                }
+                stored => stored?,
             }
-            stored
         }
+    }
+    Ok(outcome)
+}
+
+/// Tries until the store has done it or cannot, with growing pauses; once the service stops, for a last time.
+async fn insist<T, F: Future<Output = Result<T, StoreError>>>(
+    shared: &Shared,
+    job: JobId,
+    not_yet: &'static str,
+    attempt: impl Fn() -> F,
+) -> Result<T, StoreError> {
+    let mut stopping = shared.stopping.subscribe();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let is_last = *stopping.borrow_and_update();
+        match attempt().await {
+            Err(failure) if failure.may_pass() && !is_last => {
+                warn!(%job, error = chain(&failure), pause_s = pause.as_secs_f64(), "{not_yet}");
+            }
+            ended => return ended,
+        }
+        tokio::select! {
+            () = time::sleep(pause) => {}
+            _ = stopping.changed() => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-fn log_end(job: &Job, outcome: Outcome, duration: Duration, stored: Result<(), StoreError>) {
-    let (kind, duration_ms) = (job.subject.kind(), duration.as_secs_f64() * 1e3);
-    match stored {
-        Ok(()) => info!(job = %job.id, kind, ?outcome, attempt = job.attempts, duration_ms, "job ended"),
-        Err(failure) => {
-            error!(job = %job.id, kind, ?outcome, error = &failure as &dyn std::error::Error, "the end of a job cannot be stored");
-        }
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::{
+        jobs::{Jobs, Options},
+        store::Store,
+    };
+
+    #[tokio::test]
+    async fn a_busy_database_is_tried_again_until_the_service_stops() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("busy.db").display())).await.unwrap();
+        let jobs = Jobs::start(store, Options { n_workers: 0, ..Options::default() }).await.unwrap();
+        let n_tried = AtomicU32::new(0);
+        let busy_for = |n_busy: u32| {
+            let n_tried = &n_tried;
+            move || async move {
+                let is_busy = n_tried.fetch_add(1, Ordering::Relaxed) < n_busy;
+                if is_busy { Err(StoreError::busy()) } else { Ok(()) }
+            }
+        };
+        insist(&jobs.shared, JobId::generate(), "not yet", busy_for(1)).await.unwrap();
+        assert_eq!(n_tried.load(Ordering::Relaxed), 2);
+        let lasting = insist(&jobs.shared, JobId::generate(), "not yet", || async { Err::<(), _>(StoreError::MissingReference) }).await;
+        assert!(matches!(lasting, Err(StoreError::MissingReference)));
+        let (never, stop) = tokio::join!(insist(&jobs.shared, JobId::generate(), "not yet", busy_for(u32::MAX)), async {
+            tokio::task::yield_now().await;
+            jobs.shutdown(Duration::from_secs(60)).await
+        });
+        assert!(never.unwrap_err().is_busy() && stop);
     }
 }

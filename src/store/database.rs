@@ -2,6 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
+    io,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -9,7 +10,7 @@ use std::{
 };
 
 use sqlx::{
-    Sqlite, SqlitePool, Transaction,
+    Connection, Sqlite, SqlitePool, Transaction,
     error::ErrorKind,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -17,6 +18,11 @@ use sqlx::{
 
 /// The schema, version by version.
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// Another connection has a lock.
+const SQLITE_BUSY: u32 = 5;
+/// What may only be read was to be written.
+const SQLITE_READONLY: u32 = 8;
 
 /// How long a statement waits for another process's lock (a backup, a shell) before it fails.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,13 +60,19 @@ pub enum StoreError {
         /// The database file.
         path: PathBuf,
     },
+    /// The database may be read, but not written.
+    #[error("database {} cannot be written: expected a file and a folder that the service may write to", path.display())]
+    ReadOnly {
+        /// The database file.
+        path: PathBuf,
+    },
     /// A file beside the database cannot be used.
     #[error("{}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file is no database, or not one of this service.
     #[error("database {}: {reason}; expected a database of layerfit, or a file that does not exist yet", path.display())]
@@ -113,9 +125,31 @@ impl StoreError {
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::PoolTimedOut) => true,
-            // SQLITE_BUSY and its extended codes: the low byte is 5.
-            Self::Database(sqlx::Error::Database(e)) => {
-                e.code().and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
+            Self::Database(error) => primary_code(error) == Some(SQLITE_BUSY),
+            _ => false,
+        }
+    }
+
+    /// What a database says that is busy.
+    #[cfg(test)]
+    pub(crate) fn busy() -> Self {
+        Self::Database(sqlx::Error::PoolTimedOut)
+    }
+
+    /// Whether the same may succeed another time without anything in it being changed: the database is busy, the disk full or out of
+    /// order, memory short.
+    pub fn may_pass(&self) -> bool {
+        const SQLITE_LOCKED: u32 = 6;
+        const SQLITE_NOMEM: u32 = 7;
+        const SQLITE_IOERR: u32 = 10;
+        const SQLITE_FULL: u32 = 13;
+        const SQLITE_CANTOPEN: u32 = 14;
+        const PASSING: [u32; 7] = [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN];
+        match self {
+            Self::Database(error @ sqlx::Error::Database(_)) => primary_code(error).is_some_and(|code| PASSING.contains(&code)),
+            Self::Database(error) => {
+                use sqlx::Error::{BeginFailed, InvalidSavePointStatement, Io, PoolTimedOut, WorkerCrashed};
+                matches!(error, PoolTimedOut | WorkerCrashed | Io(_) | BeginFailed | InvalidSavePointStatement)
             }
             _ => false,
         }
@@ -147,7 +181,13 @@ impl Store {
         }
         let lock = lock(&path)?;
         let is_new = !path.exists();
-        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE_TIMEOUT).connect_with(options.clone());
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            // SQLite rolls back by itself what finds the disk full; sqlx then fails to, and takes the connection to be within a transaction
+            // for ever. Another connection takes its place.
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .connect_with(options.clone());
         let writer = writer.await.map_err(|e| unusable(&path, e))?;
         if let Err(error) = MIGRATIONS.run(&writer).await {
             return Err(match error {
@@ -158,6 +198,7 @@ impl Store {
                 other => other.into(),
             });
         }
+        require_writable(&writer, &path).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -227,13 +268,18 @@ fn connect_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
         .busy_timeout(BUSY_TIMEOUT))
 }
 
+/// The result code of an error of SQLite, without what extends it.
+fn primary_code(error: &sqlx::Error) -> Option<u32> {
+    error.as_database_error().and_then(|e| e.code()?.parse::<u32>().ok()).map(|code| code & 0xff)
+}
+
 /// The error of a file that SQLite does not take; other errors as they are.
 fn unusable(path: &Path, error: sqlx::Error) -> StoreError {
-    // SQLITE_ERROR: a table that is there already; SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_PERM and SQLITE_READONLY.
-    const OF_THE_FILE: [u32; 6] = [1, 3, 8, 11, 14, 26];
-    let code = error.as_database_error().and_then(|e| e.code()?.parse::<u32>().ok());
-    match code {
-        Some(code) if OF_THE_FILE.contains(&(code & 0xff)) => {
+    // SQLITE_ERROR: a table that is there already; SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB and SQLITE_PERM.
+    const OF_THE_FILE: [u32; 5] = [1, 3, 11, 14, 26];
+    match primary_code(&error) {
+        Some(SQLITE_READONLY) => StoreError::ReadOnly { path: path.to_owned() },
+        Some(code) if OF_THE_FILE.contains(&code) => {
             let reason = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
             StoreError::Unusable { path: path.to_owned(), reason }
         }
@@ -241,9 +287,35 @@ fn unusable(path: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
+/// Checks that the database takes writes, which SQLite says no earlier than at the first one.
+async fn require_writable(writer: &SqlitePool, path: &Path) -> Result<(), StoreError> {
+    sqlx::query("UPDATE systems SET name = name WHERE FALSE").execute(writer).await.map_err(|e| unusable(path, e))?;
+    Ok(())
+}
+
+/// The file that a path leads to, which need not be there yet, as SQLite finds it: through symbolic links.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder.canonicalize()?,
+            _ => Path::new(".").canonicalize()?,
+        };
+        path = path.file_name().map_or_else(|| folder.clone(), |name| folder.join(name));
+        match path.read_link() {
+            Ok(target) => path = folder.join(target),
+            // It is no link, or not there.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links follow each other"))
+}
+
 /// Takes the lock file beside the database; the operating system gives it back when the process ends, however it ends.
 fn lock(database: &Path) -> Result<File, StoreError> {
-    let mut path = database.as_os_str().to_owned();
+    let resolved = resolved(database).map_err(|source| StoreError::File { path: database.to_owned(), source })?;
+    let mut path = resolved.into_os_string();
     path.push(".lock");
     let path = PathBuf::from(path);
     let at_fault = |source| StoreError::File { path: path.clone(), source };
@@ -258,4 +330,76 @@ fn lock(database: &Path) -> Result<File, StoreError> {
 /// Reads a JSON column.
 pub(super) fn decode<T: serde::de::DeserializeOwned>(text: &str, what: impl FnOnce() -> String) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|e| StoreError::Corrupt { what: what(), source: e.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::Model,
+        store::{
+            PageRequest,
+            models::{ModelSource, NewModel},
+        },
+    };
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_an_error_and_what_comes_after_it_is_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("full.db").display())).await.unwrap();
+        let system = store.insert_system("full").await.unwrap().id;
+        let content = "x".repeat(1 << 20);
+        let model = Model::default();
+        let new = || NewModel { system, source: ModelSource::Json, content: &content, structure: None, model: &model };
+        for _ in 0..2 {
+            // The connection that is there now finds the disk full as soon as the database grows.
+            let size: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(store.write()).await.unwrap();
+            sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {size}"))).execute(store.write()).await.unwrap();
+            let refused = store.insert_model(new()).await;
+            assert!(refused.as_ref().is_err_and(StoreError::may_pass), "{refused:?}");
+            store.ping().await.unwrap();
+        }
+        let stored = store.insert_model(new()).await.unwrap();
+        let listed = store.list_models(system, PageRequest { after: None, limit: 10 }).await.unwrap();
+        assert_eq!((stored.version, listed.items), (1, vec![stored.clone()]));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_link_to_a_database_has_its_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = |name: &str| format!("sqlite://{}", folder.path().join(name).display());
+        std::fs::create_dir(folder.path().join("deep")).unwrap();
+        std::os::unix::fs::symlink("deep/real.db", folder.path().join("link.db")).unwrap();
+        // Of a link to nothing, too.
+        let first = Store::open(&url("link.db")).await.unwrap();
+        for name in ["deep/real.db", "link.db", "deep/../link.db"] {
+            assert!(matches!(Store::open(&url(name)).await, Err(StoreError::InUse { .. })), "{name}");
+        }
+        drop(first);
+        std::os::unix::fs::symlink("loop.db", folder.path().join("loop.db")).unwrap();
+        assert!(matches!(Store::open(&url("loop.db")).await, Err(StoreError::File { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_database_that_may_not_be_written_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("locked.db").display());
+        Store::open(&url).await.unwrap().close().await;
+        let refused = Store::open(&format!("{url}?mode=ro")).await.unwrap_err();
+        assert!(matches!(refused, StoreError::ReadOnly { .. }) && refused.to_string().contains("locked.db"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn systems_of_one_name_that_are_asked_for_together_are_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("names.db").display())).await.unwrap();
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..12 {
+            let store = store.clone();
+            asked.spawn(async move { store.system_called("shop").await.unwrap().id });
+        }
+        let found = asked.join_all().await;
+        assert!(found.iter().all(|id| *id == found[0]), "{found:?}");
+    }
 }

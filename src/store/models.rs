@@ -76,6 +76,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::MissingReference`] when there is no such system or structure.
     pub async fn insert_model(&self, new: NewModel<'_>) -> Result<ModelHeader, StoreError> {
+        // A statement that returns rows gives them before it is committed: what fails after that would be lost without a transaction.
+        let mut transaction = self.begin().await?;
         let header = sqlx::query_as(
             "INSERT INTO models (id, system_id, version, source, content, structure_id, model, sha256, created_at_ms)
              VALUES (?1, ?2, (SELECT coalesce(max(version), 0) + 1 FROM models WHERE system_id = ?2), ?3, ?4, ?5, ?6, ?7, ?8)
@@ -89,8 +91,9 @@ impl Store {
         .bind(serde_json::to_string(new.model)?)
         .bind(content_hash(new.content.as_bytes()))
         .bind(Timestamp::now())
-        .fetch_one(self.write())
+        .fetch_one(&mut *transaction)
         .await?;
+        transaction.commit().await?;
         Ok(header)
     }
 

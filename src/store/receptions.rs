@@ -6,7 +6,10 @@
 
 use sqlx::FromRow;
 
-use super::{Store, StoreError, StructureId, SystemId, Timestamp, TraceId, jobs, systems::System};
+use super::{
+    Store, StoreError, StructureId, SystemId, Timestamp, TraceId, jobs,
+    systems::{self, System},
+};
 use crate::structure::{ExtractOptions, Extraction};
 
 /// A structure to be stored with what it was received from.
@@ -31,19 +34,23 @@ struct Old {
 }
 
 impl Store {
-    /// The oldest system called `name`; a new one where there is none.
+    /// The oldest system called `name`; a new one where there is none, and only one however many ask at a time.
     ///
     /// # Errors
     /// What the database says.
     pub async fn system_called(&self, name: &str) -> Result<System, StoreError> {
+        let mut transaction = self.begin().await?;
         let known: Option<System> = sqlx::query_as("SELECT id, name, created_at_ms FROM systems WHERE name = ? ORDER BY id LIMIT 1")
             .bind(name)
-            .fetch_optional(self.read())
+            .fetch_optional(&mut *transaction)
             .await?;
-        match known {
-            Some(system) => Ok(system),
-            None => self.insert_system(name).await,
+        if let Some(system) = known {
+            transaction.rollback().await?;
+            return Ok(system);
         }
+        let system = systems::insert(&mut transaction, name).await?;
+        transaction.commit().await?;
+        Ok(system)
     }
 
     /// Adds the structure of a reception, and drops all but the latest `n_kept` of the system that no model was derived

@@ -1,6 +1,6 @@
 //! Systems under study.
 
-use sqlx::FromRow;
+use sqlx::{FromRow, Sqlite, Transaction};
 
 use super::{Page, PageRequest, Store, StoreError, SystemId, Timestamp};
 
@@ -16,19 +16,27 @@ pub struct System {
     pub created_at: Timestamp,
 }
 
+/// Adds a system within a transaction.
+pub(super) async fn insert(transaction: &mut Transaction<'static, Sqlite>, name: &str) -> Result<System, StoreError> {
+    let system = System { id: SystemId::generate(), name: name.to_owned(), created_at: Timestamp::now() };
+    sqlx::query("INSERT INTO systems (id, name, created_at_ms) VALUES (?, ?, ?)")
+        .bind(system.id)
+        .bind(&system.name)
+        .bind(system.created_at)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(system)
+}
+
 impl Store {
     /// Adds a system.
     ///
     /// # Errors
     /// What the database says.
     pub async fn insert_system(&self, name: &str) -> Result<System, StoreError> {
-        let system = System { id: SystemId::generate(), name: name.to_owned(), created_at: Timestamp::now() };
-        sqlx::query("INSERT INTO systems (id, name, created_at_ms) VALUES (?, ?, ?)")
-            .bind(system.id)
-            .bind(&system.name)
-            .bind(system.created_at)
-            .execute(self.write())
-            .await?;
+        let mut transaction = self.begin().await?;
+        let system = insert(&mut transaction, name).await?;
+        transaction.commit().await?;
         Ok(system)
     }
 

@@ -70,6 +70,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::MissingReference`] when there is no such system.
     pub async fn insert_trials(&self, new: NewTrials<'_>) -> Result<TrialsHeader, StoreError> {
+        // A statement that returns rows gives them before it is committed: what fails after that would be lost without a transaction.
+        let mut transaction = self.begin().await?;
         let header = sqlx::query_as(
             "INSERT INTO trials (id, system_id, version, source, content, trials, n_trials, sha256, created_at_ms)
              VALUES (?1, ?2, (SELECT coalesce(max(version), 0) + 1 FROM trials WHERE system_id = ?2), ?3, ?4, ?5, ?6, ?7, ?8)
@@ -83,8 +85,9 @@ impl Store {
         .bind(i64::try_from(new.trials.trials.len()).unwrap_or(i64::MAX))
         .bind(content_hash(new.content.as_bytes()))
         .bind(Timestamp::now())
-        .fetch_one(self.write())
+        .fetch_one(&mut *transaction)
         .await?;
+        transaction.commit().await?;
         Ok(header)
     }
 

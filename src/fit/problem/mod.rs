@@ -8,7 +8,7 @@
 //! | `check`, `error` | the checks |
 //! | [`parameter_uses`] | where a model uses its parameters |
 //! | `places` | interpolation between operating points |
-//! | [`trials`], `trials_csv`, `covariance` | measured operating points |
+//! | [`trials`], `trials_csv`, `trials_json`, `covariance` | measured operating points |
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ pub mod parameter_uses;
 pub(crate) mod places;
 pub mod trials;
 mod trials_csv;
+mod trials_json;
 
 pub use error::ProblemError;
 pub use method::{Bootstrap, ErrorScale, Intervals, Method, Prior, Resampling, Starts, Transform, Weighting};

@@ -1,10 +1,12 @@
 //! Trials: measured operating points, in CSV (see [`Trials::from_csv`]) and in JSON ([`Trials::from_json`]).
 
-use indexmap::IndexMap;
+use std::collections::HashSet;
+
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
-pub use super::covariance::ErrorCovariance;
-use crate::model::{Bindings, Measure, MeasureError, unique::Unique};
+pub use super::{covariance::ErrorCovariance, trials_json::AsSent};
+use crate::model::{Bindings, Measure, MeasureError};
 
 /// What some programs begin UTF-8 text with.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -51,6 +53,45 @@ pub struct Measured {
     pub weight: Option<f64>,
 }
 
+/// How large a set of trials may be that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most trials.
+    pub n_trials: usize,
+    /// Most columns: controlled values and measures, their standard errors, weights and covariances.
+    pub n_columns: usize,
+    /// Most cells: trials times columns.
+    pub n_cells: usize,
+}
+
+impl Bounds {
+    /// As large as memory is.
+    pub const NONE: Self = Self { n_trials: usize::MAX, n_columns: usize::MAX, n_cells: usize::MAX };
+
+    /// Checks the size of a set.
+    ///
+    /// # Errors
+    /// [`TrialsError::TooMany`].
+    pub(super) fn check(&self, n_trials: usize, n_columns: usize) -> Result<(), TrialsError> {
+        let counts = [(n_trials, self.n_trials, "trials"), (n_columns, self.n_columns, "columns")];
+        match counts.into_iter().find(|(n, most, _)| n > most) {
+            Some((_, most, what)) => Err(TrialsError::TooMany { what, most }),
+            None => self.check_cells(n_trials.saturating_mul(n_columns)),
+        }
+    }
+
+    /// Checks a number of cells.
+    ///
+    /// # Errors
+    /// [`TrialsError::TooMany`].
+    pub(super) fn check_cells(&self, n_cells: usize) -> Result<(), TrialsError> {
+        match n_cells > self.n_cells {
+            true => Err(TrialsError::TooMany { what: "cells (trials times columns)", most: self.n_cells }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Trials that cannot be read. Rows are counted from 1 below the header; for JSON a row is an element of `trials`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -91,6 +132,14 @@ pub enum TrialsError {
     /// No trials.
     #[error("no trials: expected at least one, a row below the header of CSV or an element of \"trials\" of JSON")]
     NoTrials,
+    /// More than there may be.
+    #[error("more than {most} {what}: expected fewer in one set of trials")]
+    TooMany {
+        /// Of what there are too many.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
     /// No measures.
     #[error("no measure among the columns: expected at least one such as throughput(User)")]
     NoMeasures,
@@ -208,19 +257,25 @@ impl Trials {
 
     /// Names of controlled values, in the order of their first appearance.
     pub fn controlled_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, _) in self.trials.iter().flat_map(|t| t.controlled.iter()) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+        let names: IndexSet<&str> = self.trials.iter().flat_map(|t| t.controlled.iter()).map(|(name, _)| name).collect();
+        names.into_iter().collect()
     }
 
     /// Smallest and largest value of the controlled value `name`; `None` when no trial has it.
     pub fn controlled_range(&self, name: &str) -> Option<(f64, f64)> {
         let values = self.trials.iter().filter_map(|t| t.controlled.get(name));
         values.fold(None, |range, v| Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
+    }
+
+    /// Number of columns that the set has as CSV, but for those of ids, durations and times.
+    pub(super) fn n_columns(&self) -> usize {
+        let any = |index: usize, of: fn(&Measured) -> Option<f64>| {
+            self.trials.iter().any(|t| t.measured.get(index).copied().flatten().and_then(|m| of(&m)).is_some())
+        };
+        let columns_of = |index| 1 + usize::from(any(index, |m| m.std_error)) + usize::from(any(index, |m| m.weight));
+        let pairs: HashSet<_> =
+            self.trials.iter().flat_map(|t| &t.covariances).map(|c| (c.first.min(c.second), c.first.max(c.second))).collect();
+        self.controlled_names().len() + (0..self.measures.len()).map(columns_of).sum::<usize>() + pairs.len()
     }
 
     /// Checks what every reader and every hand-made set must satisfy.
@@ -304,67 +359,6 @@ impl Trials {
         }
         self.check_covariances(row, trial)
     }
-
-    /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
-    /// "weight": {...}, "covariance": {"throughput(User)": {"response_time(User)": -0.01}}, "duration", "time"}]}`. A measure that a trial lacks, or has as `null`, is a missing value.
-    ///
-    /// # Errors
-    /// [`TrialsError`] naming the trial and the key.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, TrialsError> {
-        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        if bytes.trim_ascii_start().starts_with(b"[") {
-            let reason = "expected an object with \"trials\", found a list".to_owned();
-            return Err(TrialsError::Json { line: 1, column: 1, reason });
-        }
-        let file: JsonTrials = serde_json::from_slice(bytes).map_err(|e| TrialsError::Json {
-            line: e.line(),
-            column: e.column(),
-            reason: without_position(&e.to_string()),
-        })?;
-        let mut measures: Vec<Measure> = Vec::new();
-        for measure in file.trials.iter().flat_map(|t| t.measured.keys()) {
-            if !measures.contains(measure) {
-                measures.push(measure.clone());
-            }
-        }
-        let trials =
-            file.trials.into_iter().enumerate().map(|(index, t)| t.into_trial(index + 1, &measures)).collect::<Result<Vec<_>, _>>()?;
-        let trials = Self { measures, trials };
-        if trials.trials.is_empty() {
-            return Err(TrialsError::NoTrials);
-        }
-        trials.check()?;
-        Ok(trials)
-    }
-
-    /// Writes what [`Trials::from_json`] reads.
-    pub fn to_json(&self) -> serde_json::Value {
-        let trial = |t: &Trial| {
-            let column = |of: fn(&Measured) -> Option<f64>| -> IndexMap<String, f64> {
-                let cells = self.measures.iter().zip(&t.measured);
-                cells.filter_map(|(m, cell)| Some((m.to_string(), of(cell.as_ref()?)?))).collect()
-            };
-            let (std_errors, weights) = (column(|m| m.std_error), column(|m| m.weight));
-            let mut object = serde_json::json!({ "id": t.id, "controlled": t.controlled, "measured": column(|m| Some(m.value)) });
-            if let Some(duration) = t.duration {
-                object["duration"] = duration.into();
-            }
-            if let Some(time) = t.time {
-                object["time"] = time.into();
-            }
-            if !std_errors.is_empty() {
-                object["stderr"] = serde_json::json!(std_errors);
-            }
-            if !weights.is_empty() {
-                object["weight"] = serde_json::json!(weights);
-            }
-            for c in &t.covariances {
-                object["covariance"][self.measures[c.first].to_string()][self.measures[c.second].to_string()] = c.value.into();
-            }
-            object
-        };
-        serde_json::json!({ "trials": self.trials.iter().map(trial).collect::<Vec<_>>() })
-    }
 }
 
 pub(super) const FINITE: &str = "a finite number";
@@ -378,90 +372,7 @@ pub(super) fn has_a_square(value: f64) -> bool {
     value == 0.0 || (1e-100..=1e100).contains(&value.abs())
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonTrials {
-    trials: Vec<JsonTrial>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonTrial {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    duration: Option<f64>,
-    #[serde(default)]
-    time: Option<f64>,
-    #[serde(default)]
-    controlled: Unique<String, f64>,
-    measured: Unique<Measure, Option<f64>>,
-    #[serde(default)]
-    stderr: Unique<Measure, Option<f64>>,
-    #[serde(default)]
-    weight: Unique<Measure, Option<f64>>,
-    #[serde(default)]
-    covariance: Unique<Measure, Unique<Measure, f64>>,
-}
-
-impl JsonTrial {
-    fn into_trial(self, row: usize, measures: &[Measure]) -> Result<Trial, TrialsError> {
-        for (kind, column) in [("stderr", &self.stderr), ("weight", &self.weight)] {
-            for measure in column.iter().filter(|(_, v)| v.is_some()).map(|(m, _)| m) {
-                if self.measured.get(measure).copied().flatten().is_none() {
-                    return Err(TrialsError::WithoutValue { row, column: format!("{kind}({measure})"), measure: measure.clone() });
-                }
-            }
-        }
-        let mut covariances: Vec<ErrorCovariance> = Vec::new();
-        for (one, other, value) in self.covariance.iter().flat_map(|(one, row)| row.iter().map(move |(other, v)| (one, other, *v))) {
-            let position = |m: &Measure| {
-                let without = || TrialsError::WithoutValue { row, column: format!("covariance({one};{other})"), measure: m.clone() };
-                measures.iter().position(|known| known == m).ok_or_else(without)
-            };
-            let (first, second) = (position(one)?, position(other)?);
-            match covariances.iter().find(|c| (c.second, c.first) == (first, second)) {
-                Some(given) if given.value != value => {
-                    let column = format!("covariance({one};{other})");
-                    return Err(TrialsError::Cell {
-                        row,
-                        column,
-                        cell: value.to_string(),
-                        expected: "the value given for the pair the other way round",
-                    });
-                }
-                Some(_) => {}
-                None => covariances.push(ErrorCovariance { first, second, value }),
-            }
-        }
-        let of = |column: &Unique<Measure, Option<f64>>, m: &Measure| column.get(m).copied().flatten();
-        let measured = |m: &Measure| {
-            of(&self.measured, m).map(|value| Measured { value, std_error: of(&self.stderr, m), weight: of(&self.weight, m) })
-        };
-        let controlled = self.controlled.iter().map(|(name, value)| {
-            let bare = name.strip_prefix('$').unwrap_or(name);
-            match is_parameter_name(bare) {
-                true => Ok((bare.to_owned(), *value)),
-                false => Err(TrialsError::Cell { row, column: "controlled".into(), cell: name.clone(), expected: "a parameter's name" }),
-            }
-        });
-        Ok(Trial {
-            controlled: Bindings(controlled.collect::<Result<_, _>>()?),
-            measured: measures.iter().map(measured).collect(),
-            id: self.id.unwrap_or_else(|| row.to_string()),
-            duration: self.duration,
-            time: self.time,
-            covariances,
-        })
-    }
-}
-
 /// Whether `name` can follow a `$` in a model.
 pub(crate) fn is_parameter_name(name: &str) -> bool {
     crate::model::Number::parse(&format!("${name}")).is_some_and(|n| n.parameter() == Some(name))
-}
-
-/// The message of `serde_json` without the position that it appends.
-fn without_position(message: &str) -> String {
-    message.rfind(" at line ").map_or(message, |end| &message[..end]).to_owned()
 }

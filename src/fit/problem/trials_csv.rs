@@ -14,9 +14,10 @@
 //! Quoted cells, a byte order mark, CRLF and blank around cells are accepted; a row of nothing but empty cells is skipped.
 
 use csv::StringRecord;
+use indexmap::IndexSet;
 
 use super::trials::{
-    ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, POSITIVE_WITH_A_SQUARE, Trial, Trials, TrialsError, WITH_A_SQUARE,
+    Bounds, ErrorCovariance, FINITE, Measured, NOT_NEGATIVE, POSITIVE, POSITIVE_WITH_A_SQUARE, Trial, Trials, TrialsError, WITH_A_SQUARE,
     has_a_square, is_parameter_name,
 };
 use crate::model::Measure;
@@ -47,7 +48,15 @@ impl Trials {
     /// # Errors
     /// [`TrialsError`] naming row and column header of the first cell that cannot be used.
     pub fn from_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
-        let trials = Self::read_csv(bytes)?;
+        Self::from_csv_within(bytes, &Bounds::NONE)
+    }
+
+    /// As [`Trials::from_csv`], of no more than is allowed.
+    ///
+    /// # Errors
+    /// As [`Trials::from_csv`], and [`TrialsError::TooMany`] before the rest is read.
+    pub fn from_csv_within(bytes: &[u8], bounds: &Bounds) -> Result<Self, TrialsError> {
+        let trials = Self::read_csv(bytes, bounds)?;
         trials.check()?;
         Ok(trials)
     }
@@ -57,12 +66,12 @@ impl Trials {
     /// # Errors
     /// As [`Trials::from_csv`].
     pub fn plan_from_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
-        let trials = Self::read_csv(bytes)?;
+        let trials = Self::read_csv(bytes, &Bounds::NONE)?;
         trials.check_plan()?;
         Ok(trials)
     }
 
-    fn read_csv(bytes: &[u8]) -> Result<Self, TrialsError> {
+    fn read_csv(bytes: &[u8], bounds: &Bounds) -> Result<Self, TrialsError> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         std::str::from_utf8(bytes).map_err(|e| TrialsError::NotUtf8 { byte: e.valid_up_to() })?;
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(bytes);
@@ -70,7 +79,9 @@ impl Trials {
             let reason = |e: csv::Error| TrialsError::Csv { row, reason: e.to_string() };
             record.map(|r| (row, r)).map_err(reason)
         });
-        let header = Header::read(&records.next().ok_or(TrialsError::Empty)??.1)?;
+        let first = records.next().ok_or(TrialsError::Empty)??.1;
+        bounds.check(0, first.len())?;
+        let header = Header::read(&first)?;
         let mut trials = Vec::new();
         for record in records {
             let (row, record) = record?;
@@ -78,6 +89,7 @@ impl Trials {
                 continue;
             }
             trials.push(header.trial(row, &record)?);
+            bounds.check(trials.len(), header.columns.len())?;
         }
         Ok(Self { measures: header.measures, trials })
     }
@@ -105,10 +117,10 @@ impl Trials {
                 columns.push((format!("weight({measure})"), Column::Weight(index)));
             }
         }
-        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        let mut pairs: IndexSet<(usize, usize)> = IndexSet::new();
         for c in self.trials.iter().flat_map(|t| &t.covariances) {
-            if !pairs.contains(&(c.first, c.second)) && !pairs.contains(&(c.second, c.first)) {
-                pairs.push((c.first, c.second));
+            if !pairs.contains(&(c.second, c.first)) {
+                pairs.insert((c.first, c.second));
             }
         }
         for (i, j) in pairs {

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+};
+use http_body_util::BodyExt;
 use layerfit::{
     api::Limits,
     jobs::{JobEvent, Options},
     store::jobs::State,
 };
 use serde_json::json;
+use tower::ServiceExt;
 
 use super::{JOB_PATIENCE, NO_ID, TestApp, events, id};
 
@@ -160,6 +165,23 @@ async fn a_shutdown_puts_a_running_fit_back_and_it_is_finished_later() {
         return;
     }
     panic!("no fit was long enough to be stopped");
+}
+
+/// A job that is deleted before its end was told.
+#[tokio::test]
+async fn the_stream_of_a_deleted_job_ends() {
+    let app = TestApp::without_workers().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let job = app.fit(&model, &trials).await["job"].as_str().unwrap().to_owned();
+    let asked = Request::get(format!("/v1/jobs/{job}/events")).body(Body::empty()).unwrap();
+    let stream = app.router.clone().oneshot(asked).await.unwrap();
+    // Past the queue, which would tell it.
+    app.state.store().request_cancel(job.parse().unwrap()).await.unwrap();
+    assert_eq!(app.delete(&format!("/v1/systems/{system}")).await.status, StatusCode::NO_CONTENT);
+    let told = tokio::time::timeout(JOB_PATIENCE, stream.into_body().collect()).await.expect("the stream ends").unwrap();
+    let events = events(std::str::from_utf8(&told.to_bytes()).unwrap());
+    assert!(events.iter().all(|(name, job)| name == "progress" && job["state"] == "queued"), "{events:?}");
 }
 
 /// The service ends and starts again on the same database.

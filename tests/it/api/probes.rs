@@ -109,5 +109,7 @@ async fn every_code_is_explained() {
         let explained = app.get(&format!("/v1/problems/{}", code.name())).await.expect(StatusCode::OK);
         assert_eq!(explained["status"], code.status().as_u16());
     }
-    app.get("/v1/problems/nonsense").await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    for unknown in ["nonsense", "%FF"] {
+        app.get(&format!("/v1/problems/{unknown}")).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
+    }
 }

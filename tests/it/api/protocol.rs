@@ -85,6 +85,34 @@ async fn every_body_is_bounded() {
     assert_eq!(app.send(zipped).await.expect(StatusCode::CREATED)["name"], "zipped");
 }
 
+/// A body that is not there yet takes the room that it will have, so that another one of its size finds none.
+#[tokio::test]
+async fn bodies_of_all_requests_together_are_bounded() {
+    const LARGE_BYTES: usize = 200 << 10;
+    let limits =
+        Limits { sent_bodies_bytes: LARGE_BYTES, decompressed_bodies_bytes: 1, room_time: Duration::from_millis(20), ..Limits::default() };
+    let app = TestApp::with(limits, jobs::Options::default()).await;
+    let large = json!({ "name": "x".repeat(LARGE_BYTES) }).to_string();
+    let part = tokio_stream::iter([Ok::<_, std::io::Error>(Bytes::from(large.clone()))]);
+    let endless = Body::from_stream(part.chain(tokio_stream::pending()));
+    tokio::select! {
+        biased;
+        _ = app.post("/v1/systems", "application/json", endless) => panic!("it has not ended"),
+        () = async {
+            let answer = app.post("/v1/systems", "application/json", large.clone()).await;
+            answer.expect_problem(StatusCode::SERVICE_UNAVAILABLE, "overloaded");
+            assert_eq!(answer.header(header::RETRY_AFTER), "5");
+            app.post("/v1/systems", "application/json", "{\"name\": \"small\"}").await.expect(StatusCode::CREATED);
+        } => {}
+    }
+    let refused = |answer: super::Answer| answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+    refused(app.post("/v1/systems", "application/json", large.clone()).await);
+    // Larger than all the room, and alone.
+    let zipped = || Request::post("/v1/systems").header(header::CONTENT_ENCODING, "gzip").body(Body::from(gzip(large.as_bytes()))).unwrap();
+    refused(app.send(zipped()).await);
+    refused(app.send(zipped()).await);
+}
+
 #[tokio::test]
 async fn a_body_that_breaks_off_is_a_problem() {
     let app = TestApp::new().await;

@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use super::{TestApp, jobs::restarted};
 
 /// One request of a shop: the client's half, the server's half, and a query of the database seen from the server.
-fn spans(namespace: Option<&str>) -> Value {
+pub fn spans(namespace: Option<&str>) -> Value {
     let resource = |service: &str| {
         let mut attributes = vec![json!({"key": "service.name", "value": {"stringValue": service}})];
         attributes.extend(namespace.map(|n| json!({"key": "service.namespace", "value": {"stringValue": n}})));

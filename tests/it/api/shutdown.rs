@@ -95,6 +95,94 @@ async fn a_client_that_does_not_end_is_cut_off() {
     assert_eq!(server.await.unwrap().unwrap(), Ended::OutOfTime);
 }
 
+/// A service on a socket.
+struct Served {
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    server: tokio::task::JoinHandle<std::io::Result<Ended>>,
+}
+
+async fn served(app: &TestApp) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stop_ordered = async move { drop(stopped.await) };
+    let server = tokio::spawn(serve_on(listener, app.state.clone(), stop_ordered, GRACE));
+    Served { address, stop, server }
+}
+
+/// The end does not wait for requests that have not begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_head_does_not_hold_up_the_end() {
+    let app = TestApp::new().await;
+    let Served { address, stop, server } = served(&app).await;
+    let mut first = TcpStream::connect(address).await.unwrap();
+    first.write_all(b"GET /healthz HTTP/1.1\r\nHo").await.unwrap();
+    // Half of a second request, after one that was answered.
+    let mut second = TcpStream::connect(address).await.unwrap();
+    second.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /hea").await.unwrap();
+    let mut answer = [0; 12];
+    second.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    stop.send(()).unwrap();
+    assert_eq!(server.await.unwrap().unwrap(), Ended::Gracefully);
+    let mut rest = String::new();
+    first.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "");
+}
+
+/// What was taken as the service stopped is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_that_come_last_are_stored() {
+    let app = TestApp::new().await;
+    let Served { address, stop, server } = served(&app).await;
+    let body = super::reception::spans(None).to_string();
+    let mut exporter = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-layerfit-system: late\r\ncontent-length: {}\r\n\
+         expect: 100-continue\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    exporter.write_all(head.as_bytes()).await.unwrap();
+    exporter.read_exact(&mut [0; 25]).await.unwrap();
+    stop.send(()).unwrap();
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    exporter.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    exporter.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(server.await.unwrap().unwrap(), Ended::Gracefully);
+    let app = super::jobs::restarted(app, 0).await;
+    let late = app.get("/v1/systems?name=late").await.json()["items"][0]["id"].as_str().expect("the system was made").to_owned();
+    let structures = app.get(&format!("/v1/systems/{late}/structures")).await.json();
+    assert_eq!(structures["items"].as_array().map(Vec::len), Some(1), "{structures}");
+}
+
+/// Who asks and does not read is dropped with what waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_is_dropped() {
+    /// More than the buffers of a connection hold.
+    const N_ASKED: usize = 1000;
+    let limits = Limits { write_time: Duration::from_millis(100), ..Limits::default() };
+    let app = TestApp::with(limits, Options::default()).await;
+    let Served { address, stop, server } = served(&app).await;
+    let mut deaf = TcpStream::connect(address).await.unwrap();
+    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(N_ASKED);
+    deaf.write_all(asked.as_bytes()).await.unwrap();
+    // A write fails once the connection is closed at the other end: until then, nothing is read.
+    tokio::time::timeout(GRACE, async {
+        while deaf.write_all(b"\r\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await
+        }
+    })
+    .await
+    .expect("the connection is closed");
+    stop.send(()).unwrap();
+    assert_eq!(server.await.unwrap().unwrap(), Ended::Gracefully);
+}
+
 #[tokio::test]
 async fn a_database_serves_one_service() {
     let app = TestApp::new().await;

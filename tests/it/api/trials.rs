@@ -1,7 +1,7 @@
 //! `/v1/systems/{system_id}/trials`, `/v1/trials`.
 
 use axum::http::{StatusCode, header};
-use layerfit::{api::Limits, jobs};
+use layerfit::{api::Limits, fit::trials::Bounds, jobs};
 use serde_json::json;
 
 use super::{NO_ID, TestApp, id};
@@ -66,4 +66,32 @@ async fn trials_have_no_other_representation() {
     let system = app.system().await;
     let trials = app.trials(&system, 2).await;
     app.get_as(&format!("/v1/trials/{trials}"), "application/xml").await.expect_problem(StatusCode::NOT_ACCEPTABLE, "not_acceptable");
+}
+
+#[tokio::test]
+async fn the_size_of_a_set_is_bounded_as_it_is_read() {
+    let trials = Bounds { n_trials: 3, n_columns: 3, n_cells: 6 };
+    let app = TestApp::with(Limits { trials, ..Limits::default() }, jobs::Options::default()).await;
+    let path = format!("/v1/systems/{}/trials", app.system().await);
+    let csv = |columns: &str, row: &str, n: usize| format!("{columns}\n{}", format!("{row}\n").repeat(n));
+    let json = |trial: &str, n: usize| format!("{{\"trials\": [{}]}}", vec![trial; n].join(","));
+    let two_values = r#"{"controlled": {"u": 1}, "measured": {"throughput(U)": 1}}"#;
+    app.post(&path, "text/csv", csv("$u,throughput(U)", "1,1", 3)).await.expect(StatusCode::CREATED);
+    app.post(&path, "application/json", json(two_values, 3)).await.expect(StatusCode::CREATED);
+    let four_values = r#"{"controlled": {"u": 1, "v": 1}, "measured": {"throughput(U)": 1, "throughput(V)": 1}}"#;
+    let one_each = r#"{"measured": {"throughput(U)": 1}}, {"measured": {"throughput(V)": 1}}, {"measured": {"throughput(W)": 1}}"#;
+    for (media_type, body, expected, limit) in [
+        // What would be refused if it were read is not.
+        ("text/csv", csv("throughput(U)", "1", 3) + "1\nx\n", "more than 3 trials", 3),
+        ("text/csv", csv("$u,$v,$w,throughput(U)", "1,1,1,1", 1), "more than 3 columns", 3),
+        ("text/csv", csv("$u,$v,throughput(U)", "1,1,1", 3), "more than 6 cells", 6),
+        ("application/json", json(r#"{"measured": {"throughput(U)": 1}}"#, 4) + "x", "more than 3 trials", 3),
+        ("application/json", json(four_values, 1), "more than 3 columns", 3),
+        ("application/json", json(one_each, 1), "more than 6 cells", 6),
+    ] {
+        let answer = app.post(&path, media_type, body).await;
+        let detail = answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_trials");
+        assert!(detail.starts_with(expected), "{detail}");
+        assert_eq!(answer.json()["limit"], limit);
+    }
 }

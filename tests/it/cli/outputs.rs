@@ -1,5 +1,4 @@
 //! Files that subcommands write: what is wrong with them is said before the work.
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::{fs, path::Path};
 
