@@ -41,17 +41,17 @@ pub(super) fn rest_after_gap<S: Scalar>(z: S, rest: S, mean: S) -> S {
 /// The only other that can be at a station, as a thread finds it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other<S> {
-    /// `s`, its mean service.
+    /// Its mean service.
     service: S,
-    /// `y`, its mean time away.
-    away: S,
+    /// `U`, below 1.
+    busy: S,
 }
 
 impl<S: Scalar> Other<S> {
     /// One of mean `service`, in service with chance `busy` when a thread comes.
     pub fn new(service: S, busy: S) -> Self {
         let busy = if busy > MOST_BUSY { S::from(MOST_BUSY) } else { busy };
-        Self { service, away: service * (-busy + 1.0) / busy }
+        Self { service, busy }
     }
 
     /// The rest that is found of a service of mean rest `rest`, a gap `z` after the finder's `own` service.
@@ -59,12 +59,13 @@ impl<S: Scalar> Other<S> {
     // or a subnormal one, which takes a processor a hundred times as long.
     #[inline(never)]
     pub fn rest(&self, z: S, rest: S, own: S) -> S {
-        let Self { service, away } = *self;
-        let cycle = service + away;
+        let service = self.service;
+        let longer = own / service;
         // `a/U`.
-        let at_departure = own * cycle / ((own + away) * service);
+        let at_departure = longer / (self.busy * (longer - 1.0) + 1.0);
+        let away = service * (-self.busy + 1.0) / self.busy;
         let begun = at_departure * service / (service + z);
-        let remembered = service * away / (service * away + z * cycle);
+        let remembered = service * away / (service * away + z * (service + away));
         rest * ((at_departure - 1.0) * remembered - begun + 1.0) + service * begun
     }
 }

@@ -31,15 +31,20 @@ fn expected(problem: &Problem, relative_error: f64) -> ExpectedFit {
 /// Before: the half-widths that fits to trials with such errors then have.
 #[test]
 fn what_is_expected_is_what_comes() {
-    let before = expected(&planned(FOUR), 0.02);
+    let mut plan = planned(FOUR);
+    plan.method.error_scale = layerfit::fit::problem::ErrorScale::Known;
+    let before = expected(&plan, 0.02);
     assert_eq!((before.rank, before.n_observations), (3, 40));
-    let mut asked = planned(FOUR);
+    // Errors that are estimated widen them, as Student's t with the 37 values more than parameters has it: 2.0262 for 1.9600.
+    let estimated = expected(&planned(FOUR), 0.02);
+    let wider = estimated.parameters["d1"].half_width.unwrap() / before.parameters["d1"].half_width.unwrap();
+    assert!((wider - 2.0262 / 1.9600).abs() < 1e-4, "{wider}");
+    let mut asked = plan;
     let noisy = three_queue::trials(10.0, 0.0, 1);
     for (trial, exact) in asked.trials.trials.iter_mut().zip(&noisy.trials) {
         trial.measured = exact.measured.clone();
         trial.measured.iter_mut().flatten().for_each(|m| m.std_error = Some(0.02 * m.value));
     }
-    asked.method.error_scale = layerfit::fit::problem::ErrorScale::Known;
     let fit = fitted(&asked).unwrap();
     for (name, e) in &before.parameters {
         let p = &fit.parameters[name];
@@ -50,7 +55,7 @@ fn what_is_expected_is_what_comes() {
     for (a, b) in before.singular_values.iter().zip(&fit.identifiability.singular_values) {
         assert!((a - b).abs() < 1e-6, "{a} {b}");
     }
-    let tenth = expected(&planned(FOUR), 0.002);
+    let tenth = expected(&Problem { trials: planned(FOUR).trials, ..asked }, 0.002);
     let ratio = before.parameters["d2"].half_width.unwrap() / tenth.parameters["d2"].half_width.unwrap();
     assert!((ratio - 10.0).abs() < 1e-9, "{ratio}");
 }

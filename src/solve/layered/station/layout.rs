@@ -178,10 +178,14 @@ impl Layout {
             let it = &net.tasks[task];
             net.is_closed() && it.width <= 1.0 && it.entries.iter().all(|&entry| matches!(net.entries[entry].work, Work::Phases(_)))
         };
+        let has_a_thread_each = |node: usize| {
+            let it = &net.nodes[node];
+            net.tasks[it.task].threads.is_infinite() && !net.goes_on_after_reply(it.entry)
+        };
         station < net.n_processors
             && net.stations[station].discipline == Discipline::Fcfs
             && !self.open
-            && (self.pools.len() > 1 || self.pools.iter().all(|&task| net.tasks[task].threads.is_infinite()))
+            && (self.pools.len() > 1 || self.groups.iter().all(|&node| has_a_thread_each(node)))
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 
