@@ -300,6 +300,17 @@ impl Subject<'_> {
         found
     }
 
+    /// Values of normal errors whose standard deviation would be known as well as the median absolute deviation by which a row is judged
+    /// under a loss that bounds outliers; absent where that is known.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "small and positive")]
+    fn values_of_scale(&self, row: usize) -> Option<usize> {
+        let known = self.fit.problem.method.error_scale == ErrorScale::Known && !self.weights.are_estimated();
+        let measure = self.weights.observations.get(row).map(|o| o.measure_idx).filter(|_| self.weights.are_estimated());
+        let alike = self.weights.observations.iter().filter(|o| measure.is_none_or(|k| o.measure_idx == k)).count();
+        let share = alike as f64 * self.fit.degrees_of_freedom as f64 / self.fit.n_observations.max(1) as f64;
+        (!known).then(|| ((EFFICIENCY_OF_MEDIAN * share) as usize).max(1))
+    }
+
     fn outliers(&self) -> Vec<Outlier> {
         let robust = !self.fit.problem.method.loss.is_squared();
         let n = f64::from(u32::try_from(self.influence.rows.len()).unwrap_or(u32::MAX));
@@ -323,19 +334,6 @@ impl Subject<'_> {
             Some(Outlier { trial, measure, value, predicted, p_value, factor: typing_error(value, predicted) })
         };
         self.rows().filter_map(outlier).collect()
-    }
-}
-
-impl Subject<'_> {
-    /// Values of normal errors whose standard deviation would be known as well as the median absolute deviation by which a row is judged
-    /// under a loss that bounds outliers; absent where that is known.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "small and positive")]
-    fn values_of_scale(&self, row: usize) -> Option<usize> {
-        let known = self.fit.problem.method.error_scale == ErrorScale::Known && !self.weights.are_estimated();
-        let measure = self.weights.observations.get(row).map(|o| o.measure_idx).filter(|_| self.weights.are_estimated());
-        let alike = self.weights.observations.iter().filter(|o| measure.is_none_or(|k| o.measure_idx == k)).count();
-        let share = alike as f64 * self.fit.degrees_of_freedom as f64 / self.fit.n_observations.max(1) as f64;
-        (!known).then(|| ((EFFICIENCY_OF_MEDIAN * share) as usize).max(1))
     }
 }
 
