@@ -246,7 +246,9 @@ impl<'a> Inference<'a> {
             if !beside[1] {
                 l.upper = l.upper.max(estimate + 1.0);
             }
-            explanation = Some(whole_in_words(whole, l, explanation.as_deref()));
+            let left = [-1.0, 1.0].map(|offset| (estimate + offset).clamp(min, max)).into_iter();
+            let left = left.filter(|v| *v != estimate && l.lower <= *v && *v <= l.upper).collect::<Vec<f64>>();
+            explanation = Some(whole_in_words(whole, &left, explanation.as_deref()));
         }
         ParameterEstimate {
             estimate,
@@ -385,19 +387,23 @@ fn plain_jacobian(weights: &Weights, minimum: &Minimum) -> DMatrix<f64> {
     jacobian
 }
 
-fn whole_in_words(whole: &WholeNumber, limits: &Limits, also: Option<&str>) -> String {
+/// What is known of a whole number, of whose neighbours those `left` are not excluded.
+fn whole_in_words(whole: &WholeNumber, left: &[f64], also: Option<&str>) -> String {
     let at = |offset: f64| whole.at(offset);
     let least = at(0.0).unwrap_or_default();
     let digits = |e: f64| if e > ABOVE * least { format!("about {}", two_digits(e)) } else { four_digits(e) };
     let side = |offset: f64| at(offset).map(|e| format!("{} with {}", digits(e), whole.value + offset));
     let beside: Vec<String> = [side(-1.0), side(1.0)].into_iter().flatten().collect();
-    let settled = limits.upper < whole.value + 1.0 && limits.lower > whole.value - 1.0;
     let mut text = format!(
         "a whole number: the sum of squares is {} here{}{}; {}",
         four_digits(least),
         if beside.is_empty() { "" } else { ", " },
         beside.join(" and "),
-        if settled { "its neighbours are excluded" } else { "its neighbours are not excluded" }
+        match left {
+            [] => "its neighbours are excluded".to_owned(),
+            [one] => format!("{one} is not excluded"),
+            _ => "its neighbours are not excluded".to_owned(),
+        }
     );
     if let Some(also) = also {
         text.push_str("; ");
