@@ -1,5 +1,7 @@
 //! What a reader of a fit should know besides its numbers.
 
+use std::collections::HashMap;
+
 use indexmap::IndexMap;
 
 use super::{
@@ -158,13 +160,16 @@ fn few_replicates(weights: &Weights) -> Option<String> {
 
 /// Trials that are copies of others: their errors are not independent.
 fn copied_trials(problem: &Problem) -> Option<String> {
-    let trials = &problem.trials.trials;
-    let is_copy = |t: &usize| {
-        let it = &trials[*t];
-        let varies = it.measured.iter().flatten().count() > 1;
-        varies && trials[..*t].iter().any(|other| other.controlled == it.controlled && other.measured == it.measured)
-    };
-    let copies: Vec<&str> = (0..trials.len()).filter(is_copy).map(|t| trials[t].id.as_str()).collect();
+    let mut known: HashMap<Vec<Option<u64>>, Vec<&Trial>> = HashMap::new();
+    let mut copies: Vec<&str> = Vec::new();
+    for trial in problem.trials.trials.iter().filter(|t| t.measured.iter().flatten().count() > 1) {
+        let alike = known.entry(trial.measured.iter().map(|cell| cell.map(|m| m.value.to_bits())).collect()).or_default();
+        if alike.iter().any(|other| other.controlled == trial.controlled && other.measured == trial.measured) {
+            copies.push(&trial.id);
+        } else {
+            alike.push(trial);
+        }
+    }
     (!copies.is_empty()).then(|| {
         let shown = copies.iter().take(5).map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(", ");
         let more = if copies.len() > 5 { " and others" } else { "" };
