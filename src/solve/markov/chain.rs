@@ -206,7 +206,7 @@ impl Explorer<'_> {
     fn spend(&mut self, state: &State) -> Result<(), SolveError> {
         let (work, most) = match self.pile {
             Some(_) => (&mut self.work_at_piles, self.options.max_work),
-            None => (&mut self.work, self.options.max_work * WORK_WITHOUT_PILES),
+            None => (&mut self.work, self.options.max_work.saturating_mul(WORK_WITHOUT_PILES)),
         };
         *work += state.strands.len();
         if *work <= most {
