@@ -118,6 +118,16 @@ pub enum FTestError {
     Confidence(f64),
 }
 
+impl FTest {
+    /// What [`FTest::f`] is, with its degrees of freedom.
+    pub(in crate::fit) fn name(&self) -> String {
+        match self.errors_known {
+            true => format!("chi-square({0})/{0}", self.numerator_dof),
+            false => format!("F({}, {})", self.numerator_dof, self.denominator_dof),
+        }
+    }
+}
+
 impl ExtraSumOfSquares {
     /// The test.
     ///

@@ -50,12 +50,11 @@ impl Family {
             let restriction: Vec<String> = c.restriction.iter().map(|r| format!("{} = {}", r.parameter, r.value)).collect();
             writeln!(
                 text,
-                "{} in {} ({}): F({}, {}) = {}, p = {}",
+                "{} in {} ({}): {} = {}, p = {}",
                 t.smaller,
                 t.larger,
                 restriction.join(", "),
-                f.numerator_dof,
-                f.denominator_dof,
+                f.name(),
                 four_digits(f.f),
                 four_digits(f.p_value)
             )?;

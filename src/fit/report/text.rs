@@ -227,13 +227,10 @@ impl Comparison {
         writeln!(text, "the larger structure is the smaller one where {}", restriction.join(", "))?;
         let t = &self.test;
         let rule = if self.dof_rule == DofRule::Intercept { ", one more for an intercept" } else { "" };
-        let statistic = match t.errors_known {
-            true => format!("chi-square({0})/{0}", t.numerator_dof),
-            false => format!("F({}, {})", t.numerator_dof, t.denominator_dof),
-        };
         writeln!(
             text,
-            "{statistic} = {}{rule}; critical value {} at {} %; p = {}",
+            "{} = {}{rule}; critical value {} at {} %; p = {}",
+            t.name(),
             four_digits(t.f),
             four_digits(t.critical_value),
             four_digits(100.0 * self.confidence),
