@@ -8,6 +8,9 @@
 //! a new measurement: h_i(x, u) ± t(1 - α/2; dof) √(C_ii + mse R_ii)
 //! ```
 //!
+//! with the degrees of freedom of the residuals; where several variances are estimated from these, with those of the band's own variance
+//! ([`crate::fit::inference::variances`]).
+//!
 //! | symbol | is | shape |
 //! |---|---|---|
 //! | `H_i` | derivatives of measure `i` by the free parameters | `(n_free)` |
@@ -33,7 +36,6 @@ use crate::{
         Fit, Trial,
         correction::{SimulationOptions, simulated},
         digits::six_digits,
-        inference::sees,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
         utilization::{measured_resource, utilizations},
@@ -220,7 +222,8 @@ pub(super) struct Ground<'a> {
     base: Bindings,
     /// Free parameters that no scenario sets: those that carry the band.
     pub(super) varied: Vec<String>,
-    pub(super) quantile: Option<f64>,
+    /// Whether there are degrees of freedom for any band.
+    has_bands: bool,
     errors: NewErrors,
     notes: Vec<String>,
 }
@@ -252,8 +255,8 @@ impl<'a> Ground<'a> {
             notes.push(format!("{name} is at its bound and taken as known: the bands are too narrow by what is not known of it"));
         }
         let varied = fit.identifiability.free.iter().filter(|name| !is_set(name)).cloned().collect();
-        let quantile = fit.quantile(options.confidence);
-        Ok(Self { fit, options, base, varied, quantile, errors: NewErrors::of(fit), notes })
+        let has_bands = fit.quantile(options.confidence).is_some();
+        Ok(Self { fit, options, base, varied, has_bands, errors: NewErrors::of(fit), notes })
     }
 
     fn row(&self, controlled: Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> PredictedRow {
@@ -416,7 +419,8 @@ impl<'a> Ground<'a> {
                 0.0
             }
         };
-        let Some(quantile) = self.quantile else { return predicted };
+        let (gradient, confidence) = (self.over_free(row), self.options.confidence);
+        let Some(quantile) = self.fit.quantile_along(confidence, &gradient) else { return predicted };
         if predicted.no_band.is_none() {
             (predicted.lower, predicted.upper) = band(mean, quantile * variance.sqrt());
         }
@@ -430,6 +434,7 @@ impl<'a> Ground<'a> {
                 predicted.no_new_band = Some(format!("{why}: the error of measuring it is not known"));
             }
             Some(deviation) => {
+                let quantile = self.fit.quantile_of_new(confidence, &gradient, measure, deviation * deviation).unwrap_or(quantile);
                 let half_width = quantile * (variance + deviation * deviation).sqrt();
                 if half_width <= NO_WIDTH * mean.abs() {
                     predicted.no_new_band = Some("the trials are fitted exactly: no error could be estimated".into());
@@ -445,18 +450,15 @@ impl<'a> Ground<'a> {
     fn variance(&self, mean: f64, row: &[f64]) -> Result<f64, NoBand> {
         let unknown = |reason: String| NoBand { reason, is_certain: false };
         let id = &self.fit.identifiability;
-        let covariance = match &id.covariance {
-            Some(covariance) if self.quantile.is_some() => covariance,
-            _ => return Err(unknown(id.no_covariance.clone().unwrap_or_else(|| "no error could be estimated".into()))),
-        };
+        if id.covariance.is_none() || !self.has_bands {
+            return Err(unknown(id.no_covariance.clone().unwrap_or_else(|| "no error could be estimated".into())));
+        }
         if row.iter().all(|h| *h == 0.0) {
             return Err(NoBand { reason: "no estimated parameter affects it here".into(), is_certain: true });
         }
-        let full: Vec<f64> = id.free.iter().map(|n| self.varied.iter().position(|v| v == n).map_or(0.0, |i| row[i])).collect();
-        if !sees(&full, &id.scale, id.null_directions.iter().map(Vec::as_slice)) {
+        let Some(variance) = id.variance_along(&self.over_free(row)) else {
             return Err(unknown("it depends on a combination of parameters that the trials do not determine".into()));
-        }
-        let variance: f64 = full.iter().zip(covariance).map(|(h, p)| h * full.iter().zip(p).map(|(g, c)| g * c).sum::<f64>()).sum();
+        };
         if !(variance.is_finite() && variance.sqrt() > NO_WIDTH * mean.abs()) {
             return Err(NoBand {
                 reason: "its band has no width: the trials are fitted exactly, or no parameter matters here".into(),
@@ -464,6 +466,12 @@ impl<'a> Ground<'a> {
             });
         }
         Ok(variance)
+    }
+
+    /// Derivatives by all free parameters, of which those that a scenario sets are 0, `(n_free)`.
+    pub(super) fn over_free(&self, row: &[f64]) -> Vec<f64> {
+        let of = |name: &String| self.varied.iter().position(|v| v == name).map_or(0.0, |i| row[i]);
+        self.fit.identifiability.free.iter().map(of).collect()
     }
 }
 

@@ -76,10 +76,10 @@ impl Ground<'_> {
 
     /// `δ` of the parameters that carry the band, `(n_varied)`.
     fn furthest(&self, row: &[f64]) -> Option<Vec<f64>> {
-        let (id, quantile) = (&self.fit.identifiability, self.quantile?);
+        let id = &self.fit.identifiability;
         let covariance = id.covariance.as_ref()?;
-        let slope = |name: &String| self.varied.iter().position(|v| v == name).map_or(0.0, |i| row[i]);
-        let slopes: Vec<f64> = id.free.iter().map(slope).collect();
+        let slopes = self.over_free(row);
+        let quantile = self.fit.quantile_along(self.options.confidence, &slopes)?;
         let along: Vec<f64> = covariance.iter().map(|p| p.iter().zip(&slopes).map(|(p, h)| p * h).sum()).collect();
         let deviation = along.iter().zip(&slopes).map(|(a, h)| a * h).sum::<f64>().sqrt();
         let is_whole = |name: &String| self.fit.whole_numbers.iter().any(|w| w.parameter == *name);

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     fit::{
-        inference::sees,
         problem::{
             Method, Problem,
             parameter_uses::{Role, parameter_uses},
@@ -339,13 +338,11 @@ impl Questions<'_> {
         let solved = solve_point(&fit.problem.model, &values, free, wanted, options, self.solver, "held out").ok()?;
         let row: Vec<f64> = solved.jacobian.row(0).iter().copied().collect();
         let deviation = fit.weighting.measures.get(measure).and_then(|m| m.deviation);
-        let id = &fit.identifiability;
-        let seen = sees(&row, &id.scale, id.null_directions.iter().map(Vec::as_slice));
-        let variance = id.covariance.as_ref().filter(|_| seen).map(|covariance| -> f64 {
-            row.iter().zip(covariance).map(|(h, p)| h * row.iter().zip(p).map(|(g, c)| g * c).sum::<f64>()).sum()
+        let variance = fit.identifiability.variance_along(&row);
+        let half_width = variance.zip(deviation).and_then(|(v, d)| {
+            let quantile = fit.quantile_of_new(fit.confidence, &row, measure, d * d)?;
+            Some(quantile * (v + d * d).sqrt()).filter(|w| *w > 0.0)
         });
-        let quantile = fit.quantile(fit.confidence);
-        let half_width = variance.zip(deviation).zip(quantile).map(|((v, d), q)| q * (v + d * d).sqrt()).filter(|w| *w > 0.0);
         Some(Predicted { mean: solved.values[0], half_width })
     }
 

@@ -24,7 +24,7 @@ use crate::fit::{
     engine::least_squares::{Bounds, Evaluation, EvaluationError, LeastSquaresOptions, ResidualModel, Wanted, minimise},
     inference::{
         Identification,
-        distribution::t_two_sided,
+        distribution::{as_f64, t_two_sided},
         identify,
         information::{ErrorParameters, Information},
     },
@@ -253,11 +253,6 @@ impl CurveFit {
         let new_half_width = variance.zip(self.quantile(confidence)).map(|((mean, new), q)| q * (mean + new).sqrt());
         CurveValue { mean, std_error: variance.map(|(mean, _)| mean.max(0.0).sqrt()), new_half_width }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of values are far below 2^53")]
-fn as_f64(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

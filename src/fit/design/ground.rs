@@ -9,8 +9,9 @@ use crate::{
         engine::least_squares::{ResidualModel, Wanted},
         inference::{
             Identification,
-            distribution::{normal_two_sided, t_two_sided},
+            distribution::{as_f64, normal_two_sided, t_two_sided, t_two_sided_at},
             identify as analyse,
+            variances::{EstimatedVariances, unit},
         },
         parameter_uses::parameter_uses,
         problem::{ErrorScale, Problem},
@@ -43,6 +44,8 @@ pub(super) struct Ground<'a> {
     pub(super) dof: Option<usize>,
     /// Whether these count trials, not measured values.
     pub(super) is_by_trials: bool,
+    /// Where several variances are estimated: whatever is told has degrees of freedom of its own.
+    pub(super) variances: Option<&'a EstimatedVariances>,
     pub(super) confidence: f64,
     pub(super) options: FitOptions,
     pub(super) notes: Vec<String>,
@@ -82,7 +85,8 @@ impl<'a> Ground<'a> {
         let names = id.free.clone();
         let is_by_trials = fit.interval_degrees_of_freedom.is_some();
         let (confidence, options) = (fit.confidence, options.clone());
-        Ok(Self { problem, values, free, names, rows, errors, dof, is_by_trials, confidence, options, notes })
+        let variances = id.estimated_variances.as_ref().filter(|_| dof.is_some());
+        Ok(Self { problem, values, free, names, rows, errors, dof, is_by_trials, variances, confidence, options, notes })
     }
 
     /// The trials of `problem`, measured or not, at the parameters `values`, with a relative error of `share` wherever the trials
@@ -136,15 +140,21 @@ impl<'a> Ground<'a> {
             errors,
             dof: None,
             is_by_trials: false,
+            variances: None,
             confidence,
             options: options.clone(),
             notes: Vec::new(),
         })
     }
 
-    /// Half the width of an interval in standard errors, after `n_more` more measured values.
-    pub(super) fn quantile(&self, n_more: usize) -> Option<f64> {
+    /// Half the width of an interval of what has the `gradient`, `(n_free)`, in standard errors, after `n_more` more measured values: these
+    /// tell variances as those before them do.
+    fn quantile(&self, gradient: &[f64], n_more: usize) -> Option<f64> {
         match self.dof {
+            Some(dof) if let Some(variances) = self.variances => {
+                let share = as_f64(dof + n_more) / as_f64(dof.max(1));
+                t_two_sided_at(self.confidence, variances.degrees_of_freedom(gradient) * share)
+            }
             // More measured values are no more trials, and how many trials they are is not known here.
             Some(dof) if self.is_by_trials => t_two_sided(self.confidence, dof),
             Some(dof) => t_two_sided(self.confidence, dof + n_more),
@@ -215,8 +225,8 @@ impl<'a> Ground<'a> {
 
     /// Half-widths of the free parameters; absent where one cannot be told from others.
     pub(super) fn half_widths(&self, found: &Identification, n_more: usize) -> IndexMap<String, Option<f64>> {
-        let quantile = self.quantile(n_more);
-        let width = |k: usize| Some(quantile? * found.unscaled_covariance[(k, k)].sqrt()).filter(|_| found.is_estimable(k));
+        let quantile = |k: usize| self.quantile(&unit(self.names.len(), k), n_more);
+        let width = |k: usize| Some(quantile(k)? * found.unscaled_covariance[(k, k)].sqrt()).filter(|_| found.is_estimable(k));
         self.names.iter().enumerate().map(|(k, n)| (n.clone(), width(k))).collect()
     }
 
@@ -226,7 +236,7 @@ impl<'a> Ground<'a> {
             return None;
         }
         let g = nalgebra::DVector::from_row_slice(gradient);
-        Some(self.quantile(n_more)? * (g.transpose() * &found.unscaled_covariance * g)[(0, 0)].max(0.0).sqrt())
+        Some(self.quantile(gradient, n_more)? * (g.transpose() * &found.unscaled_covariance * g)[(0, 0)].max(0.0).sqrt())
     }
 }
 

@@ -12,14 +12,24 @@ const MOST_STEPS: usize = 120;
 /// Quantile of Student's t: the `q` with `P(|T| ≤ q) = confidence`, for `confidence` in (0, 1) and `dof` ≥ 1.
 /// `None` outside those ranges.
 pub fn t_two_sided(confidence: f64, dof: usize) -> Option<f64> {
-    let t = StudentsT::new(0.0, 1.0, as_f64(dof)).ok()?;
+    t_two_sided_at(confidence, as_f64(dof))
+}
+
+/// The same for degrees of freedom that need not be whole, > 0.
+pub fn t_two_sided_at(confidence: f64, dof: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, dof).ok()?;
     in_unit_interval(confidence).then(|| upper_root(|x| t.sf(x), (1.0 - confidence) / 2.0))
 }
 
 /// Quantile of F: the `q` with `P(F ≤ q) = confidence`, for `confidence` in (0, 1) and both degrees of freedom ≥ 1.
 /// `None` outside those ranges.
 pub fn f_quantile(confidence: f64, numerator_dof: usize, denominator_dof: usize) -> Option<f64> {
-    let f = FisherSnedecor::new(as_f64(numerator_dof), as_f64(denominator_dof)).ok()?;
+    f_quantile_at(confidence, numerator_dof, as_f64(denominator_dof))
+}
+
+/// The same for denominator degrees of freedom that need not be whole, > 0.
+pub fn f_quantile_at(confidence: f64, numerator_dof: usize, denominator_dof: f64) -> Option<f64> {
+    let f = FisherSnedecor::new(as_f64(numerator_dof), denominator_dof).ok()?;
     in_unit_interval(confidence).then(|| upper_root(|x| f.sf(x), 1.0 - confidence))
 }
 
@@ -63,8 +73,9 @@ fn in_unit_interval(p: f64) -> bool {
     p > 0.0 && p < 1.0
 }
 
+/// A count as a number.
 #[expect(clippy::cast_precision_loss, reason = "numbers of observations are far below 2^53")]
-fn as_f64(count: usize) -> f64 {
+pub(crate) fn as_f64(count: usize) -> f64 {
     count as f64
 }
 

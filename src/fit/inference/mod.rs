@@ -8,6 +8,7 @@
 //! | [`bootstrap`] | intervals from refits to resampled data |
 //! | [`regions`] | joint ellipsoids and boxes |
 //! | [`sandwich`], `unit` | covariance by what trials scatter; coordinates for that |
+//! | [`variances`] | what is lost by variances that are estimated from the residuals |
 //! | [`information`] | likelihood, AIC, AICc, BIC |
 //!
 //! Covariance, intervals, and what they cannot tell.
@@ -40,6 +41,7 @@ pub mod profile;
 pub mod regions;
 pub mod sandwich;
 pub(crate) mod unit;
+pub mod variances;
 
 use crate::fit::{
     digits::four_digits,

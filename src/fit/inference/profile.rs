@@ -8,7 +8,8 @@
 //! ```
 //!
 //! For a model that is linear in its parameters `τ` is `(v - x̂_k) / s_k` and the interval is Wald's; elsewhere it keeps its
-//! level where Wald's does not, and it may be open or end at a bound, which is said. The ends are found by stepping outwards
+//! level where Wald's does not. Where several variances are estimated, `q` is that of the parameter's own degrees of freedom, times the root of what its
+//! variance grows by for weights that err ([`super::variances`]). The interval may be open or end at a bound, which is said. The ends are found by stepping outwards
 //! and the secant method on `τ`, each point started from the last. Source: D. Bates and D. Watts, Nonlinear Regression
 //! Analysis and Its Applications (1988), section 6.1.
 

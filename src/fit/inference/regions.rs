@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Where the error covariance is known, chi-square and the normal distribution stand for `n F` and `t`; where all of `P` is estimated from
-//! `d` degrees of freedom, not its scale alone, Hotelling's `T² = n d / (d - n + 1) F(1 - α; n, d - n + 1)` for `n F`. Source: G. Seber and C.
+//! `d` degrees of freedom, not its scale alone, Hotelling's `T² = n d / (d - n + 1) F(1 - α; n, d - n + 1)` for `n F`; where several variances
+//! are estimated, each parameter has degrees of freedom of its own, and the ellipsoid `n F(1 - α; n, m) / λ` ([`super::variances`]). Source: G. Seber and C.
 //! Wild, Nonlinear Regression (1989), section 5.1; M. Woodside, SIPEW 2008, section 3, calls the second "Bonferroni" but
 //! multiplies levels, which is the third.
 
@@ -19,11 +20,14 @@ use indexmap::IndexMap;
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{chi_square_quantile, f_quantile, normal_two_sided, t_two_sided};
+use super::{
+    distribution::{chi_square_quantile, f_quantile, f_quantile_at, normal_two_sided, t_two_sided, t_two_sided_at},
+    variances::JointFreedom,
+};
 use crate::fit::problem::Transform;
 
 /// What is known of the covariance of estimates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CovarianceKnown {
     /// All of it.
     Whole,
@@ -31,11 +35,16 @@ pub enum CovarianceKnown {
     UpToScale(usize),
     /// Nothing: all of it is estimated, with these degrees of freedom.
     FromScatter(usize),
+    /// It is made of variances that are estimated: degrees of freedom of all together; each estimate has its own.
+    UpToVariances(JointFreedom),
 }
 
 impl CovarianceKnown {
-    fn two_sided(self, confidence: f64) -> Option<f64> {
+    /// Half the width of an interval of `estimate` in standard errors.
+    fn two_sided(self, confidence: f64, estimate: &Estimate) -> Option<f64> {
         match self {
+            _ if let Some(dof) = estimate.degrees_of_freedom => t_two_sided_at(confidence, dof),
+            Self::UpToVariances(JointFreedom { degrees_of_freedom: dof, .. }) => t_two_sided_at(confidence, dof),
             Self::Whole => normal_two_sided(confidence),
             Self::UpToScale(dof) | Self::FromScatter(dof) => t_two_sided(confidence, dof),
         }
@@ -47,6 +56,9 @@ impl CovarianceKnown {
         match self {
             Self::Whole => chi_square_quantile(confidence, n),
             Self::UpToScale(dof) => Some(real(n)? * f_quantile(confidence, n, dof)?),
+            Self::UpToVariances(JointFreedom { degrees_of_freedom: dof, factor }) => {
+                Some(real(n)? * f_quantile_at(confidence, n, dof)? / factor)
+            }
             Self::FromScatter(dof) => {
                 let left = (dof + 1).checked_sub(n).filter(|left| *left > 0)?;
                 Some(real(n)? * real(dof)? / real(left)? * f_quantile(confidence, n, left)?)
@@ -116,6 +128,8 @@ pub struct Estimate {
     pub std_error: f64,
     /// Scale of its interval.
     pub transform: Transform,
+    /// Degrees of freedom of its standard error, where they are its own.
+    pub degrees_of_freedom: Option<f64>,
 }
 
 /// The regions of `estimates` with `correlation`, `(n, n)`, at level `confidence`. `None` without estimates or enough degrees of freedom.
@@ -124,10 +138,8 @@ pub fn joint_region(estimates: &[Estimate], correlation: &DMatrix<f64>, known: C
     let count = u32::try_from(n).ok().filter(|n| *n > 0)?;
     let alpha = 1.0 - confidence;
     let radius_squared = known.radius_squared(confidence, n)?;
-    let bonferroni = known.two_sided(1.0 - alpha / f64::from(count))?;
-    let sidak = known.two_sided(confidence.powf(1.0 / f64::from(count)))?;
-    let box_of = |q: f64| -> IndexMap<String, Limits> {
-        estimates.iter().map(|e| (e.name.clone(), Limits::around(e.value, e.std_error, q, e.transform))).collect()
+    let box_of = |quantile: &dyn Fn(&Estimate) -> Option<f64>| -> Option<IndexMap<String, Limits>> {
+        estimates.iter().map(|e| Some((e.name.clone(), Limits::around(e.value, e.std_error, quantile(e)?, e.transform)))).collect()
     };
     let eigen = correlation.clone().symmetric_eigen();
     let mut order: Vec<usize> = (0..n).collect();
@@ -141,9 +153,9 @@ pub fn joint_region(estimates: &[Estimate], correlation: &DMatrix<f64>, known: C
         parameters: estimates.iter().map(|e| e.name.clone()).collect(),
         radius_squared,
         axes: order.into_iter().map(axis).collect(),
-        bonferroni: box_of(bonferroni),
-        sidak: box_of(sidak),
-        scheffe: box_of(radius_squared.sqrt()),
+        bonferroni: box_of(&|e| known.two_sided(1.0 - alpha / f64::from(count), e))?,
+        sidak: box_of(&|e| known.two_sided(confidence.powf(1.0 / f64::from(count)), e))?,
+        scheffe: box_of(&|_| Some(radius_squared.sqrt()))?,
     })
 }
 
@@ -152,7 +164,9 @@ mod tests {
     use super::*;
 
     fn estimates() -> Vec<Estimate> {
-        ["a", "b", "c"].iter().map(|n| Estimate { name: (*n).into(), value: 2.0, std_error: 0.5, transform: Transform::None }).collect()
+        let of =
+            |n: &&str| Estimate { name: (*n).into(), value: 2.0, std_error: 0.5, transform: Transform::None, degrees_of_freedom: None };
+        ["a", "b", "c"].iter().map(of).collect()
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use std::{collections::BTreeSet, ops::ControlFlow};
 
 use indexmap::IndexMap;
-use nalgebra::DMatrix;
 use num_dual::DualSVec64;
 
-use super::{DataAlone, DerivedEstimate, Fit, IntervalMethod, ParameterStatus, PriorReport};
+use super::{DataAlone, DerivedEstimate, Fit, IntervalMethod, ParameterStatus, PriorReport, intervals::estimated_variances};
 use crate::{
     fit::{
         design::weak,
@@ -21,7 +20,7 @@ use crate::{
             identify,
             information::{ErrorParameters, Information},
             profile::{Profile, ProfileEnd, ProfileTask, profile},
-            sees,
+            variances::unit,
         },
         problem::{ErrorScale, Intervals, Problem},
         search::{
@@ -145,9 +144,16 @@ impl<'a> After<'a> {
         if self.problem.priors().next().is_none() {
             return IndexMap::new();
         }
-        let found = minimise_weighted(&alone, self.weights, &self.minimum.x, self.options, self.solver).ok().filter(|m| m.stop.converged());
         let scale = scales(self.problem, self.weights, self.minimum, fit.mean_square_error).covariance;
-        let seen = found.as_ref().map(|m| identify(&m.jacobian, self.options.rank_tolerance));
+        let found = minimise_weighted(&alone, self.weights, &self.minimum.x, self.options, self.solver).ok().filter(|m| m.stop.converged());
+        let seen = found.as_ref().map(|m| {
+            let mut seen = identify(&m.jacobian, self.options.rank_tolerance);
+            let of = |scale: f64| estimated_variances(&alone, self.weights, &m.jacobian, &seen, scale, self.options.rank_tolerance);
+            if let Some((_, more)) = scale.and_then(of) {
+                seen.unscaled_covariance += more;
+            }
+            seen
+        });
         // Beside intervals with what trials scatter by, or a simulation's error, one by the weights alone would seem sharp.
         let by_weights = fit.interval_degrees_of_freedom.is_none() && self.problem.method.correct_solver.is_none();
         let report = |(j, prior): (usize, crate::fit::problem::Prior)| {
@@ -169,13 +175,12 @@ impl<'a> After<'a> {
 
     fn profiles(&self, fit: &mut Fit, keep: &mut Keep<'_>) -> Result<(), FitError> {
         let scale = scales(self.problem, self.weights, self.minimum, fit.mean_square_error).covariance;
-        let (Some(scale), Some(quantile)) = (scale.filter(|s| *s > 0.0), fit.quantile(fit.confidence)) else { return Ok(()) };
+        let Some(scale) = scale.filter(|s| *s > 0.0 && fit.quantile(fit.confidence).is_some()) else { return Ok(()) };
         if self.problem.method.intervals != Intervals::Profile || !self.problem.method.loss.is_squared() {
             return Ok(());
         }
         let (bounds, coordinates) = (self.bounds(), coordinates(self.problem, &self.problem.whole_numbers()));
         let options = &self.options.least_squares;
-        let task = ProfileTask { minimum: self.minimum, coordinates: &coordinates, bounds: &bounds, scale, quantile, options };
         // Standard errors as if nothing were at a bound: the lengths of the first steps.
         let seen = identify(&self.minimum.jacobian, self.options.rank_tolerance);
         for &j in &coordinates.free {
@@ -183,6 +188,8 @@ impl<'a> After<'a> {
             if !(seen.is_estimable(j) && std_error > 0.0 && std_error.is_finite()) {
                 continue;
             }
+            let Some(quantile) = profile_quantile(fit, &self.problem.estimate[j].name) else { continue };
+            let task = ProfileTask { minimum: self.minimum, coordinates: &coordinates, bounds: &bounds, scale, quantile, options };
             let mut broken_off = false;
             let mut keep_on = |_: &Iterate| {
                 let answer = keep();
@@ -289,6 +296,18 @@ impl<'a> After<'a> {
     }
 }
 
+/// What the profile of a parameter rises to at the ends of its interval: the quantile of its own degrees of freedom, and by as much more as its variance
+/// is larger for weights that are estimated.
+fn profile_quantile(fit: &Fit, name: &str) -> Option<f64> {
+    let id = &fit.identifiability;
+    let (Some(variances), Some(k)) = (&id.estimated_variances, id.free.iter().position(|f| f == name)) else {
+        return fit.quantile(fit.confidence);
+    };
+    let more = id.covariance.as_ref()?[k][k] / variances.covariance[k][k];
+    let quantile = fit.quantile_along(fit.confidence, &unit(id.free.len(), k))?;
+    Some(if more >= 1.0 && more.is_finite() { quantile * more.sqrt() } else { quantile })
+}
+
 fn ends_in_words(found: &Profile, status: ParameterStatus) -> Option<String> {
     let side = |end: ProfileEnd, which: &str| match end {
         ProfileEnd::Quantile => None,
@@ -355,13 +374,7 @@ fn tied_values(fit: &Fit, trial: usize, wanted: &[&String]) -> Option<Bindings<D
 
 fn derived_estimate(fit: &Fit, estimate: f64, gradient: &[f64]) -> DerivedEstimate {
     let id = &fit.identifiability;
-    let visible = sees(gradient, &id.scale, id.null_directions.iter().map(Vec::as_slice));
-    let covariance = id.covariance.as_ref().filter(|_| visible).map(|rows| DMatrix::from_fn(rows.len(), rows.len(), |i, j| rows[i][j]));
-    let variance = covariance.map(|c| {
-        let g = nalgebra::DVector::from_row_slice(gradient);
-        (g.transpose() * c * g)[(0, 0)]
-    });
-    let std_error = variance.filter(|v| *v >= 0.0).map(f64::sqrt);
-    let half_width = std_error.and_then(|s| Some(s * fit.quantile(fit.confidence)?));
+    let std_error = id.variance_along(gradient).filter(|v| *v >= 0.0).map(f64::sqrt);
+    let half_width = std_error.and_then(|s| Some(s * fit.quantile_along(fit.confidence, gradient)?));
     DerivedEstimate { estimate, std_error, lower: half_width.map(|h| estimate - h), upper: half_width.map(|h| estimate + h) }
 }

@@ -3,7 +3,7 @@
 //! | file | is |
 //! |---|---|
 //! | `mod.rs` | the result |
-//! | `assemble`, `extras` | how it is made from the end of a search |
+//! | `assemble`, `intervals`, `extras` | how it is made from the end of a search |
 //! | `notes`, `impossible` | what a reader should know besides |
 //! | `text` | the result in words |
 //! | [`utilization`] | how busy each resource is |
@@ -12,6 +12,7 @@ pub(crate) mod assemble;
 pub(crate) mod digits;
 pub(crate) mod extras;
 mod impossible;
+mod intervals;
 mod notes;
 mod text;
 pub mod utilization;
@@ -28,9 +29,11 @@ use crate::{
         engine::least_squares::StopReason,
         inference::{
             bootstrap::BootstrapReport,
-            distribution::{normal_two_sided, t_two_sided},
+            distribution::{normal_two_sided, t_two_sided, t_two_sided_at},
             information::Information,
             profile::Profile,
+            sees,
+            variances::{EstimatedVariances, quadratic},
         },
         problem::{ErrorScale, Prior, Problem, ProblemError, trials::BYTE_ORDER_MARK},
         search::{multistart::StartsReport, start::StartOrigin, weights::WeightSource, whole::WholeNumber},
@@ -131,6 +134,9 @@ pub struct ParameterEstimate {
     pub estimate: f64,
     /// Its standard error; absent with a reason in `status`.
     pub std_error: Option<f64>,
+    /// Degrees of freedom of that, where variances are estimated from the residuals and each estimate has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degrees_of_freedom: Option<f64>,
     /// Lower end of its confidence interval.
     pub lower: Option<f64>,
     /// Upper end of its confidence interval.
@@ -245,6 +251,9 @@ pub struct Identifiability {
     pub scale: Vec<f64>,
     /// Covariance on what is seen, over `free`, scaled by the mean square error; absent with `no_covariance`.
     pub covariance: Option<Vec<Vec<f64>>>,
+    /// Where several variances are estimated from the residuals: what makes `covariance` uncertain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_variances: Option<EstimatedVariances>,
     /// Directions that the data hardly see or do not see, with what would settle them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weak: Vec<WeakDirection>,
@@ -281,6 +290,15 @@ pub struct MeasureFit {
     pub deviation: Option<f64>,
 }
 
+impl Identifiability {
+    /// Variance `hᵀ P h` of what has the `gradient` by the free parameters, `(n_free)`. `None` where no error could be estimated, or where it
+    /// depends on a combination of parameters that the data do not see.
+    pub fn variance_along(&self, gradient: &[f64]) -> Option<f64> {
+        let seen = sees(gradient, &self.scale, self.null_directions.iter().map(Vec::as_slice));
+        self.covariance.as_ref().filter(|_| seen).map(|covariance| quadratic(covariance, gradient))
+    }
+}
+
 impl Fit {
     /// The estimates by name, in order.
     pub fn estimates(&self) -> impl Iterator<Item = (&str, f64)> {
@@ -288,12 +306,29 @@ impl Fit {
     }
 
     /// Half the width of an interval of level `confidence`, in standard errors: a quantile of Student's t, or of the normal
-    /// distribution where the errors are known. `None` without degrees of freedom.
+    /// distribution where the errors are known; with the degrees of freedom of the residuals, which is as if their variances were known up
+    /// to one scale. `None` without degrees of freedom.
     pub fn quantile(&self, confidence: f64) -> Option<f64> {
         match (self.interval_degrees_of_freedom, self.error_scale) {
             (Some(dof), _) => t_two_sided(confidence, dof),
             (None, ErrorScale::Estimated) => t_two_sided(confidence, self.degrees_of_freedom),
             (None, ErrorScale::Known) => normal_two_sided(confidence),
+        }
+    }
+
+    /// The same for what has the `gradient` by the free parameters, `(n_free)`: with degrees of freedom of its own where several variances are estimated.
+    pub fn quantile_along(&self, confidence: f64, gradient: &[f64]) -> Option<f64> {
+        match &self.identifiability.estimated_variances {
+            Some(variances) => t_two_sided_at(confidence, variances.degrees_of_freedom(gradient)),
+            None => self.quantile(confidence),
+        }
+    }
+
+    /// The same for one new measurement of `measure` with an error of `variance` around what has the `gradient`.
+    pub fn quantile_of_new(&self, confidence: f64, gradient: &[f64], measure: &Measure, variance: f64) -> Option<f64> {
+        match &self.identifiability.estimated_variances {
+            Some(variances) => t_two_sided_at(confidence, variances.degrees_of_freedom_of_new(gradient, measure, variance)),
+            None => self.quantile(confidence),
         }
     }
 
@@ -312,7 +347,9 @@ impl Fit {
         let id = &fit.identifiability;
         let n = id.free.len();
         let square = id.covariance.as_ref().is_none_or(|c| c.len() == n && c.iter().all(|row| row.len() == n));
-        let sized = id.scale.len() == n && id.null_directions.iter().all(|d| d.len() == n);
+        let sized = id.scale.len() == n
+            && id.null_directions.iter().all(|d| d.len() == n)
+            && id.estimated_variances.as_ref().is_none_or(|v| v.is_over(n));
         if !(square && sized && id.free.iter().all(|name| fit.parameters.contains_key(name))) {
             return Err(FitFileError::Inconsistent("its covariance has another size than its parameters"));
         }

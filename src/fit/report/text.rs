@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{
     Fit, ParameterEstimate,
     assemble::stop_in_words,
-    digits::{four_digits, six_digits},
+    digits::{four_digits, six_digits, two_digits},
 };
 use crate::fit::{
     comparison::{
@@ -83,6 +83,9 @@ impl Fit {
             None if self.problem.method.intervals == Intervals::Sandwich => "what trials scatter by gives no intervals".to_owned(),
             None if !self.problem.method.loss.is_squared() => "intervals are scaled by what the loss makes of it".to_owned(),
             None if self.error_scale == ErrorScale::Known => "errors are known: it scales no interval".to_owned(),
+            None if let Some(dof) = self.degrees_of_freedom_in_words() => {
+                format!("scales all intervals; they are wider for variances estimated from the residuals, with {dof} degrees of freedom")
+            }
             None => "scales all intervals".to_owned(),
             Some(dof) => format!("intervals are from what trials scatter by, with {dof} degrees of freedom"),
         };
@@ -95,6 +98,14 @@ impl Fit {
             _ => writeln!(text)?,
         }
         writeln!(text)
+    }
+
+    /// The range of the parameters' own degrees of freedom, where they have any.
+    fn degrees_of_freedom_in_words(&self) -> Option<String> {
+        let each = || self.parameters.values().filter_map(|p| p.degrees_of_freedom);
+        let (least, most) = (each().reduce(f64::min)?, each().reduce(f64::max)?);
+        let (least, most) = (two_digits(least), two_digits(most));
+        Some(if least == most { least } else { format!("{least} to {most}") })
     }
 
     fn write_measures(&self, text: &mut String) -> fmt::Result {

@@ -279,6 +279,21 @@ impl Weights {
         self.sources.iter().any(|s| s.is_estimated())
     }
 
+    /// Measures that share one variance, or one factor of given ones, which is estimated from their residuals; those without one are in no group.
+    pub fn variance_groups(&self, problem: &Problem) -> Vec<Vec<usize>> {
+        let counts = |k: usize| self.observations.iter().any(|o| o.measure_idx == k);
+        let of = |is_one: &dyn Fn(WeightSource) -> bool| -> Vec<usize> {
+            (0..self.sources.len()).filter(|&k| is_one(self.sources[k]) && counts(k)).collect()
+        };
+        let mut groups: Vec<Vec<usize>> = of(&|s| s == WeightSource::ResidualVariance).into_iter().map(|k| vec![k]).collect();
+        groups.push(of(&|s| s == WeightSource::SharedResidualVariance));
+        if problem.method.error_scale == ErrorScale::Estimated {
+            groups.push(of(&|s| matches!(s, WeightSource::StandardErrors | WeightSource::Weights)));
+        }
+        groups.retain(|group| !group.is_empty());
+        groups
+    }
+
     /// Re-estimates the residual variances from `raw` errors, `(n_observations)`. Returns the largest relative change of a
     /// standard deviation.
     pub fn update(&mut self, raw: &[f64], problem: &Problem) -> f64 {

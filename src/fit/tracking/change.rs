@@ -18,7 +18,7 @@
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
-use crate::fit::inference::distribution::{chi_square_quantile, chi_square_upper_tail};
+use crate::fit::inference::distribution::{as_f64, chi_square_quantile, chi_square_upper_tail};
 
 /// Drift that Page's sums forgive in each trial, in standard deviations: half the shift of one that they are best at.
 const ALLOWANCE: f64 = 0.5;
@@ -151,11 +151,6 @@ pub fn cusum(series: &[f64], limit: f64) -> Option<Alarm> {
         }
     }
     None
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of trials are far below 2^53")]
-fn as_f64(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

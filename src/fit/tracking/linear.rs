@@ -36,7 +36,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::fit::inference::identify;
+use crate::fit::inference::{distribution::as_f64, identify};
 
 /// Singular value of an information matrix, relative to the largest, below which a direction is not known.
 const UNKNOWN: f64 = 1e-10;
@@ -301,9 +301,4 @@ fn shift(before: &Information, predicted: &Gaussian, smoothed: &Gaussian) -> Opt
     let size = |j: usize| if has_evidence(j) { scaled_evidence[j] / scaled[(j, j)] / scales[j] } else { 0.0 };
     let std_error = |j: usize| if has_evidence(j) { (scaled[(j, j)].sqrt() * scales[j]).recip() } else { f64::INFINITY };
     Some(Shift { chi_square, dof: kept.len(), sizes: (0..n).map(size).collect(), std_errors: (0..n).map(std_error).collect() })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of values are far below 2^53")]
-fn as_f64(count: usize) -> f64 {
-    count as f64
 }
