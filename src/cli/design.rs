@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Operating points that could be run: columns $NAME, and where wanted cost, and length or duration.
     #[arg(long, value_name = "FILE.csv")]
     points: Option<PathBuf>,
-    /// Number of trials to choose; with a budget at most so many.
+    /// Number of trials to choose; with a budget at most so many [default: 1, or with a budget as many as it pays].
     #[arg(long, value_name = "K")]
     choose: Option<usize>,
     /// What is to be small [default: d, or c with --for].

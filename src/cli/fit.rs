@@ -68,7 +68,7 @@ pub(super) struct Args {
     /// Share of the loads, the highest, that extrapolations do not see.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, requires = "baselines")]
     hold_out: f64,
-    /// Draw model and black boxes to this file.
+    /// With --baselines: draw model and black boxes to this file.
     #[arg(long, value_name = "FILE.svg", requires = "baselines")]
     plot: Option<PathBuf>,
     /// How to print the report.

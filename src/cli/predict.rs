@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Seed of the simulations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Level of the bands, between 0 and 1.
+    /// Level of the bands, between 0 and 1, whatever that of the fit was.
     #[arg(long, default_value_t = 0.95)]
     confidence: f64,
     /// How to print the predictions.

@@ -21,7 +21,7 @@ pub(super) struct SimulationArgs {
     /// Model time of each replication, warm-up included; with --precision, whichever is reached first.
     #[arg(long = "time", value_name = "T")]
     run_time: Option<f64>,
-    /// Independent replications. The result depends on their number and the seed only, not on the machine.
+    /// Independent replications [default: 4]. The result depends on their number and the seed only, not on the machine.
     #[arg(long, value_name = "N")]
     replications: Option<usize>,
     /// Replications that run at the same time; 0 for as many as there are cores.

@@ -30,11 +30,11 @@ pub(super) struct Args {
     /// Seed of the simulator.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    #[command(flatten)]
-    simulation: SimulationArgs,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: SolutionFormat,
+    #[command(flatten)]
+    simulation: SimulationArgs,
 }
 
 /// How a solution is printed.

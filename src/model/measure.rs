@@ -65,7 +65,10 @@ impl FromStr for Measure {
         let error = |expected| MeasureError { text: text.to_owned(), expected };
         let trimmed = text.trim();
         let (kind, rest) = trimmed.split_once('(').ok_or_else(|| error(FORMS))?;
-        let argument = rest.strip_suffix(')').ok_or_else(|| error("the closing parenthesis is missing"))?.trim();
+        let argument = rest
+            .strip_suffix(')')
+            .ok_or_else(|| error("the closing parenthesis is missing (in CSV a name with a comma stands in quotes)"))?
+            .trim();
         if argument.is_empty() {
             return Err(error("a name is missing between the parentheses"));
         }

@@ -29,28 +29,28 @@
 //! Source: M. Woodside, SIPEW 2008, section 3; the second band and the solver's error are our addition.
 
 use indexmap::{IndexMap, IndexSet};
+use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     fit::{
-        Fit, Trial,
+        Fit, ParameterEstimate,
         correction::{SimulationOptions, simulated},
-        digits::six_digits,
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
-        utilization::{measured_resource, utilizations},
+        utilization::measured_resource,
     },
-    model::{Bindings, Measure, ParameterValue},
+    model::{Bindings, Measure},
     solve::{self, Sensitivities, SolveError, SolveOptions},
 };
 
-use super::{errors::NewErrors, hull::is_outside, scenario::Scenarios};
+use super::{errors::NewErrors, scenario::Scenarios};
 
 /// Half-width, relative to the value, that is rounding and not a band.
 const NO_WIDTH: f64 = 1e-10;
 
 /// How far, per server, a utilization may exceed the largest of the trials before that is remarked.
-const UTILIZATION_MARGIN: f64 = 0.10;
+pub(super) const UTILIZATION_MARGIN: f64 = 0.10;
 
 /// How to predict.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,9 +219,11 @@ pub(super) struct Ground<'a> {
     pub(super) fit: &'a Fit,
     pub(super) options: &'a PredictOptions,
     /// Assumptions, constants of the trials and estimates; scenarios overrule them.
-    base: Bindings,
+    pub(super) base: Bindings,
     /// Free parameters that no scenario sets: those that carry the band.
     pub(super) varied: Vec<String>,
+    /// Places, among the free parameters, of those that a scenario sets and whose value in the trials is certain.
+    known: Vec<usize>,
     /// Whether there are degrees of freedom for any band.
     has_bands: bool,
     errors: NewErrors,
@@ -246,17 +248,26 @@ impl<'a> Ground<'a> {
             }
         }
         fit.estimates().for_each(|(name, value)| base.set(name, value));
-        for axis in &scenarios.axes {
-            if fit.parameters.contains_key(&axis.name) {
-                notes.push(format!("{} was estimated; here it is set, and taken as known", axis.name));
-            }
+        let mut known = Vec::new();
+        for axis in scenarios.axes.iter().filter(|axis| fit.parameters.contains_key(&axis.name)) {
+            let was = match fit.identifiability.free.iter().position(|free| *free == axis.name) {
+                Some(place) if is_certain(fit, &axis.name) => {
+                    known.push(place);
+                    "and what it was in the trials is taken as known"
+                }
+                _ => "as what it is to be: what is not known of it in the trials stays in the bands, by the other estimates",
+            };
+            notes.push(format!("{} was estimated; here it is set, {was}", axis.name));
+        }
+        for axis in scenarios.axes.iter().filter(|axis| fit.derived.contains_key(&axis.name)) {
+            notes.push(format!("{} is tied to estimated parameters; here it is set, and follows them no longer", axis.name));
         }
         for (name, _) in fit.parameters.iter().filter(|(name, _)| !is_set(name) && !fit.identifiability.free.contains(name)) {
             notes.push(format!("{name} is at its bound and taken as known: the bands are too narrow by what is not known of it"));
         }
         let varied = fit.identifiability.free.iter().filter(|name| !is_set(name)).cloned().collect();
         let has_bands = fit.quantile(options.confidence).is_some();
-        Ok(Self { fit, options, base, varied, has_bands, errors: NewErrors::of(fit), notes })
+        Ok(Self { fit, options, base, varied, known, has_bands, errors: NewErrors::of(fit), notes })
     }
 
     fn row(&self, controlled: Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> PredictedRow {
@@ -334,76 +345,17 @@ impl<'a> Ground<'a> {
                     predicted.solver_error = Some(SolverError::of(predicted, found.values[k], found.half_widths[k], most));
                 }
                 if found.precision.is_infinite() {
-                    row.notes.push("simulated for too short a time to say how precisely: allow more events".into());
+                    row.notes
+                        .push("simulated for too short a time to say how precisely, with all the events that a simulation may take".into());
                 } else if found.precision > how.precision {
-                    row.notes.push(format!("simulated to {:.2} % only: allow more events", 100.0 * found.precision));
+                    row.notes.push(format!(
+                        "simulated to {:.2} % only, with all the events that a simulation may take",
+                        100.0 * found.precision
+                    ));
                 }
             }
             Err(error) => row.notes.push(format!("not simulated: {error}")),
         }
-    }
-
-    /// Controlled values outside the ranges of the trials, or, if none is, outside their hull.
-    fn outside(&self, controlled: &Bindings) -> Vec<String> {
-        let trials = &self.fit.problem.trials;
-        let remark = |(name, value): (&str, f64)| match trials.controlled_range(name) {
-            Some((low, high)) if value < low || value > high => {
-                Some(format!("{name} = {value} is outside the measured range {low} to {high}"))
-            }
-            None if let Some((low, high)) = self.fit.parameters.get(name).and_then(|p| p.lower.zip(p.upper)) => {
-                (value < low || value > high).then(|| {
-                    format!(
-                        "{name} = {value} is outside its interval {} to {}, of what the trials were taken with",
-                        six_digits(low),
-                        six_digits(high)
-                    )
-                })
-            }
-            None if !self.fit.parameters.contains_key(name) && self.value_in_trials(name) != Some(value) => {
-                Some(format!("{name} was not varied in the trials"))
-            }
-            _ => None,
-        };
-        let mut remarks: Vec<String> = controlled.iter().filter_map(remark).collect();
-        if remarks.is_empty() {
-            remarks.extend(self.outside_together(controlled));
-        }
-        remarks
-    }
-
-    /// What every trial had of a parameter that none of them sets.
-    fn value_in_trials(&self, name: &str) -> Option<f64> {
-        let of_model = || self.fit.problem.model.parameters.iter().find(|p| p.name == name);
-        self.base.get(name).or_else(|| match of_model()?.value {
-            ParameterValue::Number(value) => Some(value),
-            _ => None,
-        })
-    }
-
-    /// Whether controlled values, each of which is within its range, were not measured together: what lies outside the convex hull of
-    /// the trials is extrapolated too.
-    fn outside_together(&self, controlled: &Bindings) -> Option<String> {
-        let trials = &self.fit.problem.trials;
-        let varies = |name: &str| trials.controlled_range(name).is_some_and(|(low, high)| low < high);
-        let asked: Vec<(&str, f64)> = controlled.iter().filter(|(name, _)| varies(name)).collect();
-        let of_trial = |t: &Trial| asked.iter().map(|(name, _)| t.controlled.get(name)).collect::<Option<Vec<f64>>>();
-        let points: Vec<Vec<f64>> = trials.trials.iter().filter_map(of_trial).collect();
-        let at: Vec<f64> = asked.iter().map(|(_, value)| *value).collect();
-        (at.len() > 1 && is_outside(&points, &at)).then(|| {
-            let names: Vec<String> = asked.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            format!("{} were not measured together: outside the convex hull of the trials", names.join(" and "))
-        })
-    }
-
-    /// Resources busier than in any trial.
-    fn busier(&self, values: &Bindings, solved: &Sensitivities) -> Vec<String> {
-        let found = utilizations(&self.fit.problem.model, values, &solved.solution);
-        let remark = |(resource, utilization): (&String, &f64)| {
-            let largest = self.fit.largest_utilizations.get(resource)?;
-            (*utilization > largest + UTILIZATION_MARGIN)
-                .then(|| format!("{resource} is {:.0} % busy, in the trials at most {:.0} %", 100.0 * utilization, 100.0 * largest))
-        };
-        found.iter().filter_map(remark).collect()
     }
 
     fn banded(&self, measure: &Measure, values: &Bindings, mean: f64, row: &[f64]) -> PredictedMeasure {
@@ -436,7 +388,9 @@ impl<'a> Ground<'a> {
             Some(deviation) => {
                 let quantile = self.fit.quantile_of_new(confidence, &gradient, measure, deviation * deviation).unwrap_or(quantile);
                 let half_width = quantile * (variance + deviation * deviation).sqrt();
-                if half_width <= NO_WIDTH * mean.abs() {
+                if mean == 0.0 && half_width == 0.0 {
+                    predicted.no_new_band = Some("errors are known relative to what is measured, which is 0 here".into());
+                } else if half_width <= NO_WIDTH * mean.abs() {
                     predicted.no_new_band = Some("the trials are fitted exactly: no error could be estimated".into());
                 } else {
                     (predicted.new_lower, predicted.new_upper) = band(mean, half_width);
@@ -468,11 +422,29 @@ impl<'a> Ground<'a> {
         Ok(variance)
     }
 
-    /// Derivatives by all free parameters, of which those that a scenario sets are 0, `(n_free)`.
+    /// Derivatives by all free parameters, `(n_free)`; those that a scenario sets have 0, or, where their value in the trials is certain, what takes the
+    /// part of the others' errors away that goes with an error of theirs: `h_k = -P_kk⁻¹ P_kr h_r`.
     pub(super) fn over_free(&self, row: &[f64]) -> Vec<f64> {
         let of = |name: &String| self.varied.iter().position(|v| v == name).map_or(0.0, |i| row[i]);
-        self.fit.identifiability.free.iter().map(of).collect()
+        let mut gradient: Vec<f64> = self.fit.identifiability.free.iter().map(of).collect();
+        if let Some(covariance) = self.fit.identifiability.covariance.as_ref().filter(|_| !self.known.is_empty()) {
+            let n = self.known.len();
+            let own = DMatrix::from_fn(n, n, |a, b| covariance[self.known[a]][self.known[b]]);
+            let with_others = DVector::from_fn(n, |a, _| covariance[self.known[a]].iter().zip(&gradient).map(|(p, h)| p * h).sum());
+            if let Some(own) = own.cholesky() {
+                let moved: DVector<f64> = own.solve(&with_others);
+                self.known.iter().zip(moved.iter()).for_each(|(&k, moved)| gradient[k] = -moved);
+            }
+        }
+        gradient
     }
+}
+
+/// Whether a whole number's neighbours are excluded.
+fn is_certain(fit: &Fit, name: &str) -> bool {
+    let is_whole = fit.whole_numbers.iter().any(|w| w.parameter == name);
+    let within = |p: &ParameterEstimate| p.lower.zip(p.upper).is_some_and(|(l, u)| l > p.estimate - 1.0 && u < p.estimate + 1.0);
+    is_whole && fit.parameters.get(name).is_some_and(within)
 }
 
 /// Why a value has no band.

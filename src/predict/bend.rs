@@ -7,8 +7,8 @@
 //! ```
 //!
 //! (the symbols are those of [`super::bands`]). Near saturation the model's own `h(x ± δ)` is elsewhere: further off on the side of more
-//! load, or nowhere, where there is no steady state. Where a band is wide, the model is solved there (along the `δ` of the widest, for all
-//! measures), and it is said if the two differ by more than a quarter of the half-width. Parameters keep within their bounds; whole numbers stay.
+//! load, or nowhere, where there is no steady state. Where a band is wide, the model is solved there, along its own `δ`, once for bands with the same
+//! one, and it is said if the two differ by more than a quarter of the half-width. Parameters keep within their bounds; whole numbers stay.
 
 use indexmap::IndexMap;
 
@@ -25,12 +25,21 @@ use crate::{
 /// Half-width of a band, relative to the value, from which the model is solved at its ends.
 const WIDE: f64 = 0.1;
 
+/// Square of the cosine from which two directions are one.
+const PARALLEL: f64 = 1.0 - 1e-4;
+
 /// Difference from the linear prediction, in half-widths, that is remarked.
 const BENT: f64 = 0.25;
 
+/// All measures at both ends of one offset; none where the model has no solution at one.
+struct Looked {
+    offset: Vec<f64>,
+    ends: Option<[Vec<f64>; 2]>,
+}
+
 impl Ground<'_> {
-    /// Remarks on what was `predicted` at `values` with the derivatives of `solved`, where it bends within its band. Along the `δ` of the
-    /// measure with the widest band, all are looked at: two solutions more.
+    /// Remarks on what was `predicted` at `values` with the derivatives of `solved`, where it bends within its band: two solutions more for each
+    /// direction in which a wide band lies, that of the widest first.
     pub(super) fn bends(
         &self,
         predicted: &IndexMap<Measure, PredictedMeasure>,
@@ -38,40 +47,44 @@ impl Ground<'_> {
         solved: &Sensitivities,
         solver: &SolveFn<'_>,
     ) -> Vec<String> {
-        let half_width = |p: &PredictedMeasure| p.upper.map_or(0.0, |upper| upper - p.mean);
-        let width = |p: &PredictedMeasure| if p.mean == 0.0 { 0.0 } else { half_width(p) / p.mean.abs() };
-        let Some((place, widest)) = (0..predicted.len()).map(|i| (i, width(&predicted[i]))).max_by(|a, b| a.1.total_cmp(&b.1)) else {
-            return Vec::new();
-        };
-        let slopes = |i: usize| solved.jacobian.row(i).iter().copied().collect::<Vec<f64>>();
-        let Some(offset) = self.furthest(&slopes(place)).filter(|_| widest > WIDE) else { return Vec::new() };
+        let mut wide: Vec<usize> = (0..predicted.len()).filter(|&i| width(&predicted[i]) > WIDE).collect();
+        wide.sort_by(|&a, &b| width(&predicted[b]).total_cmp(&width(&predicted[a])));
         let measures: Vec<Measure> = predicted.keys().cloned().collect();
-        let at = |sign: f64| {
-            let moved = self.moved(values, &offset, sign);
-            solve_point(&self.fit.problem.model, &moved, &[], &measures, &self.options.solve, solver, "").map(|s| s.values)
-        };
-        let ends = match (at(-1.0), at(1.0)) {
-            (Ok(low), Ok(high)) => [low, high],
-            (Err(error), _) | (_, Err(error)) => {
-                return vec![format!(
-                    "{}: the band is linear in the estimates, and within what they may be the model has no solution ({})",
-                    measures[place],
-                    error.reason()
-                )];
-            }
-        };
-        let remark = |(i, (measure, p)): (usize, (&Measure, &PredictedMeasure))| {
-            let along: f64 = slopes(i).iter().zip(&offset).map(|(h, d)| h * d).sum();
-            let off = (ends[0][i] - (p.mean - along)).abs().max((ends[1][i] - (p.mean + along)).abs());
-            (width(p) > WIDE && off > BENT * half_width(p)).then(|| {
-                format!(
-                    "{measure}: the band is linear in the estimates, while the prediction goes from {} to {} within what they may be",
-                    four_digits(ends[0][i].min(ends[1][i])),
-                    four_digits(ends[0][i].max(ends[1][i]))
-                )
-            })
-        };
-        predicted.iter().enumerate().filter_map(remark).collect()
+        let slopes = |i: usize| solved.jacobian.row(i).iter().copied().collect::<Vec<f64>>();
+        let mut remarks = Vec::new();
+        let mut looked: Vec<Looked> = Vec::new();
+        for i in wide {
+            let Some(offset) = self.furthest(&slopes(i)) else { continue };
+            let place = looked.iter().position(|l| are_parallel(&self.in_errors(&l.offset), &self.in_errors(&offset)));
+            let place = place.unwrap_or_else(|| {
+                let at = |sign: f64| {
+                    let moved = self.moved(values, &offset, sign);
+                    solve_point(&self.fit.problem.model, &moved, &[], &measures, &self.options.solve, solver, "").map(|s| s.values)
+                };
+                let ends = match (at(-1.0), at(1.0)) {
+                    (Ok(low), Ok(high)) => Some([low, high]),
+                    (Err(error), _) | (_, Err(error)) => {
+                        remarks.push(format!(
+                            "{}: the band is linear in the estimates, and within what they may be the model has no solution ({})",
+                            measures[i],
+                            error.reason()
+                        ));
+                        None
+                    }
+                };
+                looked.push(Looked { offset, ends });
+                looked.len() - 1
+            });
+            let Looked { offset, ends } = &looked[place];
+            remarks.extend(ends.as_ref().and_then(|ends| bent(&measures[i], &predicted[i], &slopes(i), offset, [ends[0][i], ends[1][i]])));
+        }
+        remarks
+    }
+
+    /// An offset in standard errors, `(n_varied)`.
+    fn in_errors(&self, offset: &[f64]) -> Vec<f64> {
+        let error = |name: &String| self.fit.parameters.get(name).and_then(|p| p.std_error).filter(|s| *s > 0.0);
+        self.varied.iter().zip(offset).map(|(name, d)| error(name).map_or(0.0, |s| d / s)).collect()
     }
 
     /// `δ` of the parameters that carry the band, `(n_varied)`.
@@ -100,4 +113,33 @@ impl Ground<'_> {
         }
         moved
     }
+}
+
+/// Half the width of a band; 0 without one.
+fn half_width(predicted: &PredictedMeasure) -> f64 {
+    predicted.upper.map_or(0.0, |upper| upper - predicted.mean)
+}
+
+/// The same relative to the value.
+fn width(predicted: &PredictedMeasure) -> f64 {
+    if predicted.mean == 0.0 { 0.0 } else { half_width(predicted) / predicted.mean.abs() }
+}
+
+/// Whether two offsets in standard errors point the same way, or the opposite one.
+fn are_parallel(a: &[f64], b: &[f64]) -> bool {
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    product(a, b).powi(2) >= PARALLEL * product(a, a) * product(b, b)
+}
+
+/// The remark on a `measure` that at the `ends` along `offset` is not where its `slopes` lead.
+fn bent(measure: &Measure, predicted: &PredictedMeasure, slopes: &[f64], offset: &[f64], ends: [f64; 2]) -> Option<String> {
+    let along: f64 = slopes.iter().zip(offset).map(|(h, d)| h * d).sum();
+    let off = (ends[0] - (predicted.mean - along)).abs().max((ends[1] - (predicted.mean + along)).abs());
+    (off > BENT * half_width(predicted)).then(|| {
+        format!(
+            "{measure}: the band is linear in the estimates, while the prediction goes from {} to {} within what they may be",
+            four_digits(ends[0].min(ends[1])),
+            four_digits(ends[0].max(ends[1]))
+        )
+    })
 }

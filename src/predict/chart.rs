@@ -131,7 +131,7 @@ fn draw(svg: &mut String, panels: &[&Panel]) -> Result<(), DrawError> {
             .label_style(("sans-serif", 13))
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
-        draw_series(&mut chart, panel)?;
+        draw_series(&mut chart, panel, y)?;
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperLeft)
@@ -144,15 +144,20 @@ fn draw(svg: &mut String, panels: &[&Panel]) -> Result<(), DrawError> {
     Ok(())
 }
 
-fn draw_series(chart: &mut Chart<'_, '_>, panel: &Panel) -> Result<(), DrawError> {
+fn draw_series(chart: &mut Chart<'_, '_>, panel: &Panel, range: (f64, f64)) -> Result<(), DrawError> {
     for (curve, colour) in panel.curves.iter().zip(COLOURS.into_iter().cycle()) {
         if !curve.band.is_empty() {
-            let upper = curve.band.iter().map(|(x, _, high)| (*x, *high));
-            let lower = curve.band.iter().rev().map(|(x, low, _)| (*x, *low));
-            chart.draw_series(std::iter::once(Polygon::new(upper.chain(lower).collect::<Vec<_>>(), colour.mix(0.15))))?;
+            let side = |of: fn(&(f64, f64, f64)) -> f64| {
+                let line: Vec<(f64, f64)> = curve.band.iter().map(|end| (end.0, of(end))).collect();
+                with_crossings(&line, range).into_iter().map(|(x, y)| (x, y.clamp(range.0, range.1)))
+            };
+            let lower: Vec<(f64, f64)> = side(|end| end.1).collect();
+            let outline: Vec<(f64, f64)> = side(|end| end.2).chain(lower.into_iter().rev()).collect();
+            chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.15))))?;
         }
+        let pieces = within(&curve.line, range);
         chart
-            .draw_series(LineSeries::new(curve.line.iter().copied(), colour.stroke_width(2)))?
+            .draw_series(pieces.into_iter().map(|piece| PathElement::new(piece, colour.stroke_width(2))))?
             .label(curve.label.as_str())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
@@ -164,6 +169,34 @@ fn draw_series(chart: &mut Chart<'_, '_>, panel: &Panel) -> Result<(), DrawError
             .legend(move |(x, y)| Circle::new((x + 9, y), 3, style));
     }
     Ok(())
+}
+
+/// A line with points added where it crosses an end of the `range` of its values.
+fn with_crossings(line: &[(f64, f64)], range: (f64, f64)) -> Vec<(f64, f64)> {
+    let mut all: Vec<(f64, f64)> = line.first().copied().into_iter().collect();
+    for pair in line.windows(2) {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        let at = |end: f64| Some((end - y0) / (y1 - y0)).filter(|share| *share > 0.0 && *share < 1.0).map(|share| (share, end));
+        let mut crossings: Vec<(f64, f64)> = [at(range.0), at(range.1)].into_iter().flatten().collect();
+        crossings.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all.extend(crossings.into_iter().map(|(share, end)| (x0 + share * (x1 - x0), end)));
+        all.push((x1, y1));
+    }
+    all
+}
+
+/// The pieces of a line that are within the `range` of its values.
+fn within(line: &[(f64, f64)], range: (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+    let mut pieces: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
+    for (x, y) in with_crossings(line, range) {
+        match pieces.last_mut() {
+            Some(piece) if y >= range.0 && y <= range.1 => piece.push((x, y)),
+            Some(piece) if !piece.is_empty() => pieces.push(Vec::new()),
+            _ => {}
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 /// Ranges of the axes. Lines and points set them; bands and curves that run far off are cut.
@@ -182,4 +215,21 @@ fn ranges(panel: &Panel) -> ((f64, f64), (f64, f64)) {
 
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_that_leaves_the_panel_ends_at_its_edge() {
+        let line = [(0.0, 0.0), (2.0, 4.0), (4.0, -4.0), (5.0, 1.0)];
+        let pieces = within(&line, (-2.0, 2.0));
+        let expected = [vec![(0.0, 0.0), (1.0, 2.0)], vec![(2.5, 2.0), (3.5, -2.0)], vec![(4.4, -2.0), (5.0, 1.0)]];
+        assert_eq!(pieces.len(), expected.len());
+        for (found, wanted) in pieces.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found.0 - wanted.0).abs() < 1e-12 && (found.1 - wanted.1).abs() < 1e-12, "{pieces:?}");
+        }
+        assert!(within(&[(0.0, 5.0), (1.0, 6.0)], (0.0, 1.0)).is_empty());
+    }
 }

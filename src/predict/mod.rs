@@ -6,7 +6,7 @@
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
 //! | `bend` | whether predictions bend within their bands |
 //! | `errors` | the error of one new measurement |
-//! | `hull` | whether an operating point lies among those of the trials |
+//! | `outside`, `hull` | whether an operating point lies among those of the trials |
 //! | `write` | the result as CSV and as a table |
 //! | [`plot`], `design_plot` | one measure against one controlled value, and what one trial there would bring, as SVG |
 //! | [`chart`] | a model beside black boxes, parameters over time, as SVG |
@@ -17,6 +17,7 @@ pub mod chart;
 mod design_plot;
 mod errors;
 mod hull;
+mod outside;
 pub mod plot;
 pub mod scenario;
 mod write;

@@ -3,7 +3,10 @@
 use plotters::{coord::types::RangedCoordf64, prelude::*};
 
 use super::bands::{PredictedMeasure, Predictions};
-use crate::{fit::Fit, model::Measure};
+use crate::{
+    fit::{Fit, digits::percent},
+    model::Measure,
+};
 
 /// What to draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,7 +140,7 @@ fn draw(
         .x_label_formatter(&|v| tick(*v))
         .y_label_formatter(&|v| tick(*v))
         .draw()?;
-    let percent = format!("{} %", 100.0 * confidence);
+    let percent = format!("{} %", percent(confidence));
     draw_band(&mut chart, curve, 0.10, &format!("new measurement, {percent}"), |p| Some((p.new_lower?, p.new_upper?)))?;
     draw_band(&mut chart, curve, 0.28, &format!("mean, {percent}"), |p| Some((p.lower?, p.upper?)))?;
     chart

@@ -5,17 +5,19 @@ use std::fmt::Write as _;
 use indexmap::IndexMap;
 
 use super::bands::{PredictedMeasure, PredictedRow, Predictions, SolverError};
-use crate::fit::digits::{four_digits, six_digits};
+use crate::fit::digits::{four_digits, percent, six_digits};
 
 /// A column of what the solver is off by: its name, and its number.
 type SolverColumn = (&'static str, fn(&SolverError) -> Option<f64>);
 
-const SOLVER_COLUMNS: [SolverColumn; 5] = [
+const SOLVER_COLUMNS: [SolverColumn; 7] = [
     ("mean_simulated", |e| Some(e.mean_simulated)),
     ("solver_error", |e| Some(e.solver_error)),
     ("solver_error_half_width", |e| e.solver_error_half_width),
     ("lower_with_solver_error", |e| e.lower_with_solver_error),
     ("upper_with_solver_error", |e| e.upper_with_solver_error),
+    ("new_lower_with_solver_error", |e| e.new_lower_with_solver_error),
+    ("new_upper_with_solver_error", |e| e.new_upper_with_solver_error),
 ];
 
 /// Most points that a remark names.
@@ -24,7 +26,7 @@ const MOST_POINTS_NAMED: usize = 4;
 impl Predictions {
     /// CSV: controlled values, then for each measure its mean, `lower(M)`, `upper(M)`, `new_lower(M)`, `new_upper(M)`, and where it was
     /// simulated `mean_simulated(M)`, `solver_error(M)`, `solver_error_half_width(M)`, `lower_with_solver_error(M)`,
-    /// `upper_with_solver_error(M)`; then `notes`. An absent number is an empty cell.
+    /// `upper_with_solver_error(M)`, `new_lower_with_solver_error(M)`, `new_upper_with_solver_error(M)`; then `notes`. An absent number is an empty cell.
     pub fn to_csv(&self) -> String {
         let (names, is_simulated) = (self.controlled_names(), self.is_simulated());
         let mut header: Vec<String> = names.iter().map(|n| format!("${n}")).collect();
@@ -80,7 +82,7 @@ impl Predictions {
         for m in &self.measures {
             header.extend([m.to_string(), "band of the mean".into(), "new measurement".into()]);
             if is_simulated {
-                header.extend(["simulated".into(), "solver error".into(), "band with it".into()]);
+                header.extend(["simulated".into(), "solver error".into(), "band with it".into(), "new measurement with it".into()]);
             }
         }
         let mut table = vec![header];
@@ -88,7 +90,7 @@ impl Predictions {
         let columns = table[0].len();
         let width = |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = format!("bands of {} %\n", 100.0 * self.confidence);
+        let mut text = format!("bands of {} %\n", percent(self.confidence));
         for cells in &table {
             let line: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
             text.push_str(line.join("  ").trim_end());
@@ -110,8 +112,9 @@ impl Predictions {
                     format!("{}{}", six_digits(e.mean_simulated), plus_minus(e.solver_error_half_width)),
                     four_digits(e.solver_error),
                     interval(e.lower_with_solver_error, e.upper_with_solver_error),
+                    interval(e.new_lower_with_solver_error, e.new_upper_with_solver_error),
                 ]),
-                None if is_simulated => cells.extend(["none".into(), String::new(), String::new()]),
+                None if is_simulated => cells.extend(["none".into(), String::new(), String::new(), String::new()]),
                 None => {}
             }
         }

@@ -5,7 +5,7 @@ use super::{
     results::{CallValues, EntryValues, Results},
     visits::visits,
 };
-use crate::model::{Measure, Model, Scalar, Task};
+use crate::model::{Activity, Measure, Model, Scalar, Task};
 
 fn unknown(measure: &Measure, reason: String) -> SolveError {
     SolveError::UnknownMeasure { measure: measure.clone(), reason }
@@ -74,8 +74,24 @@ pub fn check(model: &Model, measure: &Measure) -> Result<(), SolveError> {
             locate(model, name, measure).map(|_| ())
         }
         Measure::ServiceTime { entry: name, .. } => entry(name),
-        Measure::Waiting { from, to, .. } => entry(from).and_then(|()| entry(to)),
+        Measure::Waiting { from, to, phase } => {
+            entry(from).and_then(|()| entry(to))?;
+            let words = || unknown(measure, format!("\"{from}\" does not call \"{to}\" in phase {phase}, nor forward to it"));
+            calls(model, from, to, *phase).then_some(()).ok_or_else(words)
+        }
     }
+}
+
+/// Whether entry `from` may call `to` in `phase`, or forward to it. In which phase an activity is, its graph says when it is solved.
+fn calls(model: &Model, from: &str, to: &str, phase: u8) -> bool {
+    let makes = |activity: &Activity| activity.counted_calls().any(|call| call.dest == *to);
+    let Some(task) = model.tasks.iter().find(|t| t.entries.iter().any(|e| e.name == *from)) else { return false };
+    let of_entry = task
+        .entries
+        .iter()
+        .filter(|e| e.name == *from)
+        .any(|e| e.phases.iter().any(|p| p.phase == phase && makes(&p.activity)) || e.forwarding.iter().any(|f| f.dest == *to));
+    of_entry || task.activities.iter().any(makes)
 }
 
 /// The element that a measure's name means.

@@ -479,8 +479,8 @@ impl Family {
             Some(m) => {
                 let others = self.members.iter().filter(|o| o.explains && o.name != m.name).count();
                 let among = match others {
-                    0 => "it alone explains the trials by the rule".to_owned(),
-                    _ => format!("{others} others explain the trials too, with no fewer parameters"),
+                    0 => "it alone meets the rule".to_owned(),
+                    _ => format!("{others} others meet it too, with no fewer parameters"),
                 };
                 (m.name.clone(), format!("{} parameters; {among}", m.parameters.len()))
             }

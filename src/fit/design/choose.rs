@@ -9,7 +9,7 @@ use super::{
     candidate::Candidate,
     criterion::Objective,
     exchange::{Choice, Found},
-    ground::{Ground, reason},
+    ground::{Ground, counts_once, reason, same, same_slopes},
     identify::{IdentifyOptions, values},
     report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange},
     weak::Remedies,
@@ -22,7 +22,7 @@ use crate::{
         search::{run::FitOptions, solver::SolveFn},
     },
     model::{Bindings, Measure},
-    solve,
+    solve::{self, Sensitivities},
 };
 
 /// Information added to every direction where a criterion would not exist without it, relative to the largest.
@@ -201,10 +201,12 @@ struct Task<'t, 'a> {
     now: Identification,
     /// Whether the criterion exists as things are.
     exists: bool,
+    /// What is said of measures that are the same as others.
+    repeated_notes: Vec<String>,
 }
 
 fn choose(ground: &Ground<'_>, candidates: &[Candidate], options: &DesignOptions, solver: &SolveFn<'_>) -> Result<Design, DesignError> {
-    let task = Task::new(ground, options, solver)?;
+    let mut task = Task::new(ground, options, solver)?;
     let rows = task.rows(candidates, solver)?;
     let more = Remedies::measures(ground, solver);
     let every: Vec<&DMatrix<f64>> = rows.iter().flatten().chain(more.iter().map(|m| &m.1)).collect();
@@ -229,7 +231,7 @@ struct ChosenSet {
 impl<'t, 'a> Task<'t, 'a> {
     fn new(ground: &'t Ground<'a>, options: &'t DesignOptions, solver: &SolveFn<'_>) -> Result<Self, DesignError> {
         let measures = match options.measures.is_empty() {
-            true => ground.problem.trials.measures.clone(),
+            true => ground.measures.clone(),
             false => options.measures.clone(),
         };
         if measures.is_empty() {
@@ -242,7 +244,7 @@ impl<'t, 'a> Task<'t, 'a> {
         };
         let now = ground.with(&[]);
         let exists = aim.as_ref().map_or(now.rank == ground.free.len(), |a| now.sees(&a.gradient) && now.rank > 0);
-        Ok(Self { ground, options, measures, aim, now, exists })
+        Ok(Self { ground, options, measures, aim, now, exists, repeated_notes: Vec::new() })
     }
 
     fn objective(&self, scale: &[f64]) -> Objective {
@@ -258,9 +260,9 @@ impl<'t, 'a> Task<'t, 'a> {
         }
     }
 
-    /// Rows of each candidate, or why there are none.
-    fn rows(&self, candidates: &[Candidate], solver: &SolveFn<'_>) -> Result<CandidateRows, DesignError> {
-        let mut all = Vec::new();
+    /// Rows of each candidate, or why there are none. Of measures that are the same at all of them, whatever the parameters, the first is measured.
+    fn rows(&mut self, candidates: &[Candidate], solver: &SolveFn<'_>) -> Result<CandidateRows, DesignError> {
+        let mut all: Vec<Result<Sensitivities, String>> = Vec::new();
         for candidate in candidates {
             self.ground.check_names(&candidate.controlled)?;
             let positive = |v: Option<f64>| v.is_none_or(|v| v.is_finite() && v > 0.0);
@@ -270,13 +272,32 @@ impl<'t, 'a> Task<'t, 'a> {
             if let Some(length) = candidate.length.filter(|l| !positive(Some(*l))) {
                 return Err(DesignError::Option { what: "a length", value: length, expected: "a number above 0" });
             }
-            all.push(match self.ground.trial_rows(candidate, &self.measures, solver) {
-                Ok(rows) => Ok(rows),
+            all.push(match self.ground.at(&candidate.controlled, &self.measures, solver) {
+                Ok(solved) => Ok(solved),
                 Err(error @ DesignError::Solution(_)) => Err(reason(&error)),
                 Err(other) => return Err(other),
             });
         }
-        Ok(all)
+        let repeated = if self.ground.errors.are_correlated() { Vec::new() } else { self.repeated(&all) };
+        let places: Vec<usize> = (0..self.measures.len()).filter(|k| !repeated.iter().any(|(other, _)| other == k)).collect();
+        let rows = |(solved, candidate): (Result<Sensitivities, String>, &Candidate)| {
+            solved.map(|solved| self.ground.rows_of(&solved, candidate, &self.measures, &places))
+        };
+        let rows = all.into_iter().zip(candidates).map(rows).collect();
+        self.repeated_notes = repeated.iter().map(|(k, first)| counts_once(&self.measures[*k], &self.measures[*first])).collect();
+        self.measures = places.iter().map(|&k| self.measures[k].clone()).collect();
+        Ok(rows)
+    }
+
+    /// Measures that are the same as an earlier one at all operating points, with that one.
+    fn repeated(&self, all: &[Result<Sensitivities, String>]) -> Vec<(usize, usize)> {
+        let solved: Vec<&Sensitivities> = all.iter().flatten().collect();
+        let is_same = |k: usize, first: usize| {
+            let of = |s: &Sensitivities, k: usize| s.jacobian.row(k).transpose();
+            let at = |s: &&Sensitivities| same(s.values[k], s.values[first]) && same_slopes(&of(s, k), &of(s, first));
+            !solved.is_empty() && solved.iter().all(at)
+        };
+        (0..self.measures.len()).filter_map(|k| Some((k, (0..k).find(|&first| is_same(k, first))?))).collect()
     }
 
     fn search(&self, candidates: &[Candidate], rows: &CandidateRows, usable: &[usize], scorer: &Scorer) -> Result<ChosenSet, DesignError> {
@@ -416,6 +437,7 @@ impl<'t, 'a> Task<'t, 'a> {
 
     fn notes(&self, more: &[(Measure, DMatrix<f64>)], n_chosen: usize) -> Vec<String> {
         let mut notes = self.ground.notes.clone();
+        notes.extend(self.repeated_notes.iter().filter(|note| !self.ground.notes.contains(note)).cloned());
         if let Some(asked) = self.options.choose.filter(|asked| n_chosen > 0 && n_chosen < *asked) {
             notes.push(format!(
                 "{n_chosen} operating points are chosen of the {asked} asked for: there are no more to choose without repeats"

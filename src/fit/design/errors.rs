@@ -18,7 +18,7 @@ use crate::{
     fit::{
         problem::{Problem, trials::Trial},
         report::Fit,
-        search::weights::WeightSource,
+        search::weights::{WeightSource, same_column},
     },
     model::Measure,
 };
@@ -82,10 +82,15 @@ impl MeasurementErrors {
     pub(super) fn of_fit(fit: &Fit, asked: Option<f64>) -> Self {
         let problem = &fit.problem;
         let duration = mean_duration(problem);
-        let mut by_measure = IndexMap::new();
+        let mut by_measure: IndexMap<Measure, Deviation> = IndexMap::new();
         let (mut relative, mut sizes) = (Vec::new(), Vec::new());
         for (k, (measure, found)) in fit.weighting.measures.iter().enumerate() {
-            let Some(deviation) = found.deviation else { continue };
+            let Some(deviation) = found.deviation else {
+                // What does not count because it has the values of another is measured as well as that.
+                let same = same_column(problem, k).and_then(|same| by_measure.get(same).copied());
+                by_measure.extend(same.map(|same| (measure.clone(), same)));
+                continue;
+            };
             let given: Vec<(f64, f64)> = cells(problem, k, duration)
                 .filter_map(|(t, trial, scale)| {
                     let std_error = trial.error_covariance(&[k]).ok()?[(0, 0)].sqrt() * scale;
@@ -121,6 +126,11 @@ impl MeasurementErrors {
         let entry = |(m, size): (&Measure, &f64)| (m.clone(), Deviation::Relative { share, floor: SMALL * share * size });
         let largest = Unit::largest(sizes.iter().map(|(m, size)| (m, *size)));
         Self { by_measure: sizes.iter().map(entry).collect(), correlation: None, otherwise: share, largest }
+    }
+
+    /// Whether the errors of a trial are known to depend on each other.
+    pub(super) fn are_correlated(&self) -> bool {
+        self.correlation.is_some()
     }
 
     /// Whether something is known of the errors of `measure`.

@@ -1,7 +1,7 @@
 //! What is known before a design: the information there is, and sensitivities wherever they are asked for.
 
 use indexmap::IndexMap;
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 
 use super::{DesignError, candidate::Candidate, errors::MeasurementErrors};
 use crate::{
@@ -27,6 +27,9 @@ use crate::{
     solve::Sensitivities,
 };
 
+/// Relative difference of values and derivatives below which two measures are the same.
+const SAME: f64 = 1e-7;
+
 /// The parameters that are to be learnt more about, and what is known of them.
 #[derive(Clone, Debug)]
 pub(super) struct Ground<'a> {
@@ -40,8 +43,10 @@ pub(super) struct Ground<'a> {
     /// Root of the information there is: `M₀ = rowsᵀ rows`, `(n_rows, n_free)`.
     pub(super) rows: DMatrix<f64>,
     pub(super) errors: MeasurementErrors,
+    /// Measures of the trials that count.
+    pub(super) measures: Vec<Measure>,
     /// Degrees of freedom of the intervals; `None` where the errors are known.
-    pub(super) dof: Option<usize>,
+    pub(super) dof: Option<DegreesOfFreedom>,
     /// Whether these count trials, not measured values.
     pub(super) is_by_trials: bool,
     /// Where several variances are estimated: whatever is told has degrees of freedom of its own.
@@ -70,7 +75,7 @@ impl<'a> Ground<'a> {
             Some(covariance) => {
                 let of_residuals = (fit.error_scale == ErrorScale::Estimated).then_some(fit.degrees_of_freedom);
                 let dof = fit.interval_degrees_of_freedom.or(of_residuals);
-                (root_of_information(covariance, &id.scale, id.rank), dof)
+                (root_of_information(covariance, &id.scale, id.rank), dof.map(DegreesOfFreedom::of))
             }
             None => {
                 let planned = Self::assumed(problem, values.clone(), errors.otherwise, options, solver)?;
@@ -79,14 +84,16 @@ impl<'a> Ground<'a> {
                     crate::fit::digits::four_digits(errors.otherwise)
                 ));
                 errors = planned.errors;
-                (planned.rows.select_columns(&free), None)
+                (planned.rows.select_columns(&free), planned.dof)
             }
         };
         let names = id.free.clone();
         let is_by_trials = fit.interval_degrees_of_freedom.is_some();
         let (confidence, options) = (fit.confidence, options.clone());
         let variances = id.estimated_variances.as_ref().filter(|_| dof.is_some());
-        Ok(Self { problem, values, free, names, rows, errors, dof, is_by_trials, variances, confidence, options, notes })
+        let counts = |m: &&Measure| fit.weighting.measures.get(*m).is_some_and(|found| found.n > 0);
+        let measures = problem.trials.measures.iter().filter(counts).cloned().collect();
+        Ok(Self { problem, values, free, names, rows, errors, measures, dof, is_by_trials, variances, confidence, options, notes })
     }
 
     /// The trials of `problem`, measured or not, at the parameters `values`, with a relative error of `share` wherever the trials
@@ -121,13 +128,21 @@ impl<'a> Ground<'a> {
                 trial.covariances.retain(|c| present[c.first] && present[c.second]);
             }
         }
-        let weights = Weights::of(&filled)?;
+        let weights = Weights::of_plan(&filled)?;
         let mut residuals = ProblemResiduals::new(&filled, &weights, options, solver);
         let evaluation = residuals.evaluate(&values, Wanted::Jacobian);
         let rows = match evaluation.map(|e| e.jacobian) {
             Ok(Some(jacobian)) => jacobian,
             _ => return Err(residuals.last_error.map_or(DesignError::NothingFree, DesignError::Solution)),
         };
+        let repeated = repeated_measures(&filled, &weights, &rows);
+        let counts = |row: usize| weights.observations.get(row).is_none_or(|o| !repeated.iter().any(|(k, _)| *k == o.measure_idx));
+        let kept: Vec<usize> = (0..rows.nrows()).filter(|&row| filled.trials.have_covariances() || counts(row)).collect();
+        let rows = rows.select_rows(&kept);
+        let n_values = rows.nrows() - problem.priors().count();
+        let dof = (problem.method.error_scale == ErrorScale::Estimated).then_some(DegreesOfFreedom { n_values, n_free: values.len() });
+        let kept = (0..measures.len()).filter(|k| !repeated.iter().any(|(other, _)| other == k));
+        let kept = kept.map(|k| measures[k].clone()).collect();
         let free: Vec<usize> = (0..values.len()).collect();
         let names = problem.estimated_names();
         let confidence = problem.confidence;
@@ -138,12 +153,13 @@ impl<'a> Ground<'a> {
             names,
             rows,
             errors,
-            dof: None,
+            measures: kept,
+            dof,
             is_by_trials: false,
             variances: None,
             confidence,
             options: options.clone(),
-            notes: Vec::new(),
+            notes: repeated.iter().map(|(k, first)| counts_once(&measures[*k], &measures[*first])).collect(),
         })
     }
 
@@ -152,12 +168,12 @@ impl<'a> Ground<'a> {
     fn quantile(&self, gradient: &[f64], n_more: usize) -> Option<f64> {
         match self.dof {
             Some(dof) if let Some(variances) = self.variances => {
-                let share = as_f64(dof + n_more) / as_f64(dof.max(1));
+                let share = as_f64(dof.after(n_more)) / as_f64(dof.after(0).max(1));
                 t_two_sided_at(self.confidence, variances.degrees_of_freedom(gradient) * share)
             }
             // More measured values are no more trials, and how many trials they are is not known here.
-            Some(dof) if self.is_by_trials => t_two_sided(self.confidence, dof),
-            Some(dof) => t_two_sided(self.confidence, dof + n_more),
+            Some(dof) if self.is_by_trials => t_two_sided(self.confidence, dof.after(0)),
+            Some(dof) => t_two_sided(self.confidence, dof.after(n_more)),
             None => normal_two_sided(self.confidence),
         }
     }
@@ -202,7 +218,7 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// Rows that a trial adds to the root of the information, `(n_rows, n_free)`; measures without an error are left out.
+    /// Rows that a trial which measures `measures` adds to the root of the information, `(n_rows, n_free)`.
     pub(super) fn trial_rows(
         &self,
         candidate: &Candidate,
@@ -210,12 +226,17 @@ impl<'a> Ground<'a> {
         solver: &SolveFn<'_>,
     ) -> Result<DMatrix<f64>, DesignError> {
         let solved = self.at(&candidate.controlled, measures, solver)?;
+        Ok(self.rows_of(&solved, candidate, measures, &(0..measures.len()).collect::<Vec<_>>()))
+    }
+
+    /// The same where `measures` are `solved` and those at `places` are measured; measures without an error are left out.
+    pub(super) fn rows_of(&self, solved: &Sensitivities, candidate: &Candidate, measures: &[Measure], places: &[usize]) -> DMatrix<f64> {
         let all = self.errors.covariance(measures, &solved.values);
-        let kept: Vec<usize> = (0..measures.len()).filter(|&i| all[(i, i)] > 0.0).collect();
+        let kept: Vec<usize> = places.iter().copied().filter(|&i| all[(i, i)] > 0.0).collect();
         let covariance = all.select_rows(&kept).select_columns(&kept);
         let whitening = Whitening::of(&covariance);
         let length = candidate.length.unwrap_or(1.0);
-        Ok(whitening.matrix * solved.jacobian.select_rows(&kept) * length.sqrt())
+        whitening.matrix * solved.jacobian.select_rows(&kept) * length.sqrt()
     }
 
     /// What the information there is, with `more` rows, says of the parameters.
@@ -235,9 +256,57 @@ impl<'a> Ground<'a> {
         if !found.sees(gradient) {
             return None;
         }
-        let g = nalgebra::DVector::from_row_slice(gradient);
+        let g = DVector::from_row_slice(gradient);
         Some(self.quantile(gradient, n_more)? * (g.transpose() * &found.unscaled_covariance * g)[(0, 0)].max(0.0).sqrt())
     }
+}
+
+/// Degrees of freedom of intervals, as they grow with measured values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DegreesOfFreedom {
+    n_values: usize,
+    n_free: usize,
+}
+
+impl DegreesOfFreedom {
+    fn of(dof: usize) -> Self {
+        Self { n_values: dof, n_free: 0 }
+    }
+
+    /// With `n_more` measured values; 0 where nothing is left to estimate an error from.
+    pub(super) fn after(self, n_more: usize) -> usize {
+        (self.n_values + n_more).saturating_sub(self.n_free)
+    }
+}
+
+/// Measures that have the predicted values and the sensitivities of an earlier one in all trials, with that one: a fit counts such values once.
+fn repeated_measures(problem: &Problem, weights: &Weights, jacobian: &DMatrix<f64>) -> Vec<(usize, usize)> {
+    let of = |k: usize| {
+        let own = weights.observations.iter().enumerate().filter(move |(_, o)| o.measure_idx == k);
+        own.map(|(row, o)| (o.trial_idx, o.value, jacobian.row(row).transpose() / o.root_weight)).collect::<Vec<_>>()
+    };
+    let columns: Vec<_> = (0..problem.trials.measures.len()).map(of).collect();
+    let is_same = |k: usize, first: usize| {
+        let (a, b) = (&columns[k], &columns[first]);
+        let pairs = || a.iter().zip(b);
+        !a.is_empty() && a.len() == b.len() && pairs().all(|(a, b)| a.0 == b.0 && same(a.1, b.1) && same_slopes(&a.2, &b.2))
+    };
+    (0..columns.len()).filter_map(|k| Some((k, (0..k).find(|&first| is_same(k, first))?))).collect()
+}
+
+/// Whether two numbers of the model are the same to the precision of its solution.
+pub(super) fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME * a.abs().max(b.abs())
+}
+
+/// The same of gradients, to the precision of the longer one.
+pub(super) fn same_slopes(a: &DVector<f64>, b: &DVector<f64>) -> bool {
+    (a - b).norm() <= SAME * a.norm().max(b.norm())
+}
+
+/// That a measure says what another says.
+pub(super) fn counts_once(measure: &Measure, first: &Measure) -> String {
+    format!("{measure} is in the model what {first} is, whatever the parameters, and counts once, as it will in a fit")
 }
 
 /// `rows` with all of `more` below.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fit::{
         inference::Identification,
-        problem::{ErrorScale, Problem},
+        problem::Problem,
         report::digits::four_digits,
         search::{run::FitOptions, solver::SolveFn},
     },
@@ -94,18 +94,15 @@ pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &Solv
     if !(share.is_finite() && share > 0.0) {
         return Err(DesignError::Option { what: "the relative error", value: share, expected: "a number above 0" });
     }
-    let mut ground = Ground::assumed(problem, values(problem)?, share, &options.fit, solver)?;
+    let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, solver)?;
     let n_observations = ground.rows.nrows() - problem.priors().count();
-    // As a fit will have it.
-    ground.dof = Some(n_observations.saturating_sub(ground.free.len()))
-        .filter(|dof| *dof > 0 && problem.method.error_scale == ErrorScale::Estimated);
     let found = ground.with(&[]);
     let half_widths = ground.half_widths(&found, 0);
     let parameters = half_widths.iter().enumerate().map(|(k, (name, width))| {
         let value = ground.values[k];
         let expected = Expected {
             value,
-            std_error: width.map(|_| found.unscaled_covariance[(k, k)].sqrt()),
+            std_error: found.is_estimable(k).then(|| found.unscaled_covariance[(k, k)].sqrt()),
             half_width: *width,
             relative_half_width: width.filter(|_| value != 0.0).map(|w| w / value.abs()),
             explanation: explanation(&found, k, &ground.names),
@@ -116,7 +113,8 @@ pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &Solv
     notes.push(format!("sensitivities are those at the values listed; values without a standard error are taken to be off by {} %", {
         four_digits(100.0 * share)
     }));
-    notes.push(match ground.dof {
+    notes.push(match ground.dof.map(|dof| dof.after(0)) {
+        Some(0) => "no more values than parameters: a fit that estimates the scale of the errors has nothing left to estimate it from, and no intervals".into(),
         Some(dof) => {
             format!("half-widths are by Student's t with {dof} degrees of freedom, as of a fit that estimates the scale of the errors")
         }

@@ -18,7 +18,7 @@ use super::{
     candidate::{Candidate, around_the_trials, missing_from},
     choose::Scorer,
     criterion::Objective,
-    ground::Ground,
+    ground::{Ground, same_slopes},
     observable::observables,
 };
 use crate::{
@@ -103,48 +103,67 @@ impl Remedies {
     /// Every measure that the trials do not have, at their operating points; operating points around theirs.
     pub(super) fn of(ground: &Ground<'_>, solver: &SolveFn<'_>) -> Self {
         let points = around_the_trials(ground.problem).into_iter().filter_map(|c| {
-            let rows = ground.trial_rows(&c, &ground.problem.trials.measures, solver).ok()?;
+            let rows = ground.trial_rows(&c, &ground.measures, solver).ok()?;
             Some((c, rows))
         });
         Self { points: points.collect(), measures: Self::measures(ground, solver) }
     }
 
-    /// Every measure that the trials do not have, at their operating points.
+    /// Every measure that the trials do not have, at their operating points; those that are always a multiple of one that they have, as a throughput
+    /// is of another in the same flow, would be the same counts again and are left out.
     pub(super) fn measures(ground: &Ground<'_>, solver: &SolveFn<'_>) -> Vec<(Measure, DMatrix<f64>)> {
         let all = observables(&ground.problem.model);
         let wanted: Vec<Measure> = missing_from(&all, &ground.problem.trials.measures).into_iter().cloned().collect();
-        let trials = &ground.problem.trials.trials;
-        let mut rows: Vec<Vec<Option<DVector<f64>>>> = vec![Vec::new(); wanted.len()];
-        for trial in trials {
-            for (k, found) in ground.at_most(&trial.controlled, &wanted, solver).into_iter().enumerate() {
-                rows[k].push(found);
+        let n_wanted = wanted.len();
+        let every: Vec<Measure> = wanted.into_iter().chain(ground.measures.iter().cloned()).collect();
+        let mut seen: Vec<Vec<Option<Seen>>> = vec![Vec::new(); every.len()];
+        for trial in &ground.problem.trials.trials {
+            for (k, found) in ground.at_most(&trial.controlled, &every, solver).into_iter().enumerate() {
+                seen[k].push(found);
             }
         }
+        let (of_wanted, of_known) = seen.split_at(n_wanted);
         let n = ground.free.len();
-        let built = wanted.into_iter().zip(rows).filter_map(|(measure, rows)| {
-            let rows: Vec<DVector<f64>> = rows.into_iter().flatten().collect();
-            let matrix = DMatrix::from_fn(rows.len(), n, |i, j| rows[i][j]);
-            (matrix.norm() > 0.0).then_some((measure, matrix))
+        let built = every.iter().zip(of_wanted).filter(|(_, seen)| !of_known.iter().any(|known| are_proportional(seen, known)));
+        let built = built.filter_map(|(measure, seen)| {
+            let rows: Vec<&Seen> = seen.iter().flatten().filter(|s| s.deviation > 0.0).collect();
+            let matrix = DMatrix::from_fn(rows.len(), n, |i, j| rows[i].slopes[j] / rows[i].deviation);
+            (matrix.norm() > 0.0).then(|| (measure.clone(), matrix))
         });
         built.collect()
     }
 }
 
+/// A measure at one operating point.
+#[derive(Clone, Debug)]
+struct Seen {
+    value: f64,
+    slopes: DVector<f64>,
+    deviation: f64,
+}
+
+/// Whether two measures have the same relative sensitivities wherever both have a value.
+fn are_proportional(a: &[Option<Seen>], b: &[Option<Seen>]) -> bool {
+    let both = || a.iter().zip(b).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
+    let alike = |(a, b): (&Seen, &Seen)| a.slopes.norm() > 0.0 && same_slopes(&(&a.slopes * b.value), &(&b.slopes * a.value));
+    both().next().is_some() && both().all(alike)
+}
+
 impl Ground<'_> {
-    /// Sensitivities of each of `measures` over its error, at one operating point; `None` for those without a value there.
-    fn at_most(&self, controlled: &Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> Vec<Option<DVector<f64>>> {
-        let scaled = |solved: &crate::solve::Sensitivities, k: usize, measure: &Measure| {
-            let deviation = self.errors.deviation(measure, solved.values[k]);
-            (deviation > 0.0).then(|| solved.jacobian.row(k).transpose() / deviation)
+    /// Each of `measures` at one operating point; `None` for those without a value there.
+    fn at_most(&self, controlled: &Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> Vec<Option<Seen>> {
+        let seen = |solved: &crate::solve::Sensitivities, k: usize, measure: &Measure| {
+            let (value, slopes) = (solved.values[k], solved.jacobian.row(k).transpose());
+            Seen { value, slopes, deviation: self.errors.deviation(measure, value) }
         };
         match self.at(controlled, measures, solver) {
-            Ok(solved) => measures.iter().enumerate().map(|(k, m)| scaled(&solved, k, m)).collect(),
+            Ok(solved) => measures.iter().enumerate().map(|(k, m)| Some(seen(&solved, k, m))).collect(),
             // One measure without a finite value refuses them all: then one by one.
             Err(_) if measures.len() > 1 => measures
                 .iter()
                 .map(|m| {
                     let solved = self.at(controlled, std::slice::from_ref(m), solver).ok()?;
-                    scaled(&solved, 0, m)
+                    Some(seen(&solved, 0, m))
                 })
                 .collect(),
             Err(_) => vec![None; measures.len()],

@@ -18,6 +18,12 @@ pub(crate) fn two_digits(value: f64) -> String {
     four_digits((value / unit).round() * unit)
 }
 
+/// A share as a percentage, without what floating point adds to it: `57` of 0.57.
+pub(crate) fn percent(share: f64) -> String {
+    let text = significant(100.0 * share, 9);
+    if text.contains('.') && !text.contains('e') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// `value` with six significant digits.
 pub(crate) fn six_digits(value: f64) -> String {
     significant(value, 6)
@@ -46,6 +52,11 @@ fn decimal_exponent(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentages_have_the_digits_that_were_meant() {
+        assert_eq!([0.95, 0.57, 0.29, 0.999, 0.999_999_9].map(percent), ["95", "57", "29", "99.9", "99.99999"]);
+    }
 
     #[test]
     fn two_digits_stand_for_what_is_about_known() {

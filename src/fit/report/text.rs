@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{
     Fit, ParameterEstimate,
     assemble::stop_in_words,
-    digits::{four_digits, six_digits, two_digits},
+    digits::{four_digits, percent, six_digits, two_digits},
 };
 use crate::fit::{
     comparison::{
@@ -39,7 +39,7 @@ impl Fit {
     }
 
     fn write_parameters(&self, text: &mut String) -> fmt::Result {
-        let percent = four_digits(100.0 * self.confidence);
+        let percent = percent(self.confidence);
         let width = self.parameters.keys().map(String::len).max().unwrap_or(0).max("parameter".len());
         writeln!(
             text,
@@ -171,7 +171,7 @@ impl Fit {
         if let Some(joint) = self.joint.as_ref().filter(|j| j.parameters.len() > 1) {
             let sides: Vec<String> =
                 joint.sidak.iter().map(|(n, l)| format!("{n} {} .. {}", six_digits(l.lower), six_digits(l.upper))).collect();
-            writeln!(text, "all at once at {} %: {}", four_digits(100.0 * joint.confidence), sides.join(", "))?;
+            writeln!(text, "all at once at {} %: {}", percent(joint.confidence), sides.join(", "))?;
         }
         Ok(())
     }
@@ -218,6 +218,7 @@ fn source_in_words(source: WeightSource) -> &'static str {
         WeightSource::Unit => "nothing (all weights 1)",
         WeightSource::Covariances => "covariances within each trial",
         WeightSource::Replicates => "the covariance of replicates",
+        WeightSource::LeftOut => "nothing: left out",
     }
 }
 
@@ -244,7 +245,7 @@ impl Comparison {
             t.name(),
             four_digits(t.f),
             four_digits(t.critical_value),
-            four_digits(100.0 * self.confidence),
+            percent(self.confidence),
             four_digits(t.p_value)
         )?;
         let verdict = match t.preferred {

@@ -33,7 +33,7 @@ use crate::{
             trials::{Measured, Trial},
         },
     },
-    model::{Measure, Number},
+    model::{Measure, Model, Number, Task, TaskScheduling},
 };
 
 /// Error of a measure, relative to its size, below which no residual variance is believed.
@@ -57,6 +57,8 @@ pub enum WeightSource {
     Covariances,
     /// Differences between trials at one operating point.
     Replicates,
+    /// None: no value of the measure counts.
+    LeftOut,
 }
 
 /// Weights of a problem's observations, and the state of their estimation.
@@ -96,20 +98,38 @@ pub struct Block {
     pub whitening: Option<Whitening>,
 }
 
-/// Whether a measure is the utilization of a processor on which nothing takes time, and was always 0: such values agree with any
-/// parameters, and counted as data would make all errors look smaller.
-fn is_idle(problem: &Problem, measure_idx: usize, measured: &[Measured]) -> bool {
-    let Measure::Utilization(name) = &problem.trials.measures[measure_idx] else { return false };
-    let model = &problem.model;
+/// How often a column counts that has the values of an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Once,
+    Again,
+}
+
+/// Whether a measure is 0 in the model whatever the parameters, and was always 0: such values agree with any parameters, and counted as data
+/// would make all errors look smaller.
+fn is_always_zero(problem: &Problem, measure_idx: usize, measured: &[Measured]) -> bool {
+    let says_something = || problem.trials.trials.iter().flat_map(|t| t.measured.iter().flatten()).any(|m| m.value != 0.0);
+    let is_nothing = match &problem.trials.measures[measure_idx] {
+        Measure::Utilization(name) => is_idle(&problem.model, name),
+        Measure::Waiting { to, .. } => {
+            let serves = |t: &&Task| t.entries.iter().any(|e| e.name == *to);
+            problem.model.tasks.iter().find(serves).is_some_and(|t| t.scheduling == TaskScheduling::Inf)
+        }
+        _ => false,
+    };
+    is_nothing && measured.iter().all(|m| m.value == 0.0) && says_something()
+}
+
+/// Whether `name` is a processor on which nothing takes time.
+fn is_idle(model: &Model, name: &str) -> bool {
     let is_nothing = |demand: &Number| matches!(demand, Number::Value(value) if *value == 0.0);
     let is_processor = model.processor(name).is_some() && model.task(name).is_none() && model.entry(name).is_none();
-    let served = model.tasks.iter().filter(|task| task.processor == *name);
+    let served = model.tasks.iter().filter(|task| task.processor == name);
     let mut demands = served.flat_map(|task| {
         let of_phases = task.entries.iter().flat_map(|entry| entry.phases.iter().map(|phase| &phase.activity.host_demand));
         of_phases.chain(task.activities.iter().map(|activity| &activity.host_demand))
     });
-    let says_something = problem.trials.trials.iter().flat_map(|t| t.measured.iter().flatten()).any(|m| m.value != 0.0);
-    is_processor && says_something && measured.iter().all(|m| m.value == 0.0) && demands.all(is_nothing)
+    is_processor && demands.all(is_nothing)
 }
 
 /// Fewest degrees of freedom beside the number of measures for which a whole covariance of replicates is believed.
@@ -130,6 +150,18 @@ impl Weights {
     /// # Errors
     /// [`ProblemError::VarianceMissing`], [`ProblemError::NoReplicates`] and [`ProblemError::EqualReplicates`].
     pub fn of(problem: &Problem) -> Result<Self, ProblemError> {
+        Self::counting(problem, Repeated::Once)
+    }
+
+    /// Weights of planned trials, whose values are predicted: measures that are the same at some estimates need not be so at others, and all count.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn of_plan(problem: &Problem) -> Result<Self, ProblemError> {
+        Self::counting(problem, Repeated::Again)
+    }
+
+    fn counting(problem: &Problem, repeated: Repeated) -> Result<Self, ProblemError> {
         let n = problem.trials.measures.len();
         let mut weights = Self {
             sources: Vec::new(),
@@ -145,7 +177,7 @@ impl Weights {
         let replicates = (problem.weighting == Weighting::Replicates).then(|| pooled_replicates(problem));
         let alike = replicates.as_ref().map_or(Ok(Vec::new()), measures_without_scatter)?;
         for measure_idx in 0..n {
-            weights.add_measure(problem, measure_idx, alike.contains(&measure_idx));
+            weights.add_measure(problem, measure_idx, alike.contains(&measure_idx), repeated);
         }
         weights.observations.sort_by_key(|o| (o.trial_idx, o.measure_idx));
         weights.add_blocks(problem, replicates)?;
@@ -155,7 +187,10 @@ impl Weights {
     fn add_blocks(&mut self, problem: &Problem, replicates: Option<Replicates>) -> Result<(), ProblemError> {
         let covariances = match replicates {
             Some(pooled) => Some(replicated(pooled, &mut self.notes)?),
-            None if problem.weighting == Weighting::Auto && problem.trials.have_covariances() => Some(given(problem, &mut self.notes)?),
+            None if problem.weighting == Weighting::Auto && problem.trials.have_covariances() => {
+                let counts: Vec<bool> = self.sources.iter().map(|s| *s != WeightSource::LeftOut).collect();
+                Some(given(problem, &counts, &mut self.notes)?)
+            }
             None => None,
         };
         let mut start = 0;
@@ -175,7 +210,7 @@ impl Weights {
         }
         if let Some(of) = covariances {
             let source = if problem.weighting == Weighting::Replicates { WeightSource::Replicates } else { WeightSource::Covariances };
-            self.sources.fill(source);
+            self.sources.iter_mut().filter(|s| **s != WeightSource::LeftOut).for_each(|s| *s = source);
             let mut squares = vec![(0.0, 0.0); self.sources.len()];
             for o in &mut self.observations {
                 let variance = of(o.trial_idx, &[o.measure_idx])[(0, 0)];
@@ -227,11 +262,12 @@ impl Weights {
         found
     }
 
-    fn add_measure(&mut self, problem: &Problem, measure_idx: usize, is_alike: bool) {
+    fn add_measure(&mut self, problem: &Problem, measure_idx: usize, is_alike: bool, repeated: Repeated) {
         let cells: Vec<(usize, Measured)> =
             problem.trials.trials.iter().enumerate().filter_map(|(t, trial)| Some((t, (*trial.measured.get(measure_idx)?)?))).collect();
         let measured: Vec<Measured> = cells.iter().map(|(_, m)| *m).collect();
-        let source = source(problem, &measured);
+        let left_out = reason_to_leave_out(problem, measure_idx, &measured, is_alike, repeated);
+        let source = if left_out.is_some() || measured.is_empty() { WeightSource::LeftOut } else { source(problem, &measured) };
         let size = Some(root_mean_square(measured.iter().map(|m| m.value))).filter(|s| *s > 0.0).unwrap_or(1.0);
         let typical_error = root_mean_square(measured.iter().filter_map(|m| m.std_error));
         let typical_weight = mean(measured.iter().filter_map(|m| m.weight));
@@ -239,7 +275,7 @@ impl Weights {
             WeightSource::StandardErrors => 1.0 / m.std_error.unwrap_or(typical_error),
             WeightSource::Weights => m.weight.unwrap_or(typical_weight).sqrt(),
             WeightSource::ResidualVariance | WeightSource::SharedResidualVariance => 1.0 / size,
-            WeightSource::Unit | WeightSource::Covariances | WeightSource::Replicates => 1.0,
+            WeightSource::Unit | WeightSource::Covariances | WeightSource::Replicates | WeightSource::LeftOut => 1.0,
         };
         let observations = cells.iter().map(|(trial_idx, m)| Observation {
             trial_idx: *trial_idx,
@@ -247,7 +283,6 @@ impl Weights {
             value: m.value,
             root_weight: root_weight(m),
         });
-        let left_out = reason_to_leave_out(problem, measure_idx, &measured, is_alike);
         let counted: Vec<Observation> = observations.filter(|o| left_out.is_none() && o.root_weight > 0.0).collect();
         self.notes.extend(left_out);
         self.deviations[measure_idx] = root_mean_square(counted.iter().map(|o| 1.0 / o.root_weight));
@@ -358,26 +393,31 @@ struct Replicates {
     dof: DMatrix<f64>,
 }
 
-/// The covariances that the trials give; the mean of those for trials without any.
-fn given<'a>(problem: &'a Problem, notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
+/// The covariances that the trials give of the measures that count, `(n_measures)`; the mean of those for trials without any.
+fn given<'a>(problem: &'a Problem, counts: &[bool], notes: &mut Vec<String>) -> Result<CovarianceOf<'a>, ProblemError> {
     let trials = &problem.trials.trials;
     let n = problem.trials.measures.len();
-    let has_variances = |t: &Trial| !t.covariances.is_empty() || t.measured.iter().flatten().all(|m| m.std_error.is_some());
-    let (mut sums, mut counts) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
+    let counted: Vec<usize> = (0..n).filter(|&k| counts[k]).collect();
+    let among = counted.clone();
+    let has_variances = move |t: &Trial| {
+        let mut measured = among.iter().filter_map(|&k| t.measured[k]);
+        !t.covariances.is_empty() || measured.all(|m| m.std_error.is_some())
+    };
+    let (mut sums, mut n_known) = (DMatrix::<f64>::zeros(n, n), DMatrix::<f64>::zeros(n, n));
     for t in trials.iter().filter(|t| has_variances(t)) {
-        let present: Vec<usize> = (0..n).filter(|&k| t.measured[k].is_some()).collect();
+        let present: Vec<usize> = counted.iter().copied().filter(|&k| t.measured[k].is_some()).collect();
         let missing = |k: usize| ProblemError::VarianceMissing { trial: t.id.clone(), measure: problem.trials.measures[k].clone() };
         let r = t.error_covariance(&present).map_err(missing)?;
         for (a, &i) in present.iter().enumerate() {
             for (b, &j) in present.iter().enumerate() {
                 sums[(i, j)] += r[(a, b)];
-                counts[(i, j)] += 1.0;
+                n_known[(i, j)] += 1.0;
             }
         }
     }
-    let typical = sums.zip_map(&counts, |sum, count| if count > 0.0 { sum / count } else { 0.0 });
+    let typical = sums.zip_map(&n_known, |sum, count| if count > 0.0 { sum / count } else { 0.0 });
     for t in trials.iter().filter(|t| !has_variances(t)) {
-        if let Some(k) = (0..n).find(|&k| t.measured[k].is_some() && counts[(k, k)] == 0.0) {
+        if let Some(k) = counted.iter().copied().find(|&k| t.measured[k].is_some() && n_known[(k, k)] == 0.0) {
             return Err(ProblemError::VarianceMissing { trial: t.id.clone(), measure: problem.trials.measures[k].clone() });
         }
         notes.push(format!("trial \"{}\" has no error covariances and is given the mean of the others", t.id));
@@ -443,19 +483,18 @@ fn pooled_replicates(problem: &Problem) -> Replicates {
 }
 
 /// Why the values of a measure do not count, if they do not.
-fn reason_to_leave_out(problem: &Problem, measure_idx: usize, measured: &[Measured], is_alike: bool) -> Option<String> {
+fn reason_to_leave_out(problem: &Problem, measure_idx: usize, measured: &[Measured], is_alike: bool, repeated: Repeated) -> Option<String> {
     let measure = &problem.trials.measures[measure_idx];
     let n = measured.len();
-    if is_idle(problem, measure_idx, measured) {
-        return Some(format!(
-            "{measure} is 0 in the model whatever the parameters, as nothing is served there: its {n} zeros tell nothing and are left out"
-        ));
+    if is_always_zero(problem, measure_idx, measured) {
+        let why = if matches!(measure, Measure::Waiting { .. }) { "nothing waits there" } else { "nothing is served there" };
+        return Some(format!("{measure} is 0 in the model whatever the parameters, as {why}: its {n} zeros tell nothing and are left out"));
     }
     if is_alike {
         // What says nothing of its error cannot be weighed, however exact it looks.
         return Some(format!("{measure} is left out: its replicates do not differ, and so nothing is known of its error"));
     }
-    let counts_twice = problem.weighting != Weighting::None && !problem.trials.have_covariances();
+    let counts_twice = repeated == Repeated::Once && problem.weighting != Weighting::None && !problem.trials.have_covariances();
     let same = same_column(problem, measure_idx).filter(|_| counts_twice)?;
     Some(format!("{measure} is left out: it has the values of {same} in all trials, and would be counted twice"))
 }

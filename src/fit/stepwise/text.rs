@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::search::{Attempt, Round, StepwiseReport};
-use crate::fit::digits::four_digits;
+use crate::fit::digits::{four_digits, percent};
 
 impl StepwiseReport {
     /// The search in words: candidates of every round, eliminations, proposal; lines end in `\n`.
@@ -42,9 +42,7 @@ impl StepwiseReport {
         }
         match &round.taken {
             Some(taken) => writeln!(text, "taken: {taken}")?,
-            None => {
-                writeln!(text, "taken: none; no addition explains more than chance would at {} %", four_digits(100.0 * self.confidence))?
-            }
+            None => writeln!(text, "taken: none; no addition explains more than chance would at {} %", percent(self.confidence))?,
         }
         writeln!(text)
     }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::report::{Change, Track, TrackedEstimate};
-use crate::fit::digits::{four_digits, six_digits};
+use crate::fit::digits::{four_digits, percent, six_digits};
 
 impl Track {
     /// The track in words: parameters, history, tests, changes; lines end in `\n`.
@@ -35,7 +35,7 @@ impl Track {
     }
 
     fn write_history(&self, text: &mut String) -> fmt::Result {
-        let percent = four_digits(100.0 * self.confidence);
+        let percent = percent(self.confidence);
         for name in self.parameters.keys() {
             writeln!(text, "{name:<12}  {:>12}  {:^29}  {:>12}  {:>10}", "smoothed", format!("{percent} % interval"), "filtered", "NIS p")?;
             for t in &self.trials {

@@ -292,3 +292,28 @@ fn json_survives_and_words_say_it() {
         assert!(text.contains(part), "{part}\n{text}");
     }
 }
+
+/// The throughput of a queue with one visit a cycle is that of its customers: as a column of the trials, a fit leaves it out, and more of it tells
+/// nothing more either.
+#[test]
+fn a_measure_that_is_another_counts_once() {
+    let once = trials(10.0, 0.02, 62);
+    let mut twice = once.clone();
+    twice.measures.push("throughput(q1)".parse().unwrap());
+    twice.trials.iter_mut().for_each(|t| t.measured.push(t.measured[3]));
+    let of = |trials: Trials| design(&fitted(&problem(trials)).unwrap(), &candidates([5, 20]), &asked(Criterion::D, 2)).unwrap();
+    let (once, twice) = (of(once), of(twice));
+    assert_eq!(once.measures, twice.measures);
+    for (name, p) in &once.parameters {
+        let (a, b) = (p.half_width_after.unwrap(), twice.parameters[name].half_width_after.unwrap());
+        assert!((a / b - 1.0).abs() < 1e-9, "{name}: {a} {b}");
+    }
+    let offered: Vec<String> = once.additional_measures.iter().map(|m| m.measure.to_string()).collect();
+    assert!(!offered.iter().any(|m| m.starts_with("throughput(")) && offered.contains(&"utilization(q2)".to_owned()), "{offered:?}");
+    let fit = fitted(&problem(trials(10.0, 0.02, 62))).unwrap();
+    let named =
+        DesignOptions { measures: ["throughput(Users)", "throughput(q1)"].map(|m| m.parse().unwrap()).to_vec(), ..asked(Criterion::D, 2) };
+    let found = design(&fit, &candidates([5, 20]), &named).unwrap();
+    assert_eq!(found.measures, ["throughput(Users)".parse().unwrap()]);
+    assert!(found.notes.iter().any(|n| n.contains("throughput(q1) is in the model what throughput(Users) is")), "{:?}", found.notes);
+}

@@ -1,12 +1,18 @@
 //! What few or mixed data do not say.
 
-use layerfit::fit::{
-    Estimated, Fit, Measured, Problem, Trial, Trials, Weighting, compare,
-    f_test::Preferred,
-    problem::{ErrorScale, Intervals, Starts},
+use layerfit::{
+    fit::{
+        Estimated, Fit, Measured, ParameterEstimate, Problem, Trial, Trials, Weighting, compare,
+        f_test::Preferred,
+        problem::{ErrorScale, Intervals, Starts},
+    },
+    predict::{Scenarios, predict},
 };
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
-use super::three_queue::{fitted, problem, starting_at, truth};
+use super::three_queue::{TRUE_DEMANDS, fitted, problem, starting_at, truth};
 
 /// Of the three queues at think time 10: `values` by trial and column, with relative standard errors where there are any.
 fn trials(columns: &[(&str, Option<f64>)], users: &[f64], values: &[&[f64]]) -> Trials {
@@ -209,4 +215,106 @@ fn a_neighbour_that_explains_as_much_is_not_excluded() {
     let servers = &fit.parameters["servers"];
     assert_eq!((servers.estimate, servers.lower), (3.0, Some(2.0)), "{servers:?}");
     assert!(servers.explanation.as_ref().unwrap().ends_with("; 2 is not excluded"), "{servers:?}");
+}
+
+/// Errors of 2 to 5 % of the mean, of five measures at four loads, whose sizes only the residuals tell. Before the variances' own uncertainty counted, 95 %
+/// intervals of such fits held each demand in 80 to 87 % of 300 data sets, all three together in 70.
+#[test]
+fn intervals_cover_where_few_residuals_tell_the_variances() {
+    let columns = ["response_time(Users)", "throughput(Users)", "utilization(q1)", "utilization(q2)", "utilization(q3)"];
+    let shares = [0.05, 0.02, 0.03, 0.03, 0.03];
+    let users = [1.0, 4.0, 7.0, 10.0];
+    let measures: Vec<_> = columns.iter().map(|m| m.parse().unwrap()).collect();
+    let exact: Vec<Vec<f64>> = users.iter().map(|n| truth(*n, 10.0, &measures)).collect();
+    let sizes: Vec<f64> = (0..5).map(|k| shares[k] * exact.iter().map(|row| row[k]).sum::<f64>() / 4.0).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(17);
+    const SETS: u32 = 120;
+    let (mut each, mut all, mut means, mut sharper) = (0_u32, 0_u32, 0_u32, 0_u32);
+    let at_15 = truth(15.0, 10.0, &measures[1..2])[0];
+    for _ in 0..SETS {
+        let mut noisy = |row: &Vec<f64>| -> Vec<f64> {
+            row.iter()
+                .zip(&sizes)
+                .map(|(v, s)| {
+                    let e: f64 = StandardNormal.sample(&mut rng);
+                    v + s * e
+                })
+                .collect()
+        };
+        let rows: Vec<Vec<f64>> = exact.iter().map(&mut noisy).collect();
+        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        let fit = fitted(&starting_at(problem(trials(&columns.map(|m| (m, None)), &users, &rows)), &[2.5; 3])).unwrap();
+        let holds = |p: &ParameterEstimate, truth: f64| p.lower.unwrap() <= truth && truth <= p.upper.unwrap();
+        each += fit.parameters.values().zip(TRUE_DEMANDS).map(|(p, d)| u32::from(holds(p, d))).sum::<u32>();
+        let joint = fit.joint.as_ref().unwrap();
+        all += u32::from(
+            fit.parameters
+                .iter()
+                .zip(TRUE_DEMANDS)
+                .all(|((name, _), d)| joint.bonferroni[name].lower <= d && d <= joint.bonferroni[name].upper),
+        );
+        let found = predict(&fit, &Scenarios::parse(&["users=15".to_owned()]).unwrap(), &measures[1..2], 0.95).unwrap();
+        let throughput = &found.rows[0].measures[0];
+        means += u32::from(throughput.lower.unwrap() <= at_15 && at_15 <= throughput.upper.unwrap());
+        let dof = fit.parameters["d1"].degrees_of_freedom.unwrap();
+        sharper += u32::from(dof < fit.degrees_of_freedom as f64);
+        let variances = fit.identifiability.estimated_variances.as_ref().unwrap();
+        assert_eq!((variances.groups.len(), variances.most_degrees_of_freedom), (5, 17));
+    }
+    let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
+    let found = [share(each, 3 * SETS), share(all, SETS), share(means, SETS)];
+    assert!(found.iter().all(|c| *c > 0.88), "{found:?}");
+    assert_eq!(sharper, SETS);
+}
+
+/// With one variance, or with errors that are given, nothing of that is there.
+#[test]
+fn one_scale_of_all_errors_leaves_students_t_as_it_is() {
+    let fit = fitted(&problem(trials_of_one_measure())).unwrap();
+    assert!(fit.identifiability.estimated_variances.is_none() && fit.parameters.values().all(|p| p.degrees_of_freedom.is_none()));
+}
+
+fn trials_of_one_measure() -> Trials {
+    let mut few = super::three_queue::trials(10.0, 0.02, 5);
+    few.trials.iter_mut().flat_map(|t| &mut t.measured).flatten().for_each(|m| m.std_error = Some(0.02 * m.value));
+    few
+}
+
+/// The customers' own processor does nothing: its zeros say nothing, not even that errors are estimated.
+#[test]
+fn what_is_left_out_decides_nothing() {
+    let mut without = problem(trials_of_one_measure());
+    without.method.error_scale = ErrorScale::Known;
+    let mut with = without.clone();
+    let (mut waits, idle) = (with.clone(), Measured { value: 0.0, std_error: None, weight: None });
+    with.trials.measures.push("utilization(desk)".parse().unwrap());
+    with.trials.trials.iter_mut().for_each(|t| t.measured.push(Some(idle)));
+    let (without, with) = (fitted(&without).unwrap(), fitted(&with).unwrap());
+    assert_eq!((with.error_scale, with.parameters, with.information), (ErrorScale::Known, without.parameters.clone(), without.information));
+    assert!(said_by(&with.notes, "its 10 zeros tell nothing"));
+    // Nobody waits for a task with threads for all.
+    waits.model.tasks[1].scheduling = layerfit::model::TaskScheduling::Inf;
+    let alone = fitted(&waits).unwrap();
+    waits.trials.measures.push("waiting(cycle->e1)".parse().unwrap());
+    waits.trials.trials.iter_mut().for_each(|t| t.measured.push(Some(idle)));
+    let found = fitted(&waits).unwrap();
+    assert_eq!((found.degrees_of_freedom, found.parameters), (alone.degrees_of_freedom, alone.parameters));
+    assert!(said_by(&found.notes, "nothing waits there"), "{:?}", found.notes);
+}
+
+fn said_by(notes: &[String], what: &str) -> bool {
+    notes.iter().any(|note| note.contains(what))
+}
+
+/// Covariances are asked for of what counts only.
+#[test]
+fn covariances_need_not_be_given_of_what_is_left_out() {
+    let csv = "$users,$think,throughput(Users),stderr(throughput(Users)),residence_time(q1),stderr(residence_time(q1)),\
+               covariance(throughput(Users);residence_time(q1)),utilization(desk)\n\
+               1,10,0.053,0.001,2.0,0.05,0.00001,0\n4,10,0.165,0.002,2.7,0.06,0.00003,0\n8,10,0.223,0.002,3.4,0.07,0.00004,0\n";
+    let mut asked = problem(Trials::from_csv(csv.as_bytes()).unwrap());
+    asked.estimate.truncate(1);
+    asked.assumed = [("d2", 3.0), ("d3", 4.0)].into_iter().collect();
+    let fit = fitted(&asked).unwrap();
+    assert_eq!((fit.n_observations, fit.degrees_of_freedom), (6, 5));
 }

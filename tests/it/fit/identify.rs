@@ -156,3 +156,39 @@ fn a_fit_says_what_would_settle_its_weak_directions() {
     let good = fitted(&three_queue::problem(three_queue::trials(10.0, 0.01, 2))).unwrap();
     assert!(good.identifiability.weak.is_empty() && !good.to_text().contains("told apart"), "{:?}", good.identifiability.weak);
 }
+
+/// Values that are predicted to be the same at equal starts are no copies: the sensitivities differ.
+#[test]
+fn equal_starts_leave_no_planned_measure_out() {
+    let mut plan = planned("residence_time(q1);residence_time(q2);residence_time(q3)");
+    plan.estimate.iter_mut().for_each(|e| e.start = Some(1.0));
+    let (equal, mut apart) = (expected(&plan, 0.02), plan);
+    apart.estimate.iter_mut().zip([1.0, 1.000_1, 1.000_2]).for_each(|(e, start)| e.start = Some(start));
+    let apart = expected(&apart, 0.02);
+    assert_eq!((equal.rank, equal.n_observations, apart.n_observations), (3, 30, 30));
+    for (name, e) in &equal.parameters {
+        let ratio = e.half_width.unwrap() / apart.parameters[name].half_width.unwrap();
+        assert!((ratio - 1.0).abs() < 1e-3, "{name}: {ratio}");
+    }
+}
+
+/// One visit a cycle: the throughput of a queue is that of its customers, and a fit will count such values once.
+#[test]
+fn what_is_the_same_whatever_the_parameters_counts_once() {
+    let (once, twice) = (expected(&planned("throughput(Users)"), 0.02), expected(&planned("throughput(Users);throughput(q1)"), 0.02));
+    assert_eq!((once.n_observations, twice.n_observations), (10, 10));
+    assert_eq!(once.singular_values, twice.singular_values);
+    assert!(twice.notes.iter().any(|n| n.contains("throughput(q1) is in the model what throughput(Users) is")), "{:?}", twice.notes);
+}
+
+#[test]
+fn without_a_value_more_than_parameters_no_interval_is_expected() {
+    let mut plan = planned("residence_time(q1);residence_time(q2);residence_time(q3)");
+    plan.trials.trials.truncate(1);
+    let found = expected(&plan, 0.02);
+    assert_eq!((found.n_observations, found.rank), (3, 3));
+    assert!(found.parameters.values().all(|p| p.half_width.is_none() && p.std_error.is_some()), "{:?}", found.parameters);
+    assert!(found.notes.iter().any(|n| n.contains("nothing left to estimate it from")), "{:?}", found.notes);
+    plan.method.error_scale = layerfit::fit::problem::ErrorScale::Known;
+    assert!(expected(&plan, 0.02).parameters.values().all(|p| p.half_width.is_some()));
+}

@@ -161,9 +161,14 @@ fn what_cannot_be_predicted_is_refused_by_name() {
 }
 
 #[test]
-fn a_set_estimate_is_taken_as_known() {
+fn a_set_estimate_is_no_longer_estimated() {
     let found = at(&committed(), &["users=10", "d3=2"], &["throughput(Users)"]).unwrap();
-    assert_eq!(found.notes, ["d3 was estimated; here it is set, and taken as known"]);
+    assert_eq!(
+        found.notes,
+        [
+            "d3 was estimated; here it is set, as what it is to be: what is not known of it in the trials stays in the bands, by the other estimates"
+        ]
+    );
     let all = at(&committed(), &["users=10", "d1=2", "d2=3", "d3=4"], &["throughput(Users)"]).unwrap();
     let p = &all.rows[0].measures[0];
     assert_eq!((p.lower, p.no_band.as_deref()), (None, Some("no estimated parameter affects it here")));
