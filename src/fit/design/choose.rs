@@ -386,7 +386,7 @@ impl<'t, 'a> Task<'t, 'a> {
             }),
             candidates: self.ranked_points(candidates, rows, scorer),
             additional_measures: self.ranked_measures(more, scorer),
-            notes: self.notes(more, set.counts.iter().sum()),
+            notes: self.notes(more, set.counts.iter().sum(), n_more),
         }
     }
 
@@ -435,9 +435,12 @@ impl<'t, 'a> Task<'t, 'a> {
         ranked.into_iter().map(|(_, measure)| measure).collect()
     }
 
-    fn notes(&self, more: &[(Measure, DMatrix<f64>)], n_chosen: usize) -> Vec<String> {
+    fn notes(&self, more: &[(Measure, DMatrix<f64>)], n_chosen: usize, n_more: usize) -> Vec<String> {
         let mut notes = self.ground.notes.clone();
         notes.extend(self.repeated_notes.iter().filter(|note| !self.ground.notes.contains(note)).cloned());
+        if n_chosen > 0 && self.ground.dof.is_some_and(|dof| dof.after(n_more) == 0) {
+            notes.push("no more values than parameters then: a fit has nothing left to estimate its errors from, and no intervals".into());
+        }
         if let Some(asked) = self.options.choose.filter(|asked| n_chosen > 0 && n_chosen < *asked) {
             notes.push(format!(
                 "{n_chosen} operating points are chosen of the {asked} asked for: there are no more to choose without repeats"

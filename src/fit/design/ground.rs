@@ -115,9 +115,11 @@ impl<'a> Ground<'a> {
         filled.weighting = crate::fit::problem::Weighting::Auto;
         for (trial, row) in filled.trials.trials.iter_mut().zip(&solved.values) {
             let empty = trial.measured.iter().all(Option::is_none);
-            for ((cell, value), measure) in trial.measured.iter_mut().zip(row).zip(measures) {
-                let std_error = cell.and_then(|c| c.std_error).unwrap_or_else(|| errors.deviation(measure, *value));
-                if (empty || cell.is_some()) && std_error > 0.0 {
+            for (k, (cell, value)) in trial.measured.iter_mut().zip(row).enumerate() {
+                let planned = trial.planned_errors.get(k).copied().flatten();
+                let known = cell.and_then(|c| c.std_error).or(planned);
+                let std_error = known.unwrap_or_else(|| errors.deviation(&measures[k], *value));
+                if (empty || cell.is_some() || planned.is_some()) && std_error > 0.0 {
                     *cell = Some(crate::fit::problem::trials::Measured { value: *value, std_error: Some(std_error), weight: None });
                 } else {
                     *cell = None;
@@ -139,8 +141,11 @@ impl<'a> Ground<'a> {
         let counts = |row: usize| weights.observations.get(row).is_none_or(|o| !repeated.iter().any(|(k, _)| *k == o.measure_idx));
         let kept: Vec<usize> = (0..rows.nrows()).filter(|&row| filled.trials.have_covariances() || counts(row)).collect();
         let rows = rows.select_rows(&kept);
-        let n_values = rows.nrows() - problem.priors().count();
-        let dof = (problem.method.error_scale == ErrorScale::Estimated).then_some(DegreesOfFreedom { n_values, n_free: values.len() });
+        let n_priors = problem.priors().count();
+        let n_values = rows.nrows() - n_priors;
+        // Of priors alone the errors are known.
+        let are_known = problem.method.error_scale == ErrorScale::Known || n_values == 0 && n_priors > 0;
+        let dof = (!are_known).then_some(DegreesOfFreedom { n_values, n_free: values.len() });
         let kept = (0..measures.len()).filter(|k| !repeated.iter().any(|(other, _)| other == k));
         let kept = kept.map(|k| measures[k].clone()).collect();
         let free: Vec<usize> = (0..values.len()).collect();
@@ -249,6 +254,14 @@ impl<'a> Ground<'a> {
         let quantile = |k: usize| self.quantile(&unit(self.names.len(), k), n_more);
         let width = |k: usize| Some(quantile(k)? * found.unscaled_covariance[(k, k)].sqrt()).filter(|_| found.is_estimable(k));
         self.names.iter().enumerate().map(|(k, n)| (n.clone(), width(k))).collect()
+    }
+
+    /// The same, as if errors were known where nothing would be left to estimate them from: for what more measured values would determine.
+    pub(super) fn attainable_half_widths(&self, found: &Identification, n_more: usize) -> IndexMap<String, Option<f64>> {
+        match self.dof.filter(|dof| dof.after(n_more) == 0) {
+            Some(_) => Self { dof: None, variances: None, ..self.clone() }.half_widths(found, n_more),
+            None => self.half_widths(found, n_more),
+        }
     }
 
     /// Half-width of the linear combination `gradient`; absent where the information does not see it.

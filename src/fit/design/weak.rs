@@ -235,7 +235,7 @@ fn described(
     let along: Vec<f64> = direction.iter().zip(&found.scale).map(|(v, d)| v * d).collect();
     let every: Vec<&DMatrix<f64>> = remedies.measures.iter().map(|m| &m.1).chain(remedies.points.iter().map(|p| &p.1)).collect();
     let scorer = Scorer::new(ground, &every, |scale| Objective::Combination(DVector::from_fn(along.len(), |k, _| along[k] / scale[k])));
-    let widths_with = |rows: &DMatrix<f64>| of_these(ground.half_widths(&ground.with(&[rows]), rows.nrows()));
+    let widths_with = |rows: &DMatrix<f64>| of_these(ground.attainable_half_widths(&ground.with(&[rows]), rows.nrows()));
     let mut measures: Vec<(f64, &(Measure, DMatrix<f64>))> = remedies.measures.iter().map(|m| (scorer.gain(&[&m.1]), m)).collect();
     let mut points: Vec<(f64, &(Candidate, DMatrix<f64>))> = remedies.points.iter().map(|p| (scorer.gain(&[&p.1]), p)).collect();
     measures.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -38,6 +38,9 @@ pub struct Trial {
     /// Covariances between the errors of its measured values, where known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub covariances: Vec<ErrorCovariance>,
+    /// Standard errors that values which are not measured yet will have, one for each of [`Trials::measures`]; empty where none is planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planned_errors: Vec<Option<f64>>,
 }
 
 /// A measured value.
@@ -290,6 +293,12 @@ impl Trials {
             return Err(TrialsError::NoTrials);
         }
         self.check_plan()?;
+        for (index, trial) in self.trials.iter().enumerate() {
+            if let Some((measure, _)) = self.measures.iter().zip(&trial.planned_errors).find(|(_, error)| error.is_some()) {
+                let column = format!("stderr({measure})");
+                return Err(TrialsError::WithoutValue { row: index + 1, column, measure: measure.clone() });
+            }
+        }
         let empty = |(_, t): &(usize, &Trial)| t.measured.iter().all(Option::is_none);
         match self.trials.iter().enumerate().find(empty) {
             Some((index, trial)) => Err(TrialsError::NothingMeasured { row: index + 1, id: trial.id.clone() }),

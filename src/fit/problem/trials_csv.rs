@@ -207,6 +207,11 @@ impl Header {
             match &mut trial.measured[index] {
                 Some(measured) if is_standard_error => measured.std_error = Some(value),
                 Some(measured) => measured.weight = Some(value),
+                // Of what is planned errors may be known before values.
+                None if is_standard_error => {
+                    trial.planned_errors.resize(trial.measured.len(), None);
+                    trial.planned_errors[index] = Some(value);
+                }
                 None => {
                     let measure = self.measures[index].clone();
                     return Err(TrialsError::WithoutValue { row, column: header.clone(), measure });

@@ -282,6 +282,7 @@ impl JsonTrial {
             duration: self.duration,
             time: self.time,
             covariances,
+            planned_errors: Vec::new(),
         })
     }
 }

@@ -36,7 +36,12 @@ use crate::{
             variances::{EstimatedVariances, quadratic},
         },
         problem::{ErrorScale, Prior, Problem, ProblemError, trials::BYTE_ORDER_MARK},
-        search::{multistart::StartsReport, start::StartOrigin, weights::WeightSource, whole::WholeNumber},
+        search::{
+            multistart::StartsReport,
+            start::StartOrigin,
+            weights::{WeightSource, same_column},
+            whole::WholeNumber,
+        },
     },
     model::Measure,
 };
@@ -327,7 +332,12 @@ impl Fit {
     /// The same for one new measurement of `measure` with an error of `variance` around what has the `gradient`.
     pub fn quantile_of_new(&self, confidence: f64, gradient: &[f64], measure: &Measure, variance: f64) -> Option<f64> {
         match &self.identifiability.estimated_variances {
-            Some(variances) => t_two_sided_at(confidence, variances.degrees_of_freedom_of_new(gradient, measure, variance)),
+            Some(variances) => {
+                // What does not count because it has the values of another is measured as well as that.
+                let place = self.problem.trials.measures.iter().position(|m| m == measure);
+                let measure = place.and_then(|k| same_column(&self.problem, k)).unwrap_or(measure);
+                t_two_sided_at(confidence, variances.degrees_of_freedom_of_new(gradient, measure, variance))
+            }
             None => self.quantile(confidence),
         }
     }

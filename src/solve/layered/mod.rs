@@ -211,9 +211,10 @@ fn solve_single<S: Scalar>(
 
 /// What a solution says, from its last stage.
 fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, record: &Record, trace: Trace) -> Result<Solved<S>, SolveError> {
-    outcome::check_open_load(net, &last.flow)?;
+    let remarks = outcome::check_open_load(net, &last.flow)?;
     outcome::check_cycles(net, &last.flow)?;
     let mut results = outcome::results(net, last, record);
+    results.diagnostics.extend(remarks);
     if trace.stages.iter().any(|stage| stage.is_anew) {
         results
             .diagnostics

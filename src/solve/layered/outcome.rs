@@ -17,8 +17,17 @@ use crate::model::Scalar;
 /// Load at which an open queue counts as saturated, as a share of its servers.
 const SATURATION: f64 = 1.0 - 1e-9;
 
-/// Refuses a model whose open or asynchronous requests, or others that nobody waits for, exceed what a task or processor can serve.
-pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
+/// Share of its servers from which the load of an open queue, where it rests on estimated waits, is remarked: one of .97 is known that in truth would be
+/// 1.1.
+const NEAR_SATURATION: f64 = 0.95;
+
+/// Share of such a load that is waits, from which it rests on them.
+const RESTS_ON_WAITS: f64 = 0.05;
+
+/// Refuses a model whose open or asynchronous requests, or others that nobody waits for, exceed what a task or processor can serve. Returns remarks on
+/// those that are near that by waits which are estimated.
+pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<Vec<String>, SolveError> {
+    let mut remarks = Vec::new();
     let outside = outside_shares(net, flow);
     let load_of = |station: &Station, of_arc: &dyn Fn(usize) -> f64| {
         let share = |a: usize| waited_for(net, a).map_or(1.0, |node| outside[net.nodes[node].entry]);
@@ -29,15 +38,25 @@ pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result
             continue;
         }
         let load = load_of(station, &|a| arc_load(net, flow, a));
+        if load < station.servers * NEAR_SATURATION {
+            continue;
+        }
+        let kind = if s < net.n_processors { "processor" } else { "task" };
+        let resource = format!("{kind} \"{}\"", station.name);
+        let without = flow.without_waits(net);
+        let at_least = load_of(station, &|a| flow.arc_rate[a].value() * held_by(net, &without, a));
         if load >= station.servers * SATURATION {
-            let kind = if s < net.n_processors { "processor" } else { "task" };
-            let resource = format!("{kind} \"{}\"", station.name);
-            let without = flow.without_waits(net);
-            let at_least = load_of(station, &|a| flow.arc_rate[a].value() * held_by(net, &without, a));
             return Err(SolveError::Saturated { resource, utilization: load, capacity: station.servers, at_least });
         }
+        if at_least < (1.0 - RESTS_ON_WAITS) * load {
+            remarks.push(format!(
+                "{resource} is {:.0} % busy with requests from outside, of which {:.0} % are waits that are estimated: whether it keeps up, a simulation tells",
+                100.0 * load / station.servers,
+                100.0 * (load - at_least) / station.servers
+            ));
+        }
     }
-    Ok(())
+    Ok(remarks)
 }
 
 /// Refuses customers whose cycle takes no time in any first phase or wait: what bounds their rate is not in the equations.

@@ -217,18 +217,18 @@ fn a_neighbour_that_explains_as_much_is_not_excluded() {
     assert!(servers.explanation.as_ref().unwrap().ends_with("; 2 is not excluded"), "{servers:?}");
 }
 
-/// Errors of 2 to 5 % of the mean, of five measures at four loads, whose sizes only the residuals tell. Before the variances' own uncertainty counted, 95 %
-/// intervals of such fits held each demand in 80 to 87 % of 300 data sets, all three together in 70.
+/// Errors of 2 to 5 % of the mean, of five measures at five loads, whose sizes only the residuals tell. With the variances taken for known, 95 %
+/// intervals of such fits held the demands in 88 % of 400 data sets, the band of the throughput its mean in 83, the ellipsoid all three in 77.
 #[test]
 fn intervals_cover_where_few_residuals_tell_the_variances() {
     let columns = ["response_time(Users)", "throughput(Users)", "utilization(q1)", "utilization(q2)", "utilization(q3)"];
     let shares = [0.05, 0.02, 0.03, 0.03, 0.03];
-    let users = [1.0, 4.0, 7.0, 10.0];
+    let users = [1.0, 3.0, 6.0, 8.0, 10.0];
     let measures: Vec<_> = columns.iter().map(|m| m.parse().unwrap()).collect();
     let exact: Vec<Vec<f64>> = users.iter().map(|n| truth(*n, 10.0, &measures)).collect();
-    let sizes: Vec<f64> = (0..5).map(|k| shares[k] * exact.iter().map(|row| row[k]).sum::<f64>() / 4.0).collect();
+    let sizes: Vec<f64> = (0..5).map(|k| shares[k] * exact.iter().map(|row| row[k]).sum::<f64>() / 5.0).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(17);
-    const SETS: u32 = 120;
+    const SETS: u32 = 200;
     let (mut each, mut all, mut means, mut sharper) = (0_u32, 0_u32, 0_u32, 0_u32);
     let at_15 = truth(15.0, 10.0, &measures[1..2])[0];
     for _ in 0..SETS {
@@ -259,11 +259,11 @@ fn intervals_cover_where_few_residuals_tell_the_variances() {
         let dof = fit.parameters["d1"].degrees_of_freedom.unwrap();
         sharper += u32::from(dof < fit.degrees_of_freedom as f64);
         let variances = fit.identifiability.estimated_variances.as_ref().unwrap();
-        assert_eq!((variances.groups.len(), variances.most_degrees_of_freedom), (5, 17));
+        assert_eq!((variances.groups.len(), variances.most_degrees_of_freedom), (5, 22));
     }
     let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
     let found = [share(each, 3 * SETS), share(all, SETS), share(means, SETS)];
-    assert!(found.iter().all(|c| *c > 0.88), "{found:?}");
+    assert!(found[0] > 0.925 && found[1] > 0.91 && found[2] > 0.89, "{found:?}");
     assert_eq!(sharper, SETS);
 }
 

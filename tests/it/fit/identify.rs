@@ -192,3 +192,22 @@ fn without_a_value_more_than_parameters_no_interval_is_expected() {
     plan.method.error_scale = layerfit::fit::problem::ErrorScale::Known;
     assert!(expected(&plan, 0.02).parameters.values().all(|p| p.half_width.is_some()));
 }
+
+/// Errors may be planned before there are values; a fit refuses them.
+#[test]
+fn standard_errors_of_what_is_not_measured_yet_count() {
+    let csv = |error: &str| {
+        format!("$users,$think,throughput(Users),stderr(throughput(Users)),residence_time(q3)\n1,10,,{error},\n6,10,,{error},\n")
+    };
+    let of = |error: &str| {
+        let mut asked = three_queue::problem(Trials::plan_from_csv(csv(error).as_bytes()).unwrap());
+        asked.estimate = vec![Estimated::new("d3").starting_at(4.0)];
+        asked.assumed = [("d1", 2.0), ("d2", 3.0)].into_iter().collect();
+        asked.trials.measures.truncate(1);
+        asked.trials.trials.iter_mut().for_each(|t| t.measured.truncate(1));
+        expected(&asked, 0.05).parameters["d3"].std_error.unwrap()
+    };
+    assert!((of("0.004") / of("0.001") - 4.0).abs() < 1e-9);
+    let refused = Trials::from_csv(csv("0.001").as_bytes()).unwrap_err().to_string();
+    assert_eq!(refused, "row 1, column stderr(throughput(Users)): given although throughput(Users) is missing in this row");
+}

@@ -73,7 +73,9 @@ fn the_ratio_of_two_demands_can_be_estimated() {
 
 #[test]
 fn a_prior_is_weighed_against_the_data_and_reported_apart() {
-    let plain = with_error(0.02, 44);
+    // One scale of all errors: the weights are known beside each other, and what is known adds up.
+    let mut plain = with_error(0.02, 44);
+    plain.trials.trials.iter_mut().flat_map(|t| &mut t.measured).flatten().for_each(|m| m.std_error = Some(0.02 * m.value));
     let free = fitted(&plain).unwrap();
     let p = &free.parameters["d2"];
     // Of the data's own width around another value, every other parameter known: the middle of the two.

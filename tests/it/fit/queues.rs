@@ -156,6 +156,7 @@ pub fn simulated(network: &Network<'_>, populations: &[usize], errors: Errors, p
             controlled: [("users", customers as f64), ("think", network.think)].into_iter().collect::<Bindings>(),
             measured: (0..4).map(|k| Some(Measured { value: mean[k], std_error: std_error(k), weight: None })).collect(),
             covariances: if errors == Errors::Full { covariances } else { Vec::new() },
+            ..Trial::default()
         }
     };
     Trials { measures: measures(), trials: populations.iter().enumerate().map(&mut trial).collect() }

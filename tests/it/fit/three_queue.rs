@@ -76,7 +76,7 @@ pub fn trials(think: f64, relative_error: f64, seed: u64) -> Trials {
     };
     let trial = |(n, row): (i32, &Vec<f64>)| {
         let controlled = [("users", f64::from(n)), ("think", think)].into_iter().collect();
-        Trial { id: n.to_string(), duration: None, time: None, controlled, measured: measured(row), covariances: Vec::new() }
+        Trial { id: n.to_string(), duration: None, time: None, controlled, measured: measured(row), ..Trial::default() }
     };
     let trials = (1..=10).zip(&exact).map(trial).collect();
     Trials { measures: measures(), trials }

@@ -3,7 +3,9 @@
 mod solver_error;
 
 use layerfit::{
-    fit::{Estimated, Fit, FitOptions, Method, Problem, Trials, Weighting, least_squares::LeastSquaresOptions},
+    fit::{
+        Estimated, Fit, FitOptions, Method, Problem, Trials, Weighting, distribution::t_two_sided_at, least_squares::LeastSquaresOptions,
+    },
     model::{
         Bindings, Measure, Parameter, ParameterValue,
         format::{Format, parse},
@@ -42,7 +44,7 @@ fn bands_hold_the_truth_and_widen_beyond_the_data() {
     assert!(p.lower.unwrap() < truth && truth < p.upper.unwrap(), "{truth} and {p:?}");
 }
 
-/// The band is `t √(H P Hᵀ)` with the derivatives of finite differences.
+/// The band is `t √(H P Hᵀ)` with the derivatives of finite differences; `t` with the degrees of freedom of that variance.
 #[test]
 fn a_band_is_what_its_formula_says() {
     let fit = committed();
@@ -64,8 +66,13 @@ fn a_band_is_what_its_formula_says() {
     let h: Vec<f64> = (0..3).map(slope).collect();
     let covariance = fit.covariance.clone().unwrap();
     let variance: f64 = (0..3).flat_map(|i| (0..3).map(move |j| (i, j))).map(|(i, j)| h[i] * covariance[i][j].unwrap() * h[j]).sum();
-    // t(.975; 37) = 2.026192 (scipy 1.17.1)
-    let expected = 2.026_192_463 * variance.sqrt();
+    let variances = fit.identifiability.estimated_variances.as_ref().unwrap();
+    let along = |p: &[Vec<f64>]| -> f64 { (0..3).flat_map(|i| (0..3).map(move |j| (i, j))).map(|(i, j)| h[i] * p[i][j] * h[j]).sum() };
+    let parts: Vec<f64> = variances.groups.iter().map(|g| along(&g.part)).collect();
+    let spread: f64 = (0..4).flat_map(|k| (0..4).map(move |l| (k, l))).map(|(k, l)| parts[k] * variances.spread[k][l] * parts[l]).sum();
+    let dof = 2.0 * along(&variances.covariance).powi(2) / spread;
+    assert!(dof > 5.0 && dof < 37.0, "{dof}");
+    let expected = t_two_sided_at(0.95, dof).unwrap() * variance.sqrt();
     assert!((half_width(row, "response_time(Users)") / expected - 1.0).abs() < 1e-6);
 }
 

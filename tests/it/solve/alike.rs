@@ -108,6 +108,12 @@ fn saturation_by_estimated_waits_is_simulated() {
     let found = solve(&stable, &Bindings::new(), &SolveOptions { simulation, ..SolveOptions::default() }).unwrap();
     assert!((found.tasks["t"].utilization - 0.793).abs() < 0.03, "{}", found.tasks["t"].utilization);
     assert!(found.diagnostics.iter().any(|note| note.starts_with("simulated: by the waits")), "{:?}", found.diagnostics);
+    // Just below that it is said what the answer rests on; far below there is nothing to say.
+    let is_said = |found: &Solution| found.diagnostics.iter().any(|note| note.contains("waits that are estimated: whether it keeps up"));
+    let rates = (0..120).map(|k| 0.3 + 0.001 * f64::from(k));
+    let near = rates.filter_map(|rate| solve(&caller(rate), &Bindings::new(), &layered).ok()).last().unwrap();
+    assert!(near.tasks["t"].utilization > 0.95 && is_said(&near), "{} {:?}", near.tasks["t"].utilization, near.diagnostics);
+    assert!(!is_said(&solve(&caller(0.2), &Bindings::new(), &layered).unwrap()));
     // Work alone is too much here.
     let error = solve(&caller(0.9), &Bindings::new(), &SolveOptions::default()).unwrap_err();
     assert!(matches!(&error, SolveError::Saturated { capacity, at_least, .. } if at_least >= capacity), "{error}");
