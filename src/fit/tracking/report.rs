@@ -47,6 +47,9 @@ pub struct Track {
     pub whiteness: IndexMap<Measure, Whiteness>,
     /// Changes that the walk does not explain.
     pub changes: Vec<Change>,
+    /// Why there are no intervals, and no tests; absent where there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_interval: Option<String>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }
@@ -76,22 +79,22 @@ pub struct TrackedTrial {
     pub filtered: IndexMap<String, TrackedEstimate>,
     /// Estimates by parameter from all trials.
     pub smoothed: IndexMap<String, TrackedEstimate>,
-    /// The trial against those before; absent until they determine the parameters.
+    /// The trial against those before; absent until they determine the parameters, and where no error can be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub innovation: Option<TrialInnovation>,
 }
 
-/// An estimate at one trial.
+/// An estimate at one trial; without standard error and interval where no error can be estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrackedEstimate {
     /// The estimate.
     pub estimate: f64,
     /// Its standard error (of the parameter itself, to first order, where it is tracked by its logarithm).
-    pub std_error: f64,
+    pub std_error: Option<f64>,
     /// Lower end of its interval.
-    pub lower: f64,
+    pub lower: Option<f64>,
     /// Upper end.
-    pub upper: f64,
+    pub upper: Option<f64>,
 }
 
 /// One trial against those before.
@@ -160,7 +163,7 @@ pub enum Change {
         std_error: f64,
         /// Probability of as much evidence in any trial without a jump.
         p_value: f64,
-        /// Whether parameters that stay but for the jump explain the trials at least as well as drift.
+        /// Whether parameters that stay but for the jump explain the trials clearly better than drift.
         instead_of_drift: bool,
     },
     /// A measure moved away from what the filter predicts, for good.
@@ -190,12 +193,16 @@ struct Assembly<'a> {
     smoothed: &'a Smoothed,
     filtered: &'a [FilteredTrial],
     quantile: f64,
+    /// Why there are no intervals.
+    no_interval: Option<String>,
 }
 
 pub(super) fn assemble(tracker: &Tracker<'_>, smoothed: &Smoothed, filtered: &[FilteredTrial]) -> Track {
     let confidence = tracker.problem.confidence;
-    let a = Assembly { tracker, smoothed, filtered, quantile: normal_two_sided(confidence).unwrap_or(f64::MAX) };
+    let quantile = normal_two_sided(confidence).unwrap_or(f64::MAX);
+    let a = Assembly { tracker, smoothed, filtered, quantile, no_interval: tracker.no_error_left() };
     let innovations: Vec<(f64, usize)> = filtered.iter().filter_map(|f| f.innovation.as_ref().map(|i| (i.squared, i.dof))).collect();
+    let tested = a.no_interval.is_none();
     let mut track = Track {
         converged: smoothed.converged,
         confidence,
@@ -204,14 +211,15 @@ pub(super) fn assemble(tracker: &Tracker<'_>, smoothed: &Smoothed, filtered: &[F
         trials: (0..filtered.len()).map(|place| a.trial(place)).collect(),
         errors: a.errors(),
         log_likelihood: smoothed.noise.log_likelihood,
-        drift_test: a.drift_test(),
-        consistency: consistency(&innovations, confidence),
+        drift_test: a.drift_test().filter(|_| tested),
+        consistency: consistency(&innovations, confidence).filter(|_| tested),
         whiteness: a
             .series()
             .into_iter()
             .filter_map(|(m, s)| Some((m, whiteness(&s.iter().map(|(_, e)| *e).collect::<Vec<_>>())?)))
             .collect(),
-        changes: a.changes(),
+        changes: if tested { a.changes() } else { Vec::new() },
+        no_interval: a.no_interval.clone(),
         notes: Vec::new(),
     };
     track.notes = a.notes(&track);
@@ -242,9 +250,10 @@ impl Assembly<'_> {
         let of = |(j, name): (usize, String)| {
             let (scale, (low, high)) = (self.tracker.scales[j], self.tracker.bounds[j]);
             let deviation = gaussian.covariance[(j, j)].max(0.0).sqrt();
-            let end = |sign: f64| scale.from((mean[j] + sign * self.quantile * deviation).clamp(low, high));
+            let known = |value: f64| Some(value).filter(|_| self.no_interval.is_none());
+            let end = |sign: f64| known(scale.from((mean[j] + sign * self.quantile * deviation).clamp(low, high)));
             let estimate = scale.from(mean[j]);
-            (name, TrackedEstimate { estimate, std_error: deviation * scale.slope(estimate), lower: end(-1.0), upper: end(1.0) })
+            (name, TrackedEstimate { estimate, std_error: known(deviation * scale.slope(estimate)), lower: end(-1.0), upper: end(1.0) })
         };
         self.names().into_iter().enumerate().map(of).collect()
     }
@@ -256,7 +265,7 @@ impl Assembly<'_> {
             time: self.tracker.problem.trials.trials[self.tracker.order[place]].time,
             filtered: filtered.filtered.as_ref().map(|g| self.estimates(g)).unwrap_or_default(),
             smoothed: self.estimates(&self.smoothed.pass.smoothed[place]),
-            innovation: self.innovation(place),
+            innovation: self.innovation(place).filter(|_| self.no_interval.is_none()),
         }
     }
 
@@ -384,7 +393,8 @@ impl Assembly<'_> {
         let mut notes = Vec::new();
         let drifts = track.parameters.values().any(|p| p.drift_estimated);
         let errors = track.errors.values().any(|e| e.factor.is_some());
-        if drifts || errors {
+        notes.extend(track.no_interval.clone());
+        if (drifts || errors) && track.no_interval.is_none() {
             let what = match (drifts, errors) {
                 (true, true) => "drifts and errors",
                 (true, false) => "drifts",

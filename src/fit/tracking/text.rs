@@ -42,7 +42,8 @@ impl Track {
                 let filtered = t.filtered.get(name).map_or("-".into(), |e| six_digits(e.estimate));
                 let p_value = t.innovation.as_ref().map_or("-".into(), |i| four_digits(i.p_value));
                 let Some(e) = t.smoothed.get(name) else { continue };
-                let interval = format!("{:>13} .. {:<12}", six_digits(e.lower), six_digits(e.upper));
+                let ends = e.lower.zip(e.upper).map(|(l, u)| format!("{:>13} .. {:<12}", six_digits(l), six_digits(u)));
+                let interval = ends.unwrap_or_else(|| format!("{:^29}", "-"));
                 let label = t.time.map_or_else(|| t.trial.clone(), |time| format!("{} @{time}", t.trial));
                 writeln!(text, "{label:<12}  {:>12}  {interval}  {filtered:>12}  {p_value:>10}", six_digits(e.estimate))?;
             }
@@ -93,7 +94,7 @@ impl Track {
         }
         header.extend(["nis", "nis_dof", "nis_p", "window_p"].map(str::to_owned));
         let ends = |e: Option<&TrackedEstimate>| match e {
-            Some(e) => [e.estimate, e.lower, e.upper].map(|v| v.to_string()),
+            Some(e) => [Some(e.estimate), e.lower, e.upper].map(|v| v.map_or_else(String::new, |v| v.to_string())),
             None => [const { String::new() }; 3],
         };
         let mut text = header.join(",") + "\n";
