@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     change::{Consistency, Whiteness, consistency, cusum, cusum_limit, whiteness},
-    linear::{Gaussian, LinearPass, Shift},
+    jump::jump,
+    linear::Gaussian,
     track::{FilteredTrial, Smoothed, Tracker},
 };
 use crate::{
@@ -17,9 +18,6 @@ use crate::{
     },
     model::Measure,
 };
-
-/// By how much Akaike's criterion must prefer a jump to drift: an odds of twenty.
-const CLEARLY: f64 = 6.0;
 
 /// Tracked parameters. No number in it is NaN or infinite: what does not exist is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,8 +157,17 @@ pub enum Change {
         parameter: String,
         /// Size of its jump; a factor where it is tracked by its logarithm.
         size: f64,
-        /// Standard error of the size, on the scale of the track.
+        /// Standard error of the size, on the scale of the track: of the factor's logarithm where it is tracked by that.
         std_error: f64,
+        /// Lower end of the interval of the size, a factor likewise.
+        #[serde(default)]
+        lower: Option<f64>,
+        /// Upper end.
+        #[serde(default)]
+        upper: Option<f64>,
+        /// Whether the parameter is tracked by its logarithm, and the size is a factor; else it is a difference.
+        #[serde(default)]
+        logarithmic: bool,
         /// Probability of as much evidence in any trial without a jump.
         p_value: f64,
         /// Whether parameters that stay but for the jump explain the trials clearly better than drift.
@@ -338,44 +345,13 @@ impl Assembly<'_> {
 
     fn changes(&self) -> Vec<Change> {
         let alpha = 1.0 - self.tracker.problem.confidence;
-        let mut changes: Vec<Change> = self.jump(alpha).into_iter().collect();
+        let mut changes: Vec<Change> = jump(self.tracker, self.smoothed, alpha, self.quantile).into_iter().collect();
         changes.extend(self.moved(alpha));
         let tested: Vec<(usize, f64)> = (0..self.filtered.len()).filter_map(|p| Some((p, self.innovation(p)?.p_value))).collect();
         let count = f64::from(u32::try_from(tested.len()).unwrap_or(u32::MAX));
         let outlying = tested.into_iter().map(|(p, value)| (p, (value * count).min(1.0))).filter(|(_, p_value)| *p_value < alpha);
         changes.extend(outlying.map(|(place, p_value)| Change::Outlying { trial: self.id(place), p_value }));
         changes
-    }
-
-    /// The jump with the most evidence: beyond the walk, or instead of it where it explains as much.
-    fn jump(&self, alpha: f64) -> Option<Change> {
-        let beyond = strongest(&self.smoothed.pass);
-        let n_drifts = self.smoothed.noise.noise.drifts.iter().filter(|q| **q > 0.0).count();
-        let instead = self.smoothed.constant.as_ref().filter(|_| n_drifts > 0).and_then(|constant| {
-            let (place, shift, p_value) = strongest(constant)?;
-            // Both by Akaike's criterion: sizes and place of a jump against drifts.
-            let with_jump =
-                2.0 * f64::from(u32::try_from(shift.dof + 1).unwrap_or(u32::MAX)) - 2.0 * constant.log_likelihood - shift.chi_square;
-            let with_drift = 2.0 * f64::from(u32::try_from(n_drifts).unwrap_or(u32::MAX)) - 2.0 * self.smoothed.noise.log_likelihood;
-            (with_jump + CLEARLY <= with_drift).then_some((place, shift, p_value))
-        });
-        let (found, instead_of_drift) = match (instead, beyond) {
-            (Some(instead), _) => (instead, true),
-            (None, Some(beyond)) => (beyond, false),
-            (None, None) => return None,
-        };
-        let (place, shift, p_value) = found;
-        let ratio = |j: usize| (shift.sizes[j] / shift.std_errors[j]).abs();
-        let j = (0..shift.sizes.len()).max_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))?;
-        let logarithmic = self.tracker.scales[j] == Scale::Log;
-        (p_value < alpha && shift.std_errors[j].is_finite()).then(|| Change::Jump {
-            trial: self.id(place),
-            parameter: self.names()[j].clone(),
-            size: if logarithmic { shift.sizes[j].exp() } else { shift.sizes[j] },
-            std_error: shift.std_errors[j],
-            p_value,
-            instead_of_drift,
-        })
     }
 
     fn moved(&self, alpha: f64) -> Vec<Change> {
@@ -442,17 +418,4 @@ impl Assembly<'_> {
         }
         notes
     }
-}
-
-/// The trial with the most evidence of a shift, with Bonferroni's probability over all trials.
-fn strongest(pass: &LinearPass) -> Option<(usize, &Shift, f64)> {
-    let tested: Vec<(usize, &Shift, f64)> = pass
-        .shifts
-        .iter()
-        .enumerate()
-        .filter_map(|(place, shift)| shift.as_ref().and_then(|s| Some((place, s, chi_square_upper_tail(s.chi_square, s.dof)?))))
-        .collect();
-    let count = f64::from(u32::try_from(tested.len()).unwrap_or(u32::MAX));
-    let (place, shift, p_value) = tested.into_iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some((place, shift, (p_value * count).min(1.0)))
 }

@@ -128,18 +128,20 @@ impl Change {
     /// The change in a sentence.
     pub fn in_words(&self) -> String {
         match self {
-            Self::Jump { trial, parameter, size, std_error, p_value, instead_of_drift } => {
+            Self::Jump { trial, parameter, size, std_error, lower, upper, logarithmic, p_value, instead_of_drift } => {
                 let how = if *instead_of_drift {
                     " against constant parameters; with this jump these explain the trials clearly better than drift"
                 } else {
                     ""
                 };
-                format!(
-                    "{parameter} jumped by {} (standard error {}) into trial \"{trial}\" (p = {}{how})",
-                    four_digits(*size),
-                    four_digits(*std_error),
-                    four_digits(*p_value)
-                )
+                let by = match (logarithmic, lower.zip(*upper)) {
+                    (true, Some((low, high))) => {
+                        format!("a factor of {} (interval {} to {})", four_digits(*size), four_digits(low), four_digits(high))
+                    }
+                    (true, None) => format!("a factor of {}", four_digits(*size)),
+                    (false, _) => format!("{} (standard error {})", four_digits(*size), four_digits(*std_error)),
+                };
+                format!("{parameter} jumped by {by} into trial \"{trial}\" (p = {}{how})", four_digits(*p_value))
             }
             Self::Moved { measure, from_trial, noticed_at, rose, limit } => {
                 let way = if *rose { "above" } else { "below" };

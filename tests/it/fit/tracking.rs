@@ -344,6 +344,29 @@ fn a_logarithm_keeps_a_parameter_above_zero() {
 }
 
 #[test]
+fn the_jump_of_a_logarithm_is_a_factor() {
+    let d3: Vec<f64> = (0..20).map(|t| if t < 8 { 4.0 } else { 5.2 }).collect();
+    let mut asked = history(&d3, 0.03, 81);
+    let by = |found: &Track| {
+        let jump = found.changes.iter().find(|c| matches!(c, Change::Jump { .. })).unwrap().clone();
+        let Change::Jump { size, std_error, lower, upper, logarithmic, .. } = jump.clone() else { unreachable!() };
+        (size, std_error, lower.unwrap(), upper.unwrap(), logarithmic, jump.in_words())
+    };
+    let (size, std_error, lower, upper, logarithmic, words) = by(&tracked(&asked, &only_d3()).unwrap());
+    assert!(!logarithmic && words.contains("jumped by 1.") && words.contains("standard error"), "{words}");
+    assert!(((upper - lower) / (2.0 * 1.959_964 * std_error) - 1.0).abs() < 1e-6 && lower < size && size < upper);
+    asked.estimate[2].transform = Transform::Log;
+    let (size, std_error, lower, upper, logarithmic, words) = by(&tracked(&asked, &only_d3()).unwrap());
+    assert!(logarithmic && (size / 1.3 - 1.0).abs() < 0.05, "{size}");
+    assert!(((upper / size).ln() / (1.959_964 * std_error) - 1.0).abs() < 1e-6);
+    assert!(((size / lower).ln() / (1.959_964 * std_error) - 1.0).abs() < 1e-6);
+    assert!(
+        words.contains("d3 jumped by a factor of 1.") && words.contains("(interval 1.") && !words.contains("standard error"),
+        "{words}"
+    );
+}
+
+#[test]
 fn tracks_are_written_and_read() {
     let found = tracked(&history(&[4.0; 12], 0.03, 77), &only_d3()).unwrap();
     let csv = found.to_csv();
