@@ -3,6 +3,15 @@
 //! Evidence of a shift of the state ([`super::linear`]) is sought into every one of `m` trials, and its probability multiplied by `m` (Bonferroni).
 //! Where drifts were estimated, constant parameters with the jump that explains most are held against them, too:
 //!
+//! ```text
+//! jump   -2 ln L₀ - max_t χ²_t + 2 (k_s + 1) + 2 ln m          L₀: constant parameters; k_s: sizes of the jump, one more for its place
+//! drift  -2 ln L + 2 k_q                                       k_q: drifts above 0
+//! ```
+//!
+//! These are Akaike's criteria, but for `2 ln m`: the place is no parameter of a smooth likelihood but the best of `m`, each of a probability of `1 / m` before.
+//! A walk without any jump has its largest step somewhere, and without that term was taken for one in up to a quarter of tracks. The jump must be better by
+//! [`CLEARLY`]; counted over simulated walks in docs/CALIBRATION.md.
+//!
 //! Source: P. de Jong and J. Penzer, Journal of the American Statistical Association 93 (1998), for the shifts; K. Burnham and D. Anderson (2002), section 2.2, for
 //! the criterion; that a place costs more than a parameter is in N. Zhang and D. Siegmund, Biometrics 63 (2007).
 
@@ -23,6 +32,8 @@ const CLEARLY: f64 = 6.0;
 struct Strongest<'a> {
     place: usize,
     shift: &'a Shift,
+    /// Trials that were tested.
+    n_places: usize,
     /// Probability of as much evidence in any of them.
     p_value: f64,
 }
@@ -59,8 +70,8 @@ fn instead_of_drift(smoothed: &Smoothed) -> Option<Strongest<'_>> {
     let n_drifts = smoothed.noise.noise.drifts.iter().filter(|q| **q > 0.0).count();
     let constant = smoothed.constant.as_ref().filter(|_| n_drifts > 0)?;
     let found = strongest(constant)?;
-    // Both by Akaike's criterion: sizes and place of a jump against drifts.
-    let with_jump = 2.0 * as_f64(found.shift.dof + 1) - 2.0 * constant.log_likelihood - found.shift.chi_square;
+    let of_place = 2.0 + 2.0 * as_f64(found.n_places).ln();
+    let with_jump = 2.0 * as_f64(found.shift.dof) + of_place - 2.0 * constant.log_likelihood - found.shift.chi_square;
     let with_drift = 2.0 * as_f64(n_drifts) - 2.0 * smoothed.noise.log_likelihood;
     (with_jump + CLEARLY <= with_drift).then_some(found)
 }
@@ -73,6 +84,8 @@ fn strongest(pass: &LinearPass) -> Option<Strongest<'_>> {
         .filter_map(|(place, shift)| shift.as_ref().and_then(|s| Some((place, s, chi_square_upper_tail(s.chi_square, s.dof)?))))
         .collect();
     let n_places = tested.len();
-    let (place, shift, p_value) = tested.into_iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some(Strongest { place, shift, p_value: (p_value * as_f64(n_places)).min(1.0) })
+    // Probabilities of much evidence are all 0: of those the most evidence.
+    let order = |a: &(usize, &Shift, f64), b: &(usize, &Shift, f64)| a.2.total_cmp(&b.2).then(b.1.chi_square.total_cmp(&a.1.chi_square));
+    let (place, shift, p_value) = tested.into_iter().min_by(order)?;
+    Some(Strongest { place, shift, n_places, p_value: (p_value * as_f64(n_places)).min(1.0) })
 }

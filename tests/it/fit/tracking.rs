@@ -307,6 +307,46 @@ fn without_an_error_there_is_no_interval() {
     assert!(known.no_interval.is_none() && known.trials[0].smoothed["d3"].upper.is_some(), "{known:?}");
 }
 
+/// Jumps that are said to explain the trials better than drift, and their trials.
+fn instead_of_drift(found: &Track) -> Option<String> {
+    found.changes.iter().find_map(|c| match c {
+        Change::Jump { trial, instead_of_drift: true, .. } => Some(trial.clone()),
+        _ => None,
+    })
+}
+
+/// Walks of little more than the errors have a largest step, too. Counted over many more in docs/CALIBRATION.md.
+#[test]
+fn the_largest_step_of_a_walk_is_no_jump() {
+    let mut rng = ChaCha8Rng::seed_from_u64(80);
+    let n_walks = 40;
+    let said = (0..n_walks).filter(|seed| {
+        let mut level = 4.0;
+        let mut step = |_| {
+            let step: f64 = StandardNormal.sample(&mut rng);
+            level += 0.05 * step;
+            level
+        };
+        let path: Vec<f64> = (0..20).map(&mut step).collect();
+        instead_of_drift(&tracked(&history(&path, 0.03, 200 + seed), &only_d3()).unwrap()).is_some()
+    });
+    // One in twenty is two; five or more of forty are one in twenty times.
+    let said = said.count();
+    assert!(said <= 4, "{said} of {n_walks}");
+}
+
+#[test]
+fn a_real_jump_is_told_from_drift() {
+    let d3: Vec<f64> = (0..20).map(|t| if t < 8 { 4.0 } else { 5.2 }).collect();
+    for seed in 0..5 {
+        let found = tracked(&history(&d3, 0.03, 300 + seed), &only_d3()).unwrap();
+        assert_eq!(instead_of_drift(&found).as_deref(), Some("t9"), "{:?}", found.changes);
+    }
+    // So much evidence that its probability is 0 at other trials, too.
+    let found = tracked(&history(&d3, 0.003, 305), &only_d3()).unwrap();
+    assert_eq!(instead_of_drift(&found).as_deref(), Some("t9"), "{:?}", found.changes);
+}
+
 #[test]
 fn times_order_the_trials_and_scale_the_walk() {
     let path: Vec<f64> = (0..12).map(|t| 4.0 + 0.05 * f64::from(t)).collect();
