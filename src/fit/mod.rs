@@ -41,8 +41,8 @@ pub use problem::{
     Estimated, Method, Prior, Problem, ProblemError, Transform, Weighting, parameter_uses,
     trials::{self, Measured, Trial, Trials, TrialsError},
 };
-pub(crate) use report::digits;
 pub use report::{Fit, ParameterEstimate, ParameterStatus, utilization};
+pub(crate) use report::{digits, new_errors};
 pub use search::{
     run::{self, FitError, FitOptions, Progress, fit, fit_with},
     solver, start, weights,

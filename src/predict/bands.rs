@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | `H_i` | derivatives of measure `i` by the free parameters | `(n_free)` |
 //! | `P` | covariance of the estimates, `mse (D'WD)⁻¹` | `(n_free, n_free)` |
-//! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials around had it ([`super::errors`]) | scalar |
+//! | `mse R_ii` | error variance of one measurement of measure `i`, as the trials around had it ([`crate::fit::report`], `new_errors`) | scalar |
 //!
 //! What is measured is never below zero, nor are more servers busy than there are: bands end there, which the row says, as a linear band that
 //! reaches beyond is a rough one. So is one within which the prediction bends ([`super::bend`]), which the row says, too.
@@ -36,6 +36,7 @@ use crate::{
     fit::{
         Fit, ParameterEstimate,
         correction::{SimulationOptions, simulated},
+        new_errors::{NO_WIDTH, NewErrors},
         parameter_uses::parameter_uses,
         solver::{SolveFn, solve_point},
         utilization::measured_resource,
@@ -44,10 +45,7 @@ use crate::{
     solve::{self, Sensitivities, SolveError, SolveOptions},
 };
 
-use super::{errors::NewErrors, scenario::Scenarios};
-
-/// Half-width, relative to the value, that is rounding and not a band.
-const NO_WIDTH: f64 = 1e-10;
+use super::scenario::Scenarios;
 
 /// How far, per server, a utilization may exceed the largest of the trials before that is remarked.
 pub(super) const UTILIZATION_MARGIN: f64 = 0.10;

@@ -102,7 +102,7 @@ pub fn track_panels(track: &Track) -> Vec<Panel> {
             curves: vec![Curve {
                 label: "smoothed".into(),
                 line: smoothed().map(|(x, e)| (x, e.estimate)).collect(),
-                band: smoothed().map(|(x, e)| (x, e.lower, e.upper)).collect(),
+                band: smoothed().filter_map(|(x, e)| Some((x, e.lower?, e.upper?))).collect(),
             }],
             points: vec![Points { label: "filtered".into(), at: filtered.collect(), filled: true }],
         }

@@ -5,7 +5,6 @@
 //! | [`scenario`] | the operating points asked for: `users=10`, `users=1..100:5` |
 //! | [`bands`] | values, confidence bands, notes on extrapolation |
 //! | `bend` | whether predictions bend within their bands |
-//! | `errors` | the error of one new measurement |
 //! | `outside`, `hull` | whether an operating point lies among those of the trials |
 //! | `write` | the result as CSV and as a table |
 //! | [`plot`], `design_plot` | one measure against one controlled value, and what one trial there would bring, as SVG |
@@ -15,7 +14,6 @@ pub mod bands;
 mod bend;
 pub mod chart;
 mod design_plot;
-mod errors;
 mod hull;
 mod outside;
 pub mod plot;

@@ -12,29 +12,40 @@
 //! | `σ` | contention: share that is serial | none |
 //! | `κ` | coherency: cost of each pair | none |
 //!
-//! The scalability law is largest at `N* = √((1 - σ) / κ)`. With think time `Z`, Little's law gives the response time `R(N) = N / X(N) - Z`. The degree is that of
-//! the least AICc among those that leave at least two loads over. Fitted by [`crate::fit::engine::least_squares`], weighted by standard errors where every value
-//! has one. Source: N. Gunther, Guerrilla Capacity Planning (2007), chapters 4 to 6.
+//! The scalability law is largest at `N* = √((1 - σ) / κ)`. With think time `Z`, Little's law gives the response time `R(N) = N / X(N) - Z`. The degree is chosen
+//! by [`fit_polynomial`]. Fitted by [`crate::fit::engine::least_squares`], weighted by standard errors where every value has one; the error of a new value is then
+//! that of the values around, relative to what the curve says, as for the model's own bands. Source: N. Gunther, Guerrilla Capacity Planning (2007),
+//! chapters 4 to 6.
 
 use std::ops::ControlFlow;
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::fit::{
-    engine::least_squares::{Bounds, Evaluation, EvaluationError, LeastSquaresOptions, ResidualModel, Wanted, minimise},
-    inference::{
-        Identification,
-        distribution::{as_f64, t_two_sided},
-        identify,
-        information::{ErrorParameters, Information},
+use crate::{
+    fit::{
+        engine::least_squares::{Bounds, Evaluation, EvaluationError, LeastSquaresOptions, ResidualModel, Wanted, minimise},
+        inference::{
+            Identification,
+            distribution::{as_f64, t_two_sided},
+            identify,
+            information::{ErrorParameters, Information},
+        },
+        new_errors::{Stated, StatedErrors},
     },
+    model::Bindings,
 };
 
 /// Highest degree of a polynomial that is tried.
 const HIGHEST_DEGREE: usize = 4;
 
-/// Loads that a polynomial must leave over.
+/// Loads that a polynomial must leave over; a line one.
 const SPARE_LOADS: usize = 2;
+
+/// Loads from which a line is tried.
+const LOADS_OF_LINE: usize = 3;
+
+/// Root of the sum of squares, relative to that of the values, which is rounding.
+const EXACT: f64 = 1e-12;
 
 /// Singular value below which a parameter of a curve is not determined.
 const RANK_TOLERANCE: f64 = 1e-9;
@@ -126,8 +137,10 @@ pub struct CurveFit {
     /// Parameters that are not at a bound.
     free: Vec<usize>,
     found: Identification,
-    /// Typical standard error of a value before the mean square error; 1 where none is known.
-    typical_error: f64,
+    /// Whether it meets every value to rounding.
+    is_exact: bool,
+    /// Standard errors of the values before the mean square error; all 1 where not every value has one.
+    stated: Option<StatedErrors>,
 }
 
 /// A value of a curve with its bands.
@@ -173,14 +186,27 @@ impl ResidualModel for CurveResiduals<'_> {
 }
 
 /// `1 / se` of every point where all have one, else 1.
-fn weights(points: &[LoadPoint]) -> (Vec<f64>, f64) {
-    match points.iter().map(|p| p.std_error).collect::<Option<Vec<f64>>>() {
-        Some(errors) if !errors.is_empty() => {
-            let typical = (errors.iter().map(|e| e * e).sum::<f64>() / as_f64(errors.len())).sqrt();
-            (errors.iter().map(|e| e.recip()).collect(), typical)
-        }
-        _ => (vec![1.0; points.len()], 1.0),
-    }
+fn weights(points: &[LoadPoint]) -> Vec<f64> {
+    let errors: Option<Vec<f64>> = points.iter().map(|p| p.std_error).collect();
+    errors.map_or(vec![1.0; points.len()], |errors| errors.iter().map(|e| e.recip()).collect())
+}
+
+fn at_load(load: f64) -> Bindings {
+    [("load", load)].into_iter().collect()
+}
+
+/// The standard errors of `points`, of which a curve has `means`; `None` where not all have one.
+pub(super) fn stated_errors(points: &[LoadPoint], means: &[f64]) -> Option<StatedErrors> {
+    let errors = points.iter().map(|p| p.std_error).collect::<Option<Vec<f64>>>()?;
+    let typical = (errors.iter().map(|e| e * e).sum::<f64>() / as_f64(errors.len())).sqrt();
+    let cell =
+        |((p, predicted), deviation): ((&LoadPoint, &f64), f64)| Stated { controlled: at_load(p.load), deviation, predicted: *predicted };
+    StatedErrors::of(points.iter().zip(means).zip(errors).map(cell).collect(), typical)
+}
+
+/// Standard error of a value at `load` where the curve has `mean`, before the mean square error.
+pub(super) fn error_at(stated: Option<&StatedErrors>, load: f64, mean: f64) -> f64 {
+    stated.map_or(1.0, |stated| stated.deviation(&at_load(load), mean))
 }
 
 /// Fits a curve of `form` to `points`; `None` where they are fewer than its parameters or no minimum is found.
@@ -188,10 +214,10 @@ pub fn fit_curve(form: Form, points: &[LoadPoint]) -> Option<CurveFit> {
     if points.len() < form.n_params() {
         return None;
     }
-    let (weights, typical_error) = weights(points);
+    let weights = weights(points);
     let log_determinant = weights.iter().map(|w| -2.0 * w.ln()).sum();
     let mut model = CurveResiduals { form, points, weights };
-    let bounds = form.bounds();
+    let (bounds, magnitude) = (form.bounds(), model.magnitude());
     let keep = &mut |_: &_| ControlFlow::Continue(());
     let found = minimise(&mut model, &form.start(points), &bounds, &LeastSquaresOptions::default(), keep).ok()?;
     if !found.stop.converged() {
@@ -199,29 +225,55 @@ pub fn fit_curve(form: Form, points: &[LoadPoint]) -> Option<CurveFit> {
     }
     let free: Vec<usize> = (0..found.x.len()).filter(|&j| found.x[j] > bounds.lower[j] && found.x[j] < bounds.upper[j]).collect();
     let information = Information::of(found.sum_of_squares, log_determinant, points.len(), found.x.len(), ErrorParameters::Scale);
+    let is_exact = found.sum_of_squares.sqrt() <= EXACT * magnitude;
     Some(CurveFit {
         form,
         sum_of_squares: found.sum_of_squares,
         degrees_of_freedom: points.len() - form.n_params(),
-        aicc: information.and_then(|i| i.aicc),
+        aicc: information.and_then(|i| i.aicc).filter(|_| !is_exact),
         found: identify(&found.jacobian.select_columns(&free), RANK_TOLERANCE),
+        stated: stated_errors(points, &points.iter().map(|p| form.at(p.load, &found.x).0).collect::<Vec<_>>()),
         parameters: found.x,
         free,
-        typical_error,
+        is_exact,
     })
 }
 
-/// The polynomial with the least AICc; of those without one, the lowest degree.
+/// The polynomial that describes `points` best, of those that leave at least two loads over, or a line that leaves one.
+///
+/// That is the lowest degree that meets every value to rounding, if one does; else that of the least AICc. Of four values or three a constant alone has an AICc, or
+/// nothing has: there constant and line are compared by the weighted squares of each value predicted from the others, since a constant by default would stand for
+/// black boxes however straight the values are. With many values both criteria choose alike (M. Stone, Journal of the Royal Statistical Society B 39 (1977)).
 pub fn fit_polynomial(points: &[LoadPoint]) -> Option<CurveFit> {
     let mut loads: Vec<f64> = points.iter().map(|p| p.load).collect();
     loads.sort_by(f64::total_cmp);
     loads.dedup();
     let (low, high) = (*loads.first()?, *loads.last()?);
     let half_range = if high > low { 0.5 * (high - low) } else { 1.0 };
-    let highest = loads.len().saturating_sub(1 + SPARE_LOADS).min(HIGHEST_DEGREE);
+    let of_line = usize::from(loads.len() >= LOADS_OF_LINE);
+    let highest = loads.len().saturating_sub(1 + SPARE_LOADS).clamp(of_line, HIGHEST_DEGREE);
     let form = |degree| Form::Polynomial { degree, centre: 0.5 * (low + high), half_range };
-    let fits = (0..=highest).filter_map(|degree| fit_curve(form(degree), points));
-    fits.min_by(|a, b| a.aicc.unwrap_or(f64::INFINITY).total_cmp(&b.aicc.unwrap_or(f64::INFINITY)))
+    let mut fits: Vec<CurveFit> = (0..=highest).filter_map(|degree| fit_curve(form(degree), points)).collect();
+    if let Some(exact) = fits.iter().position(|f| f.is_exact) {
+        return Some(fits.swap_remove(exact));
+    }
+    let has_aicc = fits.get(1).is_none_or(|line| line.aicc.is_some());
+    let criterion = |f: &CurveFit| if has_aicc { f.aicc.unwrap_or(f64::INFINITY) } else { predictive_squares(f.form, points) };
+    let criterion: Vec<f64> = fits.iter().map(criterion).collect();
+    let best = (0..fits.len()).min_by(|&a, &b| criterion[a].total_cmp(&criterion[b]))?;
+    Some(fits.swap_remove(best))
+}
+
+/// Weighted sum of squares of each value predicted from the others; infinite where that fails.
+fn predictive_squares(form: Form, points: &[LoadPoint]) -> f64 {
+    let weights = weights(points);
+    let squared = |i: usize| {
+        let mut others = points.to_vec();
+        let left = others.remove(i);
+        let fit = fit_curve(form, &others)?;
+        Some((weights[i] * (left.value - form.at(left.load, &fit.parameters).0)).powi(2))
+    };
+    (0..points.len()).map(squared).sum::<Option<f64>>().unwrap_or(f64::INFINITY)
 }
 
 impl CurveFit {
@@ -248,7 +300,7 @@ impl CurveFit {
         let variance = self.mean_square_error().filter(|_| self.found.sees(&row)).map(|mse| {
             let p = &self.found.unscaled_covariance;
             let unscaled: f64 = (0..row.len()).map(|a| row[a] * (0..row.len()).map(|b| p[(a, b)] * row[b]).sum::<f64>()).sum();
-            (mse * unscaled, mse * self.typical_error.powi(2))
+            (mse * unscaled, mse * error_at(self.stated.as_ref(), load, mean).powi(2))
         });
         let new_half_width = variance.zip(self.quantile(confidence)).map(|((mean, new), q)| q * (mean + new).sqrt());
         CurveValue { mean, std_error: variance.map(|(mean, _)| mean.max(0.0).sqrt()), new_half_width }

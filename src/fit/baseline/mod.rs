@@ -12,11 +12,13 @@
 //! | file | is |
 //! |---|---|
 //! | [`curve`] | the curves, their fits by the engine, their bands |
-//! | `compare` | the questions |
+//! | `compare` | which fits are compared, on which trials |
+//! | `questions` | the questions |
 //! | [`report`], `text` | the result, in JSON and in words |
 
 mod compare;
 pub mod curve;
+mod questions;
 pub mod report;
 mod text;
 

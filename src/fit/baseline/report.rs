@@ -35,6 +35,9 @@ pub struct MeasureBaselines {
     /// The polynomial of all trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polynomial: Option<PolynomialReport>,
+    /// The polynomial of the trials that are not held out, of a degree of its own: the one that is extrapolated and drawn. Absent where none is held out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extrapolated_polynomial: Option<PolynomialReport>,
     /// The scalability law of all trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalability: Option<ScalabilityReport>,
@@ -68,7 +71,7 @@ impl BaselineMethod {
 pub struct MethodScore {
     /// The method.
     pub method: BaselineMethod,
-    /// Its parameters: the model's for all measures together, a curve's for this one alone.
+    /// Its parameters: the model's for all measures together, a curve's for this one alone and all trials.
     pub n_parameters: usize,
     /// Root mean square error on the trials that it was fitted to.
     pub rms_error: f64,
@@ -89,7 +92,7 @@ pub struct Extrapolation {
     pub relative_error: f64,
     /// Values inside the band of a new measurement; absent where there are no bands.
     pub covered: Option<usize>,
-    /// Mean half-width of those bands.
+    /// Mean half-width of those bands, before they are ended at what can be measured.
     pub mean_half_width: Option<f64>,
 }
 
@@ -126,8 +129,15 @@ pub struct PolynomialReport {
     pub centre: f64,
     /// Half their range.
     pub half_range: f64,
-    /// AICc by which the degree was chosen.
+    /// AICc; absent with few values, where the degree was chosen without it, and at an exact fit.
     pub aicc: Option<f64>,
+}
+
+impl PolynomialReport {
+    /// Its degree.
+    pub fn degree(&self) -> usize {
+        self.coefficients.len().saturating_sub(1)
+    }
 }
 
 /// The Universal Scalability Law.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::report::{Baselines, IntervalEstimate, MeasureBaselines};
+use super::report::{Baselines, IntervalEstimate, MeasureBaselines, PolynomialReport};
 use crate::fit::digits::four_digits;
 
 impl Baselines {
@@ -54,7 +54,9 @@ impl MeasureBaselines {
             )?;
         }
         if let Some(p) = &self.polynomial {
-            writeln!(text, "  polynomial of degree {}", p.coefficients.len().saturating_sub(1))?;
+            let other = self.extrapolated_polynomial.as_ref().map(PolynomialReport::degree).filter(|degree| *degree != p.degree());
+            let extrapolated = other.map_or(String::new(), |degree| format!(", of degree {degree} where it is extrapolated"));
+            writeln!(text, "  polynomial of degree {}{extrapolated}", p.degree())?;
         }
         if let Some(s) = &self.scalability {
             let peak = s.peak_load.map_or("never falls".into(), |n| format!("largest at {}", four_digits(n)));

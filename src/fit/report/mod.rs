@@ -13,6 +13,7 @@ pub(crate) mod digits;
 pub(crate) mod extras;
 mod impossible;
 mod intervals;
+pub(crate) mod new_errors;
 mod notes;
 mod text;
 pub mod utilization;

@@ -18,6 +18,7 @@
 //! | `track` | the model linearised along its track until that settles; the filter as it would have run |
 //! | `options` | how to track, why there is no track |
 //! | [`change`] | what the innovations say: of each trial, of jumps, of the filter itself |
+//! | `jump` | one jump, beyond the walk or instead of it |
 //! | [`report`], `text` | the result, in JSON, CSV and in words |
 //!
 //! **Two passes.** The *smoothed* track is the most likely one given all trials: the model is linearised along it, filtered and smoothed, and linearised
@@ -35,6 +36,7 @@
 //! Transactions on Software Engineering 34 (2008), for performance models.
 
 pub mod change;
+mod jump;
 pub mod linear;
 pub mod noise;
 mod options;

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     change::{Consistency, Whiteness, consistency, cusum, cusum_limit, whiteness},
-    linear::{Gaussian, LinearPass, Shift},
+    jump::jump,
+    linear::Gaussian,
     track::{FilteredTrial, Smoothed, Tracker},
 };
 use crate::{
@@ -17,9 +18,6 @@ use crate::{
     },
     model::Measure,
 };
-
-/// By how much Akaike's criterion must prefer a jump to drift: an odds of twenty.
-const CLEARLY: f64 = 6.0;
 
 /// Tracked parameters. No number in it is NaN or infinite: what does not exist is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +45,9 @@ pub struct Track {
     pub whiteness: IndexMap<Measure, Whiteness>,
     /// Changes that the walk does not explain.
     pub changes: Vec<Change>,
+    /// Why there are no intervals, and no tests; absent where there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_interval: Option<String>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }
@@ -76,22 +77,22 @@ pub struct TrackedTrial {
     pub filtered: IndexMap<String, TrackedEstimate>,
     /// Estimates by parameter from all trials.
     pub smoothed: IndexMap<String, TrackedEstimate>,
-    /// The trial against those before; absent until they determine the parameters.
+    /// The trial against those before; absent until they determine the parameters, and where no error can be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub innovation: Option<TrialInnovation>,
 }
 
-/// An estimate at one trial.
+/// An estimate at one trial; without standard error and interval where no error can be estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrackedEstimate {
     /// The estimate.
     pub estimate: f64,
     /// Its standard error (of the parameter itself, to first order, where it is tracked by its logarithm).
-    pub std_error: f64,
+    pub std_error: Option<f64>,
     /// Lower end of its interval.
-    pub lower: f64,
+    pub lower: Option<f64>,
     /// Upper end.
-    pub upper: f64,
+    pub upper: Option<f64>,
 }
 
 /// One trial against those before.
@@ -156,11 +157,20 @@ pub enum Change {
         parameter: String,
         /// Size of its jump; a factor where it is tracked by its logarithm.
         size: f64,
-        /// Standard error of the size, on the scale of the track.
+        /// Standard error of the size, on the scale of the track: of the factor's logarithm where it is tracked by that.
         std_error: f64,
+        /// Lower end of the interval of the size, a factor likewise.
+        #[serde(default)]
+        lower: Option<f64>,
+        /// Upper end.
+        #[serde(default)]
+        upper: Option<f64>,
+        /// Whether the parameter is tracked by its logarithm, and the size is a factor; else it is a difference.
+        #[serde(default)]
+        logarithmic: bool,
         /// Probability of as much evidence in any trial without a jump.
         p_value: f64,
-        /// Whether parameters that stay but for the jump explain the trials at least as well as drift.
+        /// Whether parameters that stay but for the jump explain the trials clearly better than drift.
         instead_of_drift: bool,
     },
     /// A measure moved away from what the filter predicts, for good.
@@ -190,12 +200,16 @@ struct Assembly<'a> {
     smoothed: &'a Smoothed,
     filtered: &'a [FilteredTrial],
     quantile: f64,
+    /// Why there are no intervals.
+    no_interval: Option<String>,
 }
 
 pub(super) fn assemble(tracker: &Tracker<'_>, smoothed: &Smoothed, filtered: &[FilteredTrial]) -> Track {
     let confidence = tracker.problem.confidence;
-    let a = Assembly { tracker, smoothed, filtered, quantile: normal_two_sided(confidence).unwrap_or(f64::MAX) };
+    let quantile = normal_two_sided(confidence).unwrap_or(f64::MAX);
+    let a = Assembly { tracker, smoothed, filtered, quantile, no_interval: tracker.no_error_left() };
     let innovations: Vec<(f64, usize)> = filtered.iter().filter_map(|f| f.innovation.as_ref().map(|i| (i.squared, i.dof))).collect();
+    let tested = a.no_interval.is_none();
     let mut track = Track {
         converged: smoothed.converged,
         confidence,
@@ -204,14 +218,15 @@ pub(super) fn assemble(tracker: &Tracker<'_>, smoothed: &Smoothed, filtered: &[F
         trials: (0..filtered.len()).map(|place| a.trial(place)).collect(),
         errors: a.errors(),
         log_likelihood: smoothed.noise.log_likelihood,
-        drift_test: a.drift_test(),
-        consistency: consistency(&innovations, confidence),
+        drift_test: a.drift_test().filter(|_| tested),
+        consistency: consistency(&innovations, confidence).filter(|_| tested),
         whiteness: a
             .series()
             .into_iter()
             .filter_map(|(m, s)| Some((m, whiteness(&s.iter().map(|(_, e)| *e).collect::<Vec<_>>())?)))
             .collect(),
-        changes: a.changes(),
+        changes: if tested { a.changes() } else { Vec::new() },
+        no_interval: a.no_interval.clone(),
         notes: Vec::new(),
     };
     track.notes = a.notes(&track);
@@ -242,9 +257,10 @@ impl Assembly<'_> {
         let of = |(j, name): (usize, String)| {
             let (scale, (low, high)) = (self.tracker.scales[j], self.tracker.bounds[j]);
             let deviation = gaussian.covariance[(j, j)].max(0.0).sqrt();
-            let end = |sign: f64| scale.from((mean[j] + sign * self.quantile * deviation).clamp(low, high));
+            let known = |value: f64| Some(value).filter(|_| self.no_interval.is_none());
+            let end = |sign: f64| known(scale.from((mean[j] + sign * self.quantile * deviation).clamp(low, high)));
             let estimate = scale.from(mean[j]);
-            (name, TrackedEstimate { estimate, std_error: deviation * scale.slope(estimate), lower: end(-1.0), upper: end(1.0) })
+            (name, TrackedEstimate { estimate, std_error: known(deviation * scale.slope(estimate)), lower: end(-1.0), upper: end(1.0) })
         };
         self.names().into_iter().enumerate().map(of).collect()
     }
@@ -256,7 +272,7 @@ impl Assembly<'_> {
             time: self.tracker.problem.trials.trials[self.tracker.order[place]].time,
             filtered: filtered.filtered.as_ref().map(|g| self.estimates(g)).unwrap_or_default(),
             smoothed: self.estimates(&self.smoothed.pass.smoothed[place]),
-            innovation: self.innovation(place),
+            innovation: self.innovation(place).filter(|_| self.no_interval.is_none()),
         }
     }
 
@@ -329,44 +345,13 @@ impl Assembly<'_> {
 
     fn changes(&self) -> Vec<Change> {
         let alpha = 1.0 - self.tracker.problem.confidence;
-        let mut changes: Vec<Change> = self.jump(alpha).into_iter().collect();
+        let mut changes: Vec<Change> = jump(self.tracker, self.smoothed, alpha, self.quantile).into_iter().collect();
         changes.extend(self.moved(alpha));
         let tested: Vec<(usize, f64)> = (0..self.filtered.len()).filter_map(|p| Some((p, self.innovation(p)?.p_value))).collect();
         let count = f64::from(u32::try_from(tested.len()).unwrap_or(u32::MAX));
         let outlying = tested.into_iter().map(|(p, value)| (p, (value * count).min(1.0))).filter(|(_, p_value)| *p_value < alpha);
         changes.extend(outlying.map(|(place, p_value)| Change::Outlying { trial: self.id(place), p_value }));
         changes
-    }
-
-    /// The jump with the most evidence: beyond the walk, or instead of it where it explains as much.
-    fn jump(&self, alpha: f64) -> Option<Change> {
-        let beyond = strongest(&self.smoothed.pass);
-        let n_drifts = self.smoothed.noise.noise.drifts.iter().filter(|q| **q > 0.0).count();
-        let instead = self.smoothed.constant.as_ref().filter(|_| n_drifts > 0).and_then(|constant| {
-            let (place, shift, p_value) = strongest(constant)?;
-            // Both by Akaike's criterion: sizes and place of a jump against drifts.
-            let with_jump =
-                2.0 * f64::from(u32::try_from(shift.dof + 1).unwrap_or(u32::MAX)) - 2.0 * constant.log_likelihood - shift.chi_square;
-            let with_drift = 2.0 * f64::from(u32::try_from(n_drifts).unwrap_or(u32::MAX)) - 2.0 * self.smoothed.noise.log_likelihood;
-            (with_jump + CLEARLY <= with_drift).then_some((place, shift, p_value))
-        });
-        let (found, instead_of_drift) = match (instead, beyond) {
-            (Some(instead), _) => (instead, true),
-            (None, Some(beyond)) => (beyond, false),
-            (None, None) => return None,
-        };
-        let (place, shift, p_value) = found;
-        let ratio = |j: usize| (shift.sizes[j] / shift.std_errors[j]).abs();
-        let j = (0..shift.sizes.len()).max_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))?;
-        let logarithmic = self.tracker.scales[j] == Scale::Log;
-        (p_value < alpha && shift.std_errors[j].is_finite()).then(|| Change::Jump {
-            trial: self.id(place),
-            parameter: self.names()[j].clone(),
-            size: if logarithmic { shift.sizes[j].exp() } else { shift.sizes[j] },
-            std_error: shift.std_errors[j],
-            p_value,
-            instead_of_drift,
-        })
     }
 
     fn moved(&self, alpha: f64) -> Vec<Change> {
@@ -384,7 +369,8 @@ impl Assembly<'_> {
         let mut notes = Vec::new();
         let drifts = track.parameters.values().any(|p| p.drift_estimated);
         let errors = track.errors.values().any(|e| e.factor.is_some());
-        if drifts || errors {
+        notes.extend(track.no_interval.clone());
+        if (drifts || errors) && track.no_interval.is_none() {
             let what = match (drifts, errors) {
                 (true, true) => "drifts and errors",
                 (true, false) => "drifts",
@@ -432,17 +418,4 @@ impl Assembly<'_> {
         }
         notes
     }
-}
-
-/// The trial with the most evidence of a shift, with Bonferroni's probability over all trials.
-fn strongest(pass: &LinearPass) -> Option<(usize, &Shift, f64)> {
-    let tested: Vec<(usize, &Shift, f64)> = pass
-        .shifts
-        .iter()
-        .enumerate()
-        .filter_map(|(place, shift)| shift.as_ref().and_then(|s| Some((place, s, chi_square_upper_tail(s.chi_square, s.dof)?))))
-        .collect();
-    let count = f64::from(u32::try_from(tested.len()).unwrap_or(u32::MAX));
-    let (place, shift, p_value) = tested.into_iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some((place, shift, (p_value * count).min(1.0)))
 }

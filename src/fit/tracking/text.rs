@@ -42,7 +42,8 @@ impl Track {
                 let filtered = t.filtered.get(name).map_or("-".into(), |e| six_digits(e.estimate));
                 let p_value = t.innovation.as_ref().map_or("-".into(), |i| four_digits(i.p_value));
                 let Some(e) = t.smoothed.get(name) else { continue };
-                let interval = format!("{:>13} .. {:<12}", six_digits(e.lower), six_digits(e.upper));
+                let ends = e.lower.zip(e.upper).map(|(l, u)| format!("{:>13} .. {:<12}", six_digits(l), six_digits(u)));
+                let interval = ends.unwrap_or_else(|| format!("{:^29}", "-"));
                 let label = t.time.map_or_else(|| t.trial.clone(), |time| format!("{} @{time}", t.trial));
                 writeln!(text, "{label:<12}  {:>12}  {interval}  {filtered:>12}  {p_value:>10}", six_digits(e.estimate))?;
             }
@@ -93,7 +94,7 @@ impl Track {
         }
         header.extend(["nis", "nis_dof", "nis_p", "window_p"].map(str::to_owned));
         let ends = |e: Option<&TrackedEstimate>| match e {
-            Some(e) => [e.estimate, e.lower, e.upper].map(|v| v.to_string()),
+            Some(e) => [Some(e.estimate), e.lower, e.upper].map(|v| v.map_or_else(String::new, |v| v.to_string())),
             None => [const { String::new() }; 3],
         };
         let mut text = header.join(",") + "\n";
@@ -127,18 +128,20 @@ impl Change {
     /// The change in a sentence.
     pub fn in_words(&self) -> String {
         match self {
-            Self::Jump { trial, parameter, size, std_error, p_value, instead_of_drift } => {
+            Self::Jump { trial, parameter, size, std_error, lower, upper, logarithmic, p_value, instead_of_drift } => {
                 let how = if *instead_of_drift {
                     " against constant parameters; with this jump these explain the trials clearly better than drift"
                 } else {
                     ""
                 };
-                format!(
-                    "{parameter} jumped by {} (standard error {}) into trial \"{trial}\" (p = {}{how})",
-                    four_digits(*size),
-                    four_digits(*std_error),
-                    four_digits(*p_value)
-                )
+                let by = match (logarithmic, lower.zip(*upper)) {
+                    (true, Some((low, high))) => {
+                        format!("a factor of {} (interval {} to {})", four_digits(*size), four_digits(low), four_digits(high))
+                    }
+                    (true, None) => format!("a factor of {}", four_digits(*size)),
+                    (false, _) => format!("{} (standard error {})", four_digits(*size), four_digits(*std_error)),
+                };
+                format!("{parameter} jumped by {by} into trial \"{trial}\" (p = {}{how})", four_digits(*p_value))
             }
             Self::Moved { measure, from_trial, noticed_at, rose, limit } => {
                 let way = if *rose { "above" } else { "below" };

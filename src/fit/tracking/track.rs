@@ -1,6 +1,6 @@
 //! The model linearised along its track until that settles; and the filter as it would have run.
 
-use std::ops::ControlFlow;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use nalgebra::{DMatrix, DVector};
 
@@ -169,6 +169,23 @@ impl<'a> Tracker<'a> {
     /// Where the errors of measure `k` come from, and their typical deviation before the factor.
     pub(super) fn error(&self, k: usize) -> (WeightSource, f64) {
         (self.weights.sources[k], self.weights.deviations[k])
+    }
+
+    /// Why no error can be estimated: nothing is left of the values when they have determined the parameters. `None` where errors are known, or enough is left.
+    pub(super) fn no_error_left(&self) -> Option<String> {
+        let (n_values, n_priors) = (self.weights.observations.len(), self.problem.priors().count());
+        let estimated: BTreeSet<usize> = self.weights.observations.iter().filter_map(|o| self.factor_of[o.measure_idx]).collect();
+        let (n_params, n_factors) = (self.names.len(), estimated.len());
+        let is_left = n_factors == 0 || n_values + n_priors >= n_params + n_factors;
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let to_estimate = if n_factors > 1 { format!("{n_factors} errors") } else { "the errors".to_owned() };
+        (!is_left).then(|| {
+            format!(
+                "no intervals and no tests: with {n_values} measured value{} for {n_params} parameter{} nothing is left to estimate {to_estimate} by",
+                plural(n_values),
+                plural(n_params)
+            )
+        })
     }
 
     /// Remarks of the weights.

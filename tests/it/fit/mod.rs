@@ -8,6 +8,7 @@ mod columns;
 mod compare;
 mod correction;
 mod correction_rounds;
+mod curves;
 mod design;
 mod family;
 mod honest;

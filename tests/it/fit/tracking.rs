@@ -159,7 +159,7 @@ fn without_drift_the_track_is_the_fit() {
         for (name, e) in &trial.smoothed {
             let p = &fit.parameters[name];
             assert!((e.estimate / p.estimate - 1.0).abs() < 1e-6, "{name}: {} is not {}", e.estimate, p.estimate);
-            assert!((e.std_error / p.std_error.unwrap() - 1.0).abs() < 1e-6, "{name}");
+            assert!((e.std_error.unwrap() / p.std_error.unwrap() - 1.0).abs() < 1e-6, "{name}");
         }
     }
     let last = found.trials.last().unwrap();
@@ -248,7 +248,7 @@ fn a_drift_is_estimated_and_followed() {
         drifts.push(found.parameters["d3"].drift);
         for (truth, trial) in path.iter().zip(&found.trials) {
             let e = trial.smoothed["d3"];
-            inside += usize::from(e.lower <= *truth && *truth <= e.upper);
+            inside += usize::from(e.lower.unwrap() <= *truth && *truth <= e.upper.unwrap());
             total += 1;
         }
         assert!(found.drift_test.unwrap().p_value < 1e-3, "{:?}", found.drift_test);
@@ -266,8 +266,85 @@ fn constant_parameters_show_no_drift() {
     assert!(found.parameters["d3"].drift < 0.05, "{}", found.parameters["d3"].drift);
     assert!(found.drift_test.unwrap().p_value > 0.01);
     assert!(found.consistency.unwrap().consistent && found.whiteness.len() == 4);
-    let widths: Vec<f64> = found.trials.iter().map(|t| t.smoothed["d1"].upper - t.smoothed["d1"].lower).collect();
+    let widths: Vec<f64> = found.trials.iter().map(|t| t.smoothed["d1"].upper.unwrap() - t.smoothed["d1"].lower.unwrap()).collect();
     assert!(widths.iter().all(|w| (w / widths[0] - 1.0).abs() < 1e-6), "d1 does not drift");
+}
+
+/// One trial of two values, and two parameters: nothing is left to tell the errors by.
+#[test]
+fn without_an_error_there_is_no_interval() {
+    let mut asked = history(&[4.0], 0.03, 79);
+    asked.estimate.remove(0);
+    asked.assumed.set("d1", 2.0);
+    asked.method.error_scale = ErrorScale::default();
+    for measured in &mut asked.trials.trials[0].measured {
+        measured.as_mut().unwrap().std_error = None;
+    }
+    let all = asked.trials.trials[0].measured.clone();
+    asked.trials.trials[0].measured[2..].fill(None);
+    let found = tracked(&asked, &TrackOptions::default()).unwrap();
+    let reason = found.no_interval.as_deref().unwrap();
+    assert!(reason.contains("2 measured values for 2 parameters") && found.notes.iter().any(|n| n == reason), "{found:?}");
+    let trial = &found.trials[0];
+    for e in trial.smoothed.values().chain(trial.filtered.values()) {
+        assert_eq!((e.std_error, e.lower, e.upper), (None, None, None));
+    }
+    assert!(found.changes.is_empty() && found.consistency.is_none() && found.drift_test.is_none() && trial.innovation.is_none());
+    assert!(found.to_text().contains(reason) && !found.to_text().contains(" .. "), "{}", found.to_text());
+    let csv = found.to_csv();
+    let cells = csv.lines().nth(1).unwrap().split(',').filter(|cell| !cell.is_empty()).count();
+    assert_eq!(cells, 5, "the trial, two smoothed and two filtered estimates: {csv}");
+    let json = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<Track>(&json).unwrap(), found);
+
+    // A third value leaves one degree of freedom; errors that are known need none.
+    asked.trials.trials[0].measured[2] = all[2];
+    let third = tracked(&asked, &TrackOptions::default()).unwrap();
+    assert!(third.no_interval.is_none() && third.trials[0].smoothed["d3"].upper.is_some(), "{third:?}");
+    let mut known = history(&[4.0], 0.03, 79);
+    known.trials.trials[0].measured[3] = None;
+    let known = tracked(&known, &TrackOptions::default()).unwrap();
+    assert!(known.no_interval.is_none() && known.trials[0].smoothed["d3"].upper.is_some(), "{known:?}");
+}
+
+/// Jumps that are said to explain the trials better than drift, and their trials.
+fn instead_of_drift(found: &Track) -> Option<String> {
+    found.changes.iter().find_map(|c| match c {
+        Change::Jump { trial, instead_of_drift: true, .. } => Some(trial.clone()),
+        _ => None,
+    })
+}
+
+/// Walks of little more than the errors have a largest step, too. Counted over many more in docs/CALIBRATION.md.
+#[test]
+fn the_largest_step_of_a_walk_is_no_jump() {
+    let mut rng = ChaCha8Rng::seed_from_u64(80);
+    let n_walks = 40;
+    let said = (0..n_walks).filter(|seed| {
+        let mut level = 4.0;
+        let mut step = |_| {
+            let step: f64 = StandardNormal.sample(&mut rng);
+            level += 0.05 * step;
+            level
+        };
+        let path: Vec<f64> = (0..20).map(&mut step).collect();
+        instead_of_drift(&tracked(&history(&path, 0.03, 200 + seed), &only_d3()).unwrap()).is_some()
+    });
+    // One in twenty is two; five or more of forty are one in twenty times.
+    let said = said.count();
+    assert!(said <= 4, "{said} of {n_walks}");
+}
+
+#[test]
+fn a_real_jump_is_told_from_drift() {
+    let d3: Vec<f64> = (0..20).map(|t| if t < 8 { 4.0 } else { 5.2 }).collect();
+    for seed in 0..5 {
+        let found = tracked(&history(&d3, 0.03, 300 + seed), &only_d3()).unwrap();
+        assert_eq!(instead_of_drift(&found).as_deref(), Some("t9"), "{:?}", found.changes);
+    }
+    // So much evidence that its probability is 0 at other trials, too.
+    let found = tracked(&history(&d3, 0.003, 305), &only_d3()).unwrap();
+    assert_eq!(instead_of_drift(&found).as_deref(), Some("t9"), "{:?}", found.changes);
 }
 
 #[test]
@@ -287,7 +364,7 @@ fn times_order_the_trials_and_scale_the_walk() {
     for (a, b) in expected.trials.iter().zip(&found.trials) {
         assert_eq!(a.trial, b.trial);
         assert!((a.smoothed["d3"].estimate / b.smoothed["d3"].estimate - 1.0).abs() < 1e-7);
-        assert!((a.smoothed["d3"].upper / b.smoothed["d3"].upper - 1.0).abs() < 1e-7);
+        assert!((a.smoothed["d3"].upper.unwrap() / b.smoothed["d3"].upper.unwrap() - 1.0).abs() < 1e-7);
     }
     shuffled.trials.trials[3].time = None;
     assert!(matches!(tracked(&shuffled, &options), Err(TrackError::TimeMissing { trial }) if trial == "t9"));
@@ -302,8 +379,31 @@ fn a_logarithm_keeps_a_parameter_above_zero() {
     assert!(found.parameters["d3"].logarithmic);
     for (t, truth) in found.trials.iter().zip(&path) {
         let e = t.smoothed["d3"];
-        assert!(e.lower > 0.0 && (e.estimate / truth - 1.0).abs() < 0.5, "{e:?} {truth}");
+        assert!(e.lower.unwrap() > 0.0 && (e.estimate / truth - 1.0).abs() < 0.5, "{e:?} {truth}");
     }
+}
+
+#[test]
+fn the_jump_of_a_logarithm_is_a_factor() {
+    let d3: Vec<f64> = (0..20).map(|t| if t < 8 { 4.0 } else { 5.2 }).collect();
+    let mut asked = history(&d3, 0.03, 81);
+    let by = |found: &Track| {
+        let jump = found.changes.iter().find(|c| matches!(c, Change::Jump { .. })).unwrap().clone();
+        let Change::Jump { size, std_error, lower, upper, logarithmic, .. } = jump.clone() else { unreachable!() };
+        (size, std_error, lower.unwrap(), upper.unwrap(), logarithmic, jump.in_words())
+    };
+    let (size, std_error, lower, upper, logarithmic, words) = by(&tracked(&asked, &only_d3()).unwrap());
+    assert!(!logarithmic && words.contains("jumped by 1.") && words.contains("standard error"), "{words}");
+    assert!(((upper - lower) / (2.0 * 1.959_964 * std_error) - 1.0).abs() < 1e-6 && lower < size && size < upper);
+    asked.estimate[2].transform = Transform::Log;
+    let (size, std_error, lower, upper, logarithmic, words) = by(&tracked(&asked, &only_d3()).unwrap());
+    assert!(logarithmic && (size / 1.3 - 1.0).abs() < 0.05, "{size}");
+    assert!(((upper / size).ln() / (1.959_964 * std_error) - 1.0).abs() < 1e-6);
+    assert!(((size / lower).ln() / (1.959_964 * std_error) - 1.0).abs() < 1e-6);
+    assert!(
+        words.contains("d3 jumped by a factor of 1.") && words.contains("(interval 1.") && !words.contains("standard error"),
+        "{words}"
+    );
 }
 
 #[test]
