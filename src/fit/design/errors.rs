@@ -2,7 +2,7 @@
 //!
 //! | the trials' weights come from | standard deviation at a value `h` |
 //! |---|---|
-//! | standard errors, covariances | the root mean square of the trials' relative errors times the size of `h`; never below their smallest error |
+//! | standard errors, covariances | the trials' relative errors, interpolated between their operating points as in predictions, times the size of `h`; never below their smallest error |
 //! | anything else | that of the fit, the same everywhere |
 //! | nothing: a measure that no trial has | the relative error asked for, or the root mean square of those of the other measures, times the size of `h` |
 //!
@@ -17,10 +17,13 @@ use nalgebra::DMatrix;
 use crate::{
     fit::{
         problem::{Problem, trials::Trial},
-        report::Fit,
+        report::{
+            Fit,
+            new_errors::{Stated, StatedErrors},
+        },
         search::weights::{WeightSource, same_column},
     },
-    model::Measure,
+    model::{Bindings, Measure},
 };
 
 /// Relative error of a measure where nothing at all is known.
@@ -32,10 +35,11 @@ const LEAST_RELATIVE: f64 = 1e-9;
 /// Share of the largest value below which an error is no smaller.
 const SMALL: f64 = 1e-3;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Deviation {
     Constant(f64),
     Relative { share: f64, floor: f64 },
+    Stated { errors: StatedErrors, floor: f64 },
 }
 
 /// Errors of one trial of length 1.
@@ -87,33 +91,35 @@ impl MeasurementErrors {
         for (k, (measure, found)) in fit.weighting.measures.iter().enumerate() {
             let Some(deviation) = found.deviation else {
                 // What does not count because it has the values of another is measured as well as that.
-                let same = same_column(problem, k).and_then(|same| by_measure.get(same).copied());
+                let same = same_column(problem, k).and_then(|same| by_measure.get(same).cloned());
                 by_measure.extend(same.map(|same| (measure.clone(), same)));
                 continue;
             };
-            let given: Vec<(f64, f64)> = cells(problem, k, duration)
+            let given: Vec<Stated> = cells(problem, k, duration)
                 .filter_map(|(t, trial, scale)| {
                     let std_error = trial.error_covariance(&[k]).ok()?[(0, 0)].sqrt() * scale;
-                    Some((std_error, fit.predicted.get(t)?.get(measure)?.abs()))
+                    let predicted = fit.predicted.get(t)?.get(measure)?.abs();
+                    Some(Stated { controlled: trial.controlled.clone(), deviation: std_error, predicted })
                 })
                 .collect();
             let own = matches!(found.weighted_by, WeightSource::StandardErrors | WeightSource::Covariances) && !given.is_empty();
             let size = root_mean_square(fit.predicted.iter().filter_map(|row| row.get(measure).copied()));
             sizes.push((measure, size));
-            let entry = match own && given.iter().all(|(_, h)| *h > 0.0) {
-                true => {
-                    // The fitted scale of the errors: what the report says of a typical one over what the trials say.
-                    let scale = deviation / root_mean_square(given.iter().map(|(s, _)| *s));
-                    let floor = scale * given.iter().map(|(s, _)| *s).fold(f64::INFINITY, f64::min);
-                    Deviation::Relative { share: scale * root_mean_square(given.iter().map(|(s, h)| s / h)), floor }
+            // The fitted scale of the errors: what the report says of a typical one over what the trials say.
+            let scale = deviation / root_mean_square(given.iter().map(|s| s.deviation));
+            let floor = scale * given.iter().map(|s| s.deviation).fold(f64::INFINITY, f64::min);
+            let share = scale * root_mean_square(given.iter().map(|s| s.deviation / s.predicted));
+            let stated = Some(given).filter(|given| own && given.iter().all(|s| s.predicted > 0.0));
+            let entry = match stated.and_then(|given| StatedErrors::of(given, deviation)) {
+                Some(errors) => {
+                    relative.push(share);
+                    Deviation::Stated { errors, floor }
                 }
-                false => Deviation::Constant(deviation.max(LEAST_RELATIVE * size)),
+                None => {
+                    relative.extend(Some(deviation / size).filter(|_| size > 0.0));
+                    Deviation::Constant(deviation.max(LEAST_RELATIVE * size))
+                }
             };
-            match entry {
-                Deviation::Relative { share, .. } => relative.push(share),
-                Deviation::Constant(d) if size > 0.0 => relative.push(d / size),
-                Deviation::Constant(_) => {}
-            }
             by_measure.insert(measure.clone(), entry);
         }
         let typical = if relative.is_empty() { RELATIVE_ERROR } else { root_mean_square(relative.into_iter()) };
@@ -138,11 +144,13 @@ impl MeasurementErrors {
         self.by_measure.contains_key(measure)
     }
 
-    /// Standard deviation of `measure` at a predicted `value`; 0 where nothing can be said, its value being zero.
-    pub(super) fn deviation(&self, measure: &Measure, value: f64) -> f64 {
+    /// Standard deviation of `measure` at a predicted `value` at the operating point `at`; 0 where nothing can be said, its value being zero.
+    pub(super) fn deviation(&self, measure: &Measure, value: f64, at: &Bindings) -> f64 {
         let small = SMALL * self.largest.get(&Unit::of(measure)).copied().unwrap_or(0.0);
         match self.by_measure.get(measure) {
             Some(Deviation::Constant(d)) => *d,
+            Some(Deviation::Stated { errors, floor }) if value != 0.0 => errors.deviation(at, value.abs().max(small)).max(*floor),
+            Some(Deviation::Stated { floor, .. }) => *floor,
             Some(Deviation::Relative { share, floor }) if value != 0.0 => (share * value.abs().max(small)).max(*floor),
             Some(Deviation::Relative { floor, .. }) => *floor,
             None if value != 0.0 => self.otherwise * value.abs().max(small),
@@ -150,9 +158,9 @@ impl MeasurementErrors {
         }
     }
 
-    /// Covariance of `measures` at predicted `values` in a trial of length 1; a measure without an error has variance 0.
-    pub(super) fn covariance(&self, measures: &[Measure], values: &[f64]) -> DMatrix<f64> {
-        let deviations: Vec<f64> = measures.iter().zip(values).map(|(m, v)| self.deviation(m, *v)).collect();
+    /// Covariance of `measures` at predicted `values` in a trial of length 1 at the operating point `at`; a measure without an error has variance 0.
+    pub(super) fn covariance(&self, measures: &[Measure], values: &[f64], at: &Bindings) -> DMatrix<f64> {
+        let deviations: Vec<f64> = measures.iter().zip(values).map(|(m, v)| self.deviation(m, *v, at)).collect();
         let position: Vec<Option<usize>> = measures.iter().map(|m| self.by_measure.get_index_of(m)).collect();
         DMatrix::from_fn(measures.len(), measures.len(), |i, j| {
             let correlation = match (&self.correlation, position[i], position[j]) {
@@ -223,7 +231,7 @@ mod tests {
             ("throughput(U)", 1e-9, 0.05 * 1e-9),
             ("waiting(a->b)", 0.0, 0.0),
         ] {
-            let found = errors.deviation(&measure(text), value);
+            let found = errors.deviation(&measure(text), value, &Bindings::new());
             assert!((found - expected).abs() <= 1e-12 * expected, "{text} {value}: {found}");
         }
     }

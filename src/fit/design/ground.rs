@@ -118,7 +118,7 @@ impl<'a> Ground<'a> {
             for (k, (cell, value)) in trial.measured.iter_mut().zip(row).enumerate() {
                 let planned = trial.planned_errors.get(k).copied().flatten();
                 let known = cell.and_then(|c| c.std_error).or(planned);
-                let std_error = known.unwrap_or_else(|| errors.deviation(&measures[k], *value));
+                let std_error = known.unwrap_or_else(|| errors.deviation(&measures[k], *value, &trial.controlled));
                 if (empty || cell.is_some() || planned.is_some()) && std_error > 0.0 {
                     *cell = Some(crate::fit::problem::trials::Measured { value: *value, std_error: Some(std_error), weight: None });
                 } else {
@@ -236,7 +236,7 @@ impl<'a> Ground<'a> {
 
     /// The same where `measures` are `solved` and those at `places` are measured; measures without an error are left out.
     pub(super) fn rows_of(&self, solved: &Sensitivities, candidate: &Candidate, measures: &[Measure], places: &[usize]) -> DMatrix<f64> {
-        let all = self.errors.covariance(measures, &solved.values);
+        let all = self.errors.covariance(measures, &solved.values, &candidate.controlled);
         let kept: Vec<usize> = places.iter().copied().filter(|&i| all[(i, i)] > 0.0).collect();
         let covariance = all.select_rows(&kept).select_columns(&kept);
         let whitening = Whitening::of(&covariance);

@@ -154,7 +154,7 @@ impl Ground<'_> {
     fn at_most(&self, controlled: &Bindings, measures: &[Measure], solver: &SolveFn<'_>) -> Vec<Option<Seen>> {
         let seen = |solved: &crate::solve::Sensitivities, k: usize, measure: &Measure| {
             let (value, slopes) = (solved.values[k], solved.jacobian.row(k).transpose());
-            Seen { value, slopes, deviation: self.errors.deviation(measure, value) }
+            Seen { value, slopes, deviation: self.errors.deviation(measure, value, controlled) }
         };
         match self.at(controlled, measures, solver) {
             Ok(solved) => measures.iter().enumerate().map(|(k, m)| Some(seen(&solved, k, m))).collect(),
