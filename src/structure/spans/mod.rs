@@ -24,7 +24,7 @@
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
 //! | `explain` | what the time of roots consists of |
-//! | `load`, `hints` | threads, load, workload; what of it is said to the model |
+//! | `load`, `pauses`, `hints` | threads, load, workload; what of it is said to the model |
 //! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
 //!
@@ -58,6 +58,7 @@ mod nested;
 mod observe;
 mod offsets;
 mod options;
+mod pauses;
 pub mod quality;
 mod replies;
 mod restore;
@@ -353,7 +354,9 @@ impl Spans {
 
     /// What the traces completed so far rest on.
     pub fn quality(&self) -> Quality {
-        let mut quality = self.account.quality(&self.catalog, &self.load.finished(), &self.skews, &self.evidence, &self.notes);
+        let load = self.load.finished();
+        let mut quality = self.account.quality(&self.catalog, &load, &self.skews, &self.evidence, &self.notes);
+        self.note_load(&load, &mut quality);
         quality.spans.read = self.n_read;
         quality.spans.used = self.n_read - self.notes.n_set_aside() - self.live.n_held() as u64;
         let Sampling { said, recordings, .. } = quality.sampling;
@@ -374,6 +377,26 @@ impl Spans {
             }
         }
         quality
+    }
+
+    /// Remarks on what the workload rests on.
+    fn note_load(&self, load: &Load, quality: &mut Quality) {
+        let pause = |(from, to): &pauses::Gap| format!("{:.3} s from {:.3} s", (to - from) as f64 * 1e-9, *from as f64 * 1e-9);
+        let pauses = load.pauses();
+        let mut sampled: Vec<&str> = load.sampled_sessions().map(|process| self.catalog.names.name(process)).collect();
+        sampled.sort_unstable();
+        let (n_pauses, n_sampled) = (pauses.len() as u64, sampled.len() as u64);
+        let longest_first = || {
+            let mut pauses = pauses.clone();
+            pauses.sort_unstable_by_key(|(from, to)| (from - to, *from));
+            pauses.iter().take(quality::EXAMPLES_KEPT).map(pause).collect()
+        };
+        let sampled = sampled.into_iter().take(quality::EXAMPLES_KEPT).map(str::to_owned).collect();
+        for (code, count, examples) in [("recording_pauses", n_pauses, longest_first()), ("sampled_sessions", n_sampled, sampled)] {
+            if count > 0 {
+                quality.spans.remarks.insert(code.to_owned(), Reason { count, examples });
+            }
+        }
     }
 
     fn complete(&mut self, group: Group, sink: &mut dyn FnMut(Interactions)) {

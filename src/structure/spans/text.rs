@@ -55,6 +55,14 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
     ("late_link", "links to traces that were completed before: who requested these messages is not known"),
     ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),
+    (
+        "recording_pauses",
+        "times in which nothing was recorded, each longer than all that was recorded and than 300 mean gaps between requests: taken for pauses between recordings, which are in no rate or think time (if nothing came then, a resource file is to say the rate)",
+    ),
+    (
+        "sampled_sessions",
+        "traces were sampled, which leaves requests of sessions out: customers and think times are not concluded from them, and requests arrive from outside",
+    ),
     ("links_cut", "spans have more links than are used"),
     ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
     ("many_paths", "requests whose paths differ in a part of which a task has very many: that part is {id}"),
