@@ -82,13 +82,13 @@ use super::{
 };
 use crate::trace::{
     hashed::HashSet,
-    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId},
+    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanStatus, SpanTexts, TraceId},
 };
 use account::Account;
 use catalog::Catalog;
 use emit::{Batch, Sums};
 use entries::Entries;
-use forest::{Forest, Origin};
+use forest::{Forest, Occ, Origin};
 use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
 use load::Load;
@@ -146,6 +146,8 @@ pub struct Spans {
     habits: Habits,
     /// Tasks with spans of their own.
     served: HashSet<u32>,
+    /// Entries of which one occurrence ended well.
+    succeeded: HashSet<u32>,
     load: Load,
     account: Account,
     notes: Notes,
@@ -185,6 +187,7 @@ impl Spans {
             evidence: Evidence::default(),
             habits: Habits::default(),
             served: HashSet::default(),
+            succeeded: HashSet::default(),
             load: Load::default(),
             account: Account::default(),
             notes: Notes::default(),
@@ -283,6 +286,7 @@ impl Spans {
         self.evidence.absorb(other.evidence, &numbers);
         self.habits.absorb(other.habits, &numbers);
         self.served.extend(other.served.into_iter().map(|task| numbers.names[task as usize]));
+        self.succeeded.extend(other.succeeded.into_iter().map(|entry| numbers.entry(entry)));
         self.load.absorb(other.load, &numbers);
         self.account.absorb(other.account, &numbers);
         self.notes.merge(other.notes);
@@ -431,13 +435,16 @@ impl Spans {
         if !tree.is_timeless {
             timing::learn_overlaps(forest, &mut self.evidence, self.resolution_ns);
         }
+        let tells = |occ: &&Occ| !matches!(occ.origin, Origin::Client(_)) || !self.served.contains(&occ.task);
+        let well = forest.occs.iter().filter(|occ| !occ.is_gone && occ.is_measured && occ.ended_well()).filter(tells);
+        self.succeeded.extend(well.map(|occ| occ.entry));
         self.habits.learn(forest, tree, &self.catalog, self.resolution_ns);
         as_read
     }
 
     /// Adds the recordings of a tree to the batch; `as_read` is what [`Self::learn`] made of it, where that was kept.
     fn add(&mut self, mut tree: Tree, as_read: Option<Unphased>, continued: bool, early: bool) {
-        let Self { catalog, account, load, options, observations, notes, habits, served, evidence, .. } = self;
+        let Self { catalog, account, load, options, observations, notes, habits, served, succeeded, evidence, .. } = self;
         if early {
             account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
@@ -453,7 +460,9 @@ impl Spans {
         timing::divide_phases(&mut forest, habits, self.resolution_ns);
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];
-            if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
+            if call.is_one_way {
+                notes.count("served_after_client", || tree.name(call.piece as usize));
+            } else if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
                 notes.count("outlives_caller", || tree.name(call.piece as usize));
             }
             if call.ends_late {
@@ -466,8 +475,17 @@ impl Spans {
         for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && served.contains(&occ.task)) {
             occ.is_measured = false;
         }
+        for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_) | Origin::Implied)) {
+            occ.is_lost = occ.status == SpanStatus::Ok && served.contains(&occ.task) && succeeded.contains(&occ.entry);
+            if occ.is_lost && !occ.is_gone {
+                notes.count("requests_not_known", || tree.name(occ.piece as usize));
+            }
+        }
         timing::find_forks(&mut forest, evidence, self.resolution_ns);
-        timing::measure(&mut forest);
+        timing::measure(&mut forest, succeeded);
+        for occ in forest.occs.iter().filter(|occ| !occ.is_gone && !occ.ended_well() && occ.self_ns[0].is_some()) {
+            notes.count("only_failures", || tree.name(occ.piece as usize));
+        }
         debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
         let mut sums = Sums { catalog, account, load, options, observations };
         self.batch.add(&tree, &forest, continued, &mut sums);

@@ -245,6 +245,15 @@ fn a_clock_that_changed_is_told_with_its_differences() {
 }
 
 #[test]
+fn a_clock_that_is_the_same_in_all_periods_did_not_change() {
+    let period = |from_ns, upper_s| ClockPeriod { from_ns, requests: 5, offset_s: 0.0, bounds_s: [-1e-3, upper_s] };
+    let periods = vec![period(None, 1e-3), period(Some(2_500_000_000), 2e-3)];
+    let clock = ClockQuality { hosts: ["A".to_owned(), "B".to_owned()], requests: 10, periods, ..ClockQuality::default() };
+    let text = Quality { clocks: vec![clock], ..Quality::default() }.text();
+    assert!(text.ends_with("Clock of B is ahead of A's by 0.000 ms in all 2 periods (10 requests).\n"), "{text}");
+}
+
+#[test]
 fn names_do_not_break_the_lines_of_a_report() {
     let mut b = Build::default();
     b.server((1, 0), "we\nb", "get\r\nall\tof\u{1b}[1m it", (0.0, 50.0));
