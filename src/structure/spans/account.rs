@@ -252,11 +252,7 @@ impl Account {
                 kind: if is_async { "async" } else { "sync" }.to_owned(),
                 phase,
                 calls: sums.calls,
-                per_occurrence: Moments {
-                    count,
-                    mean: sum / n,
-                    sum_of_squares: (sums.squares - sum * sum / n).max(0.0),
-                },
+                per_occurrence: Moments { count, mean: sum / n, sum_of_squares: (sums.squares - sum * sum / n).max(0.0) },
                 made_by: sums.made_by,
                 failed: sums.failed,
                 retries: sums.retries,

@@ -122,10 +122,10 @@ impl Roots {
         let last_ns = self.last_start_ns;
         if self.first_ns.is_none() {
             (self.first_ns, self.last_event_ns) = (Some(time_ns), time_ns);
-        } else {
+        } else if last_ns <= time_ns {
             self.between.over(quiet.within(last_ns, time_ns)).gap_s.add(seconds(time_ns.saturating_sub(last_ns)));
         }
-        if let Some(end_ns) = self.last_end_ns {
+        if let Some(end_ns) = self.last_end_ns.filter(|end_ns| *end_ns <= time_ns) {
             self.between.over(quiet.within(end_ns, time_ns)).since_end_s.add(seconds(time_ns.saturating_sub(end_ns)));
         }
         self.last_start_ns = time_ns;
@@ -270,8 +270,9 @@ impl Load {
         // What the last time left stands in order already, which this kind of sorting makes use of.
         self.events.sort();
         for event in self.events.drain(..n) {
-            if let Some(gap) = self.quiet.event(event.time_ns, event.is_start, matches!(event.who, Who::Root(..))) {
-                self.roots.values_mut().for_each(|roots| roots.between.release(gap));
+            let gone = self.quiet.event(event.time_ns, event.is_start, matches!(event.who, Who::Root(..)));
+            for gap in gone.into_iter().flatten() {
+                self.roots.values_mut().for_each(|roots| roots.between.release(gap, &self.quiet));
             }
             match event.who {
                 Who::Root(process, session) => self.roots.entry(process).or_default().event(&event, session, &self.quiet),

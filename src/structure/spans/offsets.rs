@@ -386,7 +386,7 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
 /// The periods of requests in order of time, as ranges of them.
 pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
     if estimate(requests, requests.len() as u64).has_one_way {
-        return vec![0..requests.len()];
+        return divided(requests, |_| None);
     }
     divided(requests, |of| division(of, false).or_else(|| division(of, true)))
 }

@@ -44,23 +44,29 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// A start or an end; the gap that is none any more, or no longer kept.
-    pub fn event(&mut self, time_ns: i64, is_start: bool, is_root: bool) -> Option<Gap> {
+    /// A start or an end, as a rule in order; gaps that are no longer kept as they were.
+    pub fn event(&mut self, time_ns: i64, is_start: bool, is_root: bool) -> [Option<Gap>; 2] {
         let (first, last) = self.whole.unwrap_or((time_ns, time_ns));
         self.whole = Some((first.min(time_ns), last.max(time_ns)));
         let was_open = self.open > 0;
         self.open += if is_start { 1 } else { -1 };
         self.n_roots += u64::from(is_start && is_root);
-        if time_ns < last {
-            let at = self.gaps.iter().position(|gap| gap.0 < time_ns && time_ns < gap.1)?;
-            self.shortest_ns = 0;
-            return Some(self.gaps.remove(at));
-        }
-        let is_kept = is_start && !was_open && time_ns > last && time_ns - last > self.shortest_ns;
-        if is_kept {
+        let is_next = is_start && !was_open;
+        let divided = if time_ns < last { self.divide(time_ns, is_next) } else { None };
+        if is_next && time_ns > last && time_ns - last > self.shortest_ns {
             self.gaps.push((last, time_ns));
         }
-        if self.gaps.len() > KEPT { self.without_shortest() } else { None }
+        [divided, if self.gaps.len() > KEPT { self.without_shortest() } else { None }]
+    }
+
+    /// Something was in a gap that another part of the input shows: the gap, of which the time after that is left, and that before if nothing was open.
+    fn divide(&mut self, time_ns: i64, is_quiet_before: bool) -> Option<Gap> {
+        let at = self.gaps.iter().position(|gap| gap.0 < time_ns && time_ns < gap.1)?;
+        let gap = self.gaps[at];
+        let parts = [(gap.0, time_ns), (time_ns, gap.1)].into_iter().skip(usize::from(!is_quiet_before));
+        let kept: Vec<Gap> = parts.filter(|part| length(*part) > self.shortest_ns).collect();
+        self.gaps.splice(at..=at, kept);
+        Some(gap)
     }
 
     fn without_shortest(&mut self) -> Option<Gap> {
@@ -156,10 +162,10 @@ impl Betweens {
         }
     }
 
-    /// `gap` is no pause.
-    pub fn release(&mut self, gap: Gap) {
+    /// `gap` is no longer kept as it was; what is left of it is in `quiet`.
+    pub fn release(&mut self, gap: Gap, quiet: &Quiet) {
         if let Some(across) = self.across.remove(&gap) {
-            self.without.merge(across);
+            self.over(quiet.within(gap.0, gap.1)).merge(across);
         }
     }
 

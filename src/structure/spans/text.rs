@@ -52,10 +52,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
         "requests are so near a reply that clocks, which may be off by more, do not tell on which side: on the likelier one, waited for if under way then",
     ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
-    (
-        "served_after_client",
-        "requests were begun to be served after their clients had gone on, which do not wait for them: asynchronous",
-    ),
+    ("served_after_client", "requests were begun to be served after their clients had gone on, which do not wait for them: asynchronous"),
     (
         "ends_after_caller",
         "requests end after what made them, by a twentieth of their time at most, while most of their kind end in time: waited for",

@@ -204,7 +204,10 @@ fn a_think_time_without_customers_is_told() {
     let think_time = 3.0.into();
     let with = ExtractOptions { think_time, ..by_operation() };
     assert_eq!(crate::structure::count(&extract(&with), "think_time_without_customers"), 1);
-    assert_eq!(crate::structure::count(&extract(&ExtractOptions { customers: Some(4.0.into()), ..with }), "think_time_without_customers"), 0);
+    assert_eq!(
+        crate::structure::count(&extract(&ExtractOptions { customers: Some(4.0.into()), ..with }), "think_time_without_customers"),
+        0
+    );
     assert_eq!(crate::structure::count(&extract(&by_operation()), "think_time_without_customers"), 0);
 }
 
