@@ -250,6 +250,9 @@ pub struct Interactions {
     pub occurrences: Vec<Occurrence>,
     /// Interactions, in the order found.
     pub interactions: Vec<Interaction>,
+    /// Occurrences whose own records are lost, so that they may have made more requests than are known, in order: they do not count in mean
+    /// numbers of calls.
+    pub partial: Vec<usize>,
     /// What was odd.
     pub diagnostics: Diagnostics,
     /// What is known beside the interactions.
@@ -312,6 +315,7 @@ impl Interactions {
             to: first + i.to,
             ..i
         }));
+        self.partial.extend(other.partial.into_iter().map(|occurrence| first + occurrence));
         self.diagnostics.merge(other.diagnostics);
         self.hints.overlay(&other.hints);
     }

@@ -214,6 +214,7 @@ impl Observations {
         if asked.weight > 1.0 {
             let message = "traces were sampled, which leaves requests of sessions out: think times are too long, and steps skip some";
             users.diagnostics.add("sampled_sessions", message, service);
+            users.summary.note_sampled(asked.weight);
         }
         let [start, end] = asked.times;
         let summary = &mut users.summary;

@@ -87,7 +87,8 @@ impl Use {
             cores += 1.0;
             erlang_b = self.busy * erlang_b / (cores + self.busy * erlang_b);
         }
-        (cores + (self.at_once - 1.0).clamp(0.0, MOST_BUSY).ceil()).min(threads).max(keeping_up)
+        // No more than come from threads, even where rounding has these busy for a little more than all of the time.
+        (cores + (self.at_once - 1.0).clamp(0.0, MOST_BUSY).ceil()).max(keeping_up).min(threads)
     }
 }
 

@@ -4,8 +4,13 @@ use super::{Assembly, Customers};
 use crate::structure::interactions::{Evidence, OpenAtOnce, Workload};
 
 impl Assembly<'_> {
-    /// Says that arrivals from outside are concluded.
+    /// Says that arrivals from outside are concluded, and that nobody thinks between them.
     pub(super) fn note_open(&mut self, customers: &Customers, name: &str, rate: f64) {
+        if !self.parts.options.think_time.is(0.0) && customers.class.is_none() {
+            let message = "a think time was asked for, but requests arrive from outside, whatever the replies: it has no effect without a number of \
+                           customers";
+            self.out.diagnostics.add("think_time_without_customers", message, || name.to_owned());
+        }
         // Those beside sessions are told with these.
         let (Some(evidence), None) = (customers.seen.and_then(|seen| seen.evidence), &customers.class) else { return };
         let how = if matches!(evidence, Evidence::Clock(_)) { ", as regular as by a clock" } else { "" };

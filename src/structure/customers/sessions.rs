@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! y(d) = Σᵢ vᵢ / Σ v × m(i, d) / Σ_d m(i, d)        one cycle is a request
-//! Z'   = Z (L - 1) / L                              N = n a_c, whole
-//! Z'   = (R + Z (L - 1) / L) / (n a_c) - R          where n a_c < 1, hence N = 1: the rate is kept
+//! X    = w n a_c / (R + Z (L - 1) / L)              N = n a_c, whole, but X R at least where no number is asked for
+//! Z'   = N / X - R                                  the rate is kept; not below 0
 //! ```
 //!
 //! | symbol | is | unit |
@@ -14,6 +14,8 @@
 //! | vᵢ, L | mean visits to service i in a session of the class; their sum | |
 //! | m(i, d) | mean requests of entry d of service i in the cycles of the recordings: entries that behave differently | |
 //! | Z, R | mean think time between requests; mean response time of the class's requests | s |
+//! | X, w | requests of the class a second; how many a recorded one stands for | 1/s |
+//! | N, Z' | customers and their think time | , s |
 //! | n a_c | mean active sessions of the class ([`crate::structure::usage`]) | |
 //!
 //! Requests in no session arrive from outside, whatever the number of users: those that the recordings have of an entry beyond
@@ -37,6 +39,8 @@ use crate::{model::Number, trace::diagnostics::Diagnostics};
 
 /// Sessions below which their means are said to be unsure.
 const FEW_SESSIONS: u64 = 30;
+/// Part of the requests under way that customers may lack.
+const LACKING: f64 = 0.05;
 /// Fewer requests than this are rounding.
 const HALF_A_REQUEST: f64 = 0.5;
 
@@ -75,7 +79,8 @@ pub fn of_sessions(
     let active = usage.active_shares();
     let class = |(at, (class, population)): (usize, (&BehaviourClass, crate::structure::usage::ClassCustomers))| {
         let n_active = asked.unwrap_or(usage.mean_active) * active.get(at).copied().unwrap_or(1.0);
-        let think_time = think_time(usage, class, (population.think_s, n_active), diagnostics);
+        let whole = (population.n as f64, asked.is_some());
+        let (customers, think_time) = pace(usage, class, (population.think_s, n_active), whole, diagnostics);
         Customers {
             task: first.task,
             class: Some(if several { class.behaviour.name.clone() } else { String::new() }),
@@ -84,7 +89,7 @@ pub fn of_sessions(
             n_units: rounded(usage.peak_active.ceil().max(1.0)),
             arcs: mix(usage, class, &arcs),
             self_time_ticks: Some(0.0),
-            workload: Some(Workload::Closed { customers: population.n as f64, think_time }),
+            workload: Some(Workload::Closed { customers, think_time }),
             seen: None,
             open_at_once: None,
         }
@@ -193,17 +198,29 @@ fn mix(usage: &UsageModel, class: &BehaviourClass, arcs: &ArcsOf<'_>) -> Vec<Mer
     arcs
 }
 
-/// Think time of a request, seconds; of less than one active session so long that one customer keeps the rate.
-fn think_time(usage: &UsageModel, class: &BehaviourClass, (think_s, n_active): (f64, f64), diagnostics: &mut Diagnostics) -> f64 {
-    if !(n_active > 0.0 && n_active < 1.0) {
-        return think_s;
-    }
+/// Customers and their think time, seconds, with which they make the requests that `n_active` sessions do: of whole customers, each thinks for longer or
+/// shorter than a user; where customers are not `asked` for, there are enough to make them at all.
+fn pace(
+    usage: &UsageModel,
+    class: &BehaviourClass,
+    (think_s, n_active): (f64, f64),
+    (n, asked): (f64, bool),
+    diagnostics: &mut Diagnostics,
+) -> (f64, f64) {
     let response_s = usage.mean_response_s(class);
-    let longer_s = ((response_s + think_s) / n_active - response_s).max(think_s);
-    let message = "less than one session is active in the mean: one customer has a think time that keeps the rate of requests";
-    diagnostics
-        .add("less_than_one_active", message, || format!("{}: {n_active:.4} active, think time {longer_s:.4} s", class.behaviour.name));
-    longer_s
+    let rate = n_active / (response_s + think_s) * usage.stands_for.unwrap_or(1.0);
+    if !(rate > 0.0 && rate.is_finite()) {
+        return (n, think_s);
+    }
+    let under_way = rate * response_s;
+    let customers = if asked || n >= (1.0 - LACKING) * under_way { n } else { under_way.ceil() };
+    let paced_s = (customers / rate - response_s).max(0.0);
+    if n_active < 1.0 {
+        let message = "less than one session is active in the mean: one customer has a think time that keeps the rate of requests";
+        let example = || format!("{}: {n_active:.4} active, think time {paced_s:.4} s", class.behaviour.name);
+        diagnostics.add("less_than_one_active", message, example);
+    }
+    (customers, paced_s)
 }
 
 fn note_quality(usage: &UsageModel, diagnostics: &mut Diagnostics) {

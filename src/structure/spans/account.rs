@@ -31,6 +31,8 @@ type CallKey = (u32, u32, bool, u8);
 #[derive(Clone, Debug, Default)]
 struct CallSums {
     calls: u64,
+    /// Those of occurrences that are not lost, and the sum of the squares of their numbers.
+    known: u64,
     squares: f64,
     made_by: u64,
     failed: u64,
@@ -98,6 +100,7 @@ impl Account {
         let entry = &mut self.entries[index];
         entry.occurrences += 1;
         entry.served += u64::from(matches!(occ.origin, Origin::Served | Origin::Internal));
+        entry.lost += u64::from(occ.is_lost);
         match occ.status {
             SpanStatus::Ok => {}
             SpanStatus::Error => entry.errors += 1,
@@ -151,7 +154,10 @@ impl Account {
             }
             let sums = self.calls.entry(key).or_default();
             sums.calls += same.len() as u64;
-            sums.squares += (same.len() * same.len()) as f64;
+            if !forest.occs[o].is_lost {
+                sums.known += same.len() as u64;
+                sums.squares += (same.len() * same.len()) as f64;
+            }
             sums.made_by += 1;
             if sums.examples.len() < EXAMPLES_KEPT {
                 sums.examples.push(trace.to_string());
@@ -193,6 +199,7 @@ impl Account {
         for ((from, to, is_async, phase), theirs) in other.calls {
             let sums = self.calls.entry((numbers.entry(from), numbers.entry(to), is_async, phase)).or_default();
             sums.calls += theirs.calls;
+            sums.known += theirs.known;
             sums.squares += theirs.squares;
             sums.made_by += theirs.made_by;
             sums.failed += theirs.failed;
@@ -237,18 +244,15 @@ impl Account {
             let (sums, (from, to, is_async, phase)) = (&self.calls[key], *key);
             let (task, name) = catalog.entry_names(from);
             let Some(entry) = quality.tasks.get_mut(task).and_then(|task| task.entries.get_mut(name)) else { continue };
-            let (n, sum) = (entry.occurrences as f64, sums.calls as f64);
+            let count = entry.occurrences - entry.lost;
+            let (n, sum) = (count.max(1) as f64, sums.known as f64);
             let (to_task, to_entry) = catalog.entry_names(to);
             entry.calls.push(CallQuality {
                 to: format!("{to_task}.{to_entry}"),
                 kind: if is_async { "async" } else { "sync" }.to_owned(),
                 phase,
                 calls: sums.calls,
-                per_occurrence: Moments {
-                    count: entry.occurrences,
-                    mean: sum / n,
-                    sum_of_squares: (sums.squares - sum * sum / n).max(0.0),
-                },
+                per_occurrence: Moments { count, mean: sum / n, sum_of_squares: (sums.squares - sum * sum / n).max(0.0) },
                 made_by: sums.made_by,
                 failed: sums.failed,
                 retries: sums.retries,

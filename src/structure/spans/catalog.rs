@@ -2,7 +2,8 @@
 //!
 //! Input: a span's resource, name, kind and attributes; output: its [`Label`], found once for each distinct combination.
 //!
-//! Task of a span: its service; `unknown_service` where the input does not say. Its entry, and whom it asks: [`super::naming`].
+//! Task of a span: its service; `unknown_service` where the input does not say. Where one service is seen in two namespaces or more, it is
+//! `NAMESPACE/SERVICE` of spans that say theirs. Its entry, and whom it asks: [`super::naming`].
 //!
 //! Bounds: [`MAX_NAMES`] texts, entries of a task ([`super::entries`]) and tasks known from their clients only as the options say. What is over them is `(other)`.
 
@@ -22,6 +23,8 @@ use crate::trace::{
 const MAX_NAMES: usize = 200_000;
 /// Most combinations of resource, name and attributes that are remembered.
 const MAX_CACHED: usize = 200_000;
+/// Most namespaces of one service; spans of further ones are of the service alone.
+const MAX_NAMESPACES: usize = 64;
 /// Name of what is over a bound.
 pub const OTHER: &str = "(other)";
 /// Task of spans whose service is not said.
@@ -82,6 +85,8 @@ pub struct Peer {
 pub struct Label {
     /// Its task.
     pub task: u32,
+    /// The namespace of its service, [`NONE`] where it is not said.
+    pub namespace: u32,
     /// Name of the entry that it is where it is a request being served.
     pub name: u32,
     /// Whether that is a route, a method of RPC, or given by the user's rule.
@@ -131,6 +136,9 @@ pub struct Catalog {
     pub entries: Entries,
     /// Services.
     services: HashSet<u32>,
+    /// Their namespaces; of those with several the tasks of each, by service and namespace, with what clocks belong to where no host is said.
+    namespaces: HashMap<u32, Vec<u32>>,
+    tasks: HashMap<(u32, u32), (u32, u32)>,
     /// Tasks known from their clients only.
     peers: HashSet<u32>,
     /// Labels by what they are found from: numbers of resource and name, kind, attributes with their texts.
@@ -208,7 +216,32 @@ impl Catalog {
 
     /// The label numbered `label`.
     pub fn label(&self, label: u32) -> Label {
-        self.labels[label as usize]
+        let label = self.labels[label as usize];
+        let Some((task, clock)) = self.tasks.get(&(label.task, label.namespace)).copied() else { return label };
+        let name = self.instances.get_index(label.instance as usize).map_or(NONE, |(_, name)| *name);
+        let instance = self.instances.get_index_of(&(task, name)).map_or(label.instance, |instance| instance as u32);
+        Label { task, instance, clock: if label.host == NONE { clock } else { label.clock }, ..label }
+    }
+
+    /// Notes in which namespace a service, and the instance of this name, is; from the second on, each is a task.
+    fn note_namespace(&mut self, service: u32, namespace: u32, instance: u32) {
+        let known = self.namespaces.entry(service).or_default();
+        let is_new = !known.contains(&namespace);
+        if is_new && known.len() < MAX_NAMESPACES {
+            known.push(namespace);
+        }
+        let apart = if known.len() < 2 { Vec::new() } else { known.clone() };
+        for namespace in apart.into_iter().filter(|_| is_new) {
+            let text = format!("{}/{}", self.names.name(namespace), self.names.name(service));
+            let (task, clock) = (self.name(&text), self.name(&format!("{text} (host not said)")));
+            self.services.insert(task);
+            self.tasks.insert((service, namespace), (task, clock));
+            let names: Vec<u32> = self.instances.iter().filter(|(of, _)| *of == service).map(|(_, name)| *name).collect();
+            self.instances.extend(names.into_iter().map(|name| (task, name)));
+        }
+        if let Some((task, _)) = self.tasks.get(&(service, namespace)) {
+            self.instances.insert((*task, instance));
+        }
     }
 
     /// The next spans' numbers are of other texts.
@@ -243,6 +276,7 @@ impl Catalog {
         let instances: Vec<u32> = other.instances.iter().map(|pair| self.instances.insert_full(both(pair)).0 as u32).collect();
         let renumbered = |label: &Label| Label {
             task: names[label.task as usize],
+            namespace: names[label.namespace as usize],
             name: names[label.name as usize],
             host: names[label.host as usize],
             clock: names[label.clock as usize],
@@ -254,6 +288,13 @@ impl Catalog {
         let entries = other.entries.iter().map(|pair| both(&pair)).collect::<Vec<_>>();
         other.entries.fixed().for_each(|name| self.entries.fix(names[name as usize]));
         self.services.extend(other.services.iter().map(|task| names[*task as usize]));
+        let mut namespaces: Vec<(u32, u32)> =
+            other.namespaces.iter().flat_map(|(service, known)| known.iter().map(|namespace| (*service, *namespace))).collect();
+        namespaces.sort_unstable();
+        for (service, namespace) in namespaces {
+            let of: Vec<u32> = other.instances.iter().filter(|(task, _)| *task == service).map(|(_, name)| *name).collect();
+            of.into_iter().for_each(|name| self.note_namespace(names[service as usize], names[namespace as usize], names[name as usize]));
+        }
         self.peers.extend(other.peers.iter().map(|task| names[*task as usize]));
         let mut numbers = Vec::with_capacity(entries.len());
         for (task, name) in entries {
@@ -280,6 +321,11 @@ impl Catalog {
         let host = text(resource.host).or_else(|| text(resource.container)).unwrap_or("");
         let (task, instance, host) = (self.name(service), self.name(instance), self.name(host));
         self.services.insert(task);
+        let namespace = text(resource.namespace).map_or(NONE, |namespace| self.name(namespace));
+        let number = self.instances.insert_full((task, instance)).0 as u32;
+        if namespace != NONE {
+            self.note_namespace(task, namespace, instance);
+        }
         let clock = if host == NONE { self.name(&format!("{service} (host not said)")) } else { host };
         let name = self.name(&said.served(options));
         let peer = said.peer(service, options);
@@ -291,11 +337,12 @@ impl Catalog {
         }
         Label {
             task,
+            namespace,
             name,
             has_route: said.has_route(options),
             host,
             clock,
-            instance: self.instances.insert_full((task, instance)).0 as u32,
+            instance: number,
             peer: Peer { task: peer.0, name: peer.1, kind: peer.2, is_named: peer.3, told: said.told() },
             is_noise: said.is_noise(),
         }

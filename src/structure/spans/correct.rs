@@ -55,6 +55,7 @@ impl Tree {
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         (self.open_ns, self.admitted_ns) = (vec![[0; 2]; self.len()], vec![[0; 2]; self.len()]);
+        self.is_in_order = vec![false; self.len()];
         // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is
         // ahead by nothing.
         let mut known: Vec<((bool, u32), i64)> = Vec::new();
@@ -99,6 +100,7 @@ impl Tree {
             let moved = shift[i].saturating_add(residual[i]);
             self.start_ns[i] = self.start_ns[i].saturating_add(moved);
             self.end_ns[i] = self.end_ns[i].saturating_add(moved);
+            self.is_in_order[i] = host == parent_host || clocks.tells_order(parent_host, host);
             if self.role[i] == Role::Entry && host != parent_host {
                 self.open_ns[i] = clocks.left_open(parent_host, host);
                 self.admitted_ns[i] = self.admitted(i, parent, [parent_host, host], clocks);
@@ -142,7 +144,7 @@ impl Tree {
         let (from, to) = (self.start_ns[parent], self.end_ns[parent]);
         let fits = end.saturating_sub(start) <= to.saturating_sub(from);
         let same_host = hosts[0] == hosts[1];
-        let is_trusted = || clocks.is_trusted(hosts[0], hosts[1]);
+        let is_trusted = || clocks.tells_order(hosts[0], hosts[1]);
         let early = from.saturating_sub(start).max(0);
         if early == 0 && end <= to {
             0

@@ -270,6 +270,9 @@ impl Batch {
             let occ = of.map(|o| &forest.occs[o as usize]);
             let operation = occ.filter(|occ| occ.entry != NOBODY).map(|occ| self.operation(occ.entry, sums.catalog));
             let self_time_ticks = occ.map_or([Some(0.0), None], |occ| occ.self_ns);
+            if occ.is_some_and(|occ| occ.is_lost) {
+                self.out.partial.push(self.out.occurrences.len());
+            }
             self.out.occurrences.push(Occurrence { unit, number, trace, operation, originator: m == 0, self_time_ticks });
             if let Some(occ) = occ.filter(|occ| occ.entry != NOBODY) {
                 if tree.is_timeless {

@@ -75,18 +75,31 @@ pub struct Occ {
     pub piece: u32,
     /// Where it is known from.
     pub origin: Origin,
+    /// Whether its times and those of who requested it are by clocks that tell which was first.
+    pub is_in_order: bool,
     /// How it ended.
     pub status: SpanStatus,
+    /// Whether it ended well itself, though who requested it had given up.
+    pub is_given_up: bool,
     /// Whether its times are known.
     pub is_measured: bool,
     /// Whether a half of the request for it is lost, so that its reply is not known.
     pub is_partial: bool,
+    /// Whether its span is lost while those of others of its entry are not: it may have made other requests than are known.
+    pub is_lost: bool,
     /// The call that requested it, or [`NOBODY`].
     pub requested_by: u32,
     /// Self time of phases 1 and 2.
     pub self_ns: [Option<f64>; 2],
     /// Whether it became part of another.
     pub is_gone: bool,
+}
+
+impl Occ {
+    /// Whether it ended well, whatever its client saw.
+    pub fn ended_well(&self) -> bool {
+        self.status == SpanStatus::Ok || self.is_given_up
+    }
 }
 
 /// One request.
@@ -116,6 +129,8 @@ pub struct Call {
     pub is_timed: bool,
     /// Whether clocks leave open on which side of the requester's reply it lies.
     pub is_open: bool,
+    /// Whether it is asynchronous as it was served after its client had gone on.
+    pub is_one_way: bool,
     /// Whether it ends after the requester's span, which waits for it nevertheless.
     pub ends_late: bool,
     /// The requester's phase.
@@ -267,9 +282,12 @@ impl Builder<'_> {
             work_end_ns: self.tree.end_ns[i],
             piece: i as u32,
             origin,
+            is_in_order: self.tree.is_in_order.get(i).copied().unwrap_or_default(),
             status: piece.status,
+            is_given_up: false,
             is_measured,
             is_partial: origin == Origin::Implied,
+            is_lost: false,
             requested_by: NOBODY,
             self_ns: [None; 2],
             is_gone: false,
@@ -293,6 +311,7 @@ impl Builder<'_> {
             status: piece.status,
             is_timed: piece.duration_ns >= 0,
             is_open: false,
+            is_one_way: false,
             ends_late: false,
             phase: 1,
             branch: None,

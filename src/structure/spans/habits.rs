@@ -233,6 +233,15 @@ impl Habits {
         n(false) > n(true)
     }
 
+    /// Whether one in ten of the calls of `called` by `caller` (numbers of entries), or more, are not waited for, or too few tell.
+    pub fn may_be_async(&self, caller: u32, called: u32) -> bool {
+        let n = |is_async: bool| {
+            self.phases.get(&(caller, called, is_async)).map_or(0, |InPhases { clear, open }| clear.iter().chain(open).sum::<u64>())
+        };
+        let (waited_for, not) = (n(false), n(true));
+        waited_for + not < ENOUGH || not * 10 >= waited_for + not
+    }
+
     /// Whether calls are hardly ever of `phase`, and where they are, clocks leave it open: then these are what puts them there.
     pub fn is_hardly_ever(&self, phase: u8, caller: u32, called: u32, is_async: bool) -> bool {
         let Some(InPhases { clear, open }) = self.phases.get(&(caller, called, is_async)) else { return false };

@@ -58,7 +58,7 @@ pub fn most_alive(lives: impl Iterator<Item = (Life, u64)>) -> u64 {
 
 /// Instances by task.
 pub fn instances(catalog: &Catalog, load: &Load) -> HashMap<u32, Instances> {
-    let told: HashSet<u32> = catalog.labels.iter().map(|label| label.instance).collect();
+    let told: HashSet<u32> = (0..catalog.labels.len()).map(|label| catalog.label(label as u32).instance).collect();
     let mut of_tasks: HashMap<u32, Vec<(u32, u64, Option<Life>)>> = HashMap::new();
     for (instance, most, life) in load.instances() {
         if let Some((task, _)) = catalog.instances.get_index(instance as usize) {

@@ -6,21 +6,25 @@
 //! Starts and ends are put in order in a buffer of [`BUFFER`] events, of which the earlier half is worked off when it is
 //! full: disorder within that is without effect.
 //!
-//! Workload of a reference process, N(t) its open roots, T from the first to the last start, n their number, w their mean
-//! weight (of sampled traces):
+//! Workload of a reference process, N(t) its open roots, T from the first to the last start without pauses ([`super::pauses`]), n their number, w their mean
+//! weight (of sampled traces), R their mean time, X = w (n − 1)/T their rate, all without what lies across a pause:
 //!
 //! | seen | workload |
 //! |---|---|
-//! | sessions on at least half of the roots, with two requests or more | closed: think time Z = mean gap between a reply and the next request of the session, customers = (n/T)(R + Z) by Little's law, at least the most at once |
-//! | n ≥ 30, all recorded (w = 1), gaps between starts with a coefficient of variation below 1/5 and less than half the standard deviation of the times from the last end to a start (or below 1/100, starts not being ends) | open, by a clock: rate = (n − 1)/T. The starts of customers keep time with the ends |
-//! | n ≥ 30, all recorded, and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once, Z = R (1 − p)/p |
-//! | else | open: rate = w (n − 1)/T (Poisson arrivals have Var N/E N = 1) |
+//! | sessions on at least half of the roots, with two requests or more, all recorded (w = 1) | closed: with Z the mean gap between a reply and the next request of the session, X (R + Z) customers by Little's law; of a fixed set of users (no more than two sessions for each of these) at least the most at once |
+//! | n ≥ 30, all recorded, gaps between starts with a coefficient of variation below 1/5 and less than half the standard deviation of the times from the last end to a start (or below 1/100, starts not being ends) | open, by a clock: rate = X. The starts of customers keep time with the ends |
+//! | n ≥ 30, all recorded, and Var N / E N < 1/2 over time | closed: with probability p = 1 − Var N/E N of being under way (binomial), customers = E N / p, at least the most at once |
+//! | else | open: rate = X (Poisson arrivals have Var N/E N = 1). Of sampled traces sessions tell nothing, as requests are missing from them |
+//!
+//! Customers are whole, N; their think time is N/X − R, so that they make the requests that were seen: of one customer for 0.3 active sessions, or of more than
+//! are active in the mean, it is longer than what users think.
 
 use crate::trace::hashed::HashMap;
 
 use super::{
     catalog::Renumbered,
     hints::{Life, joined},
+    pauses::{Between, Betweens, Gap, Quiet},
     quality::Moments,
 };
 use crate::structure::interactions::{Evidence, SeenLoad, Workload};
@@ -40,6 +44,10 @@ const EXACT_BELOW: f64 = 0.01;
 const APART_BELOW: f64 = 0.5;
 /// Mean time since the last end, over the mean gap, from which starts are not ends.
 const NOT_ENDS_FROM: f64 = 0.1;
+/// Sessions for each customer up to which they are a fixed set.
+const FIXED_BELOW: f64 = 2.0;
+/// Part of the requests under way that customers may lack.
+const LACKING: f64 = 0.05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
@@ -75,10 +83,7 @@ struct Roots {
     area: [f64; 2],
     response_s: Moments,
     weight: Moments,
-    think_s: Moments,
-    /// From one start to the next, and from the last end to a start.
-    gap_s: Moments,
-    since_end_s: Moments,
+    between: Betweens,
     last_end_ns: Option<i64>,
     n_with_session: u64,
     /// End of the last request of each session.
@@ -86,35 +91,44 @@ struct Roots {
 }
 
 impl Roots {
-    fn event(&mut self, event: &Event, session: u32) {
-        if self.first_ns.is_some() && event.time_ns > self.last_event_ns {
-            let (n, dt) = (self.open.now as f64, seconds(event.time_ns.saturating_sub(self.last_event_ns)));
+    fn event(&mut self, event: &Event, session: u32, quiet: &Quiet) {
+        let time_ns = event.time_ns;
+        if self.first_ns.is_some() && time_ns > self.last_event_ns {
+            let (n, dt) = (self.open.now as f64, seconds(time_ns.saturating_sub(self.last_event_ns)));
             self.area[0] += n * dt;
             self.area[1] += n * n * dt;
         }
-        self.last_event_ns = self.last_event_ns.max(event.time_ns);
+        self.last_event_ns = self.last_event_ns.max(time_ns);
         self.open.count(event.is_start);
         if event.is_start {
-            match self.first_ns {
-                None => (self.first_ns, self.last_event_ns) = (Some(event.time_ns), event.time_ns),
-                Some(_) => self.gap_s.add(seconds(event.time_ns.saturating_sub(self.last_start_ns))),
-            }
-            self.last_end_ns.iter().for_each(|end_ns| self.since_end_s.add(seconds(event.time_ns.saturating_sub(*end_ns))));
-            self.last_start_ns = event.time_ns;
+            self.start(time_ns, quiet);
         } else {
-            self.last_end_ns = Some(event.time_ns);
+            self.last_end_ns = Some(time_ns);
         }
         if session == 0 {
             return;
         }
         if event.is_start {
             self.n_with_session += 1;
-            if let Some(end) = self.sessions.get(&session).filter(|end| **end <= event.time_ns) {
-                self.think_s.add(seconds(event.time_ns - end));
+            if let Some(end) = self.sessions.get(&session).filter(|end| **end <= time_ns) {
+                self.between.over(quiet.within(*end, time_ns)).think_s.add(seconds(time_ns - end));
             }
         } else if self.sessions.len() < MAX_SESSIONS || self.sessions.contains_key(&session) {
-            self.sessions.insert(session, event.time_ns);
+            self.sessions.insert(session, time_ns);
         }
+    }
+
+    fn start(&mut self, time_ns: i64, quiet: &Quiet) {
+        let last_ns = self.last_start_ns;
+        if self.first_ns.is_none() {
+            (self.first_ns, self.last_event_ns) = (Some(time_ns), time_ns);
+        } else if last_ns <= time_ns {
+            self.between.over(quiet.within(last_ns, time_ns)).gap_s.add(seconds(time_ns.saturating_sub(last_ns)));
+        }
+        if let Some(end_ns) = self.last_end_ns.filter(|end_ns| *end_ns <= time_ns) {
+            self.between.over(quiet.within(end_ns, time_ns)).since_end_s.add(seconds(time_ns.saturating_sub(end_ns)));
+        }
+        self.last_start_ns = time_ns;
     }
 
     fn merge(&mut self, other: Self) {
@@ -127,54 +141,74 @@ impl Roots {
         self.area[1] += other.area[1];
         self.response_s.merge(other.response_s);
         self.weight.merge(other.weight);
-        self.think_s.merge(other.think_s);
-        self.gap_s.merge(other.gap_s);
-        self.since_end_s.merge(other.since_end_s);
+        self.between.merge(other.between);
         self.last_end_ns = self.last_end_ns.max(other.last_end_ns);
         self.n_with_session += other.n_with_session;
         self.sessions.extend(other.sessions);
     }
 
+    /// Whether at least half of them are of sessions with several requests.
+    fn are_of_sessions(&self) -> bool {
+        self.n_with_session * 2 >= self.weight.count && self.between.without(&[]).think_s.count > 0
+    }
+
+    /// Whether some were not recorded.
+    fn are_sampled(&self) -> bool {
+        (self.weight.mean - 1.0).abs() >= 1e-9
+    }
+
     /// The workload, and what was seen of it.
-    fn workload(&self) -> Option<(Workload, SeenLoad)> {
+    fn workload(&self, pauses: &[Gap]) -> Option<(Workload, SeenLoad)> {
         let n = self.weight.count;
-        let span = seconds(self.last_start_ns.saturating_sub(self.first_ns?));
-        if n < 2 || span <= 0.0 {
+        let first_ns = self.first_ns?;
+        let own: Vec<Gap> = pauses.iter().filter(|pause| first_ns <= pause.0 && pause.1 <= self.last_start_ns).copied().collect();
+        let paused = own.iter().map(|(from, to)| seconds(to - from)).sum::<f64>();
+        let span = seconds(self.last_start_ns.saturating_sub(first_ns)) - paused;
+        let n_gaps = n.saturating_sub(1 + own.len() as u64);
+        if n_gaps == 0 || span <= 0.0 {
             return None;
         }
-        let rate = (n - 1) as f64 / span * self.weight.mean;
+        let rate = n_gaps as f64 / span * self.weight.mean;
         let found = |workload: Workload, evidence: Evidence| Some((workload, SeenLoad { rate, evidence: Some(evidence) }));
+        let between = self.between.without(&own);
         let most = self.open.most as f64;
-        let whole = |customers: f64| customers.round().max(most).max(1.0);
-        if self.n_with_session * 2 >= n && self.think_s.count > 0 {
-            let think_time = self.think_s.mean;
-            let customers = whole(rate * (self.response_s.mean + think_time));
-            return found(Workload::Closed { customers, think_time }, Evidence::Sessions(self.sessions.len() as u64));
+        if self.are_of_sessions() && between.think_s.count > 0 && !self.are_sampled() {
+            let active = rate * (self.response_s.mean + between.think_s.mean);
+            let are_fixed = self.sessions.len() as f64 <= FIXED_BELOW * active;
+            let customers = if are_fixed { active.round().max(most) } else { active.round() };
+            return found(self.closed(customers, rate), Evidence::Sessions(self.sessions.len() as u64));
         }
-        let all = seconds(self.last_event_ns.saturating_sub(self.first_ns?));
+        let all = seconds(self.last_event_ns.saturating_sub(first_ns)) - paused;
         let mean = self.area[0] / all;
         let dispersion = (self.area[1] / all - mean * mean) / mean;
-        let tells = n >= FEWEST_ROOTS && (self.weight.mean - 1.0).abs() < 1e-9;
-        if let (true, Some(variation)) = (tells, self.clock()) {
+        let tells = n >= FEWEST_ROOTS && !self.are_sampled();
+        if let (true, Some(variation)) = (tells, clock(&between)) {
             return found(Workload::Open { rate }, Evidence::Clock(variation));
         }
         if tells && dispersion < CLOSED_BELOW {
             let dispersion = dispersion.max(0.0);
-            let busy = 1.0 - dispersion;
-            let think_time = self.response_s.mean * dispersion / busy;
-            return found(Workload::Closed { customers: whole(mean / busy), think_time }, Evidence::Steady(dispersion));
+            let customers = (mean / (1.0 - dispersion)).round().max(most);
+            return found(self.closed(customers, rate), Evidence::Steady(dispersion));
         }
         found(Workload::Open { rate }, Evidence::Arrivals)
     }
 
-    /// The coefficient of variation of the gaps between starts where they are a clock's.
-    fn clock(&self) -> Option<f64> {
-        let variation = self.gap_s.coefficient_of_variation()?;
-        let [gap, since_end] = [self.gap_s, self.since_end_s].map(|moments| moments.variance().map(f64::sqrt));
-        let is_apart = gap? < APART_BELOW * since_end?;
-        let is_exact = variation < EXACT_BELOW && self.since_end_s.mean > NOT_ENDS_FROM * self.gap_s.mean;
-        (variation < REGULAR_BELOW && (is_apart || is_exact)).then_some(variation)
+    /// So many customers, or as many as are enough, with the think time with which they make `rate`.
+    fn closed(&self, customers: f64, rate: f64) -> Workload {
+        let under_way = rate * self.response_s.mean;
+        let customers = if customers < (1.0 - LACKING) * under_way { under_way.ceil() } else { customers.max(1.0) };
+        Workload::Closed { customers, think_time: (customers / rate - self.response_s.mean).max(0.0) }
     }
+}
+
+/// The coefficient of variation of the gaps between starts where they are a clock's.
+fn clock(between: &Between) -> Option<f64> {
+    let Between { gap_s, since_end_s, .. } = between;
+    let variation = gap_s.coefficient_of_variation()?;
+    let [gap, since_end] = [gap_s, since_end_s].map(|moments| moments.variance().map(f64::sqrt));
+    let is_apart = gap? < APART_BELOW * since_end?;
+    let is_exact = variation < EXACT_BELOW && since_end_s.mean > NOT_ENDS_FROM * gap_s.mean;
+    (variation < REGULAR_BELOW && (is_apart || is_exact)).then_some(variation)
 }
 
 impl Open {
@@ -200,6 +234,7 @@ pub struct Load {
     /// Load at starts, by entry.
     pub at_start: HashMap<u32, Moments>,
     roots: HashMap<u32, Roots>,
+    quiet: Quiet,
 }
 
 impl Load {
@@ -235,8 +270,12 @@ impl Load {
         // What the last time left stands in order already, which this kind of sorting makes use of.
         self.events.sort();
         for event in self.events.drain(..n) {
+            let gone = self.quiet.event(event.time_ns, event.is_start, matches!(event.who, Who::Root(..)));
+            for gap in gone.into_iter().flatten() {
+                self.roots.values_mut().for_each(|roots| roots.between.release(gap, &self.quiet));
+            }
             match event.who {
-                Who::Root(process, session) => self.roots.entry(process).or_default().event(&event, session),
+                Who::Root(process, session) => self.roots.entry(process).or_default().event(&event, session, &self.quiet),
                 Who::Occurrence(instance, entry) => {
                     let open = self.instances.entry(instance).or_default();
                     open.count(event.is_start);
@@ -266,9 +305,11 @@ impl Load {
         for (entry, theirs) in other.at_start {
             self.at_start.entry(numbers.entry(entry)).or_default().merge(theirs);
         }
+        self.quiet.absorb(&other.quiet);
         for (process, theirs) in other.roots {
             self.roots.entry(numbers.names[process as usize]).or_default().merge(theirs);
         }
+        self.roots.values_mut().for_each(|roots| roots.between.settle(&self.quiet));
     }
 
     /// The same with all worked off.
@@ -285,6 +326,17 @@ impl Load {
 
     /// The workload of each reference process, where it is known, and what was seen of it.
     pub fn workloads(&self) -> impl Iterator<Item = (u32, (Workload, SeenLoad))> {
-        self.roots.iter().filter_map(|(process, roots)| Some((*process, roots.workload()?)))
+        let pauses = self.pauses();
+        self.roots.iter().filter_map(move |(process, roots)| Some((*process, roots.workload(&pauses)?)))
+    }
+
+    /// Times in which nothing was recorded, in order.
+    pub fn pauses(&self) -> Vec<Gap> {
+        self.quiet.pauses()
+    }
+
+    /// Reference processes whose roots are of sessions of which not all was recorded.
+    pub fn sampled_sessions(&self) -> impl Iterator<Item = u32> {
+        self.roots.iter().filter(|(_, roots)| roots.are_sampled() && roots.are_of_sessions()).map(|(process, _)| *process)
     }
 }

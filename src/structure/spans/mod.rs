@@ -24,7 +24,7 @@
 //! | `timing` | phases, asynchronous calls, forks, self times |
 //! | `emit` | recordings and units |
 //! | `explain` | what the time of roots consists of |
-//! | `load`, `hints` | threads, load, workload; what of it is said to the model |
+//! | `load`, `pauses`, `hints` | threads, load, workload; what of it is said to the model |
 //! | `observe` | call trees for profiles, requests of users |
 //! | [`quality`], `account`, `text` | the quality report |
 //!
@@ -58,6 +58,7 @@ mod nested;
 mod observe;
 mod offsets;
 mod options;
+mod pauses;
 pub mod quality;
 mod replies;
 mod restore;
@@ -81,13 +82,13 @@ use super::{
 };
 use crate::trace::{
     hashed::HashSet,
-    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanTexts, TraceId},
+    span::{Attribute, OTHER_TEXT, Span, SpanId, SpanKind, SpanStatus, SpanTexts, TraceId},
 };
 use account::Account;
 use catalog::Catalog;
 use emit::{Batch, Sums};
 use entries::Entries;
-use forest::{Forest, Origin};
+use forest::{Forest, Occ, Origin};
 use habits::Habits;
 use live::{Bounds, Group, Live, Piece, UNFINISHED};
 use load::Load;
@@ -145,6 +146,8 @@ pub struct Spans {
     habits: Habits,
     /// Tasks with spans of their own.
     served: HashSet<u32>,
+    /// Entries of which one occurrence ended well.
+    succeeded: HashSet<u32>,
     load: Load,
     account: Account,
     notes: Notes,
@@ -184,6 +187,7 @@ impl Spans {
             evidence: Evidence::default(),
             habits: Habits::default(),
             served: HashSet::default(),
+            succeeded: HashSet::default(),
             load: Load::default(),
             account: Account::default(),
             notes: Notes::default(),
@@ -282,6 +286,7 @@ impl Spans {
         self.evidence.absorb(other.evidence, &numbers);
         self.habits.absorb(other.habits, &numbers);
         self.served.extend(other.served.into_iter().map(|task| numbers.names[task as usize]));
+        self.succeeded.extend(other.succeeded.into_iter().map(|entry| numbers.entry(entry)));
         self.load.absorb(other.load, &numbers);
         self.account.absorb(other.account, &numbers);
         self.notes.merge(other.notes);
@@ -353,7 +358,9 @@ impl Spans {
 
     /// What the traces completed so far rest on.
     pub fn quality(&self) -> Quality {
-        let mut quality = self.account.quality(&self.catalog, &self.load.finished(), &self.skews, &self.evidence, &self.notes);
+        let load = self.load.finished();
+        let mut quality = self.account.quality(&self.catalog, &load, &self.skews, &self.evidence, &self.notes);
+        self.note_load(&load, &mut quality);
         quality.spans.read = self.n_read;
         quality.spans.used = self.n_read - self.notes.n_set_aside() - self.live.n_held() as u64;
         let Sampling { said, recordings, .. } = quality.sampling;
@@ -374,6 +381,26 @@ impl Spans {
             }
         }
         quality
+    }
+
+    /// Remarks on what the workload rests on.
+    fn note_load(&self, load: &Load, quality: &mut Quality) {
+        let pause = |(from, to): &pauses::Gap| format!("{:.3} s from {:.3} s", (to - from) as f64 * 1e-9, *from as f64 * 1e-9);
+        let pauses = load.pauses();
+        let mut sampled: Vec<&str> = load.sampled_sessions().map(|process| self.catalog.names.name(process)).collect();
+        sampled.sort_unstable();
+        let (n_pauses, n_sampled) = (pauses.len() as u64, sampled.len() as u64);
+        let longest_first = || {
+            let mut pauses = pauses.clone();
+            pauses.sort_unstable_by_key(|(from, to)| (from - to, *from));
+            pauses.iter().take(quality::EXAMPLES_KEPT).map(pause).collect()
+        };
+        let sampled = sampled.into_iter().take(quality::EXAMPLES_KEPT).map(str::to_owned).collect();
+        for (code, count, examples) in [("recording_pauses", n_pauses, longest_first()), ("sampled_sessions", n_sampled, sampled)] {
+            if count > 0 {
+                quality.spans.remarks.insert(code.to_owned(), Reason { count, examples });
+            }
+        }
     }
 
     fn complete(&mut self, group: Group, sink: &mut dyn FnMut(Interactions)) {
@@ -408,13 +435,16 @@ impl Spans {
         if !tree.is_timeless {
             timing::learn_overlaps(forest, &mut self.evidence, self.resolution_ns);
         }
+        let tells = |occ: &&Occ| !matches!(occ.origin, Origin::Client(_)) || !self.served.contains(&occ.task);
+        let well = forest.occs.iter().filter(|occ| !occ.is_gone && occ.is_measured && occ.ended_well()).filter(tells);
+        self.succeeded.extend(well.map(|occ| occ.entry));
         self.habits.learn(forest, tree, &self.catalog, self.resolution_ns);
         as_read
     }
 
     /// Adds the recordings of a tree to the batch; `as_read` is what [`Self::learn`] made of it, where that was kept.
     fn add(&mut self, mut tree: Tree, as_read: Option<Unphased>, continued: bool, early: bool) {
-        let Self { catalog, account, load, options, observations, notes, habits, served, evidence, .. } = self;
+        let Self { catalog, account, load, options, observations, notes, habits, served, succeeded, evidence, .. } = self;
         if early {
             account.traces.early += 1;
             notes.count("completed_early", || tree.traces[0].to_string());
@@ -430,7 +460,9 @@ impl Spans {
         timing::divide_phases(&mut forest, habits, self.resolution_ns);
         for call in &forest.calls {
             let piece = &tree.pieces[call.piece as usize];
-            if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
+            if call.is_one_way {
+                notes.count("served_after_client", || tree.name(call.piece as usize));
+            } else if call.is_async && !matches!(piece.kind, SpanKind::Producer | SpanKind::Consumer) && call.has_server {
                 notes.count("outlives_caller", || tree.name(call.piece as usize));
             }
             if call.ends_late {
@@ -443,8 +475,17 @@ impl Spans {
         for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_)) && served.contains(&occ.task)) {
             occ.is_measured = false;
         }
+        for occ in forest.occs.iter_mut().filter(|occ| matches!(occ.origin, Origin::Client(_) | Origin::Implied)) {
+            occ.is_lost = occ.status == SpanStatus::Ok && served.contains(&occ.task) && succeeded.contains(&occ.entry);
+            if occ.is_lost && !occ.is_gone {
+                notes.count("requests_not_known", || tree.name(occ.piece as usize));
+            }
+        }
         timing::find_forks(&mut forest, evidence, self.resolution_ns);
-        timing::measure(&mut forest);
+        timing::measure(&mut forest, succeeded);
+        for occ in forest.occs.iter().filter(|occ| !occ.is_gone && !occ.ended_well() && occ.self_ns[0].is_some()) {
+            notes.count("only_failures", || tree.name(occ.piece as usize));
+        }
         debug_assert!(forest.occs.iter().all(|occ| occ.is_gone || occ.entry != NOBODY || occ.origin == Origin::Originator));
         let mut sums = Sums { catalog, account, load, options, observations };
         self.batch.add(&tree, &forest, continued, &mut sums);

@@ -31,6 +31,10 @@
 //! - Where the bounds of the first kind contradict one another, θ̂ = 0 if servers do not begin before they are asked, else that
 //!   of L and U that says so.
 //!
+//! - Such requests are *one-way*, begun to be served after their clients went on, where θ̂ = 0 by this rule and what they say of θ, the middle of
+//!   [s₀ − c₁, s₀ − c₀], comes in no order: the mean squared difference of successive values is more than their variance (von Neumann's
+//!   ratio, 2 of independent values, near 0 of a clock that was set or drifts). These are not divided into periods.
+//!
 //! **Periods.** A request admits θ in [s₁ − c₁, s₀ − c₀] if its serving half is no longer than its requesting one, else in
 //! [s₀ − c₁, s₀ − c₀]. The requests of a period that admit no θ which most of them admit are its *misfits*. Requests in order of time are divided
 //! where that leaves the fewest misfits in both parts, and these again, if a division spares at least half of the misfits, and
@@ -91,6 +95,8 @@ pub struct Offset {
     pub gap_ns: u64,
     /// Requests it rests on.
     pub n_requests: u64,
+    /// Whether clocks agree but for requests that nobody waits for.
+    pub has_one_way: bool,
 }
 
 impl Offset {
@@ -301,6 +307,7 @@ pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
     let are_alike = waits.step_ns.saturating_mul(ALIKE) <= waits.gap_ns;
     let are_short = are_alike || upper.at_ns.saturating_sub(lower.at_ns) as f64 > LONG_WAITS * waits.gap_ns as f64;
     let is_of_waits = told.or(told_back).is_none() && !(is_asked && is_asked_back) && are_short;
+    let mut has_one_way = false;
     let corrected_ns = if is_empty(&[lower, upper]) {
         // Servers begin before they are asked, by the one direction or the other.
         if is_asked && upper.at_ns < 0 {
@@ -308,6 +315,7 @@ pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
         } else if is_asked_back && lower.at_ns > 0 {
             lower.at_ns
         } else {
+            has_one_way = requests.len() as u64 >= TRUSTED && !have_order(requests);
             0
         }
     } else if is_of_waits {
@@ -325,7 +333,18 @@ pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
         upper_ns: upper.at_ns,
         narrowed_ns: [largest.at_ns, least.at_ns],
         n_requests,
+        has_one_way,
     }
+}
+
+/// Whether what requests say of θ changes with time: successive values differ less than any two do.
+fn have_order(requests: &[Said]) -> bool {
+    let said: Vec<f64> = requests.iter().map(|request| request.lower_ns as f64 / 2.0 + request.upper_ns as f64 / 2.0).collect();
+    let n = said.len() as f64;
+    let mean = said.iter().sum::<f64>() / n;
+    let variance = said.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+    let successive = said.windows(2).map(|two| (two[1] - two[0]).powi(2)).sum::<f64>() / (n - 1.0);
+    successive <= variance
 }
 
 /// Misfits of each leading part: `misfits[n]` of the first n, shape `(n_requests + 1,)`.
@@ -366,6 +385,9 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
 
 /// The periods of requests in order of time, as ranges of them.
 pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
+    if estimate(requests, requests.len() as u64).has_one_way {
+        return divided(requests, |_| None);
+    }
     divided(requests, |of| division(of, false).or_else(|| division(of, true)))
 }
 

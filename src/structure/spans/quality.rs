@@ -230,7 +230,7 @@ pub struct CallQuality {
     pub phase: u8,
     /// Number of calls.
     pub calls: u64,
-    /// Calls of each occurrence of the caller, those without included; its count is the caller's occurrences.
+    /// Calls of each occurrence of the caller, those without included; its count is the caller's occurrences that are not lost.
     pub per_occurrence: Moments,
     /// Occurrences of the caller that made it.
     pub made_by: u64,
@@ -253,6 +253,9 @@ pub struct EntryQuality {
     pub occurrences: u64,
     /// Of these, with a span of their own; the others are known from their clients or requests only.
     pub served: u64,
+    /// Of the others, those that may have made other requests than are known.
+    #[serde(default)]
+    pub lost: u64,
     /// That ended with an error.
     pub errors: u64,
     /// That ran out of time.
@@ -320,6 +323,8 @@ pub struct Quality {
     pub overlaps: Vec<OverlapQuality>,
 }
 
+/// Share of an entry's occurrences that have no self time as they failed from which it is remarked.
+const REMARKED_FAILURES: f64 = 0.05;
 /// Share of the time of roots between clients and servers from which it is remarked.
 const REMARKED_GAP: f64 = 0.1;
 
@@ -380,7 +385,22 @@ impl Quality {
                 [example],
             );
         }
+        self.note_failures(&mut diagnostics);
         diagnostics
+    }
+
+    /// Says of which entries many occurrences do not count, as they failed.
+    fn note_failures(&self, diagnostics: &mut Diagnostics) {
+        for (task, of_task) in &self.tasks {
+            for (name, entry) in &of_task.entries {
+                let n = entry.left_out_as_failed();
+                if n as f64 <= REMARKED_FAILURES * entry.occurrences as f64 || entry.self_s[0].count == 0 {
+                    continue;
+                }
+                let message = "occurrences that failed are in no self time: demands are those of the others, which may take another time";
+                diagnostics.add("failures_left_out", message, || format!("{task}.{name}: {n} of {}", entry.occurrences));
+            }
+        }
     }
 }
 
@@ -431,11 +451,18 @@ impl TaskQuality {
 }
 
 impl EntryQuality {
+    /// Occurrences without a self time as they failed.
+    pub fn left_out_as_failed(&self) -> u64 {
+        let failed = self.errors + self.timeouts + self.cancelled;
+        failed.min(self.occurrences.saturating_sub(self.self_s[0].count))
+    }
+
     /// Adds what another part says of the entry.
     pub fn merge(&mut self, other: Self) {
         let (before, added) = (self.occurrences, other.occurrences);
         self.occurrences += other.occurrences;
         self.served += other.served;
+        self.lost += other.lost;
         self.errors += other.errors;
         self.timeouts += other.timeouts;
         self.cancelled += other.cancelled;

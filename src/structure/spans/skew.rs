@@ -286,6 +286,13 @@ impl Period {
         !contradicts && clocks.is_some_and(|(a, b)| a.core == b.core)
     }
 
+    /// Whether these clocks tell that a request was served after its client had gone on: they are trusted, or agree but for requests that
+    /// nobody waits for.
+    pub fn tells_order(&self, client: u32, server: u32) -> bool {
+        let agree = |offset: Offset| offset.has_one_way && offset.offset_ns == 0;
+        self.is_trusted(client, server) || self.offset(client, server).is_some_and(agree)
+    }
+
     /// How far `server`'s clock is ahead of `client`'s, where enough requests tell.
     pub fn offset(&self, client: u32, server: u32) -> Option<Offset> {
         let found = match self.offsets.get(&(client, server)) {

@@ -9,6 +9,9 @@ const FEW: u64 = 30;
 /// Occurrences below which it is hardly supported.
 const VERY_FEW: u64 = 5;
 
+/// Milliseconds that clocks are told to.
+const SHOWN_MS: f64 = 0.001;
+
 /// What each reason and remark means, by code.
 pub const MESSAGES: &[(&str, &str)] = &[
     ("duplicate", "spans came twice, or their id was used twice: the first by start was used"),
@@ -37,6 +40,10 @@ pub const MESSAGES: &[(&str, &str)] = &[
         "client_half_alone",
         "requests were seen by their client only: the other side is the entry that serves such requests as a rule, else a task known from its clients",
     ),
+    (
+        "requests_not_known",
+        "occurrences whose own spans are lost, of entries that others show whole: mean numbers of calls are those of the others",
+    ),
     ("message_without_consumer", "messages were sent that no span received"),
     ("batched_message", "messages were handled together with others: the handling is a call of the first"),
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
@@ -45,16 +52,26 @@ pub const MESSAGES: &[(&str, &str)] = &[
         "requests are so near a reply that clocks, which may be off by more, do not tell on which side: on the likelier one, waited for if under way then",
     ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
+    ("served_after_client", "requests were begun to be served after their clients had gone on, which do not wait for them: asynchronous"),
     (
         "ends_after_caller",
         "requests end after what made them, by a twentieth of their time at most, while most of their kind end in time: waited for",
     ),
+    ("only_failures", "occurrences failed, as did all others of their entry: its self times are theirs"),
     ("late_span", "spans came after their trace had been completed"),
     ("completed_early", "traces were completed before their time as a bound was reached"),
     ("short_trace_id", "traces whose ids some spans give whole and others by their lower 64 bits: joined"),
     ("link_not_joined", "links to traces beyond the bounds of what is joined: who requested these messages is not known"),
     ("late_link", "links to traces that were completed before: who requested these messages is not known"),
     ("sampling_not_said", "recordings say nothing of how they were sampled, while others do: they stand for themselves alone"),
+    (
+        "recording_pauses",
+        "times in which nothing was recorded, each longer than all that was recorded and than 300 mean gaps between requests: taken for pauses between recordings, which are in no rate or think time (if nothing came then, a resource file is to say the rate)",
+    ),
+    (
+        "sampled_sessions",
+        "traces were sampled, which leaves requests of sessions out: without a usage model, requests arrive from outside at the rate of all of them, whatever their sessions",
+    ),
     ("links_cut", "spans have more links than are used"),
     ("other_peers", "requests of databases, queues and third parties beyond the bound are of one task for the rest of their kind"),
     ("many_paths", "requests whose paths differ in a part of which a task has very many: that part is {id}"),
@@ -112,7 +129,13 @@ fn entry(out: &mut String, name: &str, entry: &EntryQuality) {
     }
     for (n, what) in [(entry.errors, "errors"), (entry.timeouts, "time-outs"), (entry.cancelled, "cancelled")] {
         if n > 0 {
-            let _ = write!(out, "; {n} {what}, not in the self time");
+            let _ = write!(out, "; {n} {what}");
+        }
+    }
+    match entry.left_out_as_failed() {
+        0 => {}
+        n => {
+            let _ = write!(out, "; {n} that failed not in the self time");
         }
     }
     let _ = writeln!(out, " (as in {})", entry.examples.join(", "));
@@ -232,6 +255,11 @@ fn clock(out: &mut String, clock: &ClockQuality) {
     }
     let offsets = || periods.iter().map(|period| ms(period.offset_s));
     let (least, most) = (offsets().fold(f64::INFINITY, f64::min), offsets().fold(f64::NEG_INFINITY, f64::max));
+    if most - least < SHOWN_MS {
+        let n = periods.len();
+        let _ = writeln!(out, "Clock of {second} is ahead of {first}'s by {least:.3} ms in all {n} periods ({requests} requests).");
+        return;
+    }
     let _ = writeln!(out, "Clock of {second} is ahead of {first}'s by {least:.3} to {most:.3} ms, as it changed ({requests} requests).");
     for period in periods {
         let from = period.from_ns.map_or_else(|| "at first".to_owned(), |ns| format!("from {:.3} s", ns as f64 * 1e-9));

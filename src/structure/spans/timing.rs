@@ -9,6 +9,8 @@
 //!   where the server's span ended well), and c₁ < e by more than the clock's resolution; else at r = e. Work after r is phase 2: a span that outlasts its client's, internal spans
 //!   that outlast the span, and calls that start at r or later. A call that starts and ends at r, as far as the clock shows, is
 //!   of the phase that such calls are of as a rule.
+//! - A call whose serving half starts after its requesting half has ended well, by more than the clock's resolution, is not waited for: asynchronous, if
+//!   both are by one clock, or by clocks that tell the order ([`super::skew`]), and such calls (caller and entry called) are so in one of ten or more.
 //! - A message whose sending was not seen (a consumer without producer, a link) is of phase 1, whenever it was received.
 //! - A call that starts before r and ends after it is not waited for: asynchronous. But where r is the end of the requester's own span, a
 //!   call whose requesting half was seen and ends later by no more than 5 % of its own time is waited for if most calls of its kind (caller and entry called) end in
@@ -26,9 +28,10 @@
 //! - Self time of phase 1 is r − s less the union of the waits of phase 1, so that parallel children count once; of phase 2
 //!   the time after r covered by its own or internal spans less the union of waits.
 //! - What a consumer does that lies in the span of another occurrence, but is requested by its producer, is no time of that one.
-//! - Failed, unfinished and ill-timed occurrences have no self time.
+//! - Unfinished and ill-timed occurrences have no self time, nor do those that failed, unless none of their entry ended well. One that ended well has its self time
+//!   whether or not its client had given up.
 
-use crate::trace::hashed::HashMap;
+use crate::trace::hashed::{HashMap, HashSet};
 
 use super::{
     catalog::{Catalog, PeerKind, Renumbered},
@@ -118,6 +121,7 @@ pub fn name_entries(forest: &mut Forest, catalog: &mut Catalog, entries_per_task
 /// Phases and asynchronous calls; `resolution_ns` is the clock's. Of occurrences whose reply is not known, and calls whose
 /// sending is not, `habits` tell.
 pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
+    find_one_way(forest, habits, resolution_ns);
     for o in 0..forest.occs.len() {
         set_reply(forest, o, resolution_ns);
         let mut occ = forest.occs[o];
@@ -170,6 +174,18 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
     }
 }
 
+/// Calls that are served after their clients have gone on.
+fn find_one_way(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
+    let Forest { calls, occs, .. } = forest;
+    for call in calls.iter_mut().filter(|call| call.has_client && call.has_server && !call.is_async && call.is_timed) {
+        let (from, to) = (&occs[call.from as usize], &occs[call.to as usize]);
+        let is_after = to.is_in_order && to.is_measured && to.start_ns > call.end_ns.saturating_add(resolution_ns);
+        if is_after && call.status == SpanStatus::Ok && habits.may_be_async(from.entry, to.entry) {
+            (call.is_async, call.is_one_way) = (true, true);
+        }
+    }
+}
+
 /// In which phases a call may be, where the reply that the client's clock puts at `said_ns` may be off; neither where it is the
 /// span's own end, which is by the clock of the calls, or clocks leave nothing open.
 fn phases_left_open(occ: &Occ, call: &Call, said_ns: i64, open_ns: [i64; 2], resolution_ns: i64) -> [bool; 2] {
@@ -210,7 +226,7 @@ fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {
         let failed_alone = outlasts && call.status == SpanStatus::Error && occ.status == SpanStatus::Ok;
         let gave_up = failed_alone || matches!(call.status, SpanStatus::Timeout | SpanStatus::Cancelled);
         if gave_up && forest.occs[o].status == SpanStatus::Ok {
-            forest.occs[o].status = call.status;
+            (forest.occs[o].status, forest.occs[o].is_given_up) = (call.status, true);
         }
         if outlasts && !gave_up && call.end_ns >= occ.start_ns {
             reply = reply.min(call.end_ns);
@@ -351,8 +367,8 @@ fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize
     }
 }
 
-/// Self times of all occurrences.
-pub fn measure(forest: &mut Forest) {
+/// Self times of all occurrences; of those that failed where their entry is not among those that `succeeded`.
+pub fn measure(forest: &mut Forest, succeeded: &HashSet<u32>) {
     let mut late: HashMap<u32, Vec<(i64, i64)>> = HashMap::default();
     for (occ, start, end) in &forest.late_work {
         late.entry(*occ).or_default().push((*start, *end));
@@ -364,7 +380,8 @@ pub fn measure(forest: &mut Forest) {
     let (mut waits, mut both) = (Vec::new(), Vec::new());
     for o in 0..forest.occs.len() {
         let occ = forest.occs[o];
-        if occ.is_gone || !occ.is_measured || occ.status != SpanStatus::Ok || occ.origin == Origin::Originator {
+        let counts = occ.ended_well() || !succeeded.contains(&occ.entry);
+        if occ.is_gone || !occ.is_measured || !counts || occ.origin == Origin::Originator {
             continue;
         }
         // When a message that nobody handled was taken is not seen; whoever waits for the broker sees how long that took.

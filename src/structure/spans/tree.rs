@@ -103,6 +103,8 @@ pub struct Tree {
     pub open_ns: Vec<[i64; 2]>,
     /// The same by what its two halves admit.
     pub admitted_ns: Vec<[i64; 2]>,
+    /// Of a served request: whether clocks tell if it was served after its client had gone on.
+    pub is_in_order: Vec<bool>,
     /// Links between pieces: from, to.
     pub links: Vec<(u32, u32)>,
     /// Whether some span has no times, so that those of the others are not used: all are 0.

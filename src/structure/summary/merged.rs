@@ -168,17 +168,18 @@ impl Summary {
     fn entry(&self, number: usize, factors: &[f64], entry_of: &[usize]) -> MergedEntry {
         let (signature, class) = self.classes.get_index(number).expect("the number is of a class");
         let pooled = Pooled::of(class, factors, self.is_by_operation(number));
+        let (whole, all) = (pooled.requests_weight, pooled.weight);
         let arc = |(kind, phase, target): (ArcKind, u8, usize), sums: RequestSums| MergedArc {
             kind,
             phase,
             target: entry_of[target],
-            mean: sums.sum / pooled.requests_weight,
+            mean: if sums.whole > 0.0 { sums.whole / whole } else { sums.sum / all },
             counts: sums.counts.into_iter().collect(),
         };
         let mut arcs: Vec<MergedArc> = pooled.requests.into_iter().map(|(key, sums)| arc(key, sums)).collect();
         arcs.sort_by_key(|arc| (arc.kind, arc.phase, arc.target));
-        let forks = joined(pooled.forks, pooled.requests_weight).into_iter().map(|(shape, fork)| MergedFork {
-            mean: fork.weight / pooled.requests_weight,
+        let forks = joined(pooled.forks, whole).into_iter().map(|(shape, fork)| MergedFork {
+            mean: fork.weight / whole,
             branches: shape
                 .into_iter()
                 .zip(fork.requests)
@@ -204,7 +205,7 @@ impl Summary {
 struct Pooled {
     n: u64,
     weight: f64,
-    /// What the requests are divided by.
+    /// What the requests are divided by: the weight of the occurrences that are known whole, or where there are none, of all.
     requests_weight: f64,
     self_time: [TimeSums; 2],
     requests: hashed::IndexMap<(ArcKind, u8, usize), RequestSums>,
@@ -214,10 +215,12 @@ struct Pooled {
 impl Pooled {
     fn of(class: &Class, factors: &[f64], by_operation: bool) -> Self {
         let mut pooled = Self::default();
+        let mut partial = 0.0;
         for (position, (scenario, sums)) in class.sums.iter().enumerate() {
             let factor = factors[*scenario as usize];
             pooled.n += sums.n;
             pooled.weight += factor * sums.weight;
+            partial += factor * sums.partial;
             for (all, here) in pooled.self_time.iter_mut().zip(&sums.self_time) {
                 all.add_scaled(here, factor);
             }
@@ -227,7 +230,11 @@ impl Pooled {
                 pooled.add_requests(&sums.requests, &sums.forks, 1.0);
             }
         }
-        pooled.requests_weight = if by_operation { pooled.weight } else { 1.0 };
+        pooled.requests_weight = match (by_operation, partial < pooled.weight) {
+            (false, _) => 1.0,
+            (true, true) => pooled.weight - partial,
+            (true, false) => pooled.weight,
+        };
         if !by_operation {
             // What one occurrence showed, all of them do.
             let n = pooled.n;

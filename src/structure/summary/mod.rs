@@ -15,7 +15,7 @@
 //! | s | a scenario; fₛ its factor: 1, or by a usage profile pₛ / rₛ |
 //! | wₒ | weight of occurrence o: how many recordings its own stands for; 1 of what was requested in one that does not weigh means |
 //! | n(o, k, p, d) | requests of kind k from phase p of o to class d |
-//! | y(e, k, p, d) = Σₛ fₛ Σₒ wₒ n(o, k, p, d) / Σₛ fₛ Σₒ wₒ | mean calls of an invocation of e, over the occurrences o of e in s |
+//! | y(e, k, p, d) = Σₛ fₛ Σₒ wₒ n(o, k, p, d) / Σₛ fₛ Σₒ wₒ | mean calls of an invocation of e, over the occurrences o of e in s that are known whole ([`Interactions::partial`]); over all for requests that no such makes |
 
 mod arcs;
 mod forks;
@@ -205,13 +205,14 @@ impl Summary {
                 class.examples.push(name);
             }
         }
+        let is_whole = batch.partial.binary_search(&index).is_err();
         let sums = class.sums_of(scenario);
         sums.add(occurrence.self_time_ticks, weight);
         // By behaviour all occurrences are alike: the first one's counts are the means, without rounding.
         if by_operation {
-            sums.add_requests(arcs.from(index), class_of, weight);
+            sums.add_requests(arcs.from(index), class_of, weight, is_whole);
         } else if sums.n == 1 {
-            sums.add_requests(arcs.from(index), class_of, 1.0);
+            sums.add_requests(arcs.from(index), class_of, 1.0, true);
         }
     }
 

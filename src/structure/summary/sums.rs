@@ -49,21 +49,24 @@ impl TimeSums {
 /// Sums over requests of one kind to one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RequestSums {
-    /// Weighted number of requests.
+    /// Weighted number of requests, and of these of invocations that are known whole.
     pub(super) sum: f64,
+    pub(super) whole: f64,
     /// Invocations by how many requests they make; those that make none are not counted.
     pub(super) counts: BTreeMap<u64, u64>,
 }
 
 impl RequestSums {
-    fn add(&mut self, n: u64, weight: f64) {
+    fn add(&mut self, n: u64, weight: f64, is_whole: bool) {
         self.sum += weight * n as f64;
+        self.whole += if is_whole { weight * n as f64 } else { 0.0 };
         *self.counts.entry(n.min(MOST_COUNTS)).or_insert(0) += 1;
     }
 
     /// Adds `factor` times what `other` sums up, and its counts.
     pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
         self.sum += factor * other.sum;
+        self.whole += factor * other.whole;
         other.counts.iter().for_each(|(n, times)| *self.counts.entry(*n).or_insert(0) += times);
     }
 }
@@ -85,6 +88,8 @@ pub(super) struct ForkSums {
 pub(super) struct Sums {
     pub(super) n: u64,
     pub(super) weight: f64,
+    /// Of this, that of occurrences that may have made more requests than are known.
+    pub(super) partial: f64,
     /// Self times of phases 1 and 2, in ticks.
     pub(super) self_time: [TimeSums; 2],
     /// By kind, phase and class. By behaviour, those of one occurrence.
@@ -103,7 +108,9 @@ impl Sums {
         }
     }
 
-    pub(super) fn add_requests(&mut self, arcs: &[Arc], class_of: &[usize], weight: f64) {
+    /// Adds the requests of an occurrence; of one that is not known whole, forks are not.
+    pub(super) fn add_requests(&mut self, arcs: &[Arc], class_of: &[usize], weight: f64, is_whole: bool) {
+        self.partial += if is_whole { 0.0 } else { weight };
         if arcs.is_empty() {
             return;
         }
@@ -115,9 +122,9 @@ impl Sums {
                 Some((known, sums)) if *known == same[0] => sums,
                 _ => self.requests.entry(same[0]).or_default(),
             };
-            sums.add(same.len() as u64, weight);
+            sums.add(same.len() as u64, weight, is_whole);
         }
-        if arcs.iter().any(|arc| arc.branch.is_some()) {
+        if is_whole && arcs.iter().any(|arc| arc.branch.is_some()) {
             for (shape, counts) in forks::forks(arcs, class_of) {
                 if self.forks.contains_key(&shape) || self.forks.len() < MOST_FORKS {
                     let sums = self.forks.entry(shape).or_default();
@@ -125,7 +132,7 @@ impl Sums {
                     sums.requests.resize_with(counts.len(), Vec::new);
                     for (branch, counts) in sums.requests.iter_mut().zip(counts) {
                         branch.resize_with(counts.len(), RequestSums::default);
-                        branch.iter_mut().zip(counts).for_each(|(request, n)| request.add(n, weight));
+                        branch.iter_mut().zip(counts).for_each(|(request, n)| request.add(n, weight, true));
                     }
                 }
             }
@@ -138,6 +145,7 @@ impl Sums {
         let is_first = self.n == 0;
         self.n += later.n;
         self.weight += later.weight;
+        self.partial += later.partial;
         for (here, there) in self.self_time.iter_mut().zip(&later.self_time) {
             here.add_scaled(there, 1.0);
         }

@@ -158,6 +158,9 @@ pub struct UsageModel {
     pub n_sessions: u64,
     /// Number of requests.
     pub n_requests: u64,
+    /// How many requests one of them stands for in the mean, where traces were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<f64>,
     /// From the first request to the last answer, seconds.
     pub span_s: f64,
     /// Sessions started a second; 0 without a span.
@@ -267,6 +270,7 @@ impl UsageModel {
             bic: classes.bic.clone(),
             n_sessions: summary.n_sessions,
             n_requests: summary.n_requests,
+            stands_for: Some(summary.stands_for()).filter(|n| *n > 1.0),
             span_s,
             session_rate: if span_s > 0.0 { summary.n_sessions as f64 / span_s } else { 0.0 },
             lengths,

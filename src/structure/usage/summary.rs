@@ -61,6 +61,9 @@ pub struct UsageSummary {
     pub(super) services: Names,
     pub(super) n_sessions: u64,
     pub(super) n_requests: u64,
+    /// Requests of sampled traces, and how many more they stand for.
+    n_sampled: u64,
+    not_recorded: f64,
     pub(super) steps: BTreeMap<Step, u64>,
     pub(super) think: Sample,
     pub(super) think_by_step: BTreeMap<(u32, u32), Sample>,
@@ -80,6 +83,8 @@ impl UsageSummary {
             services: Names::default(),
             n_sessions: 0,
             n_requests: 0,
+            n_sampled: 0,
+            not_recorded: 0.0,
             steps: BTreeMap::new(),
             think: Sample::default(),
             think_by_step: BTreeMap::new(),
@@ -146,6 +151,17 @@ impl UsageSummary {
         self.services.intern(name)
     }
 
+    /// A request of a sampled trace stands for `weight` ≥ 1 of them.
+    pub fn note_sampled(&mut self, weight: f64) {
+        self.n_sampled += 1;
+        self.not_recorded += weight - 1.0;
+    }
+
+    /// How many requests one that was recorded stands for in the mean; 1 where all were.
+    pub fn stands_for(&self) -> f64 {
+        1.0 + self.not_recorded / self.n_requests.max(self.n_sampled).max(1) as f64
+    }
+
     /// Counts what went on beside sessions: what was odd in making them.
     pub fn note(&mut self, diagnostics: Diagnostics) {
         self.diagnostics.merge(diagnostics);
@@ -166,6 +182,8 @@ impl UsageSummary {
         }
         self.n_sessions += other.n_sessions;
         self.n_requests += other.n_requests;
+        self.n_sampled += other.n_sampled;
+        self.not_recorded += other.not_recorded;
         self.think.merge(&other.think);
         self.lengths.merge(&other.lengths);
         self.durations.merge(&other.durations);

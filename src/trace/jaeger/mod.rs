@@ -10,7 +10,8 @@
 //! documents); further references, those into other traces and all `FOLLOWS_FROM` become links. The spans that a reference may
 //! hold in whole are skipped. Tags are an array of `{"key", "value"}`, or an object whose keys have `@` for a dot.
 //!
-//! `processes` may stand after `spans`: then the spans of that one trace wait for it.
+//! `processes` may stand after `spans`: then the spans of that one trace wait for it. Of a trace that the input's end cuts off before, nothing says who
+//! sent its spans: it is left out (`cut_trace`).
 
 mod span;
 
@@ -78,6 +79,9 @@ fn container(scanner: &mut Scanner<'_>, intake: &mut Intake<'_>, depth: u32) -> 
     }
     let mut trace = Trace::default();
     let read = object(scanner, intake, depth, &mut trace);
+    if read.is_err() && !trace.known {
+        trace.held.leave_out(intake);
+    }
     let flushed = trace.flush(intake);
     read.and(flushed)
 }

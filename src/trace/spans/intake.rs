@@ -482,6 +482,19 @@ impl Held {
         intake.bad_row("too_many_held", "spans of a trace that is too long to be held until its senders are named", place.into(), &message)
     }
 
+    /// Leaves all out: the input ends before it says who sent them.
+    pub(in crate::trace) fn leave_out(&mut self, intake: &mut Intake<'_>) {
+        let spans = std::mem::take(&mut self.0);
+        intake.n_bad_spans += spans.len() as u64;
+        if spans.is_empty() {
+            return;
+        }
+        intake.first_bad(|| "the end of the input, which does not say who sent its spans".to_owned());
+        let message = "spans of traces that are cut off before it is said who sent them: left out";
+        let examples = spans.iter().map(|(span, _)| format!("{}: {}/{}", intake.name, span.trace, span.id));
+        intake.diagnostics.add_times("cut_trace", message, spans.len() as u64, examples);
+    }
+
     /// Whether none is held.
     pub(in crate::trace) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -122,9 +122,9 @@ fn reference_tasks_are_of_sessions_where_that_is_asked_for() {
     let json: Value =
         serde_json::from_str(&printed(&["extract", &log, "--from", "kieker", "--usage", "sessions", "--format", "json"])).unwrap();
     let task = json["model"]["tasks"].as_array().unwrap().iter().find(|task| task["scheduling"] == "ref").unwrap();
-    // 40 sessions of 13 s in 169 s; two pauses of 5 s for three requests.
+    // 40 sessions of 13 s in 169 s; three customers make their 120 requests of 1 s.
     assert_eq!(task["multiplicity"].as_f64(), Some(3.0));
-    assert!((task["think_time"].as_f64().unwrap() - 10.0 / 3.0).abs() < 1e-9, "{task}");
+    assert!((task["think_time"].as_f64().unwrap() - (3.0 * 169.0 / 120.0 - 1.0)).abs() < 1e-9, "{task}");
     assert_eq!(json["usage"]["n_sessions"], 40);
     // Customers by how many requests were open at once are those of recordings only.
     let is_closed = |json: &Value| json["diagnostics"].as_array().unwrap().iter().any(|d| d["code"] == "closed_workload");

@@ -207,10 +207,10 @@ fn reference_tasks_come_from_sessions() {
     ];
     let n = rows.len() as f64;
     let mut last_end: BTreeMap<u64, i64> = BTreeMap::new();
-    let (mut think_ns, mut active_ns) = (0.0, 0.0);
+    let (mut response_ns, mut active_ns) = (0.0, 0.0);
     for (session, _, start, end) in &rows {
         let since = *last_end.get(session).unwrap_or(start);
-        think_ns += (start - since) as f64;
+        response_ns += (end - start) as f64;
         active_ns += (end - since) as f64;
         last_end.insert(*session, *end);
     }
@@ -224,8 +224,9 @@ fn reference_tasks_come_from_sessions() {
         super::models::check_valid(&extraction.model);
         let client = extraction.model.tasks.iter().find(|task| task.scheduling.is_reference()).unwrap();
         assert_eq!(client.multiplicity.literal(), Some(customers), "{format}");
-        // Times are whole nanoseconds: no more than rounding of sums is left.
-        assert!((client.think_time.literal().unwrap() - think_ns / n * 1e-9).abs() < 1e-9, "{format}: {:?}", client.think_time);
+        // Whole customers make as many requests as were seen. Times are whole nanoseconds: no more than rounding of sums is left.
+        let think_s = (customers * span_ns as f64 - response_ns) / n * 1e-9;
+        assert!((client.think_time.literal().unwrap() - think_s).abs() < 1e-9, "{format}: {:?} {think_s}", client.think_time);
         let calls = &client.entries[0].phases[0].activity.calls;
         assert_eq!(calls.len(), 4);
         for call in calls {
@@ -247,6 +248,23 @@ fn reference_tasks_come_from_sessions() {
         assert_eq!(plain.usage, None);
         assert_eq!(plain.interactions, extraction.interactions);
     }
+}
+
+/// One of four traces was recorded, as their roots say: customers make the requests of all four.
+#[test]
+fn sampled_sessions_keep_the_rate_of_all_requests() {
+    let rows = rows(14);
+    let sampled = r#""attributes":[{"key":"SampleRate","value":{"intValue":"4"}}]}"#;
+    let spans = otlp(&rows, "session.id").replace(r#""attributes":[]}"#, sampled);
+    let options = ExtractOptions { usage: UsageFrom::Sessions, behaviour: one_class(), ..ExtractOptions::default() };
+    let source = Source { name: "s.json", bytes: spans.as_bytes() };
+    let extraction = extract_streams(vec![source.stream()], Format::Otlp, &options).unwrap();
+    let client = extraction.model.tasks.iter().find(|task| task.scheduling.is_reference()).unwrap();
+    let response_s = rows.iter().map(|row| (row.3 - row.2) as f64).sum::<f64>() / rows.len() as f64 * 1e-9;
+    let rate = client.multiplicity.literal().unwrap() / (client.think_time.literal().unwrap() + response_s);
+    let span_s = (rows.iter().map(|row| row.3).max().unwrap() - rows.iter().map(|row| row.2).min().unwrap()) as f64 * 1e-9;
+    assert!((rate * span_s / rows.len() as f64 - 4.0).abs() < 1e-6, "{rate} {span_s}");
+    assert!(super::count(&extraction, "sampled_sessions") >= rows.len() as u64);
 }
 
 /// Two kinds of users become two reference tasks, whose customers sum to those that were active.

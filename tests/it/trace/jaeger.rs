@@ -54,12 +54,13 @@ fn a_trace_by_itself_and_an_array_of_traces() {
 }
 
 #[test]
-fn a_trace_that_is_cut_gives_the_spans_before() {
-    let whole = format!("{{\"data\":[{{\"traceID\":\"4376effce3c2d72d\",\"spans\":{SPANS},\"processes\":{PROCESSES}}}]}}");
-    let cut = &whole[..whole.find("\"processes\"").unwrap()];
+fn a_trace_that_is_cut_before_its_processes_is_left_out() {
+    let trace = format!("{{\"traceID\":\"4376effce3c2d72d\",\"spans\":{SPANS},\"processes\":{PROCESSES}}}");
+    let whole = format!("{{\"data\":[{trace},{trace}]}}");
+    let cut = &whole[..whole.rfind("\"processes\"").unwrap()];
     let reading = read(cut);
-    assert_eq!((reading.names(), reading.services()), (vec!["GET /dispatch", "SQL SELECT"], vec!["", ""]));
-    assert_eq!(reading.odd(), [("jaeger_warning", 1), ("unknown_process", 2), ("truncated", 1)]);
+    assert_eq!((reading.names(), reading.services()), (vec!["GET /dispatch", "SQL SELECT"], vec!["frontend", "driver"]));
+    assert_eq!(reading.odd(), [("jaeger_warning", 2), ("cut_trace", 2), ("truncated", 1)]);
     let end = cut.lines().last().unwrap().len() + 1;
     let place = format!("traces, line {}, column {end}", cut.lines().count());
     assert_eq!(reading.example("truncated"), format!("{place}: the input ends within a document: expected its closing brackets"));
