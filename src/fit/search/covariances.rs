@@ -2,7 +2,6 @@
 
 use nalgebra::DMatrix;
 
-use super::weights::{mean, root_mean_square};
 use crate::fit::problem::{Problem, ProblemError, trials::Trial};
 
 /// Fewest degrees of freedom beside the number of measures for which a whole covariance of replicates is believed.
@@ -119,4 +118,14 @@ pub(super) fn pooled_replicates(problem: &Problem) -> Replicates {
 pub(super) fn measures_without_scatter(Replicates { pooled, dof }: &Replicates) -> Result<Vec<usize>, ProblemError> {
     let found: Vec<usize> = (0..dof.nrows()).filter(|&k| dof[(k, k)] > 0.0 && pooled[(k, k)] <= 0.0).collect();
     if found.len() == dof.nrows() { Err(ProblemError::EqualReplicates) } else { Ok(found) }
+}
+
+pub(super) fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
+    mean(values.map(|v| v * v)).sqrt()
+}
+
+/// Mean; 0 of nothing.
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
 }

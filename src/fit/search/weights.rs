@@ -25,7 +25,7 @@ use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    covariances::{Replicates, given, measures_without_scatter, pooled_replicates, replicated},
+    covariances::{Replicates, given, mean, measures_without_scatter, pooled_replicates, replicated, root_mean_square},
     solver::Observation,
     whitening::Whitening,
 };
@@ -419,14 +419,4 @@ fn source(problem: &Problem, measured: &[Measured]) -> WeightSource {
         _ if measured.len() > problem.estimate.len() => WeightSource::ResidualVariance,
         _ => WeightSource::SharedResidualVariance,
     }
-}
-
-pub(super) fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
-    mean(values.map(|v| v * v)).sqrt()
-}
-
-/// Mean; 0 of nothing.
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
-    if count > 0.0 { sum / count } else { 0.0 }
 }
