@@ -2,7 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::{questions::Questions, report::Baselines};
+use super::{
+    questions::{BaselineOptions, Questions},
+    report::Baselines,
+};
 use crate::{
     fit::{
         correction::Correction,
@@ -20,23 +23,6 @@ use crate::{
     model::Bindings,
     solve,
 };
-
-/// How to compare with black boxes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BaselineOptions {
-    /// The controlled value that curves are drawn against; chosen where `None`: the number of customers, a rate of arrivals, or what takes the most values.
-    pub load: Option<String>,
-    /// Share of the loads, the highest ones, that extrapolations do not see, in [0, 1); 0 for none.
-    pub hold_out: f64,
-    /// Options of the fits.
-    pub fit: FitOptions,
-}
-
-impl Default for BaselineOptions {
-    fn default() -> Self {
-        Self { load: None, hold_out: 1.0 / 3.0, fit: FitOptions::default() }
-    }
-}
 
 /// Why there is no comparison.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`curve`] | the curves, their fits by the engine, their bands |
 //! | `compare` | which fits are compared, on which trials |
-//! | `questions` | the questions |
+//! | `questions` | the questions, and how they are to be asked |
 //! | [`report`], `text` | the result, in JSON and in words |
 
 mod compare;
@@ -22,5 +22,6 @@ mod questions;
 pub mod report;
 mod text;
 
-pub use compare::{BaselineError, BaselineOptions, baselines, baselines_with};
+pub use compare::{BaselineError, baselines, baselines_with};
+pub use questions::BaselineOptions;
 pub use report::Baselines;

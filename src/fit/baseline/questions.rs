@@ -3,7 +3,6 @@
 use indexmap::IndexMap;
 
 use super::{
-    compare::BaselineOptions,
     curve::{CurveFit, Form, LoadPoint, error_at, fit_curve, fit_polynomial, stated_errors},
     report::{
         BaselineMethod, CurvePoint, Extrapolation, IntervalEstimate, MeasureBaselines, MeasuredPoint, MethodScore, PolynomialReport,
@@ -16,10 +15,30 @@ use crate::{
         new_errors::{NO_WIDTH, NewErrors},
         problem::parameter_uses::{Role, parameter_uses},
         report::Fit,
-        search::solver::{SolveFn, solve_point},
+        search::{
+            run::FitOptions,
+            solver::{SolveFn, solve_point},
+        },
     },
     model::{Bindings, Measure, Model, Task},
 };
+
+/// How to compare with black boxes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BaselineOptions {
+    /// The controlled value that curves are drawn against; chosen where `None`: the number of customers, a rate of arrivals, or what takes the most values.
+    pub load: Option<String>,
+    /// Share of the loads, the highest ones, that extrapolations do not see, in [0, 1); 0 for none.
+    pub hold_out: f64,
+    /// Options of the fits.
+    pub fit: FitOptions,
+}
+
+impl Default for BaselineOptions {
+    fn default() -> Self {
+        Self { load: None, hold_out: 1.0 / 3.0, fit: FitOptions::default() }
+    }
+}
 
 /// Loads of a drawn curve.
 const DRAWN: u32 = 48;

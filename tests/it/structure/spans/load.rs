@@ -9,15 +9,15 @@ use layerfit::{
 use super::*;
 
 /// Numbers in [0, 1) by a fixed linear congruence.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn exponential(&mut self, mean: f64) -> f64 {
+    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.next()).ln()
     }
 }

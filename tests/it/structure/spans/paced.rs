@@ -6,21 +6,7 @@ use layerfit::{
     structure::interactions::{Evidence, SeenLoad, Workload},
 };
 
-use super::*;
-
-/// Numbers in [0, 1) by a fixed linear congruence.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.next()).ln()
-    }
-}
+use super::{load::Random, *};
 
 fn load(run: &Run) -> (Workload, SeenLoad) {
     let client = run.hints.processes["Client"].clone();
