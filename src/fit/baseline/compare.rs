@@ -16,7 +16,7 @@ use crate::{
         },
         report::Fit,
         search::{
-            run::{FitError, FitOptions, fit_with},
+            run::{FitError, fit_with},
             solver::SolveFn,
         },
     },
