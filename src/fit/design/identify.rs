@@ -22,6 +22,9 @@ use crate::{
     solve,
 };
 
+/// Trials below which it matters that variances are estimated.
+const FEW_TRIALS: usize = 15;
+
 /// How to look ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentifyOptions {
@@ -120,6 +123,16 @@ pub fn identify_with(problem: &Problem, options: &IdentifyOptions, solver: &Solv
         }
         None => "half-widths take the errors for known".into(),
     });
+    let trials = &problem.trials.trials;
+    let has_errors =
+        trials.iter().any(|t| t.measured.iter().flatten().any(|m| m.std_error.is_some()) || t.planned_errors.iter().any(Option::is_some));
+    if !has_errors && problem.trials.measures.len() > 1 && trials.len() < FEW_TRIALS {
+        notes.push(
+            "a fit without standard errors estimates the variance of each measure from few trials, and has wider intervals than these (of three parameters by a third \
+             with four trials, by a tenth with ten)"
+                .into(),
+        );
+    }
     Ok(ExpectedFit {
         confidence: problem.confidence,
         relative_error: share,

@@ -111,7 +111,7 @@ impl Roots {
         if event.is_start {
             self.n_with_session += 1;
             if let Some(end) = self.sessions.get(&session).filter(|end| **end <= time_ns) {
-                self.between.over(quiet.within(*end, time_ns)).think_s.add(seconds(time_ns - end));
+                self.between.over(quiet.within(*end, time_ns)).think_s.add(seconds(time_ns.saturating_sub(*end)));
             }
         } else if self.sessions.len() < MAX_SESSIONS || self.sessions.contains_key(&session) {
             self.sessions.insert(session, time_ns);
@@ -162,7 +162,7 @@ impl Roots {
         let n = self.weight.count;
         let first_ns = self.first_ns?;
         let own: Vec<Gap> = pauses.iter().filter(|pause| first_ns <= pause.0 && pause.1 <= self.last_start_ns).copied().collect();
-        let paused = own.iter().map(|(from, to)| seconds(to - from)).sum::<f64>();
+        let paused = own.iter().map(|(from, to)| seconds(to.saturating_sub(*from))).sum::<f64>();
         let span = seconds(self.last_start_ns.saturating_sub(first_ns)) - paused;
         let n_gaps = n.saturating_sub(1 + own.len() as u64);
         if n_gaps == 0 || span <= 0.0 {

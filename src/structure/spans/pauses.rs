@@ -53,7 +53,7 @@ impl Quiet {
         self.n_roots += u64::from(is_start && is_root);
         let is_next = is_start && !was_open;
         let divided = if time_ns < last { self.divide(time_ns, is_next) } else { None };
-        if is_next && time_ns > last && time_ns - last > self.shortest_ns {
+        if is_next && time_ns > last && length((last, time_ns)) > self.shortest_ns {
             self.gaps.push((last, time_ns));
         }
         [divided, if self.gaps.len() > KEPT { self.without_shortest() } else { None }]
