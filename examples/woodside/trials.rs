@@ -74,10 +74,9 @@ impl System {
         let trial = |(i, (run, values)): (usize, (&Run, Values))| Trial {
             id: (i + 1).to_string(),
             duration: Some(run.length),
-            time: None,
             controlled: run.controlled.clone(),
             measured: values.into_iter().map(|value| Some(Measured { value, std_error: None, weight: None })).collect(),
-            covariances: Vec::new(),
+            ..Trial::default()
         };
         let trials = runs.iter().zip(self.all(runs)?).enumerate().map(trial).collect();
         Ok(Trials { measures: self.measures.clone(), trials })

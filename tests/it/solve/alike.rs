@@ -111,7 +111,7 @@ fn saturation_by_estimated_waits_is_simulated() {
     // Just below that it is said what the answer rests on; far below there is nothing to say.
     let is_said = |found: &Solution| found.diagnostics.iter().any(|note| note.contains("waits that are estimated: whether it keeps up"));
     let rates = (0..120).map(|k| 0.3 + 0.001 * f64::from(k));
-    let near = rates.filter_map(|rate| solve(&caller(rate), &Bindings::new(), &layered).ok()).last().unwrap();
+    let near = rates.rev().find_map(|rate| solve(&caller(rate), &Bindings::new(), &layered).ok()).unwrap();
     assert!(near.tasks["t"].utilization > 0.95 && is_said(&near), "{} {:?}", near.tasks["t"].utilization, near.diagnostics);
     assert!(!is_said(&solve(&caller(0.2), &Bindings::new(), &layered).unwrap()));
     // Work alone is too much here.
