@@ -7,7 +7,7 @@
 The model is exact mean value analysis of a closed network: think time 10, three queues with demands 2, 3, 4, one to ten
 customers; measured are the residence times and the throughput, with normal errors of 2 % of each measure's mean. Derivatives are taken by
 complex steps, exact to rounding. Two fits: plain least squares, and each measure weighed by its own residual variance,
-estimated to a fixpoint. The script makes its own virtual environment (.venv at the top of the repository) and installs scipy there.
+estimated to a fixpoint; of that also the standard errors and degrees of freedom of Kenward and Roger (1997), by the whole projection. The script makes its own virtual environment (.venv at the top of the repository) and installs scipy there.
 """
 
 import csv
@@ -102,6 +102,21 @@ def main():
         if change < 1e-13:
             break
     show("auto", result)
+
+    # The variances' own uncertainty: Q = 1 - J (J'J)^-1 J', information of the variances tr(Q_kl Q_lk) / 2.
+    jac, n = result.jac, len(MEASURES)
+    known = np.linalg.inv(jac.T @ jac)
+    scale = float(result.fun @ result.fun) / (len(result.fun) - len(result.x))
+    left = np.eye(len(result.fun)) - jac @ known @ jac.T
+    own = [np.arange(len(result.fun)) % n == k for k in range(n)]
+    spread = np.linalg.inv([[(left[np.ix_(a, b)] ** 2).sum() / 2 for b in own] for a in own])
+    told = [jac[a].T @ jac[a] for a in own]
+    among = sum(spread[k, l] * ((told[k] if k == l else 0) - told[k] @ known @ told[l]) for k in range(n) for l in range(n))
+    covariance = scale * (known + 2 * known @ among @ known)
+    parts = [np.diag(known @ t @ known) for t in told]
+    dof = [2 * known[j, j] ** 2 / (np.array([p[j] for p in parts]) @ spread @ [p[j] for p in parts]) for j in range(3)]
+    print("auto: standard errors by Kenward and Roger", *(f"{v:.12e}" for v in np.sqrt(np.diag(covariance))))
+    print("auto: their degrees of freedom", *(f"{v:.12e}" for v in dof))
 
 
 if __name__ == "__main__":

@@ -37,13 +37,20 @@ fn plain_least_squares_agrees_with_scipy() {
     );
 }
 
-/// scipy 1.17.1, the same with each measure divided by the root mean square of its residuals, to a fixpoint.
+/// scipy 1.17.1, the same with each measure divided by the root mean square of its residuals, to a fixpoint: standard errors as if these were known, and
+/// with what they are off by (Kenward and Roger, in numpy).
 #[test]
 fn weighted_least_squares_agrees_with_scipy() {
-    check(
-        &fitted(&problem(data())).unwrap(),
-        [2.007175042015, 3.007296591326, 4.016061536052],
-        [1.046032096566e-2, 1.029896630963e-2, 1.243308064309e-2],
-        40.0,
-    );
+    let fit = fitted(&problem(data())).unwrap();
+    let (estimates, errors) =
+        ([2.007175042015, 3.007296591326, 4.016061536052], [1.055307790636e-2, 1.053351582327e-2, 1.305684737933e-2]);
+    check(&fit, estimates, errors, 40.0);
+    let variances = fit.identifiability.estimated_variances.as_ref().unwrap();
+    for (k, known) in [1.046032096566e-2, 1.029896630963e-2, 1.243308064309e-2].into_iter().enumerate() {
+        let found = variances.covariance[k][k].sqrt();
+        assert!((found / known - 1.0).abs() < SIX_DIGITS, "{found} is not {known}");
+    }
+    for (p, dof) in fit.parameters.values().zip([9.680389443, 11.739445865, 13.703858679]) {
+        assert!((p.degrees_of_freedom.unwrap() / dof - 1.0).abs() < 10.0 * SIX_DIGITS, "{p:?}");
+    }
 }

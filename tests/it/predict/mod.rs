@@ -246,8 +246,8 @@ fn json_csv_and_words() {
     insta::assert_snapshot!(found.to_text(), @r"
     bands of 95 %
     users  throughput(Users)      band of the mean       new measurement
-        5           0.185875  0.185093 .. 0.186656  0.178948 .. 0.192802
-       15           0.246095  0.244634 .. 0.247555  0.239059 .. 0.253130
+        5           0.185875  0.185049 .. 0.186701  0.178244 .. 0.193505
+       15           0.246095  0.244483 .. 0.247706  0.238385 .. 0.253804
     users=15: users = 15 is outside the measured range 1 to 10
     ");
 }
