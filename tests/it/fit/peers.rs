@@ -42,8 +42,7 @@ fn plain_least_squares_agrees_with_scipy() {
 #[test]
 fn weighted_least_squares_agrees_with_scipy() {
     let fit = fitted(&problem(data())).unwrap();
-    let (estimates, errors) =
-        ([2.007175042015, 3.007296591326, 4.016061536052], [1.055307790636e-2, 1.053351582327e-2, 1.305684737933e-2]);
+    let (estimates, errors) = ([2.007175042015, 3.007296591326, 4.016061536052], [1.055307790636e-2, 1.053351582327e-2, 1.305684737933e-2]);
     check(&fit, estimates, errors, 40.0);
     let variances = fit.identifiability.estimated_variances.as_ref().unwrap();
     for (k, known) in [1.046032096566e-2, 1.029896630963e-2, 1.243308064309e-2].into_iter().enumerate() {
