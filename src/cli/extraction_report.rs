@@ -52,7 +52,7 @@ pub(super) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
         let _ = writeln!(text, "\ndiagnostics");
     }
     for diagnostic in diagnostics {
-        let _ = writeln!(text, "  {} ({} times): {}", diagnostic.code, diagnostic.count, diagnostic.message);
+        let _ = writeln!(text, "  {} ({}): {}", diagnostic.code, plural(diagnostic.count, "time"), diagnostic.message);
         for example in &diagnostic.examples {
             let _ = writeln!(text, "      {example}");
         }
@@ -92,11 +92,16 @@ fn population(task: &TaskReport, model: &Model) -> Option<String> {
 }
 
 fn number(number: &Number) -> String {
-    number.literal().map_or_else(|| number.to_string(), |value| format!("{}", (value * 1e6).round() / 1e6))
+    number.literal().map_or_else(|| number.to_string(), rounded)
+}
+
+/// To six decimals, without zeros at the end.
+fn rounded(value: f64) -> String {
+    ((value * 1e6).round() / 1e6).to_string()
 }
 
 fn report_call(text: &mut String, call: &CallReport, entry: &EntryReport) {
-    let CallReport { to, mean, phase, .. } = call;
+    let (CallReport { to, phase, .. }, mean) = (call, rounded(call.mean));
     let line = match call.kind {
         ArcKind::Sync => format!("phase {phase} calls {to} × {mean}"),
         ArcKind::Async => format!("phase {phase} sends to {to} × {mean}"),

@@ -14,7 +14,7 @@ use crate::{
             variances::{EstimatedVariances, unit},
         },
         parameter_uses::parameter_uses,
-        problem::{ErrorScale, Problem},
+        problem::{ErrorScale, Problem, Weighting, trials::Measured},
         report::Fit,
         search::{
             run::FitOptions,
@@ -110,26 +110,7 @@ impl<'a> Ground<'a> {
         let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
         let sizes: IndexMap<Measure, f64> = measures.iter().enumerate().map(|(k, m)| (m.clone(), size(k))).collect();
         let errors = MeasurementErrors::relative(&sizes, share);
-        let mut filled = problem.clone();
-        filled.method.error_scale = ErrorScale::Known;
-        filled.weighting = crate::fit::problem::Weighting::Auto;
-        for (trial, row) in filled.trials.trials.iter_mut().zip(&solved.values) {
-            let empty = trial.measured.iter().all(Option::is_none);
-            for (k, (cell, value)) in trial.measured.iter_mut().zip(row).enumerate() {
-                let planned = trial.planned_errors.get(k).copied().flatten();
-                let known = cell.and_then(|c| c.std_error).or(planned);
-                let std_error = known.unwrap_or_else(|| errors.deviation(&measures[k], *value, &trial.controlled));
-                if (empty || cell.is_some() || planned.is_some()) && std_error > 0.0 {
-                    *cell = Some(crate::fit::problem::trials::Measured { value: *value, std_error: Some(std_error), weight: None });
-                } else {
-                    *cell = None;
-                }
-            }
-            if trial.measured.iter().any(Option::is_none) {
-                let present: Vec<bool> = trial.measured.iter().map(Option::is_some).collect();
-                trial.covariances.retain(|c| present[c.first] && present[c.second]);
-            }
-        }
+        let filled = filled(problem, &solved.values, &errors);
         let weights = Weights::of_plan(&filled)?;
         let mut residuals = ProblemResiduals::new(&filled, &weights, options, solver);
         let evaluation = residuals.evaluate(&values, Wanted::Jacobian);
@@ -137,9 +118,9 @@ impl<'a> Ground<'a> {
             Ok(Some(jacobian)) => jacobian,
             _ => return Err(residuals.last_error.map_or(DesignError::NothingFree, DesignError::Solution)),
         };
-        let repeated = repeated_measures(&filled, &weights, &rows);
-        let counts = |row: usize| weights.observations.get(row).is_none_or(|o| !repeated.iter().any(|(k, _)| *k == o.measure_idx));
-        let kept: Vec<usize> = (0..rows.nrows()).filter(|&row| filled.trials.have_covariances() || counts(row)).collect();
+        let repeated = if filled.trials.have_covariances() { Vec::new() } else { repeated_measures(&filled, &weights, &rows) };
+        let is_repeated = |row: usize| weights.observations.get(row).is_some_and(|o| repeated.iter().any(|(k, _)| *k == o.measure_idx));
+        let kept: Vec<usize> = (0..rows.nrows()).filter(|&row| repeated.is_empty() || !is_repeated(row)).collect();
         let rows = rows.select_rows(&kept);
         let n_priors = problem.priors().count();
         let n_values = rows.nrows() - n_priors;
@@ -272,6 +253,28 @@ impl<'a> Ground<'a> {
         let g = DVector::from_row_slice(gradient);
         Some(self.quantile(gradient, n_more)? * (g.transpose() * &found.unscaled_covariance * g)[(0, 0)].max(0.0).sqrt())
     }
+}
+
+/// The trials of `problem` with the values `predicted` in place of those measured or planned, each with its standard error or that of `errors`.
+fn filled(problem: &Problem, predicted: &[Vec<f64>], errors: &MeasurementErrors) -> Problem {
+    let mut filled = problem.clone();
+    filled.method.error_scale = ErrorScale::Known;
+    filled.weighting = Weighting::Auto;
+    for (trial, row) in filled.trials.trials.iter_mut().zip(predicted) {
+        let empty = trial.measured.iter().all(Option::is_none);
+        for (k, (cell, value)) in trial.measured.iter_mut().zip(row).enumerate() {
+            let planned = trial.planned_errors.get(k).copied().flatten();
+            let known = cell.and_then(|c| c.std_error).or(planned);
+            let std_error = known.unwrap_or_else(|| errors.deviation(&problem.trials.measures[k], *value, &trial.controlled));
+            let counts = (empty || cell.is_some() || planned.is_some()) && std_error > 0.0;
+            *cell = counts.then_some(Measured { value: *value, std_error: Some(std_error), weight: None });
+        }
+        if trial.measured.iter().any(Option::is_none) {
+            let present: Vec<bool> = trial.measured.iter().map(Option::is_some).collect();
+            trial.covariances.retain(|c| present[c.first] && present[c.second]);
+        }
+    }
+    filled
 }
 
 /// Degrees of freedom of intervals, as they grow with measured values.

@@ -105,7 +105,7 @@ fn faults_of_the_input_end_with_status_1_and_say_why() {
     let bad = path.to_str().unwrap();
     check(&[bad, "--from", "same", "--strict"], "bad.log, line 3: time is \"three\", expected a time (a number of ticks)");
     let lenient = done(&["extract", bad, "--from", "same"]);
-    assert!(lenient.contains("bad_row (1 times): rows that cannot be read were skipped"), "{lenient}");
+    assert!(lenient.contains("bad_row (1 time): rows that cannot be read were skipped"), "{lenient}");
 }
 
 /// What has no argument of its own is in a file, with the names that it has over HTTP.
@@ -157,5 +157,5 @@ fn options_and_files_without_effect_are_told() {
     let (code, report, errors) = layerfit(&spans);
     assert_eq!(code, Some(0), "{errors}");
     assert!(errors.contains("no effect on traces of this form (auto): --timing"), "{errors}");
-    assert!(report.contains("unused_entry_rule (1 times)") && report.contains("      gte*=other\n"), "{report}");
+    assert!(report.contains("unused_entry_rule (1 time)") && report.contains("      gte*=other\n"), "{report}");
 }
