@@ -225,6 +225,22 @@ pub enum Workload {
     },
 }
 
+/// Part of the requests under way that customers may lack.
+const LACKING: f64 = 0.05;
+
+impl Workload {
+    /// `customers` (> 0) with the think time, N/X − R, with which they make `rate` requests a second of `response_s` each.
+    pub fn at_rate(customers: f64, rate: f64, response_s: f64) -> Self {
+        Self::Closed { customers, think_time: (customers / rate - response_s).max(0.0) }
+    }
+
+    /// As many of them, but enough to have so many requests under way.
+    pub fn enough(customers: f64, rate: f64, response_s: f64) -> f64 {
+        let under_way = rate * response_s;
+        if customers < (1.0 - LACKING) * under_way { under_way.ceil() } else { customers }
+    }
+}
+
 /// What is known beside the interactions, by the names of processes and processors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -9,7 +9,7 @@ use super::{
     candidate::Candidate,
     criterion::Objective,
     exchange::{Choice, Found},
-    ground::{Ground, counts_once, reason, same, same_slopes},
+    ground::{Ground, Predicted, counts_once, distinct, reason, repeated},
     identify::{IdentifyOptions, values},
     report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange},
     weak::Remedies,
@@ -219,6 +219,12 @@ fn choose(ground: &Ground<'_>, candidates: &[Candidate], options: &DesignOptions
     Ok(task.report(candidates, &rows, &found, &more, &scorer))
 }
 
+/// What is predicted where there is a solution, by measure.
+fn predicted(n_measures: usize, all: &[Result<Sensitivities, String>]) -> Vec<Vec<Predicted>> {
+    let at = |k: usize, (place, s): (usize, &Sensitivities)| Predicted { place, value: s.values[k], slopes: s.jacobian.row(k).transpose() };
+    (0..n_measures).map(|k| all.iter().flatten().enumerate().map(|solved| at(k, solved)).collect()).collect()
+}
+
 type CandidateRows = Vec<Result<DMatrix<f64>, String>>;
 
 /// A chosen set over all candidates.
@@ -278,8 +284,8 @@ impl<'t, 'a> Task<'t, 'a> {
                 Err(other) => return Err(other),
             });
         }
-        let repeated = if self.ground.errors.are_correlated() { Vec::new() } else { self.repeated(&all) };
-        let places: Vec<usize> = (0..self.measures.len()).filter(|k| !repeated.iter().any(|(other, _)| other == k)).collect();
+        let repeated = if self.ground.errors.are_correlated() { Vec::new() } else { repeated(&predicted(self.measures.len(), &all)) };
+        let places = distinct(self.measures.len(), &repeated);
         let rows = |(solved, candidate): (Result<Sensitivities, String>, &Candidate)| {
             solved.map(|solved| self.ground.rows_of(&solved, candidate, &self.measures, &places))
         };
@@ -287,17 +293,6 @@ impl<'t, 'a> Task<'t, 'a> {
         self.repeated_notes = repeated.iter().map(|(k, first)| counts_once(&self.measures[*k], &self.measures[*first])).collect();
         self.measures = places.iter().map(|&k| self.measures[k].clone()).collect();
         Ok(rows)
-    }
-
-    /// Measures that are the same as an earlier one at all operating points, with that one.
-    fn repeated(&self, all: &[Result<Sensitivities, String>]) -> Vec<(usize, usize)> {
-        let solved: Vec<&Sensitivities> = all.iter().flatten().collect();
-        let is_same = |k: usize, first: usize| {
-            let of = |s: &Sensitivities, k: usize| s.jacobian.row(k).transpose();
-            let at = |s: &&Sensitivities| same(s.values[k], s.values[first]) && same_slopes(&of(s, k), &of(s, first));
-            !solved.is_empty() && solved.iter().all(at)
-        };
-        (0..self.measures.len()).filter_map(|k| Some((k, (0..k).find(|&first| is_same(k, first))?))).collect()
     }
 
     fn search(&self, candidates: &[Candidate], rows: &CandidateRows, usable: &[usize], scorer: &Scorer) -> Result<ChosenSet, DesignError> {

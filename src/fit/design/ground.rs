@@ -118,17 +118,15 @@ impl<'a> Ground<'a> {
             Ok(Some(jacobian)) => jacobian,
             _ => return Err(residuals.last_error.map_or(DesignError::NothingFree, DesignError::Solution)),
         };
-        let repeated = if filled.trials.have_covariances() { Vec::new() } else { repeated_measures(&filled, &weights, &rows) };
-        let is_repeated = |row: usize| weights.observations.get(row).is_some_and(|o| repeated.iter().any(|(k, _)| *k == o.measure_idx));
-        let kept: Vec<usize> = (0..rows.nrows()).filter(|&row| repeated.is_empty() || !is_repeated(row)).collect();
-        let rows = rows.select_rows(&kept);
+        let repeated = if filled.trials.have_covariances() { Vec::new() } else { repeated(&predicted(measures.len(), &weights, &rows)) };
+        let kept = distinct(measures.len(), &repeated);
+        let counts = |row: &usize| weights.observations.get(*row).is_none_or(|o| repeated.is_empty() || kept.contains(&o.measure_idx));
+        let rows = rows.select_rows(&(0..rows.nrows()).filter(counts).collect::<Vec<_>>());
         let n_priors = problem.priors().count();
         let n_values = rows.nrows() - n_priors;
         // Of priors alone the errors are known.
         let are_known = problem.method.error_scale == ErrorScale::Known || n_values == 0 && n_priors > 0;
         let dof = (!are_known).then_some(DegreesOfFreedom { n_values, n_free: values.len() });
-        let kept = (0..measures.len()).filter(|k| !repeated.iter().any(|(other, _)| other == k));
-        let kept = kept.map(|k| measures[k].clone()).collect();
         let free: Vec<usize> = (0..values.len()).collect();
         let names = problem.estimated_names();
         let confidence = problem.confidence;
@@ -139,7 +137,7 @@ impl<'a> Ground<'a> {
             names,
             rows,
             errors,
-            measures: kept,
+            measures: kept.into_iter().map(|k| measures[k].clone()).collect(),
             dof,
             is_by_trials: false,
             variances: None,
@@ -232,16 +230,20 @@ impl<'a> Ground<'a> {
 
     /// Half-widths of the free parameters; absent where one cannot be told from others.
     pub(super) fn half_widths(&self, found: &Identification, n_more: usize) -> IndexMap<String, Option<f64>> {
-        let quantile = |k: usize| self.quantile(&unit(self.names.len(), k), n_more);
+        self.widths(found, &|k| self.quantile(&unit(self.names.len(), k), n_more))
+    }
+
+    /// Half-widths by the `quantile` of each parameter.
+    fn widths(&self, found: &Identification, quantile: &dyn Fn(usize) -> Option<f64>) -> IndexMap<String, Option<f64>> {
         let width = |k: usize| Some(quantile(k)? * found.unscaled_covariance[(k, k)].sqrt()).filter(|_| found.is_estimable(k));
         self.names.iter().enumerate().map(|(k, n)| (n.clone(), width(k))).collect()
     }
 
     /// The same, as if errors were known where nothing would be left to estimate them from: for what more measured values would determine.
     pub(super) fn attainable_half_widths(&self, found: &Identification, n_more: usize) -> IndexMap<String, Option<f64>> {
-        match self.dof.filter(|dof| dof.after(n_more) == 0) {
-            Some(_) => Self { dof: None, variances: None, ..self.clone() }.half_widths(found, n_more),
-            None => self.half_widths(found, n_more),
+        match self.dof.is_some_and(|dof| dof.after(n_more) == 0) {
+            true => self.widths(found, &|_| normal_two_sided(self.confidence)),
+            false => self.half_widths(found, n_more),
         }
     }
 
@@ -295,27 +297,37 @@ impl DegreesOfFreedom {
     }
 }
 
-/// Measures that have the predicted values and the sensitivities of an earlier one in all trials, with that one: a fit counts such values once.
-fn repeated_measures(problem: &Problem, weights: &Weights, jacobian: &DMatrix<f64>) -> Vec<(usize, usize)> {
+/// A predicted value of a measure, with the operating point that it is of.
+pub(super) struct Predicted {
+    pub(super) place: usize,
+    pub(super) value: f64,
+    pub(super) slopes: DVector<f64>,
+}
+
+/// The predicted values of a plan, by measure.
+fn predicted(n_measures: usize, weights: &Weights, jacobian: &DMatrix<f64>) -> Vec<Vec<Predicted>> {
     let of = |k: usize| {
         let own = weights.observations.iter().enumerate().filter(move |(_, o)| o.measure_idx == k);
-        own.map(|(row, o)| (o.trial_idx, o.value, jacobian.row(row).transpose() / o.root_weight)).collect::<Vec<_>>()
+        let slopes = |row: usize, root_weight: f64| jacobian.row(row).transpose() / root_weight;
+        own.map(|(row, o)| Predicted { place: o.trial_idx, value: o.value, slopes: slopes(row, o.root_weight) }).collect()
     };
-    let columns: Vec<_> = (0..problem.trials.measures.len()).map(of).collect();
-    let is_same = |k: usize, first: usize| {
-        let (a, b) = (&columns[k], &columns[first]);
-        let pairs = || a.iter().zip(b);
-        !a.is_empty() && a.len() == b.len() && pairs().all(|(a, b)| a.0 == b.0 && same(a.1, b.1) && same_slopes(&a.2, &b.2))
-    };
-    (0..columns.len()).filter_map(|k| Some((k, (0..k).find(|&first| is_same(k, first))?))).collect()
+    (0..n_measures).map(of).collect()
 }
 
-/// Whether two numbers of the model are the same to the precision of its solution.
-pub(super) fn same(a: f64, b: f64) -> bool {
-    (a - b).abs() <= SAME * a.abs().max(b.abs())
+/// Measures with the predicted values and the sensitivities of an earlier one everywhere, with that one: a fit counts such values once.
+pub(super) fn repeated(columns: &[Vec<Predicted>]) -> Vec<(usize, usize)> {
+    let same = |a: f64, b: f64| (a - b).abs() <= SAME * a.abs().max(b.abs());
+    let at = |(a, b): (&Predicted, &Predicted)| a.place == b.place && same(a.value, b.value) && same_slopes(&a.slopes, &b.slopes);
+    let are_same = |a: &[Predicted], b: &[Predicted]| !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(at);
+    (0..columns.len()).filter_map(|k| Some((k, (0..k).find(|&first| are_same(&columns[k], &columns[first]))?))).collect()
 }
 
-/// The same of gradients, to the precision of the longer one.
+/// Places of `n` measures that are not `repeated`.
+pub(super) fn distinct(n: usize, repeated: &[(usize, usize)]) -> Vec<usize> {
+    (0..n).filter(|k| repeated.iter().all(|(other, _)| other != k)).collect()
+}
+
+/// Whether two gradients are the same to the precision of a solution.
 pub(super) fn same_slopes(a: &DVector<f64>, b: &DVector<f64>) -> bool {
     (a - b).norm() <= SAME * a.norm().max(b.norm())
 }

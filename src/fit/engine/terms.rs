@@ -135,7 +135,7 @@ pub enum StopReason {
     RelativeOffset,
     /// An undamped step no longer changes the parameters: a minimum.
     StepSize,
-    /// A minimum to the precision with which the function is evaluated.
+    /// A minimum to the precision with which the function is evaluated, or next to it where a kink lets no step lead nearer.
     Precision,
     /// The residuals are zero to rounding.
     PerfectFit,

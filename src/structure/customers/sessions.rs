@@ -39,8 +39,6 @@ use crate::{model::Number, trace::diagnostics::Diagnostics};
 
 /// Sessions below which their means are said to be unsure.
 const FEW_SESSIONS: u64 = 30;
-/// Part of the requests under way that customers may lack.
-const LACKING: f64 = 0.05;
 /// Fewer requests than this are rounding.
 const HALF_A_REQUEST: f64 = 0.5;
 
@@ -80,7 +78,7 @@ pub fn of_sessions(
     let class = |(at, (class, population)): (usize, (&BehaviourClass, crate::structure::usage::ClassCustomers))| {
         let n_active = asked.unwrap_or(usage.mean_active) * active.get(at).copied().unwrap_or(1.0);
         let whole = (population.n as f64, asked.is_some());
-        let (customers, think_time) = pace(usage, class, (population.think_s, n_active), whole, diagnostics);
+        let workload = pace(usage, class, (population.think_s, n_active), whole, diagnostics);
         Customers {
             task: first.task,
             class: Some(if several { class.behaviour.name.clone() } else { String::new() }),
@@ -89,7 +87,7 @@ pub fn of_sessions(
             n_units: rounded(usage.peak_active.ceil().max(1.0)),
             arcs: mix(usage, class, &arcs),
             self_time_ticks: Some(0.0),
-            workload: Some(Workload::Closed { customers, think_time }),
+            workload: Some(workload),
             seen: None,
             open_at_once: None,
         }
@@ -206,21 +204,21 @@ fn pace(
     (think_s, n_active): (f64, f64),
     (n, asked): (f64, bool),
     diagnostics: &mut Diagnostics,
-) -> (f64, f64) {
+) -> Workload {
     let response_s = usage.mean_response_s(class);
     let rate = n_active / (response_s + think_s) * usage.stands_for.unwrap_or(1.0);
     if !(rate > 0.0 && rate.is_finite()) {
-        return (n, think_s);
+        return Workload::Closed { customers: n, think_time: think_s };
     }
-    let under_way = rate * response_s;
-    let customers = if asked || n >= (1.0 - LACKING) * under_way { n } else { under_way.ceil() };
-    let paced_s = (customers / rate - response_s).max(0.0);
-    if n_active < 1.0 {
+    let paced = Workload::at_rate(if asked { n } else { Workload::enough(n, rate, response_s) }, rate, response_s);
+    if let Workload::Closed { think_time, .. } = paced
+        && n_active < 1.0
+    {
         let message = "less than one session is active in the mean: one customer has a think time that keeps the rate of requests";
-        let example = || format!("{}: {n_active:.4} active, think time {paced_s:.4} s", class.behaviour.name);
+        let example = || format!("{}: {n_active:.4} active, think time {think_time:.4} s", class.behaviour.name);
         diagnostics.add("less_than_one_active", message, example);
     }
-    (customers, paced_s)
+    paced
 }
 
 fn note_quality(usage: &UsageModel, diagnostics: &mut Diagnostics) {

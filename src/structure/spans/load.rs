@@ -46,8 +46,6 @@ const APART_BELOW: f64 = 0.5;
 const NOT_ENDS_FROM: f64 = 0.1;
 /// Sessions for each customer up to which they are a fixed set.
 const FIXED_BELOW: f64 = 2.0;
-/// Part of the requests under way that customers may lack.
-const LACKING: f64 = 0.05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
@@ -195,9 +193,8 @@ impl Roots {
 
     /// So many customers, or as many as are enough, with the think time with which they make `rate`.
     fn closed(&self, customers: f64, rate: f64) -> Workload {
-        let under_way = rate * self.response_s.mean;
-        let customers = if customers < (1.0 - LACKING) * under_way { under_way.ceil() } else { customers.max(1.0) };
-        Workload::Closed { customers, think_time: (customers / rate - self.response_s.mean).max(0.0) }
+        let response_s = self.response_s.mean;
+        Workload::at_rate(Workload::enough(customers, rate, response_s).max(1.0), rate, response_s)
     }
 }
 

@@ -218,3 +218,38 @@ fn a_corner_is_no_minimum() {
     let found = stop_of(|x| vec![(1.0 + (x - 1.0).abs(), (x - 1.0).signum()), (0.5, 0.0)], 1.0, 1.7);
     assert!(!found.stop.converged(), "{found:?}");
 }
+
+/// The mean of ten values, with a wall so many of its standard errors below it that no step leads through.
+struct Wall {
+    standard_errors: f64,
+}
+
+const VALUES: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
+
+impl ResidualModel for Wall {
+    fn n_obs(&self) -> usize {
+        VALUES.len()
+    }
+    fn n_params(&self) -> usize {
+        1
+    }
+    fn evaluate(&mut self, x: &[f64], _: Wanted) -> Result<Evaluation, EvaluationError> {
+        let mean = 5.5;
+        let std_error = (VALUES.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 9.0 / 10.0).sqrt();
+        let beyond = if x[0] > mean - self.standard_errors * std_error { 100.0 } else { 0.0 };
+        let residuals = DVector::from_iterator(VALUES.len(), VALUES.iter().map(|v| x[0] - v + beyond));
+        Ok(Evaluation { residuals, jacobian: Some(DMatrix::from_element(VALUES.len(), 1, 1.0)) })
+    }
+}
+
+/// Where no step leads nearer, a point is a minimum if it is as near to it as its error does not matter.
+#[test]
+fn next_to_a_minimum_is_one_if_no_step_leads_nearer() {
+    let end = |standard_errors: f64| {
+        let options = LeastSquaresOptions::default();
+        minimise(&mut Wall { standard_errors }, &[1.0], &Bounds::unbounded(1), &options, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let (near, far) = (end(0.03), end(0.3));
+    assert!((near.x[0] - 5.5).abs() < 0.05 && far.x[0] < 5.5, "{near:?} {far:?}");
+    assert_eq!((near.stop, far.stop), (StopReason::Precision, StopReason::Stalled));
+}
