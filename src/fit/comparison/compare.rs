@@ -14,6 +14,7 @@ use super::f_test::{DofRule, ExtraSumOfSquares, FTest, FTestError, Preferred};
 use crate::{
     fit::{
         engine::least_squares::Minimum,
+        inference::variances::JointFreedom,
         problem::{ErrorScale, Problem, ProblemError},
         report::Fit,
         search::{
@@ -179,9 +180,13 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
         larger_n_params: larger.parameters.len(),
         dof_rule: options.dof_rule,
         errors_known: [smaller, larger].iter().all(|fit| fit.error_scale == ErrorScale::Known),
+        by_variances: by_variances(larger, &restriction),
         confidence,
     }
     .test()?;
+    notes.extend(
+        test.estimated_variances.map(|_| "F and its degrees of freedom allow for weights that are estimated from the residuals".to_owned()),
+    );
     notes.extend(on_a_bound(larger, &restriction));
     let contender = |fit: &Fit, place, sum_of_squares| Contender {
         fit: place,
@@ -343,6 +348,16 @@ fn sums_of_squares(
     let again = minimise_weighted(&larger.problem, weights, &embedded, &options.fit, solver)?;
     notes.push("the larger fit was not at its minimum; it was minimised again from the smaller one's solution".into());
     Ok((smaller_sum, of_data(&again).min(large)))
+}
+
+/// What the test loses by variances of the larger fit's that are estimated, over the restricted parameters that have an interval.
+fn by_variances(larger: &Fit, restriction: &[Restriction]) -> Option<JointFreedom> {
+    let id = &larger.identifiability;
+    let place =
+        |r: &Restriction| Some((id.free.iter().position(|f| *f == r.parameter)?, r.value - larger.parameters[&r.parameter].estimate));
+    let (places, away): (Vec<usize>, Vec<f64>) = restriction.iter().filter_map(place).unzip();
+    let variances = id.estimated_variances.as_ref().filter(|_| !places.is_empty())?;
+    variances.of_test(id.covariance.as_ref()?, &places, &away)
 }
 
 fn on_a_bound(larger: &Fit, restriction: &[Restriction]) -> Option<String> {

@@ -14,7 +14,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::inference::distribution::{chi_square_quantile, chi_square_upper_tail, f_quantile, f_upper_tail};
+use crate::fit::inference::{
+    distribution::{as_f64, chi_square_quantile, chi_square_upper_tail, f_quantile_at, f_upper_tail_at},
+    variances::JointFreedom,
+};
 
 /// Relative excess of `E2` over `E1` that two imperfect minimisations may leave.
 const MINIMISATION_TOLERANCE: f64 = 1e-8;
@@ -47,6 +50,8 @@ pub struct ExtraSumOfSquares {
     pub dof_rule: DofRule,
     /// Whether the weights are of known errors, and not up to a scale.
     pub errors_known: bool,
+    /// What weights by several variances that are estimated make of it, `m` and `μ`; `None` where they are given or there is but one.
+    pub by_variances: Option<JointFreedom>,
     /// Level `1 - α` of the decision, in (0, 1).
     pub confidence: f64,
 }
@@ -79,6 +84,10 @@ pub struct FTest {
     /// Whether the errors are known: the test is chi-square's of `f × numerator_dof`, whatever `denominator_dof`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub errors_known: bool,
+    /// Where the weights are of several variances that are estimated from the residuals: the degrees of freedom in place of `denominator_dof`, and what `f`
+    /// was multiplied by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_variances: Option<JointFreedom>,
 }
 
 /// Why there is no test.
@@ -121,9 +130,10 @@ pub enum FTestError {
 impl FTest {
     /// What [`FTest::f`] is, with its degrees of freedom.
     pub(in crate::fit) fn name(&self) -> String {
-        match self.errors_known {
-            true => format!("chi-square({0})/{0}", self.numerator_dof),
-            false => format!("F({}, {})", self.numerator_dof, self.denominator_dof),
+        match (self.errors_known, self.estimated_variances) {
+            (true, _) => format!("chi-square({0})/{0}", self.numerator_dof),
+            (false, Some(of)) => format!("F({}, {:.1})", self.numerator_dof, of.degrees_of_freedom),
+            (false, None) => format!("F({}, {})", self.numerator_dof, self.denominator_dof),
         }
     }
 }
@@ -145,20 +155,30 @@ impl ExtraSumOfSquares {
         if larger == 0.0 && !self.errors_known {
             return Err(FTestError::SumOfSquares(larger));
         }
-        let per_dof = |squares: f64, dof: usize| squares / f64::from(u32::try_from(dof).unwrap_or(u32::MAX));
         let fall = (smaller - larger).max(0.0);
-        let scale = if self.errors_known { 1.0 } else { per_dof(larger, denominator_dof) };
-        let f = per_dof(fall, numerator_dof) / scale;
+        let scale = if self.errors_known { 1.0 } else { larger / as_f64(denominator_dof) };
+        let by_variances = self.by_variances.filter(|_| !self.errors_known);
+        let f = fall / as_f64(numerator_dof) / scale * by_variances.map_or(1.0, |of| of.factor);
         let (critical_value, p_value) = if self.errors_known {
-            let critical = chi_square_quantile(self.confidence, numerator_dof).map(|q| per_dof(q, numerator_dof));
+            let critical = chi_square_quantile(self.confidence, numerator_dof).map(|q| q / as_f64(numerator_dof));
             (critical, chi_square_upper_tail(fall, numerator_dof))
         } else {
-            (f_quantile(self.confidence, numerator_dof, denominator_dof), f_upper_tail(f, numerator_dof, denominator_dof))
+            let dof = by_variances.map_or(as_f64(denominator_dof), |of| of.degrees_of_freedom);
+            (f_quantile_at(self.confidence, numerator_dof, dof), f_upper_tail_at(f, numerator_dof, dof))
         };
         let critical_value = critical_value.ok_or(FTestError::Confidence(self.confidence))?;
         let p_value = p_value.ok_or(FTestError::SumOfSquares(larger))?;
         let preferred = if f > critical_value { Preferred::Larger } else { Preferred::Smaller };
-        Ok(FTest { f, numerator_dof, denominator_dof, critical_value, p_value, preferred, errors_known: self.errors_known })
+        Ok(FTest {
+            f,
+            numerator_dof,
+            denominator_dof,
+            critical_value,
+            p_value,
+            preferred,
+            errors_known: self.errors_known,
+            estimated_variances: by_variances,
+        })
     }
 
     fn degrees_of_freedom(&self) -> Result<(usize, usize), FTestError> {
@@ -188,6 +208,7 @@ mod tests {
             larger_n_params: 4,
             dof_rule: DofRule::Plain,
             errors_known: false,
+            by_variances: None,
             confidence: 0.95,
         }
     }
@@ -224,6 +245,19 @@ mod tests {
         assert!((found.p_value - 7.266e-4).abs() < 1e-6, "{}", found.p_value);
         assert!((found.f - 11.42).abs() < 1e-12 && (found.critical_value - 3.8415).abs() < 1e-4, "{found:?}");
         assert_eq!((found.numerator_dof, found.denominator_dof, found.preferred), (1, 0, Preferred::Larger));
+    }
+
+    /// P(F(1, 5.5) > .8 · 5) by numerical integration of the density (scipy 1.15, `stats.f.sf`).
+    #[test]
+    fn estimated_variances_take_from_it() {
+        let freedom = JointFreedom { degrees_of_freedom: 5.5, factor: 0.8 };
+        let of = ExtraSumOfSquares { smaller_sum_of_squares: 2.577 * (1.0 + 5.0 / 36.0), by_variances: Some(freedom), ..fourth_queue() };
+        let found = of.test().unwrap();
+        assert!((found.f - 4.0).abs() < 1e-9 && (found.p_value - 0.096_754_390_2).abs() < 1e-7, "{found:?}");
+        assert!((found.critical_value - 6.259_296_542).abs() < 1e-6, "{}", found.critical_value);
+        assert_eq!((found.preferred, found.denominator_dof, found.name()), (Preferred::Smaller, 36, "F(1, 5.5)".into()));
+        // Where the errors are known there are none.
+        assert_eq!(ExtraSumOfSquares { errors_known: true, ..of }.test().unwrap().estimated_variances, None);
     }
 
     #[test]

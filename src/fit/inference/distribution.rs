@@ -35,7 +35,12 @@ pub fn f_quantile_at(confidence: f64, numerator_dof: usize, denominator_dof: f64
 
 /// `P(F > x)` for `x` ≥ 0. `None` when a degree of freedom is 0 or `x` is negative or not finite.
 pub fn f_upper_tail(x: f64, numerator_dof: usize, denominator_dof: usize) -> Option<f64> {
-    let f = FisherSnedecor::new(as_f64(numerator_dof), as_f64(denominator_dof)).ok()?;
+    f_upper_tail_at(x, numerator_dof, as_f64(denominator_dof))
+}
+
+/// The same for denominator degrees of freedom that need not be whole, > 0.
+pub fn f_upper_tail_at(x: f64, numerator_dof: usize, denominator_dof: f64) -> Option<f64> {
+    let f = FisherSnedecor::new(as_f64(numerator_dof), denominator_dof).ok()?;
     (x >= 0.0 && x.is_finite()).then(|| f.sf(x))
 }
 

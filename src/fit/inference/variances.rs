@@ -20,6 +20,12 @@
 //! m = 4 + (l + 2) / (l ρ - 1)    λ = m / (E (m - 2))
 //! ```
 //!
+//! A test that these parameters have the values `x₀` by the sum of squares that they save, which has the weights for known as `C` has, takes
+//!
+//! ```text
+//! μ F ~ F(l, m),    μ = λ (x̂ - x₀)ᵀ P⁻¹ (x̂ - x₀) / (x̂ - x₀)ᵀ C⁻¹ (x̂ - x₀)
+//! ```
+//!
 //! With one variance for all, `P = C` and `ν = m` are the degrees of freedom of the residuals, `λ = 1`: Student's t and F as they are. No more than
 //! these, and no fewer than one, are taken.
 //!
@@ -32,7 +38,7 @@
 //! Source: M. Kenward and J. Roger, Small sample inference for fixed effects from restricted maximum likelihood, Biometrics 53 (1997), 983–997, for
 //! variances that the covariance is linear in; the degrees of freedom for one gradient are those of F. Satterthwaite (1946).
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::as_f64;
@@ -74,11 +80,11 @@ pub struct GroupedRows<'a> {
 }
 
 /// Degrees of freedom of several parameters together, and what their F is times.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JointFreedom {
     /// `m`, ≥ 1.
     pub degrees_of_freedom: f64,
-    /// `λ`, > 0.
+    /// `λ`, > 0; of a test `μ`.
     pub factor: f64,
 }
 
@@ -164,9 +170,8 @@ impl EstimatedVariances {
     /// Of the parameters at `places` among the free ones together; `None` where their covariance has no inverse.
     pub fn joint(&self, places: &[usize]) -> Option<JointFreedom> {
         let l = as_f64(places.len());
-        let of = |rows: &[Vec<f64>]| DMatrix::from_fn(places.len(), places.len(), |a, b| rows[places[a]][places[b]]);
-        let inverse = of(&self.covariance).cholesky()?.inverse();
-        let shares: Vec<DMatrix<f64>> = self.groups.iter().map(|g| &inverse * of(&g.part)).collect();
+        let inverse = among(&self.covariance, places).cholesky()?.inverse();
+        let shares: Vec<DMatrix<f64>> = self.groups.iter().map(|g| &inverse * among(&g.part, places)).collect();
         let (mut apart, mut together) = (0.0, 0.0);
         for (k, row) in self.spread.iter().enumerate() {
             for (l, w) in row.iter().enumerate() {
@@ -185,6 +190,18 @@ impl EstimatedVariances {
         let factor = dof / (mean * (dof - WITH_MEAN));
         let is_usable = together > 0.0 && mean > 0.0 && rho > 0.0 && dof > WITH_MEAN && factor > 0.0 && factor.is_finite();
         Some(if is_usable { JointFreedom { degrees_of_freedom: dof, factor } } else { self.least_of(places) })
+    }
+
+    /// Of the test that the parameters at `places` among the free ones are `away`, `(n_places)`, from their estimates, which have the covariance `whole`,
+    /// `P`, over the free parameters; by the sum of squares. `None` where a covariance has no inverse.
+    pub fn of_test(&self, whole: &[Vec<f64>], places: &[usize], away: &[f64]) -> Option<JointFreedom> {
+        let away = DVector::from_column_slice(away);
+        let distance = |rows: &[Vec<f64>]| Some(away.dot(&among(rows, places).cholesky()?.solve(&away)));
+        let (widened, as_known) = (distance(whole)?, distance(&self.covariance)?);
+        let joint = self.joint(places)?;
+        // At the estimates themselves there is nothing to be told.
+        let share = if as_known > 0.0 { widened / as_known } else { 1.0 };
+        Some(JointFreedom { factor: joint.factor * share, ..joint })
     }
 
     /// The fewest degrees of freedom that any of the parameters has alone, where too few residuals tell more.
@@ -212,6 +229,11 @@ pub(crate) fn quadratic(matrix: &[Vec<f64>], g: &[f64]) -> f64 {
 /// The gradient of parameter `k` alone, `(n)`.
 pub(crate) fn unit(n: usize, k: usize) -> Vec<f64> {
     (0..n).map(|j| if j == k { 1.0 } else { 0.0 }).collect()
+}
+
+/// The rows and columns at `places`.
+fn among(matrix: &[Vec<f64>], places: &[usize]) -> DMatrix<f64> {
+    DMatrix::from_fn(places.len(), places.len(), |a, b| matrix[places[a]][places[b]])
 }
 
 fn rows_of(matrix: &DMatrix<f64>) -> Vec<Vec<f64>> {
@@ -251,6 +273,13 @@ mod tests {
         let joint = found.joint(&[0, 1]).unwrap();
         near(joint.degrees_of_freedom, 5.189_230_231_6);
         near(joint.factor, 0.966_315_548_5);
+        let test = found.of_test(&rows_of(&all), &[0, 1], &[0.5, 0.25]).unwrap();
+        near(test.degrees_of_freedom, joint.degrees_of_freedom);
+        near(test.factor, 0.534_695_844);
+        // Of one parameter alone it is as much as its interval is wider.
+        let alone = found.of_test(&rows_of(&all), &[1], &[-0.1]).unwrap();
+        near(alone.factor, found.covariance[1][1] / all[(1, 1)]);
+        near(alone.degrees_of_freedom, found.degrees_of_freedom(&[0.0, 1.0]));
     }
 
     #[test]

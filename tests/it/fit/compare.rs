@@ -44,6 +44,29 @@ fn a_fourth_queue_that_is_there_is_preferred() {
     assert!(p.lower.unwrap() < 1.0 && 1.0 < p.upper.unwrap(), "{p:?}");
 }
 
+/// Five trials, variances from their residuals: a demand given as an end of its 95 % interval is at the edge of a test at 5 %.
+#[test]
+fn a_test_agrees_with_the_interval_beside_it() {
+    let mut few = trials(10.0, 0.01, 33);
+    few.trials = few.trials.into_iter().step_by(2).collect();
+    let three = fitted(&problem(few.clone())).unwrap();
+    let d3 = &three.parameters["d3"];
+    let given = |value: f64| {
+        let mut two = problem(few.clone());
+        two.estimate.retain(|e| e.name != "d3");
+        two.assumed.set("d3", value);
+        compare(&fitted(&two).unwrap(), &three).unwrap().test
+    };
+    for value in [d3.lower.unwrap(), d3.upper.unwrap()] {
+        let test = given(value);
+        let by = test.estimated_variances.unwrap();
+        assert!((by.degrees_of_freedom - d3.degrees_of_freedom.unwrap()).abs() < 1e-6 && by.factor < 1.0, "{by:?} {d3:?}");
+        assert!((0.045..0.055).contains(&test.p_value), "{test:?}");
+        assert!((test.critical_value.sqrt() - (d3.upper.unwrap() - d3.estimate) / d3.std_error.unwrap()).abs() < 1e-6, "{test:?} {d3:?}");
+    }
+    assert!(given(d3.estimate).p_value > 0.999);
+}
+
 /// A second phase that is not there has no visit to the processor either, which the parameter 0 would leave.
 #[test]
 fn a_second_phase_is_nested_and_found() {

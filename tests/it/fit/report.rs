@@ -93,9 +93,10 @@ fn a_comparison_in_words() {
     smaller: fit 1 (d1, d2), sum of squares 41.8017
     larger: fit 2 (d1, d2, d3), sum of squares 40.0000
     the larger structure is the smaller one where d3 = 4
-    F(1, 37) = 1.667; critical value 4.105 at 95 %; p = 0.2047
+    F(1, 13.7) = 1.511; critical value 4.619 at 95 %; p = 0.2397
     preferred: fit 1 (the data do not ask for what the larger structure adds)
     note: both sums of squares are taken with the weights of the larger fit
+    note: F and its degrees of freedom allow for weights that are estimated from the residuals
     ");
 }
 
