@@ -184,9 +184,7 @@ pub fn compare_with(a: &Fit, b: &Fit, options: &CompareOptions, solver: &SolveFn
         confidence,
     }
     .test()?;
-    notes.extend(
-        test.estimated_variances.map(|_| "F and its degrees of freedom allow for weights that are estimated from the residuals".to_owned()),
-    );
+    notes.extend(test.estimated_variances.map(|_| "F and its degrees of freedom allow for weights that are estimated".to_owned()));
     notes.extend(on_a_bound(larger, &restriction));
     let contender = |fit: &Fit, place, sum_of_squares| Contender {
         fit: place,

@@ -9,6 +9,7 @@
 //! | [`regions`] | joint ellipsoids and boxes |
 //! | [`sandwich`], `unit` | covariance by what trials scatter; coordinates for that |
 //! | [`variances`] | what is lost by variances that are estimated from the residuals |
+//! | [`replicated`] | the same of what replicates told |
 //! | [`information`] | likelihood, AIC, AICc, BIC |
 //!
 //! Covariance, intervals, and what they cannot tell.
@@ -39,6 +40,7 @@ pub mod distribution;
 pub mod information;
 pub mod profile;
 pub mod regions;
+pub mod replicated;
 pub mod sandwich;
 pub(crate) mod unit;
 pub mod variances;

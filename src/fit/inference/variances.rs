@@ -44,7 +44,8 @@ use serde::{Deserialize, Serialize};
 use super::distribution::as_f64;
 use crate::model::Measure;
 
-/// Measures that share one estimated variance, or one estimated factor of given ones.
+/// Measures that share one estimated variance, or one estimated factor of given ones; or two whose covariance replicates told, each the measure nearest to
+/// one of the directions whose errors are independent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VarianceGroup {
     /// The measures.
@@ -79,6 +80,28 @@ pub struct GroupedRows<'a> {
     pub measures: &'a [Vec<Measure>],
 }
 
+/// An element of what weighs the measures: a variance of some, or a covariance of two.
+#[derive(Clone, Debug)]
+pub struct Component {
+    /// The measures.
+    pub measures: Vec<Measure>,
+    /// Values of them that count.
+    pub n: usize,
+    /// `N_k`, of a covariance the derivative of `Σ N` by it, `(n_free, n_free)`.
+    pub information: DMatrix<f64>,
+    /// The same with the element's derivative of the errors' covariance twice; `N_k` itself of a variance.
+    pub squared: DMatrix<f64>,
+}
+
+/// All of them, with the covariance `W` of their relative errors.
+#[derive(Clone, Debug)]
+pub struct Components {
+    /// The elements.
+    pub all: Vec<Component>,
+    /// `W`, `(n, n)`.
+    pub spread: DMatrix<f64>,
+}
+
 /// Degrees of freedom of several parameters together, and what their F is times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JointFreedom {
@@ -109,36 +132,55 @@ impl EstimatedVariances {
         if n_groups == 0 || n_free == 0 || n_groups == 1 && rows.group_of.iter().all(Option::is_some) {
             return None;
         }
-        let mut counts = vec![0_usize; n_groups];
-        let mut information = vec![DMatrix::<f64>::zeros(n_free, n_free); n_groups];
+        let none = |measures: &Vec<Measure>| {
+            let information = DMatrix::<f64>::zeros(n_free, n_free);
+            Component { measures: measures.clone(), n: 0, squared: information.clone(), information }
+        };
+        let mut all: Vec<Component> = rows.measures.iter().map(none).collect();
         for (row, group) in rows.jacobian.row_iter().zip(rows.group_of) {
             let Some(k) = *group else { continue };
-            counts[k] += 1;
-            information[k] += row.transpose() * row;
+            all[k].n += 1;
+            all[k].information += row.transpose() * row;
         }
-        let shares: Vec<DMatrix<f64>> = information.iter().map(|n| sharp * n).collect();
-        let parts: Vec<DMatrix<f64>> = shares.iter().map(|d| d * sharp).collect();
-        let traces = DMatrix::from_fn(n_groups, n_groups, |k, l| (&shares[k] * &shares[l]).trace());
-        let mut of_variances = traces.clone();
+        all.iter_mut().for_each(|c| c.squared.clone_from(&c.information));
+        let shares: Vec<DMatrix<f64>> = all.iter().map(|c| sharp * &c.information).collect();
+        let mut of_variances = DMatrix::from_fn(n_groups, n_groups, |k, l| (&shares[k] * &shares[l]).trace());
         for k in 0..n_groups {
-            of_variances[(k, k)] += as_f64(counts[k]) - 2.0 * shares[k].trace();
+            of_variances[(k, k)] += as_f64(all[k].n) - 2.0 * shares[k].trace();
         }
         let spread = (0.5 * of_variances).cholesky()?.inverse();
+        Self::of_components(&Components { all, spread }, sharp, known, scale, most_degrees_of_freedom)
+    }
+
+    /// The same of elements of a covariance that err as is given; the other arguments as for [`Self::of`].
+    pub fn of_components(
+        Components { all, spread }: &Components,
+        sharp: &DMatrix<f64>,
+        known: &DMatrix<f64>,
+        scale: f64,
+        most_degrees_of_freedom: usize,
+    ) -> Option<(Self, DMatrix<f64>)> {
+        let n_free = sharp.nrows();
+        if all.is_empty() || n_free == 0 {
+            return None;
+        }
+        let parts: Vec<DMatrix<f64>> = all.iter().map(|c| sharp * &c.information * sharp).collect();
         let mut more = DMatrix::zeros(n_free, n_free);
-        for k in 0..n_groups {
-            more += 2.0 * spread[(k, k)] * &parts[k];
-            for l in 0..n_groups {
-                more -= 2.0 * spread[(k, l)] * &shares[k] * &parts[l];
+        for (k, c) in all.iter().enumerate() {
+            more += 2.0 * spread[(k, k)] * sharp * &c.squared * sharp;
+            for (l, part) in parts.iter().enumerate() {
+                more -= 2.0 * spread[(k, l)] * sharp * &c.information * part;
             }
         }
         let more = 0.5 * (&more + more.transpose());
         if !more.iter().chain(spread.iter()).all(|v| v.is_finite()) {
             return None;
         }
-        let group = |k: usize| VarianceGroup { measures: rows.measures[k].clone(), n: counts[k], part: rows_of(&(scale * &parts[k])) };
+        let group =
+            |(c, part): (&Component, &DMatrix<f64>)| VarianceGroup { measures: c.measures.clone(), n: c.n, part: rows_of(&(scale * part)) };
         let found = Self {
-            groups: (0..n_groups).map(group).collect(),
-            spread: rows_of(&spread),
+            groups: all.iter().zip(&parts).map(group).collect(),
+            spread: rows_of(spread),
             covariance: rows_of(&(scale * known)),
             most_degrees_of_freedom,
         };

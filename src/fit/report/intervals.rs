@@ -9,21 +9,26 @@ use super::{
     digits::{four_digits, two_digits},
     extras::Scales,
 };
-use crate::fit::{
-    engine::least_squares::Minimum,
-    inference::{
-        Identification, direction_in_words,
-        distribution::{normal_two_sided, t_two_sided, t_two_sided_at},
-        identify,
-        regions::{CovarianceKnown, Estimate, Limits, joint_region},
-        sandwich::sandwich,
-        variances::{EstimatedVariances, GroupedRows, unit},
+use crate::{
+    fit::{
+        engine::least_squares::Minimum,
+        inference::{
+            Identification, direction_in_words,
+            distribution::{normal_two_sided, t_two_sided, t_two_sided_at},
+            identify,
+            regions::{CovarianceKnown, Estimate, Limits, joint_region},
+            replicated::{Told, TrialRows, components},
+            sandwich::sandwich,
+            variances::{Components, EstimatedVariances, GroupedRows, unit},
+        },
+        problem::{Intervals, Problem, Transform},
+        search::{
+            weights::{Block, PooledErrors, Weights},
+            whitening::Whitening,
+            whole::{ABOVE, WholeNumber},
+        },
     },
-    problem::{Intervals, Problem, Transform},
-    search::{
-        weights::Weights,
-        whole::{ABOVE, WholeNumber},
-    },
+    model::Measure,
 };
 
 /// Singular value of a Jacobian that has only what is seen, relative to the largest, below which it is rounding.
@@ -294,6 +299,12 @@ pub(super) fn estimated_variances(
     rank_tolerance: f64,
 ) -> Option<(EstimatedVariances, DMatrix<f64>)> {
     let n_residuals = weights.n_residuals();
+    let sharp = || identify(jacobian, rank_tolerance).unscaled_covariance;
+    let most = n_residuals.saturating_sub(problem.estimate.len());
+    if let Some(told) = weights.replicates.as_ref().filter(|_| problem.method.loss.is_squared()) {
+        let components = told_by_replicates(problem, weights, told, jacobian, most);
+        return EstimatedVariances::of_components(&components, &sharp(), &found.unscaled_covariance, scale, most);
+    }
     if !(problem.method.loss.is_squared() && weights.are_estimated() && n_residuals == weights.observations.len()) {
         return None;
     }
@@ -308,9 +319,30 @@ pub(super) fn estimated_variances(
         group_of: &(0..jacobian.nrows()).map(group_of).collect::<Vec<_>>(),
         measures: &groups.iter().map(names).collect::<Vec<_>>(),
     };
-    let sharp = identify(jacobian, rank_tolerance).unscaled_covariance;
-    let most = n_residuals.saturating_sub(problem.estimate.len());
-    EstimatedVariances::of(&rows, &sharp, &found.unscaled_covariance, scale, most)
+    EstimatedVariances::of(&rows, &sharp(), &found.unscaled_covariance, scale, most)
+}
+
+/// The elements of the covariance that replicates told, seen from the weighted `jacobian`, `(n_rows, n_free)`.
+fn told_by_replicates(
+    problem: &Problem,
+    weights: &Weights,
+    told: &PooledErrors,
+    jacobian: &DMatrix<f64>,
+    of_residuals: usize,
+) -> Components {
+    let back = Whitening::of(&told.covariance).inverse(&told.covariance);
+    let place = |measure: usize| told.measures.iter().position(|k| *k == measure);
+    let trial = |block: &Block| {
+        let here: Vec<usize> = weights.observations[block.observations.clone()].iter().filter_map(|o| place(o.measure_idx)).collect();
+        let own = block.whitening.as_ref()?;
+        let rows = jacobian.rows(block.rows.start, block.rows.len()).into_owned();
+        Some(TrialRows::of(&rows, &(&own.matrix * back.select_rows(&here))))
+    };
+    let trials: Vec<TrialRows> = weights.blocks.iter().filter_map(trial).collect();
+    let nearest: Vec<usize> = back.column_iter().map(|direction| direction.icamax()).collect();
+    let measures: Vec<Measure> = nearest.iter().map(|&i| problem.trials.measures[told.measures[i]].clone()).collect();
+    let dof = DMatrix::from_fn(nearest.len(), nearest.len(), |a, b| told.dof[(nearest[a], nearest[b])]);
+    components(&trials, &Told { measures: &measures, dof: &dof, is_whole: told.is_whole, of_residuals })
 }
 
 /// The Jacobian that stands for what trials scatter by, and degrees of freedom; or why there is none.

@@ -84,7 +84,7 @@ impl Fit {
             None if !self.problem.method.loss.is_squared() => "intervals are scaled by what the loss makes of it".to_owned(),
             None if self.error_scale == ErrorScale::Known => "errors are known: it scales no interval".to_owned(),
             None if let Some(dof) = self.degrees_of_freedom_in_words() => {
-                format!("scales all intervals; they are wider for variances estimated from the residuals, with {dof} degrees of freedom")
+                format!("scales all intervals; they are wider for variances that are estimated, with {dof} degrees of freedom")
             }
             None => "scales all intervals".to_owned(),
             Some(dof) => format!("intervals are from what trials scatter by, with {dof} degrees of freedom"),

@@ -58,27 +58,47 @@ pub(super) fn given<'a>(problem: &'a Problem, counts: &[bool], notes: &mut Vec<S
     }))
 }
 
+/// Errors of measures as trials at one operating point told them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PooledErrors {
+    /// The measures that have one, by their places among those of the trials.
+    pub measures: Vec<usize>,
+    /// Their covariance, `(n, n)`.
+    pub covariance: DMatrix<f64>,
+    /// Its degrees of freedom, `(n, n)`.
+    pub dof: DMatrix<f64>,
+    /// Whether it has more than a diagonal.
+    pub is_whole: bool,
+}
+
+impl PooledErrors {
+    /// The covariance of measures at the places `of`; 0 of those that have none.
+    pub(super) fn among(&self, of: &[usize]) -> DMatrix<f64> {
+        let place = |k: usize| self.measures.iter().position(|m| *m == k);
+        DMatrix::from_fn(of.len(), of.len(), |a, b| place(of[a]).zip(place(of[b])).map_or(0.0, |(i, j)| self.covariance[(i, j)]))
+    }
+}
+
 /// The covariance of trials at one operating point.
-pub(super) fn replicated<'a>(
-    Replicates { mut pooled, dof }: Replicates,
-    notes: &mut Vec<String>,
-) -> Result<CovarianceOf<'a>, ProblemError> {
+pub(super) fn replicated(Replicates { pooled, dof }: &Replicates, notes: &mut Vec<String>) -> Result<PooledErrors, ProblemError> {
     let counted: Vec<usize> = (0..dof.nrows()).filter(|&k| pooled[(k, k)] > 0.0).collect();
     let n = counted.len();
     if (0..dof.nrows()).any(|k| dof[(k, k)] <= 0.0) {
         return Err(ProblemError::NoReplicates);
     }
     let of_counted = |from: &DMatrix<f64>| DMatrix::from_fn(n, n, |i, j| from[(counted[i], counted[j])]);
-    let fewest = of_counted(&dof).lower_triangle().iter().copied().filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    let dof_of_counted = of_counted(dof);
+    let fewest = dof_of_counted.lower_triangle().iter().copied().filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
     let believed = fewest >= f64::from(u32::try_from(n + SPARE_REPLICATES).unwrap_or(u32::MAX));
-    let among = of_counted(&pooled);
+    let mut among = of_counted(pooled);
     let least = DMatrix::from_fn(n, n, |i, j| among[(i, j)] / (among[(i, i)] * among[(j, j)]).sqrt()).symmetric_eigenvalues().min();
     // Measures that are the same, or follow from each other, leave directions without an error, to rounding.
-    if !believed || least < -EXACT_RELATION {
-        pooled = DMatrix::from_diagonal(&pooled.diagonal());
+    let is_whole = believed && least >= -EXACT_RELATION;
+    if !is_whole {
+        among = DMatrix::from_diagonal(&among.diagonal());
         notes.push(format!("replicates have only {fewest} degrees of freedom for {n} measures: their covariances are taken as 0"));
     }
-    Ok(Box::new(move |_, of| DMatrix::from_fn(of.len(), of.len(), |a, b| pooled[(of[a], of[b])])))
+    Ok(PooledErrors { measures: counted, covariance: among, dof: dof_of_counted, is_whole })
 }
 
 pub(super) fn pooled_replicates(problem: &Problem) -> Replicates {

@@ -24,8 +24,9 @@ use std::ops::Range;
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
+pub use super::covariances::PooledErrors;
 use super::{
-    covariances::{Replicates, given, mean, measures_without_scatter, pooled_replicates, replicated, root_mean_square},
+    covariances::{CovarianceOf, Replicates, given, mean, measures_without_scatter, pooled_replicates, replicated, root_mean_square},
     solver::Observation,
     whitening::Whitening,
 };
@@ -82,6 +83,8 @@ pub struct Weights {
     pub given_factor: f64,
     /// Factor of the prior's rows: the root of the mean square error where `R` is known up to a scale.
     pub prior_factor: f64,
+    /// Under [`Weighting::Replicates`], what these told of the errors.
+    pub replicates: Option<PooledErrors>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }
@@ -164,21 +167,23 @@ impl Weights {
             factors: Vec::new(),
             given_factor: 1.0,
             prior_factor: 1.0,
+            replicates: None,
             notes: Vec::new(),
         };
-        let replicates = (problem.weighting == Weighting::Replicates).then(|| pooled_replicates(problem));
+        let replicates: Option<Replicates> = (problem.weighting == Weighting::Replicates).then(|| pooled_replicates(problem));
         let alike = replicates.as_ref().map_or(Ok(Vec::new()), measures_without_scatter)?;
         for measure_idx in 0..n {
             weights.add_measure(problem, measure_idx, alike.contains(&measure_idx), repeated);
         }
         weights.observations.sort_by_key(|o| (o.trial_idx, o.measure_idx));
-        weights.add_blocks(problem, replicates)?;
+        weights.replicates = replicates.map(|pooled| replicated(&pooled, &mut weights.notes)).transpose()?;
+        weights.add_blocks(problem)?;
         Ok(weights)
     }
 
-    fn add_blocks(&mut self, problem: &Problem, replicates: Option<Replicates>) -> Result<(), ProblemError> {
-        let covariances = match replicates {
-            Some(pooled) => Some(replicated(pooled, &mut self.notes)?),
+    fn add_blocks(&mut self, problem: &Problem) -> Result<(), ProblemError> {
+        let covariances: Option<CovarianceOf<'_>> = match self.replicates.clone() {
+            Some(pooled) => Some(Box::new(move |_, of| pooled.among(of))),
             None if problem.weighting == Weighting::Auto && problem.trials.have_covariances() => {
                 let counts: Vec<bool> = self.sources.iter().map(|s| *s != WeightSource::LeftOut).collect();
                 Some(given(problem, &counts, &mut self.notes)?)

@@ -50,6 +50,11 @@ impl Whitening {
         let log_determinant = directions + 2.0 * deviations.iter().map(|d| d.ln()).sum::<f64>();
         Self { matrix, log_determinant }
     }
+
+    /// `A⁺ = R Aᵀ`, `(m, n_rows)`: the right inverse of `A`, with `A⁺ A⁺ᵀ = R` but for directions without an error; of the `covariance` `R`, `(m, m)`.
+    pub fn inverse(&self, covariance: &DMatrix<f64>) -> DMatrix<f64> {
+        covariance * self.matrix.transpose()
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +67,8 @@ mod tests {
         let w = Whitening::of(&r);
         assert!((&w.matrix * &r * w.matrix.transpose() - DMatrix::identity(3, 3)).norm() < 1e-12);
         assert!((w.log_determinant - r.determinant().ln()).abs() < 1e-12);
+        let back = w.inverse(&r);
+        assert!((&w.matrix * &back - DMatrix::identity(3, 3)).norm() < 1e-12 && (&back * back.transpose() - r).norm() < 1e-12);
     }
 
     #[test]

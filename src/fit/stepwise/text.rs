@@ -36,7 +36,11 @@ impl StepwiseReport {
 
     fn write_round(&self, text: &mut String, number: usize, round: &Round) -> fmt::Result {
         let n = round.candidates.iter().filter(|c| c.p_value.is_some()).count();
-        writeln!(text, "round {number}: {} candidates; p corrected for {n} tests (Holm)", round.candidates.len())?;
+        writeln!(
+            text,
+            "round {number}: {} candidates; sums of squares by the weights of the larger fit; p corrected for {n} tests (Holm)",
+            round.candidates.len()
+        )?;
         for c in &round.candidates {
             writeln!(text, "  {}", c.in_words())?;
         }

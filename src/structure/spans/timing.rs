@@ -24,7 +24,9 @@
 //!   branch may hold several calls, one after the other.
 //! - Overlaps of two entries called by a third are counted over all its occurrences (calls matched by rank). With
 //!   [`ENOUGH`] or more, entries that overlap in less than a tenth do not make a fork (that was jitter), and those that
-//!   overlap in more than half do even where they did not this once.
+//!   overlap in more than half do even where they did not this once. Of those between, no call waits for the other: where one of a pair overlaps a third
+//!   call that the other comes after, or before, this once, the pair is parallel as well (chains side by side: a, b and then c beside; the fork does not end
+//!   before b because c was short).
 //! - Self time of phase 1 is r − s less the union of the waits of phase 1, so that parallel children count once; of phase 2
 //!   the time after r covered by its own or internal spans less the union of waits.
 //! - What a consumer does that lies in the span of another occurrence, but is requested by its producer, is no time of that one.
@@ -60,6 +62,11 @@ pub struct Overlaps {
 }
 
 impl Overlaps {
+    /// Whether they do not wait for one another, though most often one comes after the other.
+    fn now_and_then(self) -> bool {
+        self.together + self.apart >= ENOUGH && self.says().is_none()
+    }
+
     fn says(self) -> Option<bool> {
         let n = self.together + self.apart;
         if n < ENOUGH {
@@ -327,11 +334,32 @@ fn parallel_pairs(forest: &Forest, calls: &[usize], evidence: &Evidence, resolut
     }
     if calls.len() <= MOST_PAIRED {
         let usual = |triple: &Triple| evidence.pairs.get(triple).and_then(|pair| pair.says()) == Some(true);
-        pairs.extend(ranked_pairs(forest, calls).into_iter().filter(|(_, _, triple)| usual(triple)).map(|(i, j, _)| (i, j)));
+        let ranked = ranked_pairs(forest, calls);
+        pairs.extend(ranked.iter().filter(|(_, _, triple)| usual(triple)).map(|(i, j, _)| (*i, *j)));
+        let now_and_then = |triple: &Triple| evidence.pairs.get(triple).is_some_and(|pair| pair.now_and_then());
+        let open = ranked.into_iter().filter(|(_, _, triple)| now_and_then(triple)).map(|(i, j, _)| (i, j)).collect();
+        add_side_by_side(forest, calls, &mut pairs, open);
         pairs.sort_unstable();
         pairs.dedup();
     }
     pairs
+}
+
+/// Adds to the parallel `pairs` those of `open`, which overlap now and then, of which one is parallel to what the other follows, or is followed by.
+fn add_side_by_side(forest: &Forest, calls: &[usize], pairs: &mut Vec<(usize, usize)>, mut open: Vec<(usize, usize)>) {
+    let follows = |j: usize, k: usize| forest.calls[calls[j]].start_ns >= forest.calls[calls[k]].end_ns;
+    loop {
+        let is_parallel = |a: usize, b: usize| pairs.contains(&(a.min(b), a.max(b)));
+        let is_beside = |(i, j): &(usize, usize)| {
+            (0..calls.len()).any(|k| is_parallel(*i, k) && follows(*j, k) || is_parallel(*j, k) && follows(k, *i))
+        };
+        let (found, left): (Vec<_>, Vec<_>) = open.into_iter().partition(is_beside);
+        if found.is_empty() {
+            return;
+        }
+        pairs.extend(found);
+        open = left;
+    }
 }
 
 fn mark_branches(forest: &mut Forest, calls: &[usize], parallel: &[(usize, usize)], n_forks: &mut u16) {

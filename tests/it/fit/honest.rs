@@ -2,7 +2,7 @@
 
 use layerfit::{
     fit::{
-        Estimated, Fit, Measured, ParameterEstimate, Problem, Trial, Trials, Weighting, compare,
+        Estimated, Fit, Measured, Method, ParameterEstimate, Problem, Trial, Trials, Weighting, compare,
         f_test::Preferred,
         problem::{ErrorScale, Intervals, Starts},
     },
@@ -135,7 +135,18 @@ fn misfit_is_not_tested_against_the_weights_own_replicates() {
     asked.weighting = Weighting::Replicates;
     let fit = fitted(&asked).unwrap();
     assert_eq!(fit.diagnosis.lack_of_fit, None);
-    assert!(said(&fit, "are estimated from 9 trials: intervals are too narrow"), "{:?}", fit.notes);
+    assert!(said(&fit, "are estimated from 9 trials: intervals, bands and tests allow for that"), "{:?}", fit.notes);
+    let known = Problem { method: Method { error_scale: ErrorScale::Known, ..Method::default() }, ..asked.clone() };
+    let (by_replicates, known) = (fitted(&asked).unwrap(), fitted(&known).unwrap());
+    assert!(known.identifiability.estimated_variances.is_none() && said(&known, "intervals and tests are too sharp"), "{:?}", known.notes);
+    let variances = by_replicates.identifiability.estimated_variances.as_ref().unwrap();
+    let of: Vec<(usize, usize)> = variances.groups.iter().map(|g| (g.measures.len(), g.n)).collect();
+    assert_eq!(of, [(1, 9); 4]);
+    for (k, p) in by_replicates.parameters.values().enumerate() {
+        // Six degrees of freedom for each of four measures.
+        assert!((6.0..33.0).contains(&p.degrees_of_freedom.unwrap()), "{p:?}");
+        assert!(p.std_error.unwrap() > 1.1 * variances.covariance[k][k].sqrt(), "{p:?}");
+    }
     assert!(fitted(&replicated()).unwrap().diagnosis.lack_of_fit.is_some());
 }
 

@@ -66,7 +66,7 @@ fn words_for_people() {
 
         ended: a minimum
         40 measured values, 3 parameters, 37 degrees of freedom; [n] iterations, [n] evaluations
-        weighted sum of squares 40.0000, mean square error 1.08108 (scales all intervals; they are wider for variances estimated from the residuals, with 9.7 to 14 degrees of freedom)
+        weighted sum of squares 40.0000, mean square error 1.08108 (scales all intervals; they are wider for variances that are estimated, with 9.7 to 14 degrees of freedom)
         rank 3 of 3, condition number 1.722; the data say least about d3 up by 1 with d2 up by 0.7896 with d1 up by 0.486
 
         measure                n  rms residual   relative  weighted by
@@ -96,7 +96,7 @@ fn a_comparison_in_words() {
     F(1, 13.7) = 1.511; critical value 4.619 at 95 %; p = 0.2397
     preferred: fit 1 (the data do not ask for what the larger structure adds)
     note: both sums of squares are taken with the weights of the larger fit
-    note: F and its degrees of freedom allow for weights that are estimated from the residuals
+    note: F and its degrees of freedom allow for weights that are estimated
     ");
 }
 

@@ -87,6 +87,34 @@ fn a_mixed_pattern_is_decided_each_time() {
     assert_eq!(run.calls().iter().filter(|call| call.contains('[')).count(), 12);
 }
 
+/// Two chains side by side, the second of one call that is as often shorter than the first call of the other: what follows that one does not wait for it.
+#[test]
+fn chains_side_by_side_are_one_fork() {
+    let chains = |short_ms: f64| {
+        let mut b = Build::default();
+        b.server((1, 0), "api", "get", (0.0, 100.0));
+        b.request((2, 1), "api", "a", "one", (10.0, 40.0), 0.5);
+        b.request((4, 1), "api", "a", "two", (41.0, 80.0), 0.5);
+        b.request((6, 1), "api", "b", "beside", (12.0, 12.0 + short_ms), 0.5);
+        b.request((8, 1), "api", "c", "last", (85.0, 90.0), 0.5);
+        b
+    };
+    let mut all = chains(15.0);
+    for trace in 2..=20 {
+        let mut one = chains(if trace % 4 == 0 { 45.0 } else { 15.0 });
+        one.spans.iter_mut().for_each(|span| span.trace = TraceId(trace));
+        all.spans.extend(one.spans);
+    }
+    let run = all.run();
+    let n = |of: &str| run.calls().iter().filter(|call| call.as_str() == of).count();
+    let branch_of = |call: &str| run.calls().iter().filter(|c| c.starts_with(call)).cloned().collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(branch_of("api.get sync a.one").len(), 1, "{:?}", run.calls());
+    let suffix = |call: &str| branch_of(call).first().unwrap()[call.len()..].to_owned();
+    assert_eq!(suffix("api.get sync a.one"), suffix("api.get sync a.two"));
+    assert_ne!(suffix("api.get sync a.one"), suffix("api.get sync b.beside"));
+    assert_eq!((branch_of("api.get sync a.two").len(), n("api.get sync c.last")), (1, 20), "{:?}", run.calls());
+}
+
 /// Many requests of one entry at once: as many branches as overlap.
 #[test]
 fn a_scatter_of_one_entry_is_a_fork() {
