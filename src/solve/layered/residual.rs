@@ -25,7 +25,8 @@
 //! rest = [ r (U + (a - U) w - a v) + s a v ] / U        v = s/(s + z)    w = 1/(1 + z (1/s + 1/y))
 //! ```
 //!
-//! which for exponential times is exact (a Markov chain of two states).
+//! which for exponential times is exact (a Markov chain of two states). A thread whose services there are of several calls left after one of these: `a` is
+//! the mean over them.
 
 use crate::model::Scalar;
 
@@ -54,15 +55,18 @@ impl<S: Scalar> Other<S> {
         Self { service, busy }
     }
 
-    /// The rest that is found of a service of mean rest `rest`, a gap `z` after the finder's `own` service.
+    /// `a/U`: how much likelier it is there when the finder leaves after its `own` service.
+    pub fn at_departure(&self, own: S) -> S {
+        let longer = own / self.service;
+        longer / (self.busy * (longer - 1.0) + 1.0)
+    }
+
+    /// The rest that is found of a service of mean rest `rest`, a gap `z` after a departure at which it was [`Self::at_departure`].
     // Not inlined: what does not change in a loop would be computed before it even if there is no other, of bytes that are no number
     // or a subnormal one, which takes a processor a hundred times as long.
     #[inline(never)]
-    pub fn rest(&self, z: S, rest: S, own: S) -> S {
+    pub fn rest(&self, z: S, rest: S, at_departure: S) -> S {
         let service = self.service;
-        let longer = own / service;
-        // `a/U`.
-        let at_departure = longer / (self.busy * (longer - 1.0) + 1.0);
         let away = service * (-self.busy + 1.0) / self.busy;
         let begun = at_departure * service / (service + z);
         let remembered = service * away / (service * away + z * (service + away));
@@ -84,7 +88,8 @@ mod tests {
             let (begins, ends, comes) = (1.0 / away, 1.0 / service, 1.0 / z);
             let at_departure: f64 = own / (own + away);
             let found = (at_departure * comes + begins) / (comes + begins + ends);
-            let rest = Other::new(service, busy).rest(z, service, own);
+            let other = Other::new(service, busy);
+            let rest = other.rest(z, service, other.at_departure(own));
             assert!((rest * busy - found * service).abs() < 1e-12, "{own} {service} {away} {z}: {rest}");
         }
     }

@@ -9,7 +9,7 @@ use std::{num::NonZero, thread};
 use super::{
     SimulateOptions,
     distribution::Blocks,
-    estimate::{Batches, Rows},
+    estimate::{Batches, Customers, Rows},
     network::Network,
     report,
     run::Run,
@@ -184,6 +184,7 @@ fn rounds(
     options: &SimulateOptions,
 ) -> Result<(Batches, Outcome), SolveError> {
     let references: Vec<usize> = (0..network.origins.tasks.len()).filter(|&t| network.origins.tasks[t].is_reference).collect();
+    let customers: Vec<Customers> = references.iter().map(|&t| customers(network, layout, t)).collect();
     let mut target = if options.run_time.is_some() && options.precision.is_none() { MOST_ROWS } else { FEWEST_ROWS };
     loop {
         extend_all(replications, target, options.workers);
@@ -191,7 +192,7 @@ fn rounds(
             return Err(error);
         }
         let rows: Vec<&Rows> = replications.iter().map(|r| &r.rows).collect();
-        let batches = Batches::new(&rows, layout, &references, network.origins.tasks.len(), options.confidence);
+        let batches = Batches::new(&rows, layout, &customers, network.origins.tasks.len(), options.confidence);
         let known = known(network, layout, &batches, &references);
         let residual = known.first().map_or(0.0, |k| k.relative);
         let is_precise = options.precision.is_some_and(|p| residual <= p) && !batches.is_transient;
@@ -209,6 +210,13 @@ fn rounds(
         }
         target += FEWEST_ROWS / 2;
     }
+}
+
+/// What is kept of the customers of reference task `task`.
+fn customers(network: &Network, layout: &Layout, task: usize) -> Customers {
+    let entries = network.origins.entries.iter().enumerate().filter(|(_, entry)| entry.task == task);
+    let times = entries.flat_map(|(e, entry)| (1..=entry.n_phases).map(move |phase| layout.phase(e, phase)));
+    Customers { level: layout.task_level(task), times: times.collect(), cycles: layout.cycles(task) }
 }
 
 /// Runs every replication until it has `target` rows.

@@ -24,6 +24,12 @@ const BATCHES: usize = 30;
 /// Batches of one replication, at least.
 const BATCHES_EACH: usize = 8;
 
+/// Part of the time of customers under way by which that of phases which ended may be off.
+const UNSETTLED_TIMES: f64 = 0.02;
+
+/// Standard deviations of what begins before, or ends after, that do not count.
+const AT_ENDS: f64 = 4.0;
+
 /// Largest correlation of batches that is made up for.
 const LARGEST_CORRELATION: f64 = 0.9;
 
@@ -104,6 +110,47 @@ struct Batch {
     is_first: bool,
 }
 
+/// What is kept of the customers of a reference task.
+#[derive(Clone, Debug)]
+pub(super) struct Customers {
+    /// Integral of those that are under way.
+    pub(super) level: usize,
+    /// Sums of the times of phases that ended.
+    pub(super) times: Vec<usize>,
+    /// Cycles.
+    pub(super) cycles: usize,
+}
+
+impl Customers {
+    /// Whether the times of the phases that ended in the rows from `first` on, of `replications`, are not those of the customers under way (Little's law), by more
+    /// than what begins before these rows and ends after them makes of it. So it is where many wait whose waits grow while their number and
+    /// the throughput stand.
+    #[expect(clippy::cast_precision_loss, reason = "counts of rows and replications")]
+    fn are_not_settled(&self, replications: &[&Rows], first: usize) -> bool {
+        let rows = || replications.iter().flat_map(|rows| (first..rows.count()).map(|i| rows.row(i)));
+        let total = |places: &[usize]| -> f64 { rows().map(|row| places.iter().map(|&p| row[p]).sum::<f64>()).sum() };
+        let (under_way, ended, cycles) = (total(&[self.level]), total(&self.times), total(&[self.cycles]));
+        let time = replications.iter().map(|rows| rows.length).sum::<f64>() * rows().count() as f64 / replications.len() as f64;
+        let at_ends = under_way / cycles * (under_way / time * replications.len() as f64).sqrt();
+        cycles > 0.0 && (under_way - ended).abs() > AT_ENDS * at_ends + UNSETTLED_TIMES * under_way
+    }
+
+    /// Mean time of a cycle in each row; that of the row before where none ended.
+    fn mean_times(&self, replications: &[&Rows]) -> Vec<f64> {
+        let n = replications.iter().map(|rows| rows.count()).min().unwrap_or(0);
+        let at = |i: usize, place: usize| -> f64 { replications.iter().map(|rows| rows.row(i)[place]).sum() };
+        let mut last = 0.0;
+        let mean = |i: usize| {
+            let cycles = at(i, self.cycles);
+            if cycles > 0.0 {
+                last = self.times.iter().map(|&p| at(i, p)).sum::<f64>() / cycles;
+            }
+            last
+        };
+        (0..n).map(mean).collect()
+    }
+}
+
 /// Batches of all replications, warm-up removed.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
@@ -121,13 +168,18 @@ pub(super) struct Batches {
 
 impl Batches {
     /// Batches of `replications` for intervals at `confidence`.
-    pub(super) fn new(replications: &[&Rows], layout: &Layout, references: &[usize], n_tasks: usize, confidence: f64) -> Self {
-        let cycles: Vec<usize> = references.iter().map(|&t| layout.cycles(t)).collect();
+    pub(super) fn new(replications: &[&Rows], layout: &Layout, references: &[Customers], n_tasks: usize, confidence: f64) -> Self {
+        let cycles: Vec<usize> = references.iter().map(|customers| customers.cycles).collect();
         let levels: Vec<usize> = (0..n_tasks).map(|t| layout.task_level(t)).chain([layout.population()]).collect();
         let each = BATCHES.div_ceil(replications.len().max(1)).max(BATCHES_EACH);
-        let warm_up_rows = warm_up(replications, &cycles, &levels);
+        let mut warm_up_rows = warm_up(replications, &cycles, &levels);
         let fewest = replications.iter().map(|rows| rows.count()).min().unwrap_or(0);
-        let is_transient = warm_up_rows > 0 && 2 * warm_up_rows + 1 >= fewest;
+        let behind: Vec<&Customers> = references.iter().filter(|c| c.are_not_settled(replications, warm_up_rows)).collect();
+        for customers in &behind {
+            warm_up_rows = warm_up_rows.max(warm_up::of(&customers.mean_times(replications)));
+        }
+        let is_transient = warm_up_rows > 0 && 2 * warm_up_rows + 1 >= fewest
+            || behind.iter().any(|customers| customers.are_not_settled(replications, warm_up_rows));
         let mut this = Self { quantile: f64::NAN, warm_up_rows, is_transient, ..Self::default() };
         for rows in replications {
             this.gather(rows, warm_up_rows, each);

@@ -45,6 +45,20 @@ fn visits_of_customers_are_shared_out() {
     }
 }
 
+/// In which order an entry's calls are written means nothing; of two customers at one server, the second leaves it after either service.
+#[test]
+fn the_order_of_calls_means_nothing() {
+    let with = |calls: [(&str, f64); 2]| {
+        let user = calls.into_iter().fold(work("u", 0.1), |entry, (called, mean)| entry.calls_about(called, mean));
+        model([], [customers("U", 2, 1.0, user), server("s", [serves("short", 0.01), serves("long", 0.5)])])
+    };
+    let [one, other] = [[("short", 1.0), ("long", 2.0)], [("long", 2.0), ("short", 1.0)]].map(|calls| with(calls));
+    let [x, y] = [&one, &other].map(|model| by(Solver::Layered, model).tasks["U"].throughput);
+    let exact = by(Solver::Markov, &one).tasks["U"].throughput;
+    assert!((x / y - 1.0).abs() < 1e-6, "{x} {y}");
+    assert!((x / exact - 1.0).abs() < 0.05, "{x} {exact}");
+}
+
 /// The LQN tools keep priorities at a task by `hol` alone.
 #[test]
 fn pri_at_a_task_is_first_come_first_served() {

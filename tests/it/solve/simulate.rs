@@ -271,6 +271,23 @@ fn mild_overload_is_not_converged() {
     assert!(!run(&model, 5000.0).converged);
 }
 
+/// A thousand customers queue at a server: their waits grow for a thousand services while as many are under way and the server is never idle.
+#[test]
+fn the_waits_of_many_customers_have_grown_to_their_end() {
+    let model = model([], [customers("U", 2000, 1.0, work("u", 0.0).calls("e", 1)), server("s", [serves("e", 0.1)])]);
+    let found =
+        simulate(&model, &Bindings::new(), &SimulateOptions { precision: Some(0.02), replications: 2, ..SimulateOptions::default() })
+            .unwrap();
+    assert!(found.converged, "{:?}", found.diagnostics);
+    let response = found.entries["u"].service_times[0].unwrap();
+    let little = 2000.0 / found.tasks["U"].throughput - 1.0;
+    assert!((response / little - 1.0).abs() < 0.02, "{response} {little}");
+    near(little, 199.0, 0.05);
+    // A run that ends before says so.
+    let early = run(&model, 150.0);
+    assert!(!early.converged && early.diagnostics.iter().any(|note| note.contains("did not settle")), "{:?}", early.diagnostics);
+}
+
 #[test]
 fn cycles_without_time_are_refused() {
     let model = model([], [customers("c", 1, 0.0, work("c", 0.0).calls("e", 1)), server("s", [serves("e", 0.0)])]);

@@ -23,13 +23,17 @@ impl<S: Scalar> At<'_, S> {
         let shares = &*self.absent_shares(row);
         let terms = r * n..(r + 1) * n;
         let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
-        let other = self.only_other(load);
+        let other = self.only_other(load).map(|other| (self.at_departure(r, &other), other));
         let since = scratch.absences.of_row(r);
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
             }
-            let rest = if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) };
+            let rest = if since.is_empty() {
+                self.rest(me, it, other.as_ref())
+            } else {
+                self.rest_since(since, it, other.as_ref().map(|(_, other)| other))
+            };
             beta[x] *= rest + it.late;
             if it.late > 0.0 {
                 let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
@@ -55,14 +59,28 @@ impl<S: Scalar> At<'_, S> {
         (number > 0.0).then(|| Other::new(busy / number, busy))
     }
 
+    /// How much likelier `other` is there when a thread of row `r` leaves, after a service of any of its calls.
+    fn at_departure(&self, r: usize, other: &Other<S>) -> S {
+        let me = self.layout.rows[r].arc;
+        let (mut sum, mut rate) = (S::from(0.0), S::from(0.0));
+        let further = self.visits.iter().zip(&self.layout.row_of).enumerate().filter(|(x, (_, row))| **row == r && *x != me);
+        for (_, (it, _)) in further.filter(|(_, (it, _))| it.rate > 0.0) {
+            sum += it.rate * other.at_departure(it.first);
+            rate += it.rate;
+        }
+        let me = &self.visits[me];
+        let first = other.at_departure(me.first);
+        if rate > 0.0 { (sum + me.rate * first) / (rate + me.rate) } else { first }
+    }
+
     /// The rest of a first phase in progress.
-    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&Other<S>>) -> S {
+    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&(S, Other<S>)>) -> S {
         let long = match me.gap.long {
             Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
             _ => return it.full_first_rest,
         };
         let after = |z: S| match other {
-            Some(other) => other.rest(z, it.first_rest, me.first),
+            Some((at_departure, other)) => other.rest(z, it.first_rest, *at_departure),
             None => rest_after_gap(z, it.first_rest, self.mean_service),
         };
         let rest = after(long);

@@ -115,7 +115,7 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&Other<S>>) -> S {
         since.iter().fold(S::from(0.0), |sum, before| {
             let rest = match other {
-                Some(other) => other.rest(before.gap, it.first_rest, before.served),
+                Some(other) => other.rest(before.gap, it.first_rest, other.at_departure(before.served)),
                 None => rest_after_gap(before.gap, it.first_rest, self.mean_service),
             };
             sum + before.part * rest
