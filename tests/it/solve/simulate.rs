@@ -279,7 +279,7 @@ fn the_waits_of_many_customers_have_grown_to_their_end() {
         simulate(&model, &Bindings::new(), &SimulateOptions { precision: Some(0.02), replications: 2, ..SimulateOptions::default() })
             .unwrap();
     assert!(found.converged, "{:?}", found.diagnostics);
-    let response = found.entries["u"].service_times[0].unwrap();
+    let response = found.entries["U"].service_times[0].unwrap();
     let little = 2000.0 / found.tasks["U"].throughput - 1.0;
     assert!((response / little - 1.0).abs() < 0.02, "{response} {little}");
     near(little, 199.0, 0.05);
