@@ -27,7 +27,7 @@ use crate::{
         Fit, FitError,
         baseline::{BaselineError, BaselineOptions, baselines_with},
         compare::CompareOptions,
-        comparison::family::compare_family,
+        comparison::family::compare_family_while,
         stepwise::{AdditionKind, StepwiseError, StepwiseOptions, proposed_model, stepwise},
     },
     store::FitId,
@@ -58,9 +58,10 @@ pub(super) async fn compare_families(State(state): State<AppState>, headers: Hea
         let fit = referenced(&state, &id).await?;
         fits.push((id, fit));
     }
-    let compute = move |_: &Awaited| {
+    let compute = move |awaited: &Awaited| {
         let members: Vec<(&str, &Fit)> = fits.iter().map(|(id, fit)| (id.as_str(), fit)).collect();
-        compare_family(&members, &CompareOptions::default()).map_err(|error| Error::new(Code::NotComparable, chain(&error)))
+        let compared = compare_family_while(&members, &CompareOptions::default(), &awaited.solver(), &|| awaited.is_awaited());
+        compared.map_err(|error| Error::new(Code::NotComparable, chain(&error)))
     };
     Ok(Json(state.compute_long_while(compute).await?).into_response())
 }

@@ -34,6 +34,9 @@ async fn bad_designs_are_refused() {
         json!({ "candidates": ["users=1..5000"] }),
         json!({ "criterion": "c" }),
         json!({ "choose": 0 }),
+        // A search of many minutes.
+        json!({ "candidates": ["users=1..1000"], "choose": 1000 }),
+        json!({ "candidates": ["users=1..500"], "budget": 200 }),
         json!({ "budget": -1 }),
         json!({ "measures": ["throughput(Nobody)"] }),
     ] {
