@@ -18,6 +18,7 @@ use super::{
     error::{WriteProblems, chain},
     extract::Id,
     fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
+    predictions::MOST_AT_ONCE,
     state::Awaited,
 };
 use crate::{
@@ -84,12 +85,14 @@ pub(super) async fn identify_parameters(
     let NewIdentification { estimate, assumed, relative_error, confidence, .. } = asked;
     let (weighting, method) = (Weighting::Auto, Method::default());
     let fit = options(NewFitBody { trials: String::new(), estimate, assumed, weighting, confidence, method }, names_max)?;
+    let is_long = trials.trials.len() > MOST_AT_ONCE;
     let problem = fit.problem(model.model, trials);
     let defaults = IdentifyOptions::default();
     let options = IdentifyOptions { relative_error: relative_error.unwrap_or(defaults.relative_error), ..defaults };
     let refuse = |error: DesignError| Error::new(Code::InvalidDesign, chain(&error));
     let compute = move |awaited: &Awaited| identify_with(&problem, &options, &awaited.solver()).map_err(refuse);
-    Ok(Json(state.compute_while(compute).await?).into_response())
+    let found = if is_long { state.compute_long_while(compute).await? } else { state.compute_while(compute).await? };
+    Ok(Json(found).into_response())
 }
 
 /// Trials without values at the operating points `at`.

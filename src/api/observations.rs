@@ -135,14 +135,9 @@ pub(super) async fn get_usage(
     let mut read = stored(&state, id).await?;
     if read.is_received() {
         params.check_received()?;
-        let (receptions, system) = (state.receptions().clone(), read.system);
-        let usage = state.observe_while(move |_| {
-            let sessions = receptions.sessions(system).ok_or_else(|| {
-                Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept")
-            })?;
-            usage_of(&sessions, classes)
-        });
-        return Ok(usage_response(usage.await?, media_type));
+        let sessions = received_sessions(&state, read.system).await?;
+        let usage = state.observe_while(move |_| usage_of(&sessions, classes)).await?;
+        return Ok(usage_response(usage, media_type));
     }
     if let Some(keys) = &params.session_key {
         let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
@@ -159,6 +154,13 @@ pub(super) async fn get_usage(
         })
         .await?;
     Ok(usage_response(usage, media_type))
+}
+
+async fn received_sessions(state: &AppState, system: SystemId) -> Result<Box<UsageSummary>, Error> {
+    let none =
+        || Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept");
+    let held = state.receptions().hold_known(system).await.ok_or_else(none)?;
+    state.compute(move || held.sessions(system).ok_or_else(none)).await
 }
 
 fn usage_of(sessions: &UsageSummary, classes: ClassChoice) -> Result<UsageModel, Error> {

@@ -28,7 +28,7 @@ const MOST_SIMULATED: usize = 20;
 const MOST_EVENTS: u64 = 4_000_000;
 
 /// Most operating points of a prediction that waits for short computations only.
-const MOST_AT_ONCE: usize = 200;
+pub(super) const MOST_AT_ONCE: usize = 200;
 
 /// What is to be predicted. (Only documents: repeated parameters are read by [`Asked::read`].)
 #[derive(IntoParams)]
