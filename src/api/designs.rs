@@ -105,7 +105,7 @@ pub(super) enum CriterionBody {
 /// Chooses what to measure after a fit: the best trials among candidates, and what each candidate and each additional measure would
 /// bring, as `layerfit design --format json` prints it.
 #[utoipa::path(post, path = "/v1/fits/{fit_id}/designs", tag = "fits", params(("fit_id" = String, Path)), request_body = NewDesign,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The design", body = Object), WriteProblems))]
 pub(super) async fn design_trials(
     State(state): State<AppState>,
     Id(id): Id<FitId>,

@@ -66,7 +66,7 @@ pub(super) struct NewIdentification {
 /// Says what trials will tell of the parameters before any value is measured: expected half-widths, what cannot be told apart, and what
 /// would settle it, as `layerfit identify --format json` prints it.
 #[utoipa::path(post, path = "/v1/models/{model_id}/identifications", tag = "fits", params(("model_id" = String, Path)),
-    request_body = NewIdentification, responses((status = OK, body = Object), WriteProblems))]
+    request_body = NewIdentification, responses((status = OK, description = "What the trials will tell", body = Object), WriteProblems))]
 pub(super) async fn identify_parameters(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,

@@ -72,7 +72,7 @@ pub(super) struct UsageParams {
 /// The profile of a trace as `layerfit profile --format json` prints it, or as text: times by calling context, and what each
 /// level of context explains of their spread.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/profile", tag = "traces", params(("trace_id" = String, Path), ProfileParams),
-    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+    responses((status = OK, description = "The profile", content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
 pub(super) async fn get_profile(
     State(state): State<AppState>,
     Id(id): Id<TraceId>,
@@ -110,7 +110,7 @@ pub(super) async fn get_profile(
 /// think times, classes of behaviour with their shares. Of received spans (`POST /v1/traces`) it is that of all that their system has
 /// sent since the service started; their sessions are joined as they come, so that only `classes` can be asked for.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/usage", tag = "traces", params(("trace_id" = String, Path), UsageParams),
-    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+    responses((status = OK, description = "The usage model", content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
 pub(super) async fn get_usage(
     State(state): State<AppState>,
     Id(id): Id<TraceId>,
@@ -157,8 +157,7 @@ pub(super) async fn get_usage(
 }
 
 async fn received_sessions(state: &AppState, system: SystemId) -> Result<Box<UsageSummary>, Error> {
-    let none =
-        || Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept");
+    let none = || Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept");
     let held = state.receptions().hold_known(system).await.ok_or_else(none)?;
     state.compute(move || held.sessions(system).ok_or_else(none)).await
 }

@@ -24,7 +24,7 @@ pub(super) struct Health {
 }
 
 /// Says that the process answers.
-#[utoipa::path(get, path = "/healthz", tag = "operation", responses((status = OK, body = Health)))]
+#[utoipa::path(get, path = "/healthz", tag = "operation", responses((status = OK, description = "The process answers", body = Health)))]
 pub(super) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
@@ -32,8 +32,8 @@ pub(super) async fn healthz() -> Json<Health> {
 /// Says whether the service takes work: the database answers, no write has failed for want of room within the last 30 s,
 /// and every worker is alive.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
-    (status = OK, body = Health),
-    (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json")
+    (status = OK, description = "The service takes work", body = Health),
+    (status = SERVICE_UNAVAILABLE, description = "`code`: not_ready", body = Problem, content_type = "application/problem+json")
 ))]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>, Error> {
     if let Err(error) = state.store().ping().await {
@@ -51,8 +51,8 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
 
 /// Metrics in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "operation", responses(
-    (status = OK, body = String, content_type = "text/plain"),
-    (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json")
+    (status = OK, description = "The metrics", body = String, content_type = "text/plain"),
+    (status = SERVICE_UNAVAILABLE, description = "`code`: database_busy, database_full, request_timeout", body = Problem, content_type = "application/problem+json")
 ))]
 pub(super) async fn metrics(State(state): State<AppState>) -> Result<([(HeaderName, &'static str); 1], String), Error> {
     let gauges =
@@ -62,7 +62,7 @@ pub(super) async fn metrics(State(state): State<AppState>) -> Result<([(HeaderNa
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "operation", responses((status = OK, body = Object)))]
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "operation", responses((status = OK, description = "The document", body = Object)))]
 pub(super) async fn get_openapi() -> Result<impl IntoResponse, Error> {
     let document = super::openapi_json().map_err(Error::internal)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], document))

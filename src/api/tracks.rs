@@ -71,7 +71,7 @@ pub(super) struct NewTrack {
 /// Tracks parameters that drift over a version of the trials, in the order of their times: filtered and smoothed estimates, innovations tests, changes, as
 /// `layerfit track --format json` prints it.
 #[utoipa::path(post, path = "/v1/models/{model_id}/tracks", tag = "fits", params(("model_id" = String, Path)), request_body = NewTrack,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The track", body = Object), WriteProblems))]
 pub(super) async fn track_parameters(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,

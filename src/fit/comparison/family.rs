@@ -385,12 +385,7 @@ fn ranked(
 
 type Pairs = (Vec<NestedTest>, Vec<UntestedPair>);
 
-fn pairs(
-    members: &[(&str, &Fit)],
-    options: &CompareOptions,
-    solver: &SolveFn<'_>,
-    keep: &dyn Fn() -> bool,
-) -> Result<Pairs, FamilyError> {
+fn pairs(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'_>, keep: &dyn Fn() -> bool) -> Result<Pairs, FamilyError> {
     let (mut tests, mut untested) = (Vec::new(), Vec::new());
     for (i, (first, a)) in members.iter().enumerate() {
         for (second, b) in &members[i + 1..] {

@@ -300,7 +300,8 @@ mod tests {
             let information = candidates(9, seed);
             for objective in &objectives() {
                 let start = DMatrix::identity(3, 3) * 1e-12;
-                let choice = Choice { objective, start, information: &information, costs: None, most: 4, budget: None, most_of_one, keep: &|| true };
+                let choice =
+                    Choice { objective, start, information: &information, costs: None, most: 4, budget: None, most_of_one, keep: &|| true };
                 let (all, found) = (choice.all(), choice.exchange().unwrap());
                 assert_eq!(all.counts.iter().sum::<usize>(), 4);
                 assert!((value(&choice, &all.counts) - value(&choice, &found.counts)).abs() < 1e-9, "{seed} {objective:?}");
@@ -317,8 +318,16 @@ mod tests {
             let information = candidates(6, seed);
             let objective = &Objective::Determinant;
             let start = DMatrix::identity(3, 3) * 0.1;
-            let choice =
-                Choice { objective, start, information: &information, costs: Some(&costs), most: 6, budget: Some(6.0), most_of_one: 1, keep: &|| true };
+            let choice = Choice {
+                objective,
+                start,
+                information: &information,
+                costs: Some(&costs),
+                most: 6,
+                budget: Some(6.0),
+                most_of_one: 1,
+                keep: &|| true,
+            };
             let (all, found) = (choice.all(), choice.exchange().unwrap());
             let cost: f64 = found.counts.iter().zip(costs).map(|(&n, c)| n as f64 * c).sum();
             assert!(cost <= 6.0 && (value(&choice, &all.counts) - value(&choice, &found.counts)).abs() < 1e-9, "{seed}: {all:?} {found:?}");
@@ -331,7 +340,8 @@ mod tests {
         let information = [1.0, 3.0, 2.0].map(|m| DMatrix::from_element(1, 1, m));
         let objective = &Objective::Determinant;
         let start = DMatrix::from_element(1, 1, 1e-12);
-        let choice = Choice { objective, start, information: &information, costs: None, most: 5, budget: None, most_of_one: 5, keep: &|| true };
+        let choice =
+            Choice { objective, start, information: &information, costs: None, most: 5, budget: None, most_of_one: 5, keep: &|| true };
         let found = choice.exchange().unwrap();
         assert_eq!(found.counts, [0, 5, 0]);
         assert!((choice.efficiency(&found.counts).unwrap() - 1.0).abs() < 1e-9);
