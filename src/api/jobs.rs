@@ -168,7 +168,11 @@ async fn require_job(state: &AppState, id: JobId) -> Result<Job, Error> {
 /// Cancels a job. A queued one is cancelled at once (200); a running one stops at its next iteration (202). Cancelling a
 /// cancelled job again changes nothing; a job that has ended otherwise is refused.
 #[utoipa::path(delete, path = "/v1/jobs/{job_id}", tag = "jobs", params(("job_id" = String, Path)),
-    responses((status = OK, description = "The job, cancelled", body = JobBody), (status = ACCEPTED, description = "The job, which ends at its next step", body = JobBody), ReadProblems))]
+    responses(
+        (status = OK, description = "The job, cancelled", body = JobBody),
+        (status = ACCEPTED, description = "The job, which ends at its next step", body = JobBody),
+        ReadProblems
+    ))]
 pub(super) async fn cancel_job(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Response, Error> {
     let job = state.jobs().cancel(id).await?.ok_or_else(|| Error::not_found("job", id))?;
     let status = match job.state {

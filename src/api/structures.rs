@@ -73,7 +73,10 @@ pub(super) async fn list_structures(
 
 /// A structure as JSON, or its model alone as LQNX.
 #[utoipa::path(get, path = "/v1/structures/{structure_id}", tag = "traces", params(("structure_id" = String, Path)),
-    responses((status = OK, description = "The structure", content((StructureBody = "application/json"), (String = "application/xml"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The structure", content((StructureBody = "application/json"), (String = "application/xml"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_structure(State(state): State<AppState>, Id(id): Id<StructureId>, headers: HeaderMap) -> Result<Response, Error> {
     let media_type = accept::choose(&headers, &["application/json", "application/xml"])?;
     let structure = state.store().load_structure(id).await?.ok_or_else(|| Error::not_found("structure", id))?;
