@@ -27,7 +27,7 @@ use crate::{
         profile::{Level, Metric, ProfileOptions, ViewOptions},
         usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions, UsageSummary},
     },
-    trace::{Format, StreamSource},
+    trace::{Format, StreamSource, diagnostics},
 };
 
 /// What is wanted of a profile.
@@ -101,7 +101,7 @@ pub(super) async fn get_profile(
         })
         .await?;
     Ok(match media_type {
-        "text/plain" => view.to_text().into_response(),
+        "text/plain" => (view.to_text() + &diagnostics::in_words(&view.report.diagnostics)).into_response(),
         _ => Json(view).into_response(),
     })
 }
@@ -110,7 +110,10 @@ pub(super) async fn get_profile(
 /// think times, classes of behaviour with their shares. Of received spans (`POST /v1/traces`) it is that of all that their system has
 /// sent since the service started; their sessions are joined as they come, so that only `classes` can be asked for.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/usage", tag = "traces", params(("trace_id" = String, Path), UsageParams),
-    responses((status = OK, description = "The usage model", content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The usage model", content((Object = "application/json"), (String = "text/plain"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_usage(
     State(state): State<AppState>,
     Id(id): Id<TraceId>,
@@ -169,7 +172,7 @@ fn usage_of(sessions: &UsageSummary, classes: ClassChoice) -> Result<UsageModel,
 
 fn usage_response(usage: UsageModel, media_type: &str) -> Response {
     match media_type {
-        "text/plain" => usage.to_text().into_response(),
+        "text/plain" => (usage.to_text() + &diagnostics::in_words(&usage.diagnostics)).into_response(),
         _ => Json(usage).into_response(),
     }
 }
