@@ -13,16 +13,14 @@ use axum::{
 };
 use flate2::read::MultiGzDecoder;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task,
 };
 
 use super::{AppState, Code, Error};
-
-/// First bytes of a gzip stream (RFC 1952).
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+use crate::{model::unique::Object, trace::input};
 
 /// How large a body may be.
 #[derive(Clone, Copy, Debug)]
@@ -133,13 +131,16 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bound: Bound, state: &
 pub(super) async fn read_or_empty(headers: &HeaderMap, body: Body, bound: Bound, state: &AppState) -> Result<Held<Bytes>, Error> {
     let is_gzip = is_gzip_encoded(headers)?;
     let sent = read_sent(headers, body, bound.sent_bytes, state).await?;
-    if is_gzip && !sent.is_empty() { decompress(sent, bound.decompressed_bytes, state).await } else { Ok(sent) }
+    if is_gzip && !sent.is_empty() { decompress(sent, Compressed::Gzip, bound.decompressed_bytes, state).await } else { Ok(sent) }
 }
 
-/// As [`read`], and a body that is a gzip file itself is decompressed too.
+/// As [`read`], and a body that is a gzip or zstd file itself is decompressed too.
 pub(super) async fn read_file(headers: &HeaderMap, body: Body, bound: Bound, state: &AppState) -> Result<Held<Bytes>, Error> {
     let bytes = read(headers, body, bound, state).await?;
-    let bytes = if bytes.starts_with(&GZIP_MAGIC) { decompress(bytes, bound.decompressed_bytes, state).await? } else { bytes };
+    let bytes = match input::is_compressed(&bytes) {
+        true => decompress(bytes, Compressed::File, bound.decompressed_bytes, state).await?,
+        false => bytes,
+    };
     if bytes.is_empty() {
         return Err(Error::new(Code::EmptyBody, "the compressed file is empty"));
     }
@@ -197,6 +198,22 @@ pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> 
         let told = Error::new(Code::InvalidBody, detail).with("line", line).with("column", column);
         if is_named { told.with("field", field) } else { told }
     })
+}
+
+/// Reads a field that may be `null`, which is as if it were absent; for `#[serde(default, deserialize_with = "null_as_default")]`.
+///
+/// # Errors
+/// What `T` says.
+pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// As [`null_as_default`], of an object: a list is not taken for its fields in their order.
+///
+/// # Errors
+/// What `T` says, and a list.
+pub(super) fn object_or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|Object(value)| value).unwrap_or_default())
 }
 
 /// `type/subtype` of the request's `Content-Type`, in lower case.
@@ -279,9 +296,27 @@ fn shrink(room: &mut [OwnedSemaphorePermit], n_bytes: usize) {
     }
 }
 
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug)]
+enum Compressed {
+    /// As its content encoding says.
+    Gzip,
+    /// As a file of a kind that its first bytes tell.
+    File,
+}
+
+impl Compressed {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::File => "the compressed file that it begins as",
+        }
+    }
+}
+
 /// Decompresses, and stops at `limit_bytes`: a bomb costs no more than an honest body, and many no more than the room that there is. How large
 /// it becomes is not known before: what is not small is begun again, with room for the largest.
-async fn decompress(gzip: Held<Bytes>, limit_bytes: usize, state: &AppState) -> Result<Held<Bytes>, Error> {
+async fn decompress(sent: Held<Bytes>, compressed: Compressed, limit_bytes: usize, state: &AppState) -> Result<Held<Bytes>, Error> {
     let all = state.decompressed_bodies();
     let smaller = [FREE_BYTES, all.small_bytes].into_iter().filter(|bytes| (FREE_BYTES..limit_bytes).contains(bytes));
     for bytes in smaller.chain([limit_bytes]) {
@@ -289,7 +324,7 @@ async fn decompress(gzip: Held<Bytes>, limit_bytes: usize, state: &AppState) -> 
         if bytes > FREE_BYTES {
             room.push(all.take(bytes, bytes, state.limits().room_time).await?);
         }
-        if let Some(content) = inflate(gzip.content.clone(), bytes).await? {
+        if let Some(content) = inflate(sent.content.clone(), compressed, bytes).await? {
             shrink(&mut room, content.len());
             return Ok(Held { content, room });
         }
@@ -298,15 +333,20 @@ async fn decompress(gzip: Held<Bytes>, limit_bytes: usize, state: &AppState) -> 
 }
 
 /// The decompressed bytes, made on a blocking thread; `None` where they are more than `limit_bytes`.
-async fn inflate(gzip: Bytes, limit_bytes: usize) -> Result<Option<Bytes>, Error> {
+async fn inflate(sent: Bytes, compressed: Compressed, limit_bytes: usize) -> Result<Option<Bytes>, Error> {
     let inflated = task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
-        MultiGzDecoder::new(&gzip[..]).take(limit.saturating_add(1)).read_to_end(&mut bytes).map(|_| bytes)
+        let all = limit.saturating_add(1);
+        let read = match compressed {
+            Compressed::Gzip => MultiGzDecoder::new(&sent[..]).take(all).read_to_end(&mut bytes),
+            Compressed::File => input::open(&sent[..], u64::MAX).take(all).read_to_end(&mut bytes),
+        };
+        read.map(|_| bytes)
     });
     match inflated.await.map_err(Error::internal)? {
         Ok(bytes) => Ok((bytes.len() <= limit_bytes).then(|| bytes.into())),
-        Err(error) => Err(Error::new(Code::MalformedBody, format!("the body is not gzip: {error}"))),
+        Err(error) => Err(Error::new(Code::MalformedBody, format!("the body is not {}: {error}", compressed.name()))),
     }
 }
 
@@ -382,7 +422,7 @@ mod tests {
         let mut gzip = Vec::new();
         flate2::read::GzEncoder::new(&[b'x'; 2 * PIECE_BYTES][..], flate2::Compression::fast()).read_to_end(&mut gzip).unwrap();
         let gzip = Held { content: gzip.into(), room: Vec::new() };
-        let inflated = tokio::time::timeout(state.limits().room_time / 2, decompress(gzip, room_bytes, &state)).await;
+        let inflated = tokio::time::timeout(state.limits().room_time / 2, decompress(gzip, Compressed::Gzip, room_bytes, &state)).await;
         assert_eq!(inflated.expect("it does not wait").unwrap().len(), 2 * PIECE_BYTES);
     }
 }

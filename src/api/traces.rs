@@ -139,11 +139,14 @@ impl From<Trace> for TraceBody {
 }
 
 /// Uploads a trace and queues the extraction of a structure from it. The body is the trace as its format has it; gzip is
-/// taken as `Content-Encoding` or as a file.
+/// taken as `Content-Encoding` or as a file, zstd as a file.
 #[utoipa::path(post, path = "/v1/systems/{system_id}/traces", tag = "traces",
     params(("system_id" = String, Path), UploadParams),
     request_body(content = String, content_type = "application/octet-stream"),
-    responses((status = ACCEPTED, description = "The trace, stored; its extraction is queued", body = TraceBody, headers(("location" = String))), WriteProblems))]
+    responses(
+        (status = ACCEPTED, description = "The trace, stored; its extraction is queued", body = TraceBody, headers(("location" = String))),
+        WriteProblems
+    ))]
 pub(super) async fn upload_trace(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
