@@ -68,7 +68,7 @@ pub(super) struct NewDesign {
 pub(super) struct PointBody {
     /// Controlled values; what all trials share may be left out.
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     controlled: IndexMap<String, f64>,
     /// What a trial there costs, > 0.
     cost: Option<f64>,
@@ -86,7 +86,7 @@ pub(super) struct TargetBody {
     /// The operating point.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     at: IndexMap<String, f64>,
 }
 

@@ -51,11 +51,11 @@ pub(super) struct NewFitBody {
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     pub(super) assumed: IndexMap<String, f64>,
     /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
     /// `residual` always by the latter; `replicates` by the covariance of trials at one operating point; `none` is plain least squares.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "auto")]
     pub(super) weighting: Weighting,
     /// Level of intervals and tests, in (0, 1).
@@ -64,7 +64,7 @@ pub(super) struct NewFitBody {
     /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
     /// (`wald`, `profile`, `sandwich`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`, `correct_solver` (`{"simulation": {"precision",
     /// "seed"}}`: correct the fit for the solver's error).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::object_or_default")]
     #[schema(value_type = Option<Object>)]
     pub(super) method: Method,
 }
@@ -96,7 +96,7 @@ pub(super) struct BoundedBody {
     #[schema(value_type = Option<Vec<f64>>)]
     prior: Option<Prior>,
     /// `log` searches it by its logarithm.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "log")]
     transform: Transform,
 }

@@ -53,7 +53,7 @@ pub(super) struct NewIdentification {
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     assumed: IndexMap<String, f64>,
     /// Relative error of a measured value without a standard error.
     #[schema(default = 0.05)]

@@ -42,7 +42,12 @@ async fn bad_designs_are_refused() {
     ] {
         app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_design");
     }
-    for asked in [json!({ "criterion": "e" }), json!({ "measures": ["speed"] }), json!({ "what": 1 })] {
+    for asked in [
+        json!({ "criterion": "e" }),
+        json!({ "measures": ["speed"] }),
+        json!({ "what": 1 }),
+        json!({ "points": [{ "controlled": { "users": 1, "$users": 2 } }] }),
+    ] {
         app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
     }
     app.post_json(&format!("/v1/fits/{NO_ID}/designs"), json!({})).await.expect_problem(StatusCode::NOT_FOUND, "not_found");
