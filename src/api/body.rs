@@ -398,7 +398,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_for_room_is_not_the_clients_time_and_small_bodies_do_not_wait_behind_large_ones() {
-        let body_time = Duration::from_millis(50);
+        let body_time = Duration::from_millis(300);
         let room_bytes = 64 * 3 * PIECE_BYTES;
         let (state, _folder) = service(Limits { body_time, sent_bodies_bytes: room_bytes, ..Limits::default() }).await;
         let all = state.sent_bodies().take(room_bytes, room_bytes, Duration::ZERO).await.unwrap();
@@ -406,7 +406,7 @@ mod tests {
             let state = state.clone();
             async move { collect(pieces(10), Some(10 * PIECE_BYTES), room_bytes, &state).await }
         });
-        tokio::time::sleep(4 * body_time).await;
+        tokio::time::sleep(2 * body_time).await;
         assert!(!waiting.is_finished());
         let small = tokio::time::timeout(state.limits().room_time / 2, collect(pieces(3), None, room_bytes, &state)).await;
         assert_eq!(small.expect("it does not wait").unwrap().len(), 3 * PIECE_BYTES);
