@@ -26,7 +26,7 @@ pub(super) struct NewComparison {
 
 /// Compares two fits of nested models by the extra-sum-of-squares F-test, as `layerfit compare --format json` prints it.
 #[utoipa::path(post, path = "/v1/comparisons", tag = "fits", request_body = NewComparison,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The comparison", body = Object), WriteProblems))]
 pub(super) async fn compare_fits(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<impl IntoResponse, Error> {
     let asked: NewComparison = read_json(&headers, body, &state).await?;
     let [first, second] = asked.fits.as_slice() else {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fit::{
         Problem,
-        design::{Candidate, Criterion, DesignOptions, Repeats, Target, candidate::around_the_trials, design_with},
+        design::{Candidate, Criterion, DesignOptions, Repeats, Target, candidate::around_the_trials, design_while},
     },
     model::{Bindings, Measure},
     predict::Scenarios,
@@ -24,6 +24,10 @@ use crate::{
 
 /// Most operating points that one request can have judged.
 pub(super) const MOST_CANDIDATES: usize = 1000;
+
+/// Most operating points times trials to choose of them: the search takes time in proportion to it and more, and with so many it ends
+/// while it is waited for.
+const MOST_CHOICES: usize = 50_000;
 
 /// What is to be chosen from, and by what.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -37,7 +41,7 @@ pub(super) struct NewDesign {
     /// Operating points that could be run, each with its cost and its length in multiples of the trials.
     #[serde(default)]
     points: Vec<PointBody>,
-    /// Number of trials to choose, 1 by default; with a budget at most so many.
+    /// Number of trials to choose, 1 by default; with a budget at most so many. This times the number of operating points is at most 50,000.
     choose: Option<usize>,
     /// What is to be small: `d` (the joint ellipsoid), `a` (the mean square relative error), `c` (the band of `for`).
     #[schema(example = "d")]
@@ -64,7 +68,7 @@ pub(super) struct NewDesign {
 pub(super) struct PointBody {
     /// Controlled values; what all trials share may be left out.
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     controlled: IndexMap<String, f64>,
     /// What a trial there costs, > 0.
     cost: Option<f64>,
@@ -82,7 +86,7 @@ pub(super) struct TargetBody {
     /// The operating point.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     at: IndexMap<String, f64>,
 }
 
@@ -101,7 +105,7 @@ pub(super) enum CriterionBody {
 /// Chooses what to measure after a fit: the best trials among candidates, and what each candidate and each additional measure would
 /// bring, as `layerfit design --format json` prints it.
 #[utoipa::path(post, path = "/v1/fits/{fit_id}/designs", tag = "fits", params(("fit_id" = String, Path)), request_body = NewDesign,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The design", body = Object), WriteProblems))]
 pub(super) async fn design_trials(
     State(state): State<AppState>,
     Id(id): Id<FitId>,
@@ -118,10 +122,26 @@ pub(super) async fn design_trials(
     let found = state
         .compute_long_while(move |awaited| {
             let candidates = asked.candidates(&fit.problem)?;
-            design_with(&fit, &candidates, &options, &awaited.solver()).map_err(|error| Error::new(Code::InvalidDesign, chain(&error)))
+            check_choices(&candidates, &options)?;
+            let found = design_while(&fit, &candidates, &options, &awaited.solver(), &|| awaited.is_awaited());
+            found.map_err(|error| Error::new(Code::InvalidDesign, chain(&error)))
         })
         .await?;
     Ok(Json(found))
+}
+
+/// Refuses a search that would take longer than anybody waits.
+fn check_choices(candidates: &[Candidate], options: &DesignOptions) -> Result<(), Error> {
+    let least = candidates.iter().map(|c| c.cost.unwrap_or(1.0)).fold(f64::INFINITY, f64::min);
+    let (n, most) = (candidates.len(), options.most_chosen(least));
+    if n * most <= MOST_CHOICES {
+        return Ok(());
+    }
+    let detail = format!(
+        "{most} trials to choose of {n} operating points are too many for a request: expected at most {MOST_CHOICES} trials times points; \
+         choose fewer, or give fewer operating points"
+    );
+    Err(Error::new(Code::InvalidDesign, detail).with("limit", MOST_CHOICES))
 }
 
 fn bindings(values: &IndexMap<String, f64>) -> Bindings {

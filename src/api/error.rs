@@ -85,6 +85,7 @@ codes! {
     TooManySystems = "too_many_systems", TOO_MANY_REQUESTS, "Spans of as many systems as can be are being received already";
     Internal = "internal", INTERNAL_SERVER_ERROR, "An error of the service";
     DatabaseBusy = "database_busy", SERVICE_UNAVAILABLE, "The database is busy";
+    DatabaseFull = "database_full", SERVICE_UNAVAILABLE, "The database cannot be written: the disk is full or out of order";
     RequestTimeout = "request_timeout", SERVICE_UNAVAILABLE, "The request took too long";
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Other requests take up the room that this one needs";
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The service does not take work";
@@ -171,6 +172,10 @@ impl From<StoreError> for Error {
             busy if busy.is_busy() => {
                 Self { source: Some(busy.into()), ..Self::new(Code::DatabaseBusy, "the database did not answer in time; try again") }
             }
+            full if full.is_disk_at_fault() => Self {
+                source: Some(full.into()),
+                ..Self::new(Code::DatabaseFull, "the database cannot be written, as when the disk is full; try again once there is room")
+            },
             other => Self::internal(other),
         }
     }

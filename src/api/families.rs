@@ -27,7 +27,7 @@ use crate::{
         Fit, FitError,
         baseline::{BaselineError, BaselineOptions, baselines_with},
         compare::CompareOptions,
-        comparison::family::compare_family,
+        comparison::family::compare_family_while,
         stepwise::{AdditionKind, StepwiseError, StepwiseOptions, proposed_model, stepwise},
     },
     store::FitId,
@@ -46,7 +46,7 @@ pub(super) struct NewFamily {
 /// `layerfit compare FIT FIT FIT --format json` prints it. Members are named by the ids of their fits. Errors of leaving a trial out are there for fits that were
 /// asked for `leave_one_trial_out`.
 #[utoipa::path(post, path = "/v1/families", tag = "fits", request_body = NewFamily,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The family, its members best first", body = Object), WriteProblems))]
 pub(super) async fn compare_families(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
     let asked: NewFamily = read_json(&headers, body, &state).await?;
     let most = state.limits().names_max;
@@ -58,9 +58,10 @@ pub(super) async fn compare_families(State(state): State<AppState>, headers: Hea
         let fit = referenced(&state, &id).await?;
         fits.push((id, fit));
     }
-    let compute = move |_: &Awaited| {
+    let compute = move |awaited: &Awaited| {
         let members: Vec<(&str, &Fit)> = fits.iter().map(|(id, fit)| (id.as_str(), fit)).collect();
-        compare_family(&members, &CompareOptions::default()).map_err(|error| Error::new(Code::NotComparable, chain(&error)))
+        let compared = compare_family_while(&members, &CompareOptions::default(), &awaited.solver(), &|| awaited.is_awaited());
+        compared.map_err(|error| Error::new(Code::NotComparable, chain(&error)))
     };
     Ok(Json(state.compute_long_while(compute).await?).into_response())
 }
@@ -80,7 +81,7 @@ pub(super) struct BaselineParams {
 /// Puts a polynomial and the Universal Scalability Law, fitted to the same trials, beside a fit: how far off each is, on each trial predicted from the others, and
 /// on the trials of the highest load.
 #[utoipa::path(get, path = "/v1/fits/{fit_id}/baselines", tag = "fits", params(("fit_id" = String, Path), BaselineParams),
-    responses((status = OK, body = Object), ReadProblems))]
+    responses((status = OK, description = "The fit and the curves, side by side", body = Object), ReadProblems))]
 pub(super) async fn get_baselines(
     State(state): State<AppState>,
     Id(id): Id<FitId>,
@@ -115,7 +116,7 @@ const MOST_ADDITIONS: usize = 10;
 /// Tries additions to the model of a fit (a delay, a queue, a second phase, a thread, a server), each with its F-test, and leaves out surplus parameters:
 /// `{"report", "model", "estimates"}`, the model being the proposed one with its estimates as values.
 #[utoipa::path(post, path = "/v1/fits/{fit_id}/additions", tag = "fits", params(("fit_id" = String, Path)), request_body = NewAdditions,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "What was tried, and the proposed model", body = Object), WriteProblems))]
 pub(super) async fn try_additions(
     State(state): State<AppState>,
     Id(id): Id<FitId>,

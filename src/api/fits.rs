@@ -51,11 +51,11 @@ pub(super) struct NewFitBody {
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     pub(super) assumed: IndexMap<String, f64>,
     /// `auto` weighs by the standard errors or weights of the trials, else each measure by its own residual variance;
     /// `residual` always by the latter; `replicates` by the covariance of trials at one operating point; `none` is plain least squares.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "auto")]
     pub(super) weighting: Weighting,
     /// Level of intervals and tests, in (0, 1).
@@ -64,7 +64,7 @@ pub(super) struct NewFitBody {
     /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
     /// (`wald`, `profile`, `sandwich`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`, `correct_solver` (`{"simulation": {"precision",
     /// "seed"}}`: correct the fit for the solver's error).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::object_or_default")]
     #[schema(value_type = Option<Object>)]
     pub(super) method: Method,
 }
@@ -96,7 +96,7 @@ pub(super) struct BoundedBody {
     #[schema(value_type = Option<Vec<f64>>)]
     prior: Option<Prior>,
     /// `log` searches it by its logarithm.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "log")]
     transform: Transform,
 }
@@ -185,7 +185,7 @@ impl From<StoredFit> for FitBody {
 /// Queues a fit of this model version to a version of the trials.
 #[utoipa::path(post, path = "/v1/models/{model_id}/fits", tag = "fits", params(("model_id" = String, Path)),
     request_body = NewFitBody,
-    responses((status = ACCEPTED, body = FitHeaderBody, headers(("location" = String))), WriteProblems))]
+    responses((status = ACCEPTED, description = "The fit, queued", body = FitHeaderBody, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_fit(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,
@@ -253,7 +253,7 @@ fn checked(model: StoredModel, trials: StoredTrials, options: Options) -> Result
 
 /// Lists the fits of a model version in order of creation.
 #[utoipa::path(get, path = "/v1/models/{model_id}/fits", tag = "fits", params(("model_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<FitHeaderBody>), ReadProblems))]
+    responses((status = OK, description = "A page of fits", body = PageBody<FitHeaderBody>), ReadProblems))]
 pub(super) async fn list_model_fits(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,
@@ -267,7 +267,7 @@ pub(super) async fn list_model_fits(
 
 /// Lists the fits of a system in order of creation.
 #[utoipa::path(get, path = "/v1/systems/{system_id}/fits", tag = "fits", params(("system_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<FitHeaderBody>), ReadProblems))]
+    responses((status = OK, description = "A page of fits", body = PageBody<FitHeaderBody>), ReadProblems))]
 pub(super) async fn list_system_fits(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -281,7 +281,7 @@ pub(super) async fn list_system_fits(
 
 /// A fit, with its report once it has succeeded.
 #[utoipa::path(get, path = "/v1/fits/{fit_id}", tag = "fits", params(("fit_id" = String, Path)),
-    responses((status = OK, body = FitBody), ReadProblems))]
+    responses((status = OK, description = "The fit", body = FitBody), ReadProblems))]
 pub(super) async fn get_fit(State(state): State<AppState>, Id(id): Id<FitId>) -> Result<Json<FitBody>, Error> {
     let fit = state.store().load_fit(id).await?.ok_or_else(|| Error::not_found("fit", id))?;
     Ok(Json(fit.into()))

@@ -18,6 +18,7 @@ use super::{
     error::{WriteProblems, chain},
     extract::Id,
     fits::{EstimateBody, NewFitBody, options, require_model, trials_of},
+    predictions::MOST_AT_ONCE,
     state::Awaited,
 };
 use crate::{
@@ -52,7 +53,7 @@ pub(super) struct NewIdentification {
     /// Known constants by parameter name; they overrule the model's own definitions.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     assumed: IndexMap<String, f64>,
     /// Relative error of a measured value without a standard error.
     #[schema(default = 0.05)]
@@ -65,7 +66,7 @@ pub(super) struct NewIdentification {
 /// Says what trials will tell of the parameters before any value is measured: expected half-widths, what cannot be told apart, and what
 /// would settle it, as `layerfit identify --format json` prints it.
 #[utoipa::path(post, path = "/v1/models/{model_id}/identifications", tag = "fits", params(("model_id" = String, Path)),
-    request_body = NewIdentification, responses((status = OK, body = Object), WriteProblems))]
+    request_body = NewIdentification, responses((status = OK, description = "What the trials will tell", body = Object), WriteProblems))]
 pub(super) async fn identify_parameters(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,
@@ -84,12 +85,14 @@ pub(super) async fn identify_parameters(
     let NewIdentification { estimate, assumed, relative_error, confidence, .. } = asked;
     let (weighting, method) = (Weighting::Auto, Method::default());
     let fit = options(NewFitBody { trials: String::new(), estimate, assumed, weighting, confidence, method }, names_max)?;
+    let is_long = trials.trials.len() > MOST_AT_ONCE;
     let problem = fit.problem(model.model, trials);
     let defaults = IdentifyOptions::default();
     let options = IdentifyOptions { relative_error: relative_error.unwrap_or(defaults.relative_error), ..defaults };
     let refuse = |error: DesignError| Error::new(Code::InvalidDesign, chain(&error));
     let compute = move |awaited: &Awaited| identify_with(&problem, &options, &awaited.solver()).map_err(refuse);
-    Ok(Json(state.compute_while(compute).await?).into_response())
+    let found = if is_long { state.compute_long_while(compute).await? } else { state.compute_while(compute).await? };
+    Ok(Json(found).into_response())
 }
 
 /// Trials without values at the operating points `at`.

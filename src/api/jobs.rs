@@ -145,7 +145,7 @@ pub(super) struct JobsParams {
 
 /// Lists jobs in order of creation.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsParams),
-    responses((status = OK, body = PageBody<JobBody>), ReadProblems))]
+    responses((status = OK, description = "A page of jobs", body = PageBody<JobBody>), ReadProblems))]
 pub(super) async fn list_jobs(State(state): State<AppState>, Params(params): Params<JobsParams>) -> Result<Json<PageBody<JobBody>>, Error> {
     let page = page_request(&state, params.limit, params.after.as_deref())?;
     let system = params.system.map(|text| text.parse::<SystemId>());
@@ -156,7 +156,7 @@ pub(super) async fn list_jobs(State(state): State<AppState>, Params(params): Par
 
 /// A job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}", tag = "jobs", params(("job_id" = String, Path)),
-    responses((status = OK, body = JobBody), ReadProblems))]
+    responses((status = OK, description = "The job", body = JobBody), ReadProblems))]
 pub(super) async fn get_job(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Json<JobBody>, Error> {
     Ok(Json(require_job(&state, id).await?.into()))
 }
@@ -168,7 +168,11 @@ async fn require_job(state: &AppState, id: JobId) -> Result<Job, Error> {
 /// Cancels a job. A queued one is cancelled at once (200); a running one stops at its next iteration (202). Cancelling a
 /// cancelled job again changes nothing; a job that has ended otherwise is refused.
 #[utoipa::path(delete, path = "/v1/jobs/{job_id}", tag = "jobs", params(("job_id" = String, Path)),
-    responses((status = OK, body = JobBody), (status = ACCEPTED, body = JobBody), ReadProblems))]
+    responses(
+        (status = OK, description = "The job, cancelled", body = JobBody),
+        (status = ACCEPTED, description = "The job, which ends at its next step", body = JobBody),
+        ReadProblems
+    ))]
 pub(super) async fn cancel_job(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Response, Error> {
     let job = state.jobs().cancel(id).await?.ok_or_else(|| Error::not_found("job", id))?;
     let status = match job.state {
@@ -186,7 +190,7 @@ pub(super) async fn cancel_job(State(state): State<AppState>, Id(id): Id<JobId>)
 /// ended; then the stream ends. A job that has ended already yields `done` at once. The stream ends without `done` when the job
 /// is deleted with its system before it was told, and when the service stops.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/events", tag = "jobs", params(("job_id" = String, Path)),
-    responses((status = OK, body = String, content_type = "text/event-stream"), ReadProblems))]
+    responses((status = OK, description = "The events", body = String, content_type = "text/event-stream"), ReadProblems))]
 pub(super) async fn stream_job_events(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Response, Error> {
     // Subscribed before the job is read, so that no change falls between the two.
     let listener = Listener { events: state.jobs().subscribe(), job: require_job(&state, id).await? };

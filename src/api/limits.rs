@@ -19,8 +19,8 @@ pub struct Limits {
     pub trace_sent_bytes: usize,
     /// Largest trace after decompression, bytes.
     pub trace_bytes: usize,
-    /// Bodies of all requests together as sent, as far as they have come, bytes; and those that were compressed, bytes after decompression.
-    /// What is below 64 KiB does not count.
+    /// Bodies of all requests together as sent, once they come, bytes; and those that were compressed, bytes after decompression. What is
+    /// below 64 KiB does not count; an eighth is kept for bodies of up to a sixty-fourth.
     pub sent_bodies_bytes: usize,
     /// See [`Limits::sent_bodies_bytes`].
     pub decompressed_bodies_bytes: usize,
@@ -63,9 +63,9 @@ impl Default for Limits {
             trace_sent_bytes: 64 << 20,
             // Message logs shrink to a tenth and less; a bomb shrinks to a thousandth.
             trace_bytes: 256 << 20,
-            // Four of the largest traces, and twice two of them.
-            sent_bodies_bytes: 256 << 20,
-            decompressed_bodies_bytes: 512 << 20,
+            // Four of the largest traces, and after decompression two of them, beside small bodies.
+            sent_bodies_bytes: 293 << 20,
+            decompressed_bodies_bytes: 586 << 20,
             // Longer than a large trace takes to be decompressed and stored.
             room_time: Duration::from_secs(30),
             page_default: 50,

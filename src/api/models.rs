@@ -120,7 +120,10 @@ impl From<StoredModel> for ModelBody {
 #[utoipa::path(post, path = "/v1/systems/{system_id}/models", tag = "models",
     params(("system_id" = String, Path), NewModelParams),
     request_body(content((String = "application/xml"), (String = "text/plain"), (Derivation = "application/json"))),
-    responses((status = CREATED, body = ModelBody, headers(("location" = String))), WriteProblems))]
+    responses(
+        (status = CREATED, description = "The model version, stored", body = ModelBody, headers(("location" = String))),
+        WriteProblems
+    ))]
 pub(super) async fn create_model(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -230,7 +233,7 @@ fn validated(model: Model) -> Result<Model, Error> {
 
 /// Lists the model versions of a system in order of creation.
 #[utoipa::path(get, path = "/v1/systems/{system_id}/models", tag = "models", params(("system_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<ModelHeaderBody>), ReadProblems))]
+    responses((status = OK, description = "A page of model versions", body = PageBody<ModelHeaderBody>), ReadProblems))]
 pub(super) async fn list_models(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -244,7 +247,10 @@ pub(super) async fn list_models(
 
 /// A model version as JSON, or the model alone as LQNX.
 #[utoipa::path(get, path = "/v1/models/{model_id}", tag = "models", params(("model_id" = String, Path)),
-    responses((status = OK, content((ModelBody = "application/json"), (String = "application/xml"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The model version", content((ModelBody = "application/json"), (String = "application/xml"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_model(State(state): State<AppState>, Id(id): Id<ModelId>, headers: HeaderMap) -> Result<Response, Error> {
     let media_type = accept::choose(&headers, &["application/json", "application/xml"])?;
     let stored = state.store().load_model(id).await?.ok_or_else(|| Error::not_found("model", id))?;

@@ -27,7 +27,7 @@ use crate::{
         profile::{Level, Metric, ProfileOptions, ViewOptions},
         usage::{ClassChoice, MOST_CLASSES, UsageModel, UsageOptions, UsageSummary},
     },
-    trace::{Format, StreamSource},
+    trace::{Format, StreamSource, diagnostics},
 };
 
 /// What is wanted of a profile.
@@ -72,7 +72,7 @@ pub(super) struct UsageParams {
 /// The profile of a trace as `layerfit profile --format json` prints it, or as text: times by calling context, and what each
 /// level of context explains of their spread.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/profile", tag = "traces", params(("trace_id" = String, Path), ProfileParams),
-    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+    responses((status = OK, description = "The profile", content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
 pub(super) async fn get_profile(
     State(state): State<AppState>,
     Id(id): Id<TraceId>,
@@ -101,7 +101,7 @@ pub(super) async fn get_profile(
         })
         .await?;
     Ok(match media_type {
-        "text/plain" => view.to_text().into_response(),
+        "text/plain" => (view.to_text() + &diagnostics::in_words(&view.report.diagnostics)).into_response(),
         _ => Json(view).into_response(),
     })
 }
@@ -110,7 +110,10 @@ pub(super) async fn get_profile(
 /// think times, classes of behaviour with their shares. Of received spans (`POST /v1/traces`) it is that of all that their system has
 /// sent since the service started; their sessions are joined as they come, so that only `classes` can be asked for.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}/usage", tag = "traces", params(("trace_id" = String, Path), UsageParams),
-    responses((status = OK, content((Object = "application/json"), (String = "text/plain"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The usage model", content((Object = "application/json"), (String = "text/plain"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_usage(
     State(state): State<AppState>,
     Id(id): Id<TraceId>,
@@ -135,14 +138,9 @@ pub(super) async fn get_usage(
     let mut read = stored(&state, id).await?;
     if read.is_received() {
         params.check_received()?;
-        let (receptions, system) = (state.receptions().clone(), read.system);
-        let usage = state.observe_while(move |_| {
-            let sessions = receptions.sessions(system).ok_or_else(|| {
-                Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept")
-            })?;
-            usage_of(&sessions, classes)
-        });
-        return Ok(usage_response(usage.await?, media_type));
+        let sessions = received_sessions(&state, read.system).await?;
+        let usage = state.observe_while(move |_| usage_of(&sessions, classes)).await?;
+        return Ok(usage_response(usage, media_type));
     }
     if let Some(keys) = &params.session_key {
         let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
@@ -161,6 +159,12 @@ pub(super) async fn get_usage(
     Ok(usage_response(usage, media_type))
 }
 
+async fn received_sessions(state: &AppState, system: SystemId) -> Result<Box<UsageSummary>, Error> {
+    let none = || Error::new(Code::NotObserved, "the system has sent no spans since the service started, and those before are not kept");
+    let held = state.receptions().hold_known(system).await.ok_or_else(none)?;
+    state.compute(move || held.sessions(system).ok_or_else(none)).await
+}
+
 fn usage_of(sessions: &UsageSummary, classes: ClassChoice) -> Result<UsageModel, Error> {
     let options = UsageOptions { classes, ..UsageOptions::default() };
     UsageModel::of(sessions, &options).map_err(|error| Error::new(Code::NotObserved, chain(&error)))
@@ -168,7 +172,7 @@ fn usage_of(sessions: &UsageSummary, classes: ClassChoice) -> Result<UsageModel,
 
 fn usage_response(usage: UsageModel, media_type: &str) -> Response {
     match media_type {
-        "text/plain" => usage.to_text().into_response(),
+        "text/plain" => (usage.to_text() + &diagnostics::in_words(&usage.diagnostics)).into_response(),
         _ => Json(usage).into_response(),
     }
 }

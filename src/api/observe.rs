@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, Method},
+    http::{HeaderName, HeaderValue, Method, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -50,6 +50,7 @@ pub(super) async fn observe(State(state): State<AppState>, request: Request, nex
     let mut in_flight = InFlight { state: &state, is_answered: false };
 
     let response = answer_in_time(&state, request, next).instrument(span.clone()).await;
+    note_writes(&state, &response);
     let response = sign(response, &request_id, encoding);
 
     in_flight.is_answered = true;
@@ -67,6 +68,15 @@ pub(super) async fn observe(State(state): State<AppState>, request: Request, nex
 fn known_method(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "CONNECT", "PATCH", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+}
+
+/// Notes whether the database could be written, for who asks whether the service takes work.
+fn note_writes(state: &AppState, response: &Response) {
+    match (response.status(), response.extensions().get::<Unsigned>()) {
+        (_, Some(Unsigned(problem))) if problem.code == Code::DatabaseFull.name() => state.note_write(false),
+        (StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::NO_CONTENT, _) => state.note_write(true),
+        _ => {}
+    }
 }
 
 async fn answer_in_time(state: &AppState, request: Request, next: Next) -> Response {

@@ -28,7 +28,7 @@ const MOST_SIMULATED: usize = 20;
 const MOST_EVENTS: u64 = 4_000_000;
 
 /// Most operating points of a prediction that waits for short computations only.
-const MOST_AT_ONCE: usize = 200;
+pub(super) const MOST_AT_ONCE: usize = 200;
 
 /// What is to be predicted. (Only documents: repeated parameters are read by [`Asked::read`].)
 #[derive(IntoParams)]
@@ -87,7 +87,10 @@ impl Asked {
 
 /// Predicts with a fit: for every combination of controlled values the measures, each with its confidence band.
 #[utoipa::path(get, path = "/v1/fits/{fit_id}/predictions", tag = "fits", params(("fit_id" = String, Path), PredictionParams),
-    responses((status = OK, content((Object = "application/json"), (String = "text/csv"))), ReadProblems))]
+    responses(
+        (status = OK, description = "A row for each operating point", content((Object = "application/json"), (String = "text/csv"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_predictions(
     State(state): State<AppState>,
     Id(id): Id<FitId>,

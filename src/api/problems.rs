@@ -34,7 +34,7 @@ impl From<Code> for ProblemBody {
 }
 
 /// Lists every code that an error can have.
-#[utoipa::path(get, path = "/v1/problems", tag = "operation", responses((status = OK, body = ProblemList)))]
+#[utoipa::path(get, path = "/v1/problems", tag = "operation", responses((status = OK, description = "Every code", body = ProblemList)))]
 pub(super) async fn list_problems() -> Json<ProblemList> {
     Json(ProblemList { items: Code::ALL.iter().copied().map(Into::into).collect() })
 }
@@ -42,8 +42,8 @@ pub(super) async fn list_problems() -> Json<ProblemList> {
 /// Says what one code means: the `type` of an error leads here.
 #[utoipa::path(get, path = "/v1/problems/{code}", tag = "operation", params(("code" = String, Path, description = "The code")),
     responses(
-        (status = OK, body = ProblemBody),
-        (status = NOT_FOUND, body = Problem, content_type = "application/problem+json")
+        (status = OK, description = "What the code means", body = ProblemBody),
+        (status = NOT_FOUND, description = "`code`: not_found", body = Problem, content_type = "application/problem+json")
     ))]
 pub(super) async fn get_problem(code: Result<Path<String>, PathRejection>) -> Result<Json<ProblemBody>, Error> {
     let Path(code) = code.map_err(|_| Error::new(Code::NotFound, "the path is not UTF-8 text"))?;

@@ -24,7 +24,7 @@ use super::{
     systems::{NAME_MAX, system_name},
 };
 use crate::{
-    jobs::{ReceptionError, Receptions},
+    jobs::ReceptionError,
     store::StoreError,
     trace::{
         BadRows,
@@ -83,10 +83,12 @@ pub(super) async fn receive_spans(State(state): State<AppState>, headers: Header
     let n_taken = received.spans.values().map(Vec::len).sum::<usize>() as u64;
     let names: Vec<&str> = received.spans.keys().map(String::as_str).collect();
     let systems = state.receptions().systems_called(&names).await.map_err(reception_error)?;
-    let (receptions, texts, spans): (Receptions, SpanTexts, _) = (state.receptions().clone(), received.texts, received.spans);
+    let (texts, spans) = (received.texts, received.spans);
+    // Before the computation, so that nothing else waits for a structure that is being extracted.
+    let mut held = state.receptions().hold(&systems).await;
     state
         .compute(move || {
-            systems.iter().zip(spans.values()).for_each(|(system, spans)| receptions.receive(*system, spans, &texts, &content));
+            systems.iter().zip(spans.values()).for_each(|(system, spans)| held.receive(*system, spans, &texts, &content));
             Ok(())
         })
         .await?;

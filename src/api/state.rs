@@ -1,8 +1,11 @@
 //! What every handler shares.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -17,6 +20,9 @@ use crate::{
     solve::{self, Sensitivities, SolveError, SolveOptions},
     store::Store,
 };
+
+/// How long after a failed write the service takes no work: then another one may show that there is room again.
+const UNWRITABLE_TIME: Duration = Duration::from_secs(30);
 
 /// The service's parts: cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,6 +44,8 @@ struct Shared {
     sent_bodies: Room,
     decompressed_bodies: Room,
     stopping: watch::Sender<bool>,
+    /// When the database could not be written, where no write has succeeded since.
+    unwritten_at: Mutex<Option<Instant>>,
 }
 
 impl AppState {
@@ -58,6 +66,7 @@ impl AppState {
             decompressed_bodies: Room::new(limits.decompressed_bodies_bytes),
             limits,
             stopping,
+            unwritten_at: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -104,6 +113,17 @@ impl AppState {
     /// Becomes `true` when the service stops.
     pub(super) fn stopping(&self) -> watch::Receiver<bool> {
         self.shared.stopping.subscribe()
+    }
+
+    /// Notes that the database could be written, or not.
+    pub(super) fn note_write(&self, is_written: bool) {
+        *self.shared.unwritten_at.lock().unwrap_or_else(PoisonError::into_inner) = (!is_written).then(Instant::now);
+    }
+
+    /// Whether the last write failed, a little while ago.
+    pub(super) fn is_unwritable(&self) -> bool {
+        let unwritten_at = *self.shared.unwritten_at.lock().unwrap_or_else(PoisonError::into_inner);
+        unwritten_at.is_some_and(|at| at.elapsed() < UNWRITABLE_TIME)
     }
 
     /// Runs a computation off the async threads, no more of them at a time than [`Limits::n_computations`].
@@ -195,7 +215,7 @@ impl Drop for Waiting {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::thread;
 
     use tokio::{sync::oneshot, time::timeout};
 

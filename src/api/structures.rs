@@ -59,7 +59,7 @@ impl From<StructureHeader> for StructureHeaderBody {
 
 /// Lists the structures of a system in order of extraction.
 #[utoipa::path(get, path = "/v1/systems/{system_id}/structures", tag = "traces", params(("system_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<StructureHeaderBody>), ReadProblems))]
+    responses((status = OK, description = "A page of structures", body = PageBody<StructureHeaderBody>), ReadProblems))]
 pub(super) async fn list_structures(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -73,7 +73,10 @@ pub(super) async fn list_structures(
 
 /// A structure as JSON, or its model alone as LQNX.
 #[utoipa::path(get, path = "/v1/structures/{structure_id}", tag = "traces", params(("structure_id" = String, Path)),
-    responses((status = OK, content((StructureBody = "application/json"), (String = "application/xml"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The structure", content((StructureBody = "application/json"), (String = "application/xml"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_structure(State(state): State<AppState>, Id(id): Id<StructureId>, headers: HeaderMap) -> Result<Response, Error> {
     let media_type = accept::choose(&headers, &["application/json", "application/xml"])?;
     let structure = state.store().load_structure(id).await?.ok_or_else(|| Error::not_found("structure", id))?;

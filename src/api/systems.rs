@@ -77,7 +77,7 @@ pub(super) struct SystemsParams {
 
 /// Creates a system.
 #[utoipa::path(post, path = "/v1/systems", tag = "systems", request_body = NewSystem,
-    responses((status = CREATED, body = SystemBody, headers(("location" = String))), WriteProblems))]
+    responses((status = CREATED, description = "The system, stored", body = SystemBody, headers(("location" = String))), WriteProblems))]
 pub(super) async fn create_system(State(state): State<AppState>, headers: HeaderMap, body: Body) -> Result<Response, Error> {
     let new: NewSystem = read_json(&headers, body, &state).await?;
     let name = system_name(&new.name).map_err(|reason| Error::new(Code::InvalidBody, format!("name: {reason}")))?;
@@ -88,7 +88,7 @@ pub(super) async fn create_system(State(state): State<AppState>, headers: Header
 
 /// Lists systems in order of creation.
 #[utoipa::path(get, path = "/v1/systems", tag = "systems", params(SystemsParams),
-    responses((status = OK, body = PageBody<SystemBody>), ReadProblems))]
+    responses((status = OK, description = "A page of systems", body = PageBody<SystemBody>), ReadProblems))]
 pub(super) async fn list_systems(
     State(state): State<AppState>,
     Params(params): Params<SystemsParams>,
@@ -100,7 +100,7 @@ pub(super) async fn list_systems(
 
 /// A system.
 #[utoipa::path(get, path = "/v1/systems/{system_id}", tag = "systems", params(("system_id" = String, Path)),
-    responses((status = OK, body = SystemBody), ReadProblems))]
+    responses((status = OK, description = "The system", body = SystemBody), ReadProblems))]
 pub(super) async fn get_system(State(state): State<AppState>, Id(id): Id<SystemId>) -> Result<Json<SystemBody>, Error> {
     Ok(Json(require_system(&state, id).await?.into()))
 }
@@ -108,7 +108,7 @@ pub(super) async fn get_system(State(state): State<AppState>, Id(id): Id<SystemI
 /// Deletes a system with all its traces, structures, models, trials, fits and jobs. Refused while a job of it is queued or
 /// running. Nothing else deletes inputs or results: what a fit names is there as long as the fit.
 #[utoipa::path(delete, path = "/v1/systems/{system_id}", tag = "systems", params(("system_id" = String, Path)),
-    responses((status = NO_CONTENT), ReadProblems))]
+    responses((status = NO_CONTENT, description = "The system is deleted"), ReadProblems))]
 pub(super) async fn delete_system(State(state): State<AppState>, Id(id): Id<SystemId>) -> Result<StatusCode, Error> {
     let is_deleted = state.store().delete_system(id).await?;
     // Spans that come for its name from now on are of a new system.

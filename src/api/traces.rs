@@ -139,11 +139,14 @@ impl From<Trace> for TraceBody {
 }
 
 /// Uploads a trace and queues the extraction of a structure from it. The body is the trace as its format has it; gzip is
-/// taken as `Content-Encoding` or as a file.
+/// taken as `Content-Encoding` or as a file, zstd as a file.
 #[utoipa::path(post, path = "/v1/systems/{system_id}/traces", tag = "traces",
     params(("system_id" = String, Path), UploadParams),
     request_body(content = String, content_type = "application/octet-stream"),
-    responses((status = ACCEPTED, body = TraceBody, headers(("location" = String))), WriteProblems))]
+    responses(
+        (status = ACCEPTED, description = "The trace, stored; its extraction is queued", body = TraceBody, headers(("location" = String))),
+        WriteProblems
+    ))]
 pub(super) async fn upload_trace(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -165,7 +168,7 @@ pub(super) async fn upload_trace(
 
 /// Lists the traces of a system in order of arrival.
 #[utoipa::path(get, path = "/v1/systems/{system_id}/traces", tag = "traces", params(("system_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<TraceBody>), ReadProblems))]
+    responses((status = OK, description = "A page of traces", body = PageBody<TraceBody>), ReadProblems))]
 pub(super) async fn list_traces(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -179,7 +182,7 @@ pub(super) async fn list_traces(
 
 /// A trace: what it is, and what became of it.
 #[utoipa::path(get, path = "/v1/traces/{trace_id}", tag = "traces", params(("trace_id" = String, Path)),
-    responses((status = OK, body = TraceBody), ReadProblems))]
+    responses((status = OK, description = "The trace", body = TraceBody), ReadProblems))]
 pub(super) async fn get_trace(State(state): State<AppState>, Id(id): Id<TraceId>) -> Result<Json<TraceBody>, Error> {
     let trace = state.store().load_trace(id).await?.ok_or_else(|| Error::not_found("trace", id))?;
     Ok(Json(trace.into()))

@@ -44,14 +44,14 @@ pub(super) struct NewTrack {
     /// Known constants by parameter name.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, f64>)]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     assumed: IndexMap<String, f64>,
     /// How errors are weighed, as of a fit.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "auto")]
     weighting: Weighting,
     /// `known` takes standard errors and covariances of the trials as they stand; `estimated` up to a factor.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<String>, example = "estimated")]
     error_scale: ErrorScale,
     /// Level of intervals and tests, in (0, 1).
@@ -61,7 +61,7 @@ pub(super) struct NewTrack {
     /// estimated, 0 for a parameter that stays.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Option<f64>>, example = json!({"dbD": 0.01}))]
-    #[serde(deserialize_with = "crate::model::unique::map")]
+    #[serde(deserialize_with = "crate::model::unique::by_name")]
     drift: IndexMap<String, Option<f64>>,
     /// Trials in the running window of the innovations test.
     #[schema(default = 5)]
@@ -71,7 +71,7 @@ pub(super) struct NewTrack {
 /// Tracks parameters that drift over a version of the trials, in the order of their times: filtered and smoothed estimates, innovations tests, changes, as
 /// `layerfit track --format json` prints it.
 #[utoipa::path(post, path = "/v1/models/{model_id}/tracks", tag = "fits", params(("model_id" = String, Path)), request_body = NewTrack,
-    responses((status = OK, body = Object), WriteProblems))]
+    responses((status = OK, description = "The track", body = Object), WriteProblems))]
 pub(super) async fn track_parameters(
     State(state): State<AppState>,
     Id(model): Id<ModelId>,

@@ -96,7 +96,10 @@ impl<'a> TrialsBody<'a> {
 /// values, measures, their standard errors, weights and covariances), and 1,000,000 cells (trials times columns).
 #[utoipa::path(post, path = "/v1/systems/{system_id}/trials", tag = "trials", params(("system_id" = String, Path)),
     request_body(content((String = "text/csv"), (Object = "application/json"))),
-    responses((status = CREATED, body = TrialsBody<'_>, headers(("location" = String))), WriteProblems))]
+    responses(
+        (status = CREATED, description = "The trials, stored", body = TrialsBody<'_>, headers(("location" = String))),
+        WriteProblems
+    ))]
 pub(super) async fn create_trials(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -137,7 +140,7 @@ fn read_trials(text: &str, source: TrialsSource, bounds: &Bounds) -> Result<Tria
 
 /// Lists the versions of a system's trials in order of creation.
 #[utoipa::path(get, path = "/v1/systems/{system_id}/trials", tag = "trials", params(("system_id" = String, Path), PageParams),
-    responses((status = OK, body = PageBody<TrialsHeaderBody>), ReadProblems))]
+    responses((status = OK, description = "A page of versions of the trials", body = PageBody<TrialsHeaderBody>), ReadProblems))]
 pub(super) async fn list_trials(
     State(state): State<AppState>,
     Id(system): Id<SystemId>,
@@ -151,7 +154,10 @@ pub(super) async fn list_trials(
 
 /// A version of the trials as JSON, or the trials alone as CSV.
 #[utoipa::path(get, path = "/v1/trials/{trials_id}", tag = "trials", params(("trials_id" = String, Path)),
-    responses((status = OK, content((TrialsBody<'_> = "application/json"), (String = "text/csv"))), ReadProblems))]
+    responses(
+        (status = OK, description = "The version of the trials", content((TrialsBody<'_> = "application/json"), (String = "text/csv"))),
+        ReadProblems
+    ))]
 pub(super) async fn get_trials(State(state): State<AppState>, Id(id): Id<TrialsId>, headers: HeaderMap) -> Result<Response, Error> {
     let media_type = accept::choose(&headers, &["application/json", "text/csv"])?;
     let stored = state.store().load_trials(id).await?.ok_or_else(|| Error::not_found("set of trials", id))?;

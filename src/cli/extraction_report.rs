@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     model::{Model, Number},
     structure::{Accepts, ArcKind, CallReport, EntryReport, Extraction, Record, TaskReport, interactions::InteractionKind},
-    trace::diagnostics::Diagnostic,
+    trace::diagnostics::in_words as diagnostics_in_words,
 };
 
 /// Records that the text report shows.
@@ -42,22 +42,7 @@ pub(super) fn report(extraction: &Extraction) -> String {
     if let Some(usage) = &extraction.usage {
         let _ = writeln!(text, "\nusage: reference tasks are of the sessions seen\n{}", usage.to_text().trim_end());
     }
-    text + &report_diagnostics(&extraction.diagnostics)
-}
-
-/// What was odd, as a section of a report; nothing where nothing was.
-pub(super) fn report_diagnostics(diagnostics: &[Diagnostic]) -> String {
-    let mut text = String::new();
-    if !diagnostics.is_empty() {
-        let _ = writeln!(text, "\ndiagnostics");
-    }
-    for diagnostic in diagnostics {
-        let _ = writeln!(text, "  {} ({}): {}", diagnostic.code, plural(diagnostic.count, "time"), diagnostic.message);
-        for example in &diagnostic.examples {
-            let _ = writeln!(text, "      {example}");
-        }
-    }
-    text
+    text + &diagnostics_in_words(&extraction.diagnostics)
 }
 
 /// Entries with fewer than `few` occurrences are marked.

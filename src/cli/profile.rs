@@ -2,13 +2,15 @@
 
 use super::{
     Failure, OutputFormat,
-    extraction_report::report_diagnostics,
     traces::{TraceArgs, by_name},
     write_stdout,
 };
-use crate::structure::{
-    observations::Wanted,
-    profile::{Level, Metric, OperatorOptions, ProfileOptions, Siblings, ViewOptions},
+use crate::{
+    structure::{
+        observations::Wanted,
+        profile::{Level, Metric, OperatorOptions, ProfileOptions, Siblings, ViewOptions},
+    },
+    trace::diagnostics,
 };
 
 /// Arguments of `layerfit profile`.
@@ -56,8 +58,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let view = profile.view(&ViewOptions { metric: args.metric, by: args.by, depth: args.depth, least_share: args.min_share, operators });
     match args.format {
         OutputFormat::Text => {
-            let diagnostics = report_diagnostics(&view.report.diagnostics);
-            write_stdout(&(view.to_text() + &diagnostics));
+            write_stdout(&(view.to_text() + &diagnostics::in_words(&view.report.diagnostics)));
         }
         OutputFormat::Json => {
             let json = serde_json::to_string_pretty(&view).map_err(|error| Failure::internal(&error))?;

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use super::{
     Failure, OutputFormat,
-    extraction_report::report_diagnostics,
     traces::{TraceArgs, by_name},
     write_stdout,
 };
-use crate::structure::{
-    observations::{UserKey, UserOptions, Wanted},
-    usage::{ClassChoice, PlanOptions, SessionOptions, UsageModel, UsageOptions},
+use crate::{
+    structure::{
+        observations::{UserKey, UserOptions, Wanted},
+        usage::{ClassChoice, PlanOptions, SessionOptions, UsageModel, UsageOptions},
+    },
+    trace::diagnostics,
 };
 
 /// Arguments of `layerfit usage`.
@@ -73,7 +75,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         super::output::write_file(path, &plan)?;
     }
     match args.format {
-        OutputFormat::Text => write_stdout(&(usage.to_text() + &report_diagnostics(&usage.diagnostics))),
+        OutputFormat::Text => write_stdout(&(usage.to_text() + &diagnostics::in_words(&usage.diagnostics))),
         OutputFormat::Json => {
             let json = serde_json::to_string_pretty(&usage).map_err(|error| Failure::internal(&error))?;
             write_stdout(&(json + "\n"));

@@ -39,7 +39,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 pub use control::Control;
-pub use reception::{Options as ReceptionOptions, ReceptionError, Receptions, Refresh};
+pub use reception::{HeldReceptions, Options as ReceptionOptions, ReceptionError, Receptions, Refresh};
 
 use crate::store::{
     JobId, Store, StoreError,

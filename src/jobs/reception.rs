@@ -5,12 +5,15 @@
 //! restart of the service begins a new summary, the structures stored before stay.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::{sync::watch, task};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch},
+    task,
+};
 use tracing::{error, info};
 
 use crate::{
@@ -112,7 +115,7 @@ pub struct Receptions {
 struct Shared {
     store: Store,
     options: Options,
-    systems: Mutex<HashMap<SystemId, Arc<Mutex<Reception>>>>,
+    systems: Mutex<HashMap<SystemId, Arc<AsyncMutex<Reception>>>>,
     names: Mutex<HashMap<String, SystemId>>,
 }
 
@@ -167,15 +170,15 @@ impl Receptions {
         Ok(found)
     }
 
-    fn check_room(&self, systems: &HashMap<SystemId, Arc<Mutex<Reception>>>, n_new: usize) -> Result<(), ReceptionError> {
+    fn check_room(&self, systems: &HashMap<SystemId, Arc<AsyncMutex<Reception>>>, n_new: usize) -> Result<(), ReceptionError> {
         match n_new > 0 && systems.len() + n_new > self.shared.options.n_systems {
             true => Err(ReceptionError::TooManySystems { n: systems.len(), n_new, n_most: self.shared.options.n_systems }),
             false => Ok(()),
         }
     }
 
-    fn new_reception(&self) -> Arc<Mutex<Reception>> {
-        Arc::new(Mutex::new(Reception::new(&self.shared.options.extract)))
+    fn new_reception(&self) -> Arc<AsyncMutex<Reception>> {
+        Arc::new(AsyncMutex::new(Reception::new(&self.shared.options.extract)))
     }
 
     async fn system_called(&self, name: &str) -> Result<SystemId, StoreError> {
@@ -187,22 +190,22 @@ impl Receptions {
         Ok(system)
     }
 
-    /// Takes spans of a system that [`Self::systems_called`] gave, whose texts `texts` holds; `content` is what they came in, for the
-    /// record. Takes CPU time in proportion to their number: not for the async threads.
-    pub fn receive(&self, system: SystemId, spans: &[Span], texts: &SpanTexts, content: &[u8]) {
-        let reception = Arc::clone(lock(&self.shared.systems).entry(system).or_insert_with(|| self.new_reception()));
-        let mut reception = lock(&reception);
-        for span in spans {
-            reception.live.feed(span, texts);
+    /// The streams of systems that [`Self::systems_called`] gave, for spans that have come; waits while a structure of one is extracted.
+    pub async fn hold(&self, systems: &[SystemId]) -> HeldReceptions {
+        // In one order, so that no two requests wait for each other.
+        let ordered: BTreeSet<SystemId> = systems.iter().copied().collect();
+        let mut held = HashMap::new();
+        for system in ordered {
+            let reception = Arc::clone(lock(&self.shared.systems).entry(system).or_insert_with(|| self.new_reception()));
+            held.insert(system, reception.lock_owned().await);
         }
-        reception.add(content);
+        HeldReceptions(held)
     }
 
-    /// The sessions in what a system has sent since the service started, in traces that have ended; `None` where it has sent nothing. Takes CPU
-    /// time: not for the async threads.
-    pub fn sessions(&self, system: SystemId) -> Option<Box<UsageSummary>> {
+    /// The stream of a system, where it has sent something since the service started; waits as [`Self::hold`].
+    pub async fn hold_known(&self, system: SystemId) -> Option<HeldReceptions> {
         let reception = lock(&self.shared.systems).get(&system).map(Arc::clone)?;
-        lock(&reception).live.sessions()
+        Some(HeldReceptions([(system, reception.lock_owned().await)].into()))
     }
 
     /// Forgets a system's spans, as when it was deleted.
@@ -216,15 +219,15 @@ impl Receptions {
         let systems: Vec<_> = lock(&self.shared.systems).iter().map(|(id, reception)| (*id, Arc::clone(reception))).collect();
         for (system, reception) in systems {
             let options = self.shared.options.clone();
-            let extracting = Arc::clone(&reception);
-            let extracted = task::spawn_blocking(move || lock(&extracting).extract(&options, which)).await;
+            let mut extracting = Arc::clone(&reception).lock_owned().await;
+            let extracted = task::spawn_blocking(move || extracting.extract(&options, which)).await;
             let Ok(Some(Extracted { extraction, content, n_found })) = extracted else { continue };
             let options = &self.shared.options.extract;
             let new =
                 NewReception { system, options, received_bytes: content.n_bytes, sha256: content.hash.hex(), extraction: &extraction };
             match self.shared.store.insert_reception(new, self.shared.options.n_kept).await {
                 Ok(structure) => {
-                    lock(&reception).note_stored(n_found);
+                    reception.lock().await.note_stored(n_found);
                     info!(%system, %structure, interactions = extraction.interactions.total(), "structure of received spans stored")
                 }
                 Err(StoreError::MissingReference) => self.forget(system),
@@ -233,6 +236,25 @@ impl Receptions {
                 }
             }
         }
+    }
+}
+
+/// Streams that nobody else feeds or extracts from meanwhile. What is done with them takes CPU time: not for the async threads.
+pub struct HeldReceptions(HashMap<SystemId, OwnedMutexGuard<Reception>>);
+
+impl HeldReceptions {
+    /// Takes spans of a system that is held, whose texts `texts` holds; `content` is what they came in, for the record.
+    pub fn receive(&mut self, system: SystemId, spans: &[Span], texts: &SpanTexts, content: &[u8]) {
+        let Some(reception) = self.0.get_mut(&system) else { return };
+        for span in spans {
+            reception.live.feed(span, texts);
+        }
+        reception.add(content);
+    }
+
+    /// The sessions in what a system that is held has sent since the service started, in traces that have ended.
+    pub fn sessions(&self, system: SystemId) -> Option<Box<UsageSummary>> {
+        self.0.get(&system)?.live.sessions()
     }
 }
 

@@ -1,11 +1,11 @@
 //! JSON objects whose keys are names: a key that stands twice is an error, not a value lost.
 
-use std::{fmt, hash::Hash, marker::PhantomData, ops::Deref};
+use std::{collections::HashSet, fmt, hash::Hash, marker::PhantomData, ops::Deref};
 
 use indexmap::{IndexMap, map::Entry};
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 /// A map that was read without a repeated key.
@@ -45,6 +45,48 @@ where
     deserializer.deserialize_map(Keys(PhantomData))
 }
 
+/// Reads a map by the names of parameters, which may stand with their `$` or without; for
+/// `#[serde(deserialize_with = "crate::model::unique::by_name")]`.
+///
+/// # Errors
+/// As [`map`], and a name that stands both with `$` and without.
+pub(crate) fn by_name<'de, D, V>(deserializer: D) -> Result<IndexMap<String, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    let found: IndexMap<String, V> = map(deserializer)?;
+    let mut bare = HashSet::new();
+    match found.keys().map(|name| name.trim_start_matches('$')).find(|name| !bare.insert(*name)) {
+        Some(name) => Err(D::Error::custom(format_args!("{name} is given twice, with $ and without"))),
+        None => Ok(found),
+    }
+}
+
+/// What was read from an object: a list in its place, whose elements would be taken for the fields in their order, is refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OneObject(PhantomData)).map(Self)
+    }
+}
+
+struct OneObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OneObject<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, pairs: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(pairs))
+    }
+}
+
 struct Keys<K, V>(PhantomData<(K, V)>);
 
 impl<'de, K: Deserialize<'de> + Eq + Hash + fmt::Display, V: Deserialize<'de>> Visitor<'de> for Keys<K, V> {
@@ -77,6 +119,9 @@ mod tests {
         assert_eq!(found.keys().collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(found["a"]["y"], 3.0);
         assert_eq!(read("{\"a\": {},\n \"a\": {}}").unwrap_err(), "\"a\" stands twice at line 2 column 4");
+        let named = |text: &str| by_name::<_, f64>(&mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string());
+        assert_eq!(named(r#"{"$a": 1, "b": 2}"#).unwrap().len(), 2);
+        assert!(named(r#"{"$a": 1, "a": 2}"#).unwrap_err().starts_with("a is given twice, with $ and without"));
         assert!(read(r#"{"a": {"x": 1, "x": 2}}"#).unwrap_err().starts_with("\"x\" stands twice at line 1"));
     }
 }

@@ -23,6 +23,12 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const SQLITE_BUSY: u32 = 5;
 /// What may only be read was to be written.
 const SQLITE_READONLY: u32 = 8;
+/// The operating system could not read or write.
+const SQLITE_IOERR: u32 = 10;
+/// The disk is full.
+const SQLITE_FULL: u32 = 13;
+/// A file cannot be opened.
+const SQLITE_CANTOPEN: u32 = 14;
 
 /// How long a statement waits for another process's lock (a backup, a shell) before it fails.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -130,6 +136,15 @@ impl StoreError {
         }
     }
 
+    /// Whether the database could not be written (or read) because the disk is full or out of order.
+    pub fn is_disk_at_fault(&self) -> bool {
+        const OF_THE_DISK: [u32; 4] = [SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN];
+        match self {
+            Self::Database(error) => primary_code(error).is_some_and(|code| OF_THE_DISK.contains(&code)),
+            _ => false,
+        }
+    }
+
     /// What a database says that is busy.
     #[cfg(test)]
     pub(crate) fn busy() -> Self {
@@ -141,9 +156,6 @@ impl StoreError {
     pub fn may_pass(&self) -> bool {
         const SQLITE_LOCKED: u32 = 6;
         const SQLITE_NOMEM: u32 = 7;
-        const SQLITE_IOERR: u32 = 10;
-        const SQLITE_FULL: u32 = 13;
-        const SQLITE_CANTOPEN: u32 = 14;
         const PASSING: [u32; 7] = [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN];
         match self {
             Self::Database(error @ sqlx::Error::Database(_)) => primary_code(error).is_some_and(|code| PASSING.contains(&code)),
@@ -231,6 +243,32 @@ impl Store {
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+    }
+
+    /// Takes no further page, as on a full disk.
+    ///
+    /// # Errors
+    /// What the database says.
+    #[cfg(test)]
+    pub(crate) async fn fill(&self) -> Result<(), StoreError> {
+        let size: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(self.write()).await?;
+        self.limit(size).await
+    }
+
+    /// Takes pages again after [`Self::fill`].
+    ///
+    /// # Errors
+    /// What the database says.
+    #[cfg(test)]
+    pub(crate) async fn unfill(&self) -> Result<(), StoreError> {
+        const MOST: i64 = 1 << 30;
+        self.limit(MOST).await
+    }
+
+    #[cfg(test)]
+    async fn limit(&self, n_pages: i64) -> Result<(), StoreError> {
+        sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {n_pages}"))).execute(self.write()).await?;
+        Ok(())
     }
 
     /// The connections that read.
@@ -351,10 +389,9 @@ mod tests {
         let content = "x".repeat(1 << 20);
         let model = Model::default();
         let new = || NewModel { system, source: ModelSource::Json, content: &content, structure: None, model: &model };
-        let size: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(store.write()).await.unwrap();
-        sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {size}"))).execute(store.write()).await.unwrap();
+        store.fill().await.unwrap();
         let refused = store.insert_model(new()).await;
-        assert!(refused.as_ref().is_err_and(StoreError::may_pass), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(|error| error.may_pass() && error.is_disk_at_fault()), "{refused:?}");
         // What SQLite does by itself where the disk is full.
         let mut transaction = store.begin().await.unwrap();
         sqlx::query("ROLLBACK").execute(&mut *transaction).await.unwrap();

@@ -1,5 +1,7 @@
 //! Counted diagnostics: what in a trace was odd, how often, and the first examples.
 
+use std::fmt::Write;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +74,22 @@ impl Diagnostics {
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.0.into_values().collect()
     }
+}
+
+/// What was odd, as a section of a report; nothing where nothing was.
+pub fn in_words(diagnostics: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    if !diagnostics.is_empty() {
+        text += "\ndiagnostics\n";
+    }
+    for Diagnostic { code, message, count, examples } in diagnostics {
+        let times = if *count == 1 { "time" } else { "times" };
+        let _ = writeln!(text, "  {code} ({count} {times}): {message}");
+        for example in examples {
+            let _ = writeln!(text, "      {example}");
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -36,6 +36,11 @@ pub fn open<'r>(mut reader: impl Read + 'r, limit_bytes: u64) -> Box<dyn BufRead
     }
 }
 
+/// Whether the bytes are compressed in a way that [`open`] takes off.
+pub fn is_compressed(bytes: &[u8]) -> bool {
+    Compression::of(&bytes[..bytes.len().min(ZSTD_MAGIC.len())]) != Compression::None
+}
+
 fn zstd_decoder<'r>(reader: impl Read + 'r) -> io::Result<impl Read + 'r> {
     let mut decoder = zstd::stream::read::Decoder::new(reader)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;

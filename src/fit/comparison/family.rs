@@ -263,7 +263,7 @@ pub fn fit_family_with(
         return Err(FamilyError::NoneFitted);
     }
     let members: Vec<(&str, &Fit)> = fits.iter().map(|(name, fit)| (name.as_str(), fit)).collect();
-    let mut family = ranked(&members, options, solver);
+    let mut family = ranked(&members, options, solver, &|| true)?;
     family.failed = failed;
     Ok(FittedFamily { fits, family })
 }
@@ -273,8 +273,21 @@ pub fn fit_family_with(
 /// # Errors
 /// [`FamilyError`].
 pub fn compare_family(members: &[(&str, &Fit)], options: &CompareOptions) -> Result<Family, FamilyError> {
+    compare_family_while(members, options, &solve::sensitivities, &|| true)
+}
+
+/// As [`compare_family`], with another solver, as long as `keep` says so: it is asked between two pairs.
+///
+/// # Errors
+/// As [`compare_family`], and [`FamilyError::Cancelled`].
+pub fn compare_family_while(
+    members: &[(&str, &Fit)],
+    options: &CompareOptions,
+    solver: &SolveFn<'_>,
+    keep: &dyn Fn() -> bool,
+) -> Result<Family, FamilyError> {
     check_alike(&members.iter().map(|(name, fit)| (*name, &fit.problem)).collect::<Vec<_>>())?;
-    Ok(ranked(members, options, &solve::sensitivities))
+    ranked(members, options, solver, keep)
 }
 
 fn in_words(error: &dyn std::error::Error) -> String {
@@ -341,9 +354,14 @@ fn from_smaller(
     Ok(best)
 }
 
-fn ranked(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'_>) -> Family {
+fn ranked(
+    members: &[(&str, &Fit)],
+    options: &CompareOptions,
+    solver: &SolveFn<'_>,
+    keep: &dyn Fn() -> bool,
+) -> Result<Family, FamilyError> {
     let confidence = members.iter().map(|(_, f)| f.problem.confidence).fold(0.0, f64::max);
-    let (tests, untested) = pairs(members, options, solver);
+    let (tests, untested) = pairs(members, options, solver, keep)?;
     let complete = members.iter().filter_map(|(_, f)| f.information).all(|i| i.aicc.is_some());
     let criterion = if complete { Criterion::Aicc } else { Criterion::Aic };
     let mut family = Family {
@@ -362,15 +380,18 @@ fn ranked(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'
     family.proposed = family.proposal();
     family.notes = family.remarks();
     family.notes.extend(simulated_apart(members));
-    family
+    Ok(family)
 }
 
 type Pairs = (Vec<NestedTest>, Vec<UntestedPair>);
 
-fn pairs(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'_>) -> Pairs {
+fn pairs(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'_>, keep: &dyn Fn() -> bool) -> Result<Pairs, FamilyError> {
     let (mut tests, mut untested) = (Vec::new(), Vec::new());
     for (i, (first, a)) in members.iter().enumerate() {
         for (second, b) in &members[i + 1..] {
+            if !keep() {
+                return Err(FamilyError::Cancelled);
+            }
             match compare_with(a, b, options, solver) {
                 Ok(comparison) => {
                     let (smaller, larger) = if comparison.smaller.fit == 1 { (first, second) } else { (second, first) };
@@ -386,7 +407,7 @@ fn pairs(members: &[(&str, &Fit)], options: &CompareOptions, solver: &SolveFn<'_
             }
         }
     }
-    (tests, untested)
+    Ok((tests, untested))
 }
 
 fn member(name: &str, fit: &Fit) -> Member {

@@ -98,11 +98,25 @@ pub fn design(fit: &Fit, candidates: &[Candidate], options: &DesignOptions) -> R
 /// # Errors
 /// As [`design`].
 pub fn design_with(fit: &Fit, candidates: &[Candidate], options: &DesignOptions, solver: &SolveFn<'_>) -> Result<Design, DesignError> {
+    design_while(fit, candidates, options, solver, &|| true)
+}
+
+/// As [`design_with`], as long as `keep` says so: it is asked between the steps of the search.
+///
+/// # Errors
+/// As [`design`], and [`DesignError::Abandoned`].
+pub fn design_while(
+    fit: &Fit,
+    candidates: &[Candidate],
+    options: &DesignOptions,
+    solver: &SolveFn<'_>,
+    keep: &dyn Fn() -> bool,
+) -> Result<Design, DesignError> {
     options.check()?;
     let corrected = fit.correction.as_ref().map(|c| c.correction.around(solver));
     let solver = corrected.as_deref().unwrap_or(solver);
     let ground = Ground::of_fit(fit, options.relative_error, &options.fit, solver)?;
-    choose(&ground, candidates, options, solver)
+    choose(&ground, candidates, options, solver, keep)
 }
 
 /// What to measure for `problem` before anything is fitted, on top of its trials if it has any: at the starts, with relative errors
@@ -115,7 +129,7 @@ pub fn plan(problem: &Problem, candidates: &[Candidate], options: &DesignOptions
     with_candidates(problem, candidates).check_plan()?;
     let share = options.relative_error.unwrap_or(IdentifyOptions::default().relative_error);
     let ground = Ground::assumed(problem, values(problem)?, share, &options.fit, &solve::sensitivities)?;
-    choose(&ground, candidates, options, &solve::sensitivities)
+    choose(&ground, candidates, options, &solve::sensitivities, &|| true)
 }
 
 /// The problem with the candidates as its trials, where it has none: they say what is controlled.
@@ -135,6 +149,12 @@ fn with_candidates(problem: &Problem, candidates: &[Candidate]) -> Problem {
 }
 
 impl DesignOptions {
+    /// Most trials that can be chosen of candidates of which the cheapest costs `least`.
+    pub fn most_chosen(&self, least: f64) -> usize {
+        let affordable = self.budget.map_or(1, |budget| (budget / least * (1.0 + 1e-12)) as usize);
+        self.choose.unwrap_or(affordable).min(MOST_CHOSEN)
+    }
+
     fn check(&self) -> Result<(), DesignError> {
         let number = |what, value: f64, expected| Err(DesignError::Option { what, value, expected });
         match (self.choose, self.budget, self.relative_error) {
@@ -205,7 +225,13 @@ struct Task<'t, 'a> {
     repeated_notes: Vec<String>,
 }
 
-fn choose(ground: &Ground<'_>, candidates: &[Candidate], options: &DesignOptions, solver: &SolveFn<'_>) -> Result<Design, DesignError> {
+fn choose(
+    ground: &Ground<'_>,
+    candidates: &[Candidate],
+    options: &DesignOptions,
+    solver: &SolveFn<'_>,
+    keep: &dyn Fn() -> bool,
+) -> Result<Design, DesignError> {
     let mut task = Task::new(ground, options, solver)?;
     let rows = task.rows(candidates, solver)?;
     let more = Remedies::measures(ground, solver);
@@ -215,7 +241,10 @@ fn choose(ground: &Ground<'_>, candidates: &[Candidate], options: &DesignOptions
     if let (true, Some(Err(reason))) = (usable.is_empty(), rows.first()) {
         return Err(DesignError::NoCandidate(reason.clone()));
     }
-    let found = task.search(candidates, &rows, &usable, &scorer)?;
+    let found = task.search(candidates, &rows, &usable, &scorer, keep)?;
+    if !keep() {
+        return Err(DesignError::Abandoned);
+    }
     Ok(task.report(candidates, &rows, &found, &more, &scorer))
 }
 
@@ -295,7 +324,14 @@ impl<'t, 'a> Task<'t, 'a> {
         Ok(rows)
     }
 
-    fn search(&self, candidates: &[Candidate], rows: &CandidateRows, usable: &[usize], scorer: &Scorer) -> Result<ChosenSet, DesignError> {
+    fn search(
+        &self,
+        candidates: &[Candidate],
+        rows: &CandidateRows,
+        usable: &[usize],
+        scorer: &Scorer,
+        keep: &dyn Fn() -> bool,
+    ) -> Result<ChosenSet, DesignError> {
         let mut counts = vec![0; candidates.len()];
         if usable.is_empty() {
             return Ok(ChosenSet { counts, search: Search::Exhaustive, efficiency: None });
@@ -308,8 +344,7 @@ impl<'t, 'a> Task<'t, 'a> {
         if let Some(budget) = self.options.budget.filter(|b| *b < least) {
             return Err(DesignError::Budget { budget, least });
         }
-        let affordable = self.options.budget.map_or(1, |b| (b / least * (1.0 + 1e-12)) as usize);
-        let most = self.options.choose.unwrap_or(affordable).min(MOST_CHOSEN);
+        let most = self.options.most_chosen(least);
         let most_of_one = if self.options.repeats == Repeats::Allowed { most } else { 1 };
         let choice = Choice {
             objective: &scorer.objective,
@@ -319,8 +354,9 @@ impl<'t, 'a> Task<'t, 'a> {
             most: most.min(most_of_one * usable.len()),
             budget: self.options.budget,
             most_of_one,
+            keep,
         };
-        let Found { counts: found, exhaustive } = choice.best();
+        let Found { counts: found, exhaustive } = choice.best().ok_or(DesignError::Abandoned)?;
         let efficiency = if exhaustive { Some(1.0) } else { choice.efficiency(&found) };
         usable.iter().zip(&found).for_each(|(&j, &n)| counts[j] = n);
         let search = if exhaustive { Search::Exhaustive } else { Search::Exchange };

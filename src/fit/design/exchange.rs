@@ -31,7 +31,6 @@ const MOST_MOVES: usize = 1000;
 const MOST_PAIRED: usize = 12;
 
 /// What a set is chosen from, and how.
-#[derive(Debug)]
 pub(super) struct Choice<'a> {
     pub(super) objective: &'a Objective,
     /// Information there is, positive definite, `(n, n)`.
@@ -46,6 +45,14 @@ pub(super) struct Choice<'a> {
     pub(super) budget: Option<f64>,
     /// Most times of one candidate.
     pub(super) most_of_one: usize,
+    /// Whether the search goes on: asked between its steps.
+    pub(super) keep: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Choice<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Choice").field("objective", self.objective).field("most", &self.most).finish_non_exhaustive()
+    }
 }
 
 /// The set that was found.
@@ -66,10 +73,10 @@ struct State {
 }
 
 impl Choice<'_> {
-    /// The best set found.
-    pub(super) fn best(&self) -> Found {
+    /// The best set found; `None` where it is not to go on.
+    pub(super) fn best(&self) -> Option<Found> {
         if self.n_sets() <= MOST_SETS {
-            return self.all();
+            return Some(self.all());
         }
         self.exchange()
     }
@@ -142,17 +149,25 @@ impl Choice<'_> {
         }
     }
 
-    /// Greedy starts, each improved by exchanges; the best end.
-    pub(super) fn exchange(&self) -> Found {
-        let mut starts = vec![self.filled(self.empty(), false), self.filled(self.empty(), true)];
+    /// Greedy starts, each improved by exchanges; the best end. `None` where it is not to go on.
+    pub(super) fn exchange(&self) -> Option<Found> {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-        starts.extend((0..RANDOM_STARTS).map(|_| self.random(&mut rng)));
-        let ends = starts.into_iter().map(|s| self.improved(s));
-        let best = ends.reduce(|a, b| if b.score > a.score + BETTER { b } else { a });
-        Found { counts: best.map_or_else(Vec::new, |b| b.counts), exhaustive: false }
+        let mut starts = vec![self.filled(self.empty(), false)?, self.filled(self.empty(), true)?];
+        for _ in 0..RANDOM_STARTS {
+            starts.push(self.random(&mut rng)?);
+        }
+        let mut best: Option<State> = None;
+        for start in starts {
+            let end = self.improved(start)?;
+            best = Some(match best {
+                Some(best) if end.score <= best.score + BETTER => best,
+                _ => end,
+            });
+        }
+        Some(Found { counts: best.map_or_else(Vec::new, |b| b.counts), exhaustive: false })
     }
 
-    fn random(&self, rng: &mut ChaCha8Rng) -> State {
+    fn random(&self, rng: &mut ChaCha8Rng) -> Option<State> {
         let mut state = self.empty();
         let n = self.information.len();
         for _ in 0..4 * self.most.min(1000) {
@@ -165,8 +180,12 @@ impl Choice<'_> {
     }
 
     /// The set with what gains most added until it is full; by gain for the cost where `by_cost`.
-    fn filled(&self, mut state: State, by_cost: bool) -> State {
+    /// `None` where it is not to go on.
+    fn filled(&self, mut state: State, by_cost: bool) -> Option<State> {
         loop {
+            if !(self.keep)() {
+                return None;
+            }
             let here = self.objective.value(&state.s);
             let mut best: Option<(f64, usize)> = None;
             for j in (0..self.information.len()).filter(|&j| self.fits(&state, j)) {
@@ -180,19 +199,20 @@ impl Choice<'_> {
             self.add(&mut state, j, 1);
         }
         state.score = self.score(&state);
-        state
+        Some(state)
     }
 
-    fn improved(&self, mut state: State) -> State {
+    /// The set after all moves that better it; `None` where it is not to go on.
+    fn improved(&self, mut state: State) -> Option<State> {
         for _ in 0..MOST_MOVES {
-            let Some(better) = self.move_one(&state) else { break };
+            let Some(better) = self.move_one(&state)? else { break };
             state = better;
         }
-        state
+        Some(state)
     }
 
-    /// The best set that taking out one trial (or two) and filling up leads to, if it is better.
-    fn move_one(&self, state: &State) -> Option<State> {
+    /// The best set that taking out one trial (or two) and filling up leads to, if it is better; `None` where it is not to go on.
+    fn move_one(&self, state: &State) -> Option<Option<State>> {
         let taken: Vec<usize> = (0..state.counts.len()).filter(|&j| state.counts[j] > 0).collect();
         let mut removals: Vec<Vec<usize>> = taken.iter().map(|&j| vec![j]).collect();
         if self.costs.is_some() && state.size <= MOST_PAIRED {
@@ -209,8 +229,14 @@ impl Choice<'_> {
             }
             self.filled(rest, false)
         };
-        let best = removals.iter().map(after).reduce(|a, b| if b.score > a.score { b } else { a })?;
-        (best.score > state.score + BETTER).then_some(best)
+        let mut best: Option<State> = None;
+        for removal in &removals {
+            let end = after(removal)?;
+            if best.as_ref().is_none_or(|best| end.score > best.score) {
+                best = Some(end);
+            }
+        }
+        Some(best.filter(|best| best.score > state.score + BETTER))
     }
 
     /// Share of the best possible value that the set with `counts` reaches at least; `None` where the criterion has no bound.
@@ -274,8 +300,9 @@ mod tests {
             let information = candidates(9, seed);
             for objective in &objectives() {
                 let start = DMatrix::identity(3, 3) * 1e-12;
-                let choice = Choice { objective, start, information: &information, costs: None, most: 4, budget: None, most_of_one };
-                let (all, found) = (choice.all(), choice.exchange());
+                let choice =
+                    Choice { objective, start, information: &information, costs: None, most: 4, budget: None, most_of_one, keep: &|| true };
+                let (all, found) = (choice.all(), choice.exchange().unwrap());
                 assert_eq!(all.counts.iter().sum::<usize>(), 4);
                 assert!((value(&choice, &all.counts) - value(&choice, &found.counts)).abs() < 1e-9, "{seed} {objective:?}");
                 let efficiency = choice.efficiency(&all.counts).unwrap();
@@ -291,9 +318,17 @@ mod tests {
             let information = candidates(6, seed);
             let objective = &Objective::Determinant;
             let start = DMatrix::identity(3, 3) * 0.1;
-            let choice =
-                Choice { objective, start, information: &information, costs: Some(&costs), most: 6, budget: Some(6.0), most_of_one: 1 };
-            let (all, found) = (choice.all(), choice.exchange());
+            let choice = Choice {
+                objective,
+                start,
+                information: &information,
+                costs: Some(&costs),
+                most: 6,
+                budget: Some(6.0),
+                most_of_one: 1,
+                keep: &|| true,
+            };
+            let (all, found) = (choice.all(), choice.exchange().unwrap());
             let cost: f64 = found.counts.iter().zip(costs).map(|(&n, c)| n as f64 * c).sum();
             assert!(cost <= 6.0 && (value(&choice, &all.counts) - value(&choice, &found.counts)).abs() < 1e-9, "{seed}: {all:?} {found:?}");
         }
@@ -305,9 +340,22 @@ mod tests {
         let information = [1.0, 3.0, 2.0].map(|m| DMatrix::from_element(1, 1, m));
         let objective = &Objective::Determinant;
         let start = DMatrix::from_element(1, 1, 1e-12);
-        let choice = Choice { objective, start, information: &information, costs: None, most: 5, budget: None, most_of_one: 5 };
-        let found = choice.exchange();
+        let choice =
+            Choice { objective, start, information: &information, costs: None, most: 5, budget: None, most_of_one: 5, keep: &|| true };
+        let found = choice.exchange().unwrap();
         assert_eq!(found.counts, [0, 5, 0]);
         assert!((choice.efficiency(&found.counts).unwrap() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_search_ends_when_nobody_waits_for_it() {
+        let information = candidates(200, 11);
+        let asked = std::cell::Cell::new(0);
+        let keep = || asked.replace(asked.get() + 1) < 100;
+        let objective = &Objective::Determinant;
+        let start = DMatrix::identity(3, 3) * 1e-12;
+        let choice =
+            Choice { objective, start, information: &information, costs: None, most: 50, budget: None, most_of_one: 50, keep: &keep };
+        assert_eq!((choice.best(), asked.get()), (None, 101), "it is asked at every step, and no more after the answer is no");
     }
 }

@@ -52,7 +52,7 @@ mod text;
 pub mod weak;
 
 pub use candidate::{Candidate, CandidateError};
-pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, design_with, plan};
+pub use choose::{Criterion, DesignOptions, MOST_CHOSEN, Repeats, Target, design, design_while, design_with, plan};
 pub use errors::mean_duration;
 pub use identify::{Expected, ExpectedFit, IdentifyOptions, identify, identify_with};
 pub use report::{Chosen, Design, RankChange, RankedMeasure, RankedPoint, Search, TargetReport, WidthChange};
@@ -139,6 +139,9 @@ pub enum DesignError {
     /// No parameter affects the prediction.
     #[error("no estimated parameter affects {0} there: there is nothing to design for")]
     Certain(Measure),
+    /// The caller asked to stop.
+    #[error("the search was given up before it ended")]
+    Abandoned,
 }
 
 fn placed(point: &str) -> String {

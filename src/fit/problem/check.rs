@@ -1,8 +1,8 @@
 //! The checks that a problem must pass before anything is solved.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::{Problem, ProblemError, Transform, parameter_uses::parameter_uses};
+use super::{Problem, ProblemError, Transform, Weighting, parameter_uses::parameter_uses};
 use crate::{
     model::{Bindings, Severity},
     solve,
@@ -17,7 +17,27 @@ impl Problem {
         self.trials.check()?;
         self.check_plan()?;
         let (n_obs, n_params) = (self.n_observations() + self.priors().count(), self.estimate.len());
-        if n_obs < n_params { Err(ProblemError::TooFewMeasurements { n_obs, n_params }) } else { Ok(()) }
+        if n_obs < n_params { Err(ProblemError::TooFewMeasurements { n_obs, n_params }) } else { self.check_replicates() }
+    }
+
+    /// Checks that every measure was taken twice at an operating point, where errors are to be those of replicates.
+    fn check_replicates(&self) -> Result<(), ProblemError> {
+        if self.weighting != Weighting::Replicates {
+            return Ok(());
+        }
+        let names = self.trials.controlled_names();
+        let mut is_repeated = vec![false; self.trials.measures.len()];
+        let mut measured: HashMap<Vec<u64>, Vec<bool>> = HashMap::new();
+        for trial in &self.trials.trials {
+            // Adding 0 makes one zero of both.
+            let point = names.iter().map(|name| (trial.controlled.get(name).unwrap_or(0.0) + 0.0).to_bits()).collect();
+            let before = measured.entry(point).or_insert_with(|| vec![false; is_repeated.len()]);
+            for (k, _) in trial.measured.iter().enumerate().filter(|(_, value)| value.is_some()) {
+                is_repeated[k] |= before[k];
+                before[k] = true;
+            }
+        }
+        if is_repeated.iter().all(|repeated| *repeated) { Ok(()) } else { Err(ProblemError::NoReplicates) }
     }
 
     /// As [`Problem::check`] for trials that are planned: they need not have values.

@@ -232,6 +232,16 @@ pub enum TrialsError {
         /// Smallest variance of a combination of standardised errors, below 0.
         least: f64,
     },
+    /// A trial without a controlled value that others have.
+    #[error("row {row} (trial \"{id}\"): it has no value of ${name}, which other trials have")]
+    ControlledMissing {
+        /// The row.
+        row: usize,
+        /// The trial.
+        id: String,
+        /// The name.
+        name: String,
+    },
     /// A row without any measured value.
     #[error("row {row} (trial \"{id}\"): nothing was measured")]
     NothingMeasured {

@@ -10,7 +10,10 @@ use serde::{
 };
 
 use super::trials::{BYTE_ORDER_MARK, Bounds, ErrorCovariance, Measured, Trial, Trials, TrialsError, is_parameter_name};
-use crate::model::{Bindings, Measure, unique::Unique};
+use crate::model::{
+    Bindings, Measure,
+    unique::{Object, Unique},
+};
 
 impl Trials {
     /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
@@ -47,7 +50,19 @@ impl Trials {
         }
         bounds.check(trials.trials.len(), trials.n_columns())?;
         trials.check()?;
+        trials.check_controlled()?;
         Ok(trials)
+    }
+
+    /// Checks that every trial has the controlled values that others have, as a table has.
+    fn check_controlled(&self) -> Result<(), TrialsError> {
+        let names = self.controlled_names();
+        for (index, trial) in self.trials.iter().enumerate() {
+            if let Some(name) = names.iter().find(|name| trial.controlled.get(name).is_none()) {
+                return Err(TrialsError::ControlledMissing { row: index + 1, id: trial.id.clone(), name: (*name).to_owned() });
+            }
+        }
+        Ok(())
     }
 
     /// What [`Trials::from_json`] reads.
@@ -195,7 +210,7 @@ impl<'de> Visitor<'de> for Elements<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
         let Self(Reading { bounds, too_many }) = self;
         let (mut list, mut n_cells) = (Vec::new(), 0);
-        while let Some(trial) = elements.next_element::<JsonTrial>()? {
+        while let Some(Object(trial)) = elements.next_element::<Object<JsonTrial>>()? {
             let n_columns = trial.n_cells();
             n_cells += n_columns;
             list.push(trial);
@@ -268,15 +283,27 @@ impl JsonTrial {
         let measured = |m: &Measure| {
             of(&self.measured, m).map(|value| Measured { value, std_error: of(&self.stderr, m), weight: of(&self.weight, m) })
         };
-        let controlled = self.controlled.iter().map(|(name, value)| {
+        let mut controlled = IndexMap::new();
+        for (name, value) in self.controlled.iter() {
             let bare = name.strip_prefix('$').unwrap_or(name);
-            match is_parameter_name(bare) {
-                true => Ok((bare.to_owned(), *value)),
-                false => Err(TrialsError::Cell { row, column: "controlled".into(), cell: name.clone(), expected: "a parameter's name" }),
+            let refuse = |expected| Err(TrialsError::Cell { row, column: "controlled".into(), cell: name.clone(), expected });
+            if !is_parameter_name(bare) {
+                return refuse("a parameter's name");
             }
-        });
+            if controlled.insert(bare.to_owned(), *value).is_some() {
+                return refuse("a name once; it is given twice, with $ and without");
+            }
+        }
+        if self.id.as_ref().is_some_and(String::is_empty) {
+            return Err(TrialsError::Cell {
+                row,
+                column: "id".into(),
+                cell: String::new(),
+                expected: "a text that is not empty, or no id",
+            });
+        }
         Ok(Trial {
-            controlled: Bindings(controlled.collect::<Result<_, _>>()?),
+            controlled: Bindings(controlled),
             measured: measures.iter().map(measured).collect(),
             id: self.id.unwrap_or_else(|| row.to_string()),
             duration: self.duration,

@@ -1,9 +1,11 @@
 //! Names and references: what is named is there once, and in characters that files can hold.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{DefectKind, Defects, Index, activity_name, entry_name, task_name, work};
-use crate::model::{Expression, HistogramRequest, Model, Observed, ParameterValue, Pre, Task, number::is_name as is_parameter_name};
+use crate::model::{
+    Bindings, Expression, HistogramRequest, Model, Observed, Parameter, ParameterValue, Pre, Task, number::is_name as is_parameter_name,
+};
 
 /// Checks all names and references of the model.
 pub(super) fn check(model: &Model, index: &Index<'_>, defects: &mut Defects) {
@@ -106,6 +108,7 @@ fn check_texts(model: &Model, defects: &mut Defects) {
 
 fn check_parameters(model: &Model, defects: &mut Defects) {
     let mut seen = HashSet::new();
+    let expressions = expressions(model);
     for parameter in &model.parameters {
         let element = format!("parameter ${}", parameter.name);
         if !is_parameter_name(&parameter.name) {
@@ -115,6 +118,8 @@ fn check_parameters(model: &Model, defects: &mut Defects) {
             defects.push(&element, DefectKind::DuplicateName { kind: "parameter" });
         }
         if let Some(reason) = unusable(&parameter.value) {
+            defects.push(&element, DefectKind::ParameterValue { reason });
+        } else if let Some(reason) = incomputable(&parameter.name, &expressions) {
             defects.push(&element, DefectKind::ParameterValue { reason });
         }
     }
@@ -139,6 +144,35 @@ fn unusable(value: &ParameterValue) -> Option<String> {
         }
         _ => value.expressions().iter().find_map(|text| Expression::parse(text).err()).map(|e| e.to_string()),
     }
+}
+
+/// The expressions that parameters are defined by.
+fn expressions(model: &Model) -> HashMap<&str, Expression> {
+    let of = |parameter: &'_ Parameter| match &parameter.value {
+        ParameterValue::Expression(text) => Expression::parse(text).ok(),
+        _ => None,
+    };
+    model.parameters.iter().filter_map(|parameter| Some((parameter.name.as_str(), of(parameter)?))).collect()
+}
+
+/// Why a parameter has no value whatever others are: it is computed from itself, or a constant that is none.
+fn incomputable(name: &str, expressions: &HashMap<&str, Expression>) -> Option<String> {
+    let own = expressions.get(name)?;
+    let mut pending = own.parameters();
+    if pending.is_empty() {
+        return own.eval(&Bindings::<f64>::new()).err().map(|error| error.to_string());
+    }
+    let mut seen = HashSet::new();
+    while let Some(used) = pending.pop() {
+        if used == name {
+            return Some("it is computed from itself".into());
+        }
+        if let (true, Some(next)) = (!seen.contains(&used), expressions.get(used.as_str())) {
+            pending.extend(next.parameters());
+            seen.insert(used);
+        }
+    }
+    None
 }
 
 /// Checks that names are there, once each, among elements of a kind.

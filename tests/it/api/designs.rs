@@ -34,12 +34,20 @@ async fn bad_designs_are_refused() {
         json!({ "candidates": ["users=1..5000"] }),
         json!({ "criterion": "c" }),
         json!({ "choose": 0 }),
+        // A search of many minutes.
+        json!({ "candidates": ["users=1..1000"], "choose": 1000 }),
+        json!({ "candidates": ["users=1..500"], "budget": 200 }),
         json!({ "budget": -1 }),
         json!({ "measures": ["throughput(Nobody)"] }),
     ] {
         app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_design");
     }
-    for asked in [json!({ "criterion": "e" }), json!({ "measures": ["speed"] }), json!({ "what": 1 })] {
+    for asked in [
+        json!({ "criterion": "e" }),
+        json!({ "measures": ["speed"] }),
+        json!({ "what": 1 }),
+        json!({ "points": [{ "controlled": { "users": 1, "$users": 2 } }] }),
+    ] {
         app.post_json(&path, asked).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
     }
     app.post_json(&format!("/v1/fits/{NO_ID}/designs"), json!({})).await.expect_problem(StatusCode::NOT_FOUND, "not_found");

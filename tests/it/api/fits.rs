@@ -100,6 +100,10 @@ async fn bad_fits_are_refused_and_leave_nothing() {
         (json!({ "trials": trials, "estimate": demand, "weighting": "heavy" }), "invalid_body"),
         (json!({ "trials": trials, "estimate": demand, "confidense": 0.9 }), "invalid_body"),
         (json!({ "estimate": demand }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": demand, "assumed": { "$users": 1, "users": 2 } }), "invalid_body"),
+        // A list in place of an object, whose elements would be taken for its fields.
+        (json!({ "trials": trials, "estimate": demand, "method": [{ "kind": "huber" }, "known"] }), "invalid_body"),
+        (json!({ "trials": trials, "estimate": demand, "weighting": "replicates" }), "invalid_fit"),
     ] {
         let answer = app.post_json(&path, body.clone()).await;
         assert_eq!(
@@ -135,4 +139,26 @@ async fn a_parameter_that_stands_twice_is_refused_with_its_place() {
         assert!(detail.contains("\"d\" stands twice"), "{detail}");
         assert_eq!(answer.json()["line"], 2);
     }
+}
+
+#[tokio::test]
+async fn null_is_as_if_a_field_were_absent() {
+    let app = TestApp::without_workers().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let absent = json!({ "trials": trials, "estimate": { "demand": { "start": 0.1 } } });
+    let null = json!({
+        "trials": trials, "weighting": null, "confidence": null, "method": null,
+        "estimate": { "demand": { "start": 0.1, "min": null, "max": null, "prior": null, "transform": null } },
+    });
+    let path = format!("/v1/models/{model}/fits");
+    let (absent, null) = (app.post_json(&path, absent).await, app.post_json(&path, null).await);
+    assert_eq!(null.expect(StatusCode::ACCEPTED)["options"], absent.expect(StatusCode::ACCEPTED)["options"]);
+    let track =
+        json!({ "trials": trials, "estimate": { "demand": 0.1 }, "drift": { "demand": 0.01 }, "weighting": null, "error_scale": null });
+    app.post_json(&format!("/v1/models/{model}/tracks"), track).await.expect(StatusCode::OK);
+    let twice = json!({ "trials": trials, "estimate": { "demand": 0.1 }, "drift": { "demand": 0.01, "$demand": 0.02 } });
+    let answer = app.post_json(&format!("/v1/models/{model}/tracks"), twice).await;
+    let detail = answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+    assert!(detail.starts_with("drift: demand is given twice"), "{detail}");
 }

@@ -60,6 +60,19 @@ async fn bad_models_are_refused_and_leave_nothing() {
     invalid.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_model");
     assert!(invalid.json()["errors"][0]["message"].as_str().unwrap().contains("sevre"), "{}", invalid.text());
 
+    // Parameters that have no value, whatever others are.
+    let json = layerfit::model::format::parse(ONE_SERVER, layerfit::model::format::Format::Lqnx).expect("the model is read");
+    for (parameters, name) in [
+        (json!([{ "name": "demand", "value": "$demand + 1" }]), "$demand"),
+        (json!([{ "name": "demand", "value": "$a" }, { "name": "a", "value": "$demand" }]), "$demand"),
+        (json!([{ "name": "a", "value": "1/0" }]), "$a"),
+        (json!([{ "name": "a", "value": "log(-1)" }]), "$a"),
+    ] {
+        let mut model = serde_json::to_value(&json).unwrap();
+        model["parameters"] = parameters;
+        let detail = app.post_json(&path, model).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_model");
+        assert!(detail.starts_with(&format!("parameter {name}: its value cannot be used")), "{detail}");
+    }
     app.post(&path, "application/xml", "").await.expect_problem(StatusCode::BAD_REQUEST, "empty_body");
     app.post(&path, "application/xml", vec![0xff, 0xfe]).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
     app.post(&path, "application/xml", vec![b' '; 4097]).await.expect_problem(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large");

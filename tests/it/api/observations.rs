@@ -38,6 +38,13 @@ async fn traces_are_profiled() {
     assert_eq!((&own["metric"], own["calls"].as_array().map(Vec::len)), (&"self-time".into(), Some(1)));
     let text = app.get_as(&path, "text/plain").await;
     assert!(text.header(header::CONTENT_TYPE).starts_with("text/plain") && text.text().contains("calls, by their part of all time"));
+    // What was odd is told in both forms.
+    let odd = app.post(&format!("/v1/systems/{system}/traces?format=same"), "text/plain", BROWSE_PRODUCTS[40..].to_owned()).await;
+    let path = format!("/v1/traces/{}/profile", id(&odd.expect(StatusCode::ACCEPTED)));
+    let diagnostics = app.get(&path).await.expect(StatusCode::OK)["diagnostics"].clone();
+    let code = diagnostics[0]["code"].as_str().unwrap_or_else(|| panic!("nothing odd: {diagnostics}"));
+    let text = app.get_as(&path, "text/plain").await;
+    assert!(text.text().contains(&format!("\ndiagnostics\n  {code} (")), "{}", text.text());
     for wrong in ["by=nobody", "metric=time", "min_share=2", "depth=-1", "colour=red"] {
         app.get(&format!("{path}?{wrong}")).await.expect_problem(StatusCode::BAD_REQUEST, "invalid_query");
     }

@@ -42,6 +42,19 @@ fn every_reference_leads_somewhere() {
     }
 }
 
+/// OpenAPI requires a description of every response.
+#[test]
+fn every_response_has_a_description() {
+    let document: Value = serde_json::from_str(&api::openapi_json().unwrap()).unwrap();
+    let items = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    for operation in items {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let is_described = response["description"].as_str().is_some_and(|text| !text.is_empty());
+            assert!(is_described, "{} {status}: {response}", operation["operationId"]);
+        }
+    }
+}
+
 /// Every operation with a request that succeeds, in an order in which each finds what it needs. `{system}` … stand for the
 /// ids of what was made before.
 const CALLS: &[(&str, Method, &str, StatusCode)] = &[

@@ -414,3 +414,20 @@ async fn the_opentelemetry_sdk_exports_to_a_running_service() {
     stop.send(()).unwrap();
     server.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn spans_that_wait_for_a_structure_hold_up_nothing_else() {
+    let app = TestApp::with(Limits { n_computations: 1, ..Limits::default() }, Options::default()).await;
+    let other = app.system().await;
+    export(&app, Some("shop"), &spans(None)).await.expect(StatusCode::OK);
+    let system = app.get("/v1/systems?name=shop").await.json()["items"][0]["id"].as_str().unwrap().parse().unwrap();
+    let held = app.state.receptions().hold(&[system]).await;
+    let body = spans(None);
+    tokio::select! {
+        biased;
+        _ = export(&app, Some("shop"), &body) => panic!("it waits for the stream"),
+        model = tokio::time::timeout(Duration::from_secs(60), app.model(&other)) => assert!(model.is_ok(), "it is held up"),
+    }
+    drop(held);
+    export(&app, Some("shop"), &body).await.expect(StatusCode::OK);
+}

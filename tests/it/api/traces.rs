@@ -98,6 +98,18 @@ async fn bad_uploads_leave_nothing() {
 }
 
 #[tokio::test]
+async fn sizes_are_those_after_decompression() {
+    let app = TestApp::new().await;
+    let path = format!("/v1/systems/{}/traces?format=same", app.system().await);
+    let plain = app.post(&path, "text/plain", BROWSE_PRODUCTS).await.expect(StatusCode::ACCEPTED);
+    for compressed in [gzip(BROWSE_PRODUCTS.as_bytes()), zstd::encode_all(BROWSE_PRODUCTS.as_bytes(), 3).unwrap()] {
+        let trace = app.post(&path, "application/octet-stream", compressed).await.expect(StatusCode::ACCEPTED);
+        assert_eq!((&trace["bytes"], &trace["sha256"]), (&json!(BROWSE_PRODUCTS.len()), &plain["sha256"]));
+        app.wait_for(&trace, "succeeded").await;
+    }
+}
+
+#[tokio::test]
 async fn options_that_cannot_work_are_refused_at_once() {
     let app = TestApp::new().await;
     let system = app.system().await;

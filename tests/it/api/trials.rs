@@ -51,6 +51,20 @@ async fn bad_trials_are_refused_and_leave_nothing() {
     {
         app.post(&path, "application/json", body).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_trials");
     }
+    // What could not be read back as CSV, or would be read otherwise than it was meant.
+    for (trials, expected) in [
+        (r#"{"controlled": {"$n": 1, "n": 2}, "measured": {"throughput(U)": 1}}"#, "given twice"),
+        (
+            r#"{"controlled": {"n": 1}, "measured": {"throughput(U)": 1}}, {"id": "b", "controlled": {"m": 1}, "measured": {"throughput(U)": 1}}"#,
+            "row 1 (trial \"1\"): it has no value of $m",
+        ),
+        (r#"{"id": "", "measured": {"throughput(U)": 1}}"#, "row 1, column id"),
+        (r#"["a", null, null, {"n": 1}, {"throughput(U)": 1}]"#, "expected an object"),
+    ] {
+        let answer = app.post(&path, "application/json", format!("{{\"trials\": [{trials}]}}")).await;
+        let detail = answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_trials");
+        assert!(detail.contains(expected), "{detail}");
+    }
     app.post(&path, "text/csv", "").await.expect_problem(StatusCode::BAD_REQUEST, "empty_body");
     app.post(&path, "text/csv", vec![0xff]).await.expect_problem(StatusCode::BAD_REQUEST, "malformed_body");
     app.post(&path, "text/csv", vec![b'1'; 1025]).await.expect_problem(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large");
