@@ -9,7 +9,8 @@
 //!
 //! Structure 2 is preferred when `F > F(1 - α; n2 - n1, d)`. Source: G. Seber and C. Wild, Nonlinear Regression (1989),
 //! section 5.3. Where the errors are known, `E1 - E2` itself is of the chi-square distribution with `n2 - n1` degrees of freedom, and `E2` need not have
-//! any left: `F` is then that over `n2 - n1`, as with `d` without end. The form printed in M. Woodside, SIPEW 2008, appendix, has the sign of the numerator and the
+//! any left: `F` is then that over `n2 - n1`, as with `d` without end. Where the weights are of several variances that are estimated, from the residuals or by
+//! replicates, `F` is `μ` times as much, with `m` in place of `d` ([`variances`](crate::fit::inference::variances)). The form printed in M. Woodside, SIPEW 2008, appendix, has the sign of the numerator and the
 //! preference the other way round and mixes two denominators; it is not used.
 
 use serde::{Deserialize, Serialize};
@@ -84,7 +85,7 @@ pub struct FTest {
     /// Whether the errors are known: the test is chi-square's of `f × numerator_dof`, whatever `denominator_dof`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub errors_known: bool,
-    /// Where the weights are of several variances that are estimated from the residuals: the degrees of freedom in place of `denominator_dof`, and what `f`
+    /// Where the weights are of several variances that are estimated, from the residuals or by replicates: the degrees of freedom in place of `denominator_dof`, and what `f`
     /// was multiplied by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_variances: Option<JointFreedom>,

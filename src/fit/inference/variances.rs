@@ -56,7 +56,7 @@ pub struct VarianceGroup {
     pub part: Vec<Vec<f64>>,
 }
 
-/// Variances that were estimated, and how uncertain they make the covariance of the estimates.
+/// Variances, or the elements of a covariance, that were estimated, and how uncertain they make the covariance of the estimates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimatedVariances {
     /// The groups.

@@ -257,7 +257,7 @@ pub struct Identifiability {
     pub scale: Vec<f64>,
     /// Covariance on what is seen, over `free`, scaled by the mean square error; absent with `no_covariance`.
     pub covariance: Option<Vec<Vec<f64>>>,
-    /// Where several variances are estimated from the residuals: what makes `covariance` uncertain.
+    /// Where several variances are estimated, from the residuals or by replicates: what makes `covariance` uncertain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_variances: Option<EstimatedVariances>,
     /// Directions that the data hardly see or do not see, with what would settle them.
