@@ -52,7 +52,7 @@ fn the_order_of_calls_means_nothing() {
         let user = calls.into_iter().fold(work("u", 0.1), |entry, (called, mean)| entry.calls_about(called, mean));
         model([], [customers("U", 2, 1.0, user), server("s", [serves("short", 0.01), serves("long", 0.5)])])
     };
-    let [one, other] = [[("short", 1.0), ("long", 2.0)], [("long", 2.0), ("short", 1.0)]].map(|calls| with(calls));
+    let [one, other] = [[("short", 1.0), ("long", 2.0)], [("long", 2.0), ("short", 1.0)]].map(with);
     let [x, y] = [&one, &other].map(|model| by(Solver::Layered, model).tasks["U"].throughput);
     let exact = by(Solver::Markov, &one).tasks["U"].throughput;
     assert!((x / y - 1.0).abs() < 1e-6, "{x} {y}");
