@@ -248,7 +248,7 @@ mod tests {
         assert_eq!((found.numerator_dof, found.denominator_dof, found.preferred), (1, 0, Preferred::Larger));
     }
 
-    /// P(F(1, 5.5) > .8 · 5) by numerical integration of the density (scipy 1.15, `stats.f.sf`).
+    /// P(F(1, 5.5) > .8 · 5): scipy 1.17.1, `stats.f.sf` and `stats.f.isf`.
     #[test]
     fn estimated_variances_take_from_it() {
         let freedom = JointFreedom { degrees_of_freedom: 5.5, factor: 0.8 };

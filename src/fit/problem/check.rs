@@ -1,6 +1,6 @@
 //! The checks that a problem must pass before anything is solved.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{Problem, ProblemError, Transform, Weighting, parameter_uses::parameter_uses};
 use crate::{
@@ -25,19 +25,14 @@ impl Problem {
         if self.weighting != Weighting::Replicates {
             return Ok(());
         }
-        let names = self.trials.controlled_names();
-        let mut is_repeated = vec![false; self.trials.measures.len()];
-        let mut measured: HashMap<Vec<u64>, Vec<bool>> = HashMap::new();
-        for trial in &self.trials.trials {
-            // Adding 0 makes one zero of both.
-            let point = names.iter().map(|name| (trial.controlled.get(name).unwrap_or(0.0) + 0.0).to_bits()).collect();
-            let before = measured.entry(point).or_insert_with(|| vec![false; is_repeated.len()]);
-            for (k, _) in trial.measured.iter().enumerate().filter(|(_, value)| value.is_some()) {
-                is_repeated[k] |= before[k];
-                before[k] = true;
-            }
-        }
-        if is_repeated.iter().all(|repeated| *repeated) { Ok(()) } else { Err(ProblemError::NoReplicates) }
+        let groups = self.trials.replicates();
+        let is_repeated = |measure: usize| {
+            let n_of = |group: &Vec<usize>| {
+                group.iter().filter(|&&t| self.trials.trials[t].measured.get(measure).is_some_and(Option::is_some)).count()
+            };
+            groups.iter().any(|group| n_of(group) > 1)
+        };
+        if (0..self.trials.measures.len()).all(is_repeated) { Ok(()) } else { Err(ProblemError::NoReplicates) }
     }
 
     /// As [`Problem::check`] for trials that are planned: they need not have values.

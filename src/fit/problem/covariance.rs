@@ -1,5 +1,6 @@
 //! Covariances between the errors of one trial's measures.
 
+use indexmap::IndexMap;
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
 
@@ -49,19 +50,14 @@ impl Trials {
 
     /// Groups of trials at one operating point, by their positions; only groups of two and more.
     pub fn replicates(&self) -> Vec<Vec<usize>> {
-        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut groups: IndexMap<Vec<(&str, u64)>, Vec<usize>> = IndexMap::new();
         for (index, trial) in self.trials.iter().enumerate() {
-            let same = |other: &Trial| {
-                other.controlled.0.len() == trial.controlled.0.len()
-                    && trial.controlled.iter().all(|(name, value)| other.controlled.get(name) == Some(value))
-            };
-            match groups.iter_mut().find(|g| g.first().is_some_and(|&first| same(&self.trials[first]))) {
-                Some(group) => group.push(index),
-                None => groups.push(vec![index]),
-            }
+            // Adding 0 makes one zero of both.
+            let mut point: Vec<(&str, u64)> = trial.controlled.iter().map(|(name, value)| (name, (value + 0.0).to_bits())).collect();
+            point.sort_unstable();
+            groups.entry(point).or_default().push(index);
         }
-        groups.retain(|g| g.len() > 1);
-        groups
+        groups.into_values().filter(|group| group.len() > 1).collect()
     }
 
     /// Checks the covariances of one trial.

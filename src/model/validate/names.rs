@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use petgraph::{algo::kosaraju_scc, graphmap::DiGraphMap};
+
 use super::{DefectKind, Defects, Index, activity_name, entry_name, task_name, work};
 use crate::model::{
     Bindings, Expression, HistogramRequest, Model, Observed, Parameter, ParameterValue, Pre, Task, number::is_name as is_parameter_name,
@@ -109,6 +111,7 @@ fn check_texts(model: &Model, defects: &mut Defects) {
 fn check_parameters(model: &Model, defects: &mut Defects) {
     let mut seen = HashSet::new();
     let expressions = expressions(model);
+    let circular = circular(&expressions);
     for parameter in &model.parameters {
         let element = format!("parameter ${}", parameter.name);
         if !is_parameter_name(&parameter.name) {
@@ -119,7 +122,9 @@ fn check_parameters(model: &Model, defects: &mut Defects) {
         }
         if let Some(reason) = unusable(&parameter.value) {
             defects.push(&element, DefectKind::ParameterValue { reason });
-        } else if let Some(reason) = incomputable(&parameter.name, &expressions) {
+        } else if circular.contains(parameter.name.as_str()) {
+            defects.push(&element, DefectKind::ParameterValue { reason: "it is computed from itself".into() });
+        } else if let Some(reason) = expressions.get(parameter.name.as_str()).and_then(incomputable) {
             defects.push(&element, DefectKind::ParameterValue { reason });
         }
     }
@@ -155,24 +160,24 @@ fn expressions(model: &Model) -> HashMap<&str, Expression> {
     model.parameters.iter().filter_map(|parameter| Some((parameter.name.as_str(), of(parameter)?))).collect()
 }
 
-/// Why a parameter has no value whatever others are: it is computed from itself, or a constant that is none.
-fn incomputable(name: &str, expressions: &HashMap<&str, Expression>) -> Option<String> {
-    let own = expressions.get(name)?;
-    let mut pending = own.parameters();
-    if pending.is_empty() {
-        return own.eval(&Bindings::<f64>::new()).err().map(|error| error.to_string());
-    }
-    let mut seen = HashSet::new();
-    while let Some(used) = pending.pop() {
-        if used == name {
-            return Some("it is computed from itself".into());
-        }
-        if let (true, Some(next)) = (!seen.contains(&used), expressions.get(used.as_str())) {
-            pending.extend(next.parameters());
-            seen.insert(used);
+/// The parameters that are computed from themselves, be it by way of others.
+fn circular<'a>(expressions: &HashMap<&'a str, Expression>) -> HashSet<&'a str> {
+    let names: Vec<&str> = expressions.keys().copied().collect();
+    let place_of: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
+    let mut uses: DiGraphMap<usize, ()> = DiGraphMap::new();
+    for (name, expression) in expressions {
+        for used in expression.parameters().iter().filter_map(|used| place_of.get(used.as_str())) {
+            uses.add_edge(place_of[name], *used, ());
         }
     }
-    None
+    let is_circular = |found: &Vec<usize>| found.len() > 1 || found.first().is_some_and(|&it| uses.contains_edge(it, it));
+    kosaraju_scc(&uses).into_iter().filter(is_circular).flatten().map(|place| names[place]).collect()
+}
+
+/// Why an expression without parameters is no number.
+fn incomputable(expression: &Expression) -> Option<String> {
+    let is_constant = expression.parameters().is_empty();
+    is_constant.then(|| expression.eval(&Bindings::<f64>::new()).err()).flatten().map(|error| error.to_string())
 }
 
 /// Checks that names are there, once each, among elements of a kind.
