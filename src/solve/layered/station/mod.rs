@@ -24,8 +24,8 @@
 //! | `u_b2` | `late_load` | load in second phases: the own thread's share is replaced by the chance of overtaking it |
 //!
 //! No station serves more than it has servers for, which an approximation of the waits does not ensure by itself: where the
-//! load would exceed the servers, its arcs wait longer ([`excess`]), by the least delay for which `Σ ℓ h ≤ m`, which is no part of the
-//! queue that others see.
+//! load would exceed the servers, its arcs wait longer ([`excess`]), by the least delay for which `Σ ℓ h ≤ m`. They wait
+//! in the queue that others see: were that left out, others would wait for less, and the load could grow with the delay.
 
 mod bounded;
 mod busy;
@@ -164,13 +164,8 @@ pub(super) fn station_waits<S: Scalar>(
     let sources = if layout.open { f64::INFINITY } else { strands(&layout.pools).min(strands(&layout.origins)) };
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
-    let excess = sweep.unknowns[places.excess];
+    visits.extend(layout.arcs.iter().map(|&a| visit(sweep, a, sweep.unknowns[a])));
     let held_up = if sweep.capacity == Capacity::Free { Vec::new() } else { held_up(sweep, layout, it.servers, it.discipline) };
-    visits.extend(layout.arcs.iter().enumerate().map(|(x, &a)| {
-        let wait = sweep.unknowns[a];
-        let excess = held_up.get(x).map_or(excess, |&share| excess * share);
-        visit(sweep, a, if wait > excess { wait - excess } else { S::from(0.0) })
-    }));
     let late = visits.iter().any(|v| v.late > 0.0);
     if it.servers.is_infinite() || sources <= it.servers && !late {
         if let Some(kept) = scratch.caused_at.get_mut(station) {
