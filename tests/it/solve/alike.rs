@@ -59,6 +59,20 @@ fn the_order_of_calls_means_nothing() {
     assert!((x / exact - 1.0).abs() < 0.05, "{x} {exact}");
 }
 
+/// A single thread that several customers wait for finds as long a queue as those who fill it.
+#[test]
+fn a_thread_before_a_full_queue_waits_as_those_who_fill_it() {
+    let filling = customers("U", 12, 0.5, work("u", 0.5).calls_about("q", 1.0));
+    let others = customers("V", 3, 5.0, work("v", 0.2).calls_about("a", 1.0));
+    let before = server("A", [entry("a", [work("a1", 0.4).calls_about("q", 1.0)])]);
+    let model = model([], [filling, others, before, server("Q", [serves("q", 0.2)])]);
+    let [layered, exact] = [Solver::Layered, Solver::Markov].map(|solver| by(solver, &model));
+    for task in ["U", "V"] {
+        let (x, y) = (layered.tasks[task].throughput, exact.tasks[task].throughput);
+        assert!((x / y - 1.0).abs() < 0.02, "{task}: {x} {y}");
+    }
+}
+
 /// The LQN tools keep priorities at a task by `hol` alone.
 #[test]
 fn pri_at_a_task_is_first_come_first_served() {

@@ -97,10 +97,13 @@ pub(super) struct Scratch<S> {
     caused: Vec<S>,
     /// The same, of each processor; empty where nobody waits.
     pub caused_at: Vec<Vec<S>>,
-    matrix: Vec<S>,
+    /// Time that a thread of each pool waits in each row.
+    waited: Vec<S>,
     without: Vec<S>,
     /// `K'` of each group, by arc.
     apart: Vec<S>,
+    /// `K' B` of the group at hand, by arc.
+    kept: Vec<S>,
     groups: Vec<visit::Inside<S>>,
     /// `B` of each pool, for the row at hand.
     boosts: Vec<S>,
@@ -133,7 +136,8 @@ impl<S> Scratch<S> {
             wait: Vec::new(),
             caused: Vec::new(),
             caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
-            matrix: Vec::new(),
+            waited: Vec::new(),
+            kept: Vec::new(),
             without: Vec::new(),
             apart: Vec::new(),
             groups: Vec::new(),
@@ -258,7 +262,8 @@ impl<S: Scalar> At<'_, S> {
         } else {
             self.find_apart(&scratch.keep, &mut scratch.apart);
             self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
-            self.update_boost(scratch, &mut next[self.places.boost..self.places.contention]);
+            let (before, after) = next.split_at_mut(self.places.boost);
+            self.update_boost(scratch, &before[self.places.removal..], &mut after[..self.places.contention - self.places.boost]);
         }
         self.update_contention(scratch, &mut next[self.places.contention..self.places.end]);
         let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };

@@ -3,8 +3,8 @@
 //! From the parts `W_b = Σ_x (α_bx W_x + β_bx) + own_b` of a sweep: without the thread of node `i`,
 //!
 //! ```text
-//! w_ib = Σ_x K'_ix (α_bx w_ix + β_bx) + own_b        R_ib = w_ib / W_b
-//! φ_i,pool = Σ_{b of the pool} ℓ_b Σ_x (α_bx W_x + β_bx)(1 - K'_ix) / threads        B = 1/(1 - φ)
+//! w_ib = Σ_x K'_ix B_i,pool(x) (α_bx w_ix + β_bx) + own_b        R_ib = w_ib / W_b
+//! φ_i,pool = Σ_{b of the pool} ℓ_b (W_b - w_ib) / threads        B = 1/(1 - φ)
 //! ```
 //!
 //! with `K' = K`, but between threads of one pool `min(1, K/K̄)`: how much they exclude each other in the mean is known better ([`super::pool`]).
@@ -111,7 +111,7 @@ impl<S: Scalar> At<'_, S> {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let one = S::from(1.0);
         let negligible = self.mean_service * NEGLIGIBLE_WAIT;
-        let Scratch { without, wait, alpha, beta, own, apart, alpha_own, beta_own, .. } = scratch;
+        let Scratch { without, wait, alpha, beta, own, apart, alpha_own, beta_own, boosts, kept, .. } = scratch;
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
             let keep = &apart[group * n..(group + 1) * n];
@@ -119,6 +119,9 @@ impl<S: Scalar> At<'_, S> {
                 ratios.fill(one);
                 continue;
             }
+            self.set_boosts(Some(group), one, boosts);
+            kept.clear();
+            kept.extend(keep.iter().zip(&self.layout.pool_of).map(|(&k, pool)| pool.map_or(k, |pool| k * boosts[pool])));
             let last = &self.sweep.unknowns[self.places.removal + group * n_rows..][..n_rows];
             without.clear();
             without.extend(wait.iter().zip(last).map(|(&wait, &ratio)| wait * ratio));
@@ -131,7 +134,7 @@ impl<S: Scalar> At<'_, S> {
                 }
                 let mut left = own;
                 for x in 0..n {
-                    left += keep[x] * (alpha[x] * without[row_of[x]] + beta[x]);
+                    left += kept[x] * (alpha[x] * without[row_of[x]] + beta[x]);
                 }
                 if self.layout.siblings {
                     left += self.own_strands_left(group, b, keep, without, alpha_own, beta_own);
@@ -153,21 +156,14 @@ impl<S: Scalar> At<'_, S> {
         })
     }
 
-    pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, boost: &mut [S]) {
-        let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
+    /// `φ` of every group and pool, from the `removal` that this sweep found.
+    pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, removal: &[S], boost: &mut [S]) {
+        let n_rows = self.layout.rows.len();
         let n_pools = self.layout.pools.len();
-        let Scratch { caused, alpha_own, beta_own, matrix, apart, .. } = scratch;
-        if self.layout.siblings {
-            for b in 0..n_rows {
-                for (x, v) in self.visits.iter().enumerate() {
-                    let at = b * n + x;
-                    caused[at] -= alpha_own[at] * v.wait + beta_own[at];
-                }
-            }
-        }
-        // Time that threads of a pool wait behind arc x, over all its arcs.
-        matrix.clear();
-        matrix.resize(n_pools * n, S::from(0.0));
+        let Scratch { wait, waited, .. } = scratch;
+        // Time that a thread of a pool waits in a row.
+        waited.clear();
+        waited.resize(n_pools * n_rows, S::from(0.0));
         for (b, v) in self.visits.iter().enumerate() {
             let Some(pool) = self.layout.pool_of[b] else { continue };
             let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
@@ -176,15 +172,13 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let row = self.layout.row_of[b];
-            let weight = v.rate / threads;
-            let behind = matrix[pool * n..(pool + 1) * n].iter_mut().zip(&caused[row * n..(row + 1) * n]);
-            behind.for_each(|(behind, &caused)| *behind += weight * caused);
+            waited[pool * n_rows + row] += v.rate / threads * wait[row];
         }
         for group in 0..self.layout.row_of_group.len() {
-            let keep = &apart[group * n..(group + 1) * n];
+            let ratios = &removal[group * n_rows..(group + 1) * n_rows];
             for pool in 0..n_pools {
-                let share = keep.iter().zip(&matrix[pool * n..]).fold(S::from(0.0), |sum, (&k, &behind)| sum + behind * (-k + 1.0));
-                boost[group * n_pools + pool] = if share > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { share };
+                let saved = waited[pool * n_rows..].iter().zip(ratios).fold(S::from(0.0), |sum, (&waited, &r)| sum + waited * (-r + 1.0));
+                boost[group * n_pools + pool] = if saved > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { saved };
             }
         }
     }
