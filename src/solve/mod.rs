@@ -10,6 +10,7 @@ mod copies;
 mod distribution;
 pub mod erlang;
 mod exact;
+mod in_step;
 mod layered;
 pub mod lqnx;
 pub mod markov;
@@ -202,7 +203,7 @@ fn solve_analytically(model: &Model, values: &Bindings, options: &SolveOptions) 
 
 /// What the analytic solvers take in a simpler way than the model has it, or do not find.
 fn remarks(model: &Model, bound: &Bindings) -> impl Iterator<Item = String> {
-    quantum::notes(model, bound).into_iter().chain(orders::notes(model)).chain(asked::note(model, bound))
+    quantum::notes(model, bound).into_iter().chain(orders::notes(model)).chain(in_step::note(model, bound)).chain(asked::note(model, bound))
 }
 
 enum Planned {

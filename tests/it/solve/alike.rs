@@ -237,3 +237,16 @@ fn chains_of_too_much_work_are_refused() {
     assert!(matches!(error, SolveError::Unsupported { construct: "so large a state space", .. }), "{error}");
     assert!(error.to_string().contains("strands of control"), "{error}");
 }
+
+/// Two customers of one server whose times and calls are exact never meet there; one exponential time, and they do.
+#[test]
+fn requests_that_run_in_step_are_said_to() {
+    let says = |cvsq: f64, n: u32| {
+        let model = model(
+            [],
+            [customers("U", n, 0.0, work("u", 1.0).cvsq(0.0).calls("e", 1)), server("s", [entry("e", [work("e", 0.5).cvsq(cvsq)])])],
+        );
+        by(Solver::Layered, &model).diagnostics.iter().any(|said| said.contains("in step"))
+    };
+    assert!(says(0.0, 2) && !says(1.0, 2) && !says(0.0, 1));
+}

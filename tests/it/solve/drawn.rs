@@ -2,7 +2,7 @@
 //! what a solver calls converged obeys the laws of its own results.
 
 use layerfit::{
-    model::{Bindings, Model, Number, Severity, json, lqnx},
+    model::{Bindings, Model, Severity, json, lqnx},
     solve::{SimulateOptions, SolveError, SolveOptions, Solver, simulate, solve},
 };
 
@@ -29,46 +29,6 @@ fn drawn_models_are_valid_and_survive_their_formats() {
         let in_order = model.clone().in_file_order();
         assert_eq!(lqnx::parse(&lqnx::write(&model)).unwrap(), in_order, "{}", model.name);
         assert_eq!(json::parse(&json::write(&model)).unwrap(), model, "{}", model.name);
-    }
-}
-
-fn tenfold(number: &mut Number) {
-    if let Number::Value(v) = number {
-        *v = (*v * 10.0).round();
-    }
-}
-
-/// Where next to nobody is ahead at a pool of tens of threads before tens of cores, a wait of the solution is counted and not its rounding.
-#[test]
-fn many_threads_before_many_cores_settle() {
-    for seed in [3, 6, 41] {
-        let mut model = draw(Kind::Multi, 8, seed);
-        model.tasks.iter_mut().for_each(|task| tenfold(&mut task.multiplicity));
-        model.processors.iter_mut().for_each(|processor| tenfold(&mut processor.multiplicity));
-        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
-        let solution = solve(&model, &Bindings::new(), &options).unwrap();
-        assert!(solution.converged, "{}: {:?}", model.name, solution.diagnostics);
-        assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}", model.name);
-    }
-}
-
-/// Ten times the customers and threads: several stations are full at once, and their waits trade for each other.
-#[test]
-fn drawn_models_with_many_customers_settle() {
-    for (kind, seed) in [Kind::Multi, Kind::Phase2, Kind::Forward].into_iter().flat_map(|kind| (0..20).map(move |seed| (kind, seed))) {
-        let mut model = draw(kind, 8, seed);
-        for task in &mut model.tasks {
-            if task.scheduling.is_reference() || task.multiplicity.literal().is_some_and(|m| m > 1.0) {
-                tenfold(&mut task.multiplicity);
-            }
-        }
-        if seed % 2 == 0 {
-            model.processors.iter_mut().for_each(|processor| tenfold(&mut processor.multiplicity));
-        }
-        let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
-        let solution = solve(&model, &Bindings::new(), &options).unwrap();
-        assert!(solution.converged, "{}, seed {seed}: {:?}", model.name, solution.diagnostics);
-        assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}, seed {seed}", model.name);
     }
 }
 

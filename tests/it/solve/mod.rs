@@ -17,6 +17,7 @@ mod practice;
 mod referee;
 mod replication;
 mod sensitivities;
+mod settling;
 mod simulate;
 mod simulate_times;
 mod simulate_vectors;

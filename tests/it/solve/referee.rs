@@ -39,6 +39,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
         ("second phases left behind", second_phases_left_behind(), Within(1.1, 2.9)),
+        ("second phases below few threads", second_phases_below_few_threads(), Within(2.5, 5.0)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),
         ("asynchronous requests", asynchronous(), Within(0.2, 0.3)),
         ("open arrivals", open_arrivals(), Within(1.0, 7.7)),
@@ -251,6 +252,30 @@ fn second_phases_on_one_processor() -> Vec<Model> {
         model([], tasks)
     };
     [(2, 1.0, 0.3, 1.0), (3, 2.0, 0.2, 2.0), (4, 3.0, 0.4, 2.0)].map(of).into()
+}
+
+/// Threads that come back to a processor while their last second phase goes on there: to a task that has a thread for each request, or two.
+fn second_phases_below_few_threads() -> Vec<Model> {
+    let of = |(n, think, [before, after], calls, threads, [first, second]): (u32, f64, [f64; 2], f64, f64, [f64; 2])| {
+        let caller = work("s1", before).calls_about("e", calls);
+        let late = (after > 0.0).then(|| work("s2", after));
+        let tasks = [
+            customers("c", n, think, work("c", 0.1).calls_about("s", 1.0)),
+            server("s", [entry("s", [caller].into_iter().chain(late))]),
+            server("t", [entry("e", [work("e1", first), work("e2", second)])]).times(threads),
+        ];
+        model([pool_processor("t", 1)], tasks)
+    };
+    let infinite = f64::INFINITY;
+    [
+        (8, 1.0, [0.1, 0.0], 1.0, infinite, [0.1, 0.4]),
+        (3, 0.0, [0.3, 0.0], 0.5, infinite, [0.13, 0.53]),
+        (4, 0.5, [0.05, 0.18], 1.0, infinite, [0.07, 0.5]),
+        (3, 3.0, [0.28, 0.0], 2.0, infinite, [0.06, 0.53]),
+        (4, 1.0, [0.44, 0.06], 2.0, 2.0, [0.5, 0.5]),
+    ]
+    .map(of)
+    .into()
 }
 
 /// Customers that come back to a processor while their last second phase goes on there: to the same task, and to another one.

@@ -37,6 +37,8 @@ pub(in super::super) struct Layout {
     pub pairs: Vec<u32>,
     /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
     pub late_pairs: Vec<u32>,
+    /// Pairs of the first phases of both, for arcs that begin a second phase, too.
+    pub early_pairs: Vec<u32>,
     /// Where requests meet of which a pool sends one on, and another pool the other, in `rows × arcs`.
     pub sent_on: Vec<usize>,
     /// From which calls arrivals return to where those were served, by row.
@@ -109,6 +111,7 @@ impl Layout {
             row_of: Vec::new(),
             pairs: Vec::new(),
             late_pairs: Vec::new(),
+            early_pairs: Vec::new(),
             sent_on: Vec::new(),
             returns: Vec::new(),
             previous: Vec::new(),
@@ -208,9 +211,12 @@ impl Layout {
             self.pairs.extend(kins.iter().map(|&other| find(row.kin, other)));
         }
         if self.rows.iter().any(|r| r.follows_reply) {
+            let entry_of = |position: usize| self.group_of[position].map(|g| net.nodes[self.groups[g]].entry);
             for row in &self.rows {
-                let entry = self.group_of[row.arc].map(|g| net.nodes[self.groups[g]].entry);
+                let entry = entry_of(row.arc);
                 self.late_pairs.extend(kins.iter().map(|&other| find(if row.follows_reply { entry } else { row.kin }, other)));
+                let are_late = |x: usize| row.follows_reply && self.rows[self.row_of[x]].follows_reply;
+                self.early_pairs.extend((0..kins.len()).map(|x| if are_late(x) { find(entry, entry_of(x)) } else { FREE }));
             }
         }
         let n = self.arcs.len();

@@ -16,6 +16,10 @@
 //! While one of a task's `m` threads is at it, no more than the others can be met: all else of that task counts `1 - found_rk / m` times. Nor does a thread of
 //! `m`, as a caller on the processor itself, meet others' where it began them: of a share `σ` that its task begins, `1 - σ/m` are left.
 //!
+//! Where the requests of a row are all calls of one task, whose `m` threads are no more than the customers, its threads stand for the customers: a thread
+//! that returns finds what it began itself, `N_c` is `m` and `ρ` is 1, and of what others began `1 - σ_k/m` are there, `σ_k` the task's share of the
+//! requests after which `k` goes on.
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `e_kc` | replies to class `c` after which `k` goes on, but for those that an arrival counted under `p` follows |
@@ -41,6 +45,12 @@ pub(in super::super) struct LeftBehind {
     returned: Vec<Vec<Returned>>,
     /// By row, the same of all entries of its task.
     own: Vec<Vec<Returned>>,
+    /// Tasks that alone call the entries of some rows.
+    callers: Vec<usize>,
+    /// By row, the one of them that calls its entry.
+    caller_of: Vec<Option<usize>>,
+    /// Their calls after whose replies a second phase begins: by caller.
+    begun: Vec<Vec<Returned>>,
 }
 
 /// A second phase.
@@ -104,7 +114,38 @@ impl LeftBehind {
             returned.push(returns);
             own.push(begun);
         }
-        Self { lates, next, returned, own }
+        let mut it = Self { lates, next, returned, own, ..Self::default() };
+        it.find_callers(net, layout, calls);
+        it
+    }
+
+    fn find_callers<S>(&mut self, net: &Net<S>, layout: &Layout, calls: &[Vec<usize>]) {
+        let mut is_forwarded_to = vec![false; net.entries.len()];
+        net.arcs.iter().filter(|arc| arc.via.is_some()).filter_map(|arc| arc.target).for_each(|entry| is_forwarded_to[entry] = true);
+        let task_of = |call: usize| net.arcs[call].source.held().map(|node| net.nodes[node].task);
+        for row in &layout.rows {
+            let node =
+                row.group.map(|group| &net.nodes[layout.groups[group]]).filter(|node| node.phase == 0 && !is_forwarded_to[node.entry]);
+            let only = node.and_then(|node| {
+                let (&first, others) = calls[node.entry].split_first()?;
+                let task = task_of(first).filter(|&task| task != node.task && net.tasks[task].class.is_none())?;
+                others.iter().all(|&call| task_of(call) == Some(task)).then_some(task)
+            });
+            let place = only.map(|task| {
+                self.callers.iter().position(|&other| other == task).unwrap_or_else(|| {
+                    self.callers.push(task);
+                    self.callers.len() - 1
+                })
+            });
+            self.caller_of.push(place);
+        }
+        for &caller in &self.callers {
+            let by_caller = |call: &&usize| task_of(**call) == Some(caller);
+            let after = |(late, of): (usize, &Late)| {
+                calls[of.entry].iter().filter(by_caller).map(|&call| Returned { late, call }).collect::<Vec<_>>()
+            };
+            self.begun.push(self.lates.iter().enumerate().flat_map(after).collect());
+        }
     }
 
     pub fn is_none(&self) -> bool {
@@ -129,9 +170,9 @@ pub(super) struct Found<S> {
     found: Vec<S>,
     /// `1 - Σ_j p_rj`, by row.
     others: Vec<S>,
-    /// `e_kc`, by second phase and class.
+    /// `e_kc`, by second phase and class, and then caller.
     ends: Vec<S>,
-    /// `z_c` and `A_c`, by class.
+    /// `z_c` and `A_c`, by class, and then caller.
     away: Vec<(S, S)>,
 }
 
@@ -160,6 +201,7 @@ impl<S: Scalar> At<'_, S> {
         for r in (0..self.layout.rows.len()).filter(|&r| self.is_waited_for(r)) {
             self.find_later(r, &mut room);
             self.leave_own_thread(r, scratch);
+            self.leave_own_caller(r, scratch);
             self.add_found(r, &room.found[r * n_lates..(r + 1) * n_lates], scratch);
         }
         scratch.found = room;
@@ -175,6 +217,7 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         let lates = &self.layout.left_behind.lates;
         let n_rows = self.layout.rows.len();
+        let LeftBehind { callers, begun, .. } = &self.layout.left_behind;
         let Found { found, others, ends, away } = room;
         found.clear();
         found.resize(n_rows * lates.len(), zero);
@@ -182,11 +225,37 @@ impl<S: Scalar> At<'_, S> {
         others.resize(n_rows, S::from(1.0));
         away.clear();
         away.extend(self.sweep.populations.customers.iter().map(|&n| (S::from(n), zero)));
+        let strands = callers.iter().map(|&task| self.sweep.populations.strands(self.sweep.net, task));
+        away.extend(strands.map(|n| (S::from(n), zero)));
         ends.clear();
-        for late in lates {
+        for (k, late) in lates.iter().enumerate() {
             let rate = self.sweep.flow.entry_rate[late.entry];
             ends.extend(self.class_shares(Some(late.entry)).iter().map(|&share| rate * share));
+            ends.extend(begun.iter().map(|calls| self.begun_by(calls, k)));
         }
+    }
+
+    /// Requests of `calls` a unit of time after which the second phase `k` begins.
+    fn begun_by(&self, calls: &[Returned], k: usize) -> S {
+        calls.iter().filter(|call| call.late == k).fold(S::from(0.0), |sum, call| sum + self.sweep.flow.arc_rate[call.call])
+    }
+
+    /// Those who bring a row's requests, each with its share: its classes, and the one caller after these.
+    fn for_each_bringer(&self, r: usize, mut visit: impl FnMut(usize, S)) {
+        let shares = self.class_shares(self.layout.rows[r].kin);
+        shares.iter().enumerate().for_each(|(c, &share)| visit(c, share));
+        self.layout.left_behind.caller_of[r].into_iter().for_each(|caller| visit(self.n_classes() + caller, S::from(1.0)));
+    }
+
+    fn n_classes(&self) -> usize {
+        self.sweep.net.classes.len()
+    }
+
+    /// The one caller of a row, with its threads, if these are no more than the customers.
+    fn standing_in(&self, r: usize) -> Option<(usize, f64)> {
+        let caller = self.layout.left_behind.caller_of[r]?;
+        let threads = self.sweep.populations.strands(self.sweep.net, self.layout.left_behind.callers[caller]);
+        (threads <= self.sweep.populations.customers.iter().sum()).then_some((caller, threads))
     }
 
     /// The first sum of a row's `found`, and what the row is of `e`, `A` and `z`.
@@ -198,13 +267,11 @@ impl<S: Scalar> At<'_, S> {
         let row = &self.layout.rows[r];
         let Some(node) = row.group.map(|group| &net.nodes[self.layout.groups[group]]) else { return };
         let me = &self.visits[row.arc];
-        let shares = self.class_shares(row.kin);
         let mut time = me.wait + me.first;
+        let n_bringers = away.len();
         let mut follow = |late: usize, part: S, chance: S| {
             found[late] += part * chance;
-            for (end, &share) in ends[late * shares.len()..].iter_mut().zip(shares) {
-                *end -= me.rate * share * part;
-            }
+            self.for_each_bringer(r, |c, share| ends[late * n_bringers + c] -= me.rate * share * part);
         };
         self.for_each_previous(r, |part, slice, gap| {
             *others -= part;
@@ -243,10 +310,11 @@ impl<S: Scalar> At<'_, S> {
         if *others < 0.0 {
             *others = S::from(0.0);
         }
-        for ((away, arrivals), &share) in away.iter_mut().zip(shares) {
+        self.for_each_bringer(r, |c, share| {
+            let (away, arrivals) = &mut away[c];
             *away -= me.rate * share * time;
             *arrivals += me.rate * share * *others;
-        }
+        });
     }
 
     /// Of a call from a caller that is served elsewhere: with what chance it follows an earlier one to this station, over the number of these, and how long after its reply.
@@ -269,11 +337,42 @@ impl<S: Scalar> At<'_, S> {
         let Found { found, others, ends, away } = room;
         let row = &self.layout.rows[r];
         let Some(node) = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]]) else { return };
-        let shares = self.class_shares(row.kin);
-        for (k, &late) in lates.iter().enumerate().filter(|(_, late)| self.may_be_served(node.task, **late)) {
-            let of_class = shares.iter().zip(&*away).zip(&ends[k * shares.len()..]);
-            for ((&share, &(away, arrivals)), &end) in of_class.filter(|((_, (_, arrivals)), end)| *arrivals > 0.0 && **end > 0.0) {
-                found[r * lates.len() + k] += others[r] * share * end / arrivals * self.is_still_there(late, away);
+        let n_bringers = away.len();
+        let stands_in = self.standing_in(r).map(|(caller, _)| self.n_classes() + caller);
+        self.for_each_bringer(r, |c, share| {
+            let (away, arrivals) = away[c];
+            if stands_in.map_or(c >= self.n_classes(), |caller| c != caller) || arrivals <= 0.0 {
+                return;
+            }
+            for (k, &late) in lates.iter().enumerate().filter(|(_, late)| self.may_be_served(node.task, **late)) {
+                let end = ends[k * n_bringers + c];
+                if end > 0.0 {
+                    found[r * lates.len() + k] += others[r] * share * end / arrivals * self.is_still_there(late, away);
+                }
+            }
+        });
+    }
+
+    /// Of the second phases that a row's one caller lets begin, those of the arrival's own thread of it are no others'.
+    fn leave_own_caller(&self, r: usize, scratch: &mut Scratch<S>) {
+        let Some((caller, threads)) = self.standing_in(r) else { return };
+        let LeftBehind { lates, begun, .. } = &self.layout.left_behind;
+        let shares = &*self.absent_shares(&self.layout.rows[r]);
+        for (k, late) in lates.iter().enumerate() {
+            let (all, own) = (self.sweep.flow.entry_rate[late.entry], self.begun_by(&begun[caller], k));
+            if all <= 0.0 || own <= 0.0 {
+                continue;
+            }
+            let arc = self.layout.rows[late.row].arc;
+            // The Linearizer has left out those of the arrival's customer.
+            let seen = self.sweep.absence.seen(shares, self.layout.arcs[arc]).first;
+            let others = -(own / all / threads) + 1.0;
+            let others = if others > 0.0 { others } else { S::from(0.0) };
+            if others < seen {
+                let x = r * self.visits.len() + arc;
+                for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
+                    part[x] *= others / seen;
+                }
             }
         }
     }

@@ -290,15 +290,21 @@ impl<S: Scalar> At<'_, S> {
 
     /// `K` between rows and arcs, and that of those in service.
     fn keep_factors(&self, keep: &mut Vec<S>, served: &mut Vec<S>) {
-        let Layout { pairs, late_pairs, rows, sent_on, .. } = self.layout;
+        let Layout { pairs, late_pairs, early_pairs, rows, row_of, sent_on, .. } = self.layout;
         let n = self.visits.len();
+        let in_order = self.servers == 1.0 && self.discipline == Discipline::Fcfs;
         let factors = &self.sweep.exclusion.factors;
         keep.clear();
         keep.extend(pairs.iter().map(|&pair| factors[pair as usize]));
         for r in (0..rows.len()).filter(|_| !late_pairs.is_empty()) {
             let Some(late) = self.late_share(r) else { continue };
-            for at in r * n..(r + 1) * n {
-                keep[at] = keep[at] + (factors[late_pairs[at] as usize] - keep[at]) * late;
+            for (x, at) in (r * n..(r + 1) * n).enumerate() {
+                let mut found = factors[late_pairs[at] as usize];
+                // In order of arrival what was there before the own first phase has gone: these began while it was there.
+                if let Some(share) = self.late_share(row_of[x]).filter(|_| in_order) {
+                    found += (factors[early_pairs[at] as usize] - found) * share;
+                }
+                keep[at] = keep[at] + (found - keep[at]) * late;
             }
         }
         served.clone_from(keep);
