@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `P_ip` | share of `i`'s flow that a waiting thread of node `p` sends; phase 2, open and asynchronous work have none |
 //! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many, and for no more callers than threads |
-//! | `σ` | how full a pool of `m_t` threads is: where all are busy their number says all, since they are of different callers; the power is fitted |
+//! | `σ` | how full of callers' requests a pool of `m_t` threads is: where all are busy their number says all, since they are of different callers; the power is fitted. Of threads that go on after the reply, times the share of their time before it |
 //! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for |
 //! | `Ω`, `X` | overlap and durations of strands ([`super::graph`]); `λ` the rate of their entry |
 //!
@@ -124,6 +124,8 @@ pub(super) struct Pairs {
     /// By task, those whose threads wait for it, and whether requests come that none bounds.
     callers: Vec<Vec<usize>>,
     unbounded: Vec<bool>,
+    /// By task, whether threads go on after the reply.
+    goes_on: Vec<bool>,
     /// Pairs whose factor follows from one of two nodes of a pool.
     sent_on: Vec<u32>,
 }
@@ -140,6 +142,8 @@ pub(super) struct Exclusion<S> {
     shares: Vec<S>,
     totals: Vec<S>,
     threads: Vec<S>,
+    /// Share of the threads' time that is before the reply, by task.
+    before_reply: Vec<S>,
     overlaps: Vec<S>,
 }
 
@@ -198,9 +202,8 @@ impl Pairs {
             }
         }
         // Threads that go on after the reply are busy beyond what their callers account for.
-        for task in 0..net.tasks.len() {
-            unbounded[task] |= net.tasks[task].entries.iter().any(|&e| net.goes_on_after_reply(e));
-        }
+        let goes_on: Vec<bool> = net.tasks.iter().map(|task| task.entries.iter().any(|&e| net.goes_on_after_reply(e))).collect();
+        unbounded.iter_mut().zip(&goes_on).for_each(|(unbounded, &goes_on)| *unbounded |= goes_on);
         callers.iter_mut().for_each(|list| {
             list.sort_unstable();
             list.dedup();
@@ -233,6 +236,7 @@ impl Pairs {
             forked: Vec::new(),
             callers,
             unbounded,
+            goes_on,
             sent_on: Vec::new(),
         }
     }
@@ -333,8 +337,8 @@ fn to_u32(i: usize) -> u32 {
     i as u32
 }
 
-/// `K` of two requests at a pool, from `f` of its `threads` and `k` of their `callers`.
-fn both<S: Scalar>(threads: S, n_threads: f64, callers: S) -> S {
+/// `K` of two requests at a pool, from `f` of its `threads`, how many of these wait at most for what their callers wait for, and `k` of their `callers`.
+fn both<S: Scalar>(threads: S, n_threads: S, callers: S) -> S {
     if threads >= 1.0 {
         return callers;
     }
@@ -362,6 +366,7 @@ impl<S: Scalar> Exclusion<S> {
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
             threads: vec![one; net.tasks.len()],
+            before_reply: vec![one; net.tasks.len()],
             overlaps: vec![zero; pairs.strands.len()],
         }
     }
@@ -372,6 +377,9 @@ impl<S: Scalar> Exclusion<S> {
         self.update_classes(net, pairs);
         for task in 0..net.tasks.len() {
             self.threads[task] = thread_factor(net, pairs, flow, populations, task);
+            if pairs.goes_on[task] {
+                self.before_reply[task] = before_reply(net, flow, task);
+            }
         }
         if pairs.forks() {
             self.update_overlaps(net, pairs, flow);
@@ -400,7 +408,7 @@ impl<S: Scalar> Exclusion<S> {
             Rule::Free => S::from(1.0),
             Rule::Threads(task) => self.threads[task],
             Rule::Parents(entry) => of_entry(entry),
-            Rule::SameTask(task, entry) => both(self.threads[task], net.tasks[task].threads, of_entry(entry)),
+            Rule::SameTask(task, entry) => both(self.threads[task], self.before_reply[task] * net.tasks[task].threads, of_entry(entry)),
             Rule::Strands(task, _) => match pairs.terms_of(pair) {
                 [] => self.threads[task],
                 [(share, _), ..] => self.threads[task] * of_entry(pairs.entry_of_share[*share as usize]),
@@ -464,6 +472,16 @@ impl<S: Scalar> Exclusion<S> {
             }
         }
     }
+}
+
+/// Share of the time of a task's threads that is before the reply.
+fn before_reply<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> S {
+    let (mut before, mut all) = (S::from(0.0), S::from(0.0));
+    for &entry in &net.tasks[task].entries {
+        before += flow.entry_rate[entry] * flow.phases[entry][0];
+        all += flow.entry_rate[entry] * flow.held(entry);
+    }
+    if all > 0.0 { before / all } else { S::from(1.0) }
 }
 
 /// `f_t` of a task that is not a reference task.
