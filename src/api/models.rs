@@ -19,7 +19,7 @@ use super::{
     systems::require_system,
 };
 use crate::{
-    model::{Model, Number, Severity, format, lqnx},
+    model::{Defect, Model, Number, Severity, format, lqnx},
     store::{
         ModelId, StructureId, SystemId, Timestamp,
         models::{ModelHeader, ModelSource, NewModel, StoredModel},
@@ -213,22 +213,33 @@ async fn derive(state: &AppState, system: SystemId, derivation: Derivation) -> R
     for (setting, value) in derivation.set {
         model.set(&setting, value).map_err(|e| Error::new(Code::InvalidModel, format!("set: {e}")))?;
     }
-    Ok((id, validated(model)?))
+    Ok((id, validated(model, |_| None)?))
 }
 
 fn read_model(text: &str, format: format::Format) -> Result<Model, Error> {
-    let model = format::parse(text, format)
+    let (model, places) = format::read(text, format)
         .map_err(|error| Error::new(Code::UnreadableModel, error.to_string()).with("line", error.line).with("column", error.column))?;
-    validated(model)
+    validated(model, |defect| places.of(defect, text))
 }
 
-fn validated(model: Model) -> Result<Model, Error> {
+/// The model, if it has no errors; `place` is the line and column of a defect, where they are known.
+fn validated(model: Model, place: impl Fn(&Defect) -> Option<(usize, usize)>) -> Result<Model, Error> {
     let defects: Vec<_> = model.validate().into_iter().filter(|d| d.kind.severity() == Severity::Error).collect();
     let Some(first) = defects.first() else { return Ok(model) };
     let more = if defects.len() > 1 { format!(" (and {} more)", defects.len() - 1) } else { String::new() };
-    let errors: Vec<serde_json::Value> =
-        defects.iter().map(|d| serde_json::json!({ "element": d.element, "message": d.kind.to_string() })).collect();
-    Err(Error::new(Code::InvalidModel, format!("{first}{more}")).with("errors", errors))
+    let said = |defect: &Defect| {
+        let mut said = serde_json::json!({ "element": defect.element, "message": defect.kind.to_string() });
+        if let Some((line, column)) = place(defect) {
+            (said["line"], said["column"]) = (line.into(), column.into());
+        }
+        said
+    };
+    let errors: Vec<serde_json::Value> = defects.iter().map(said).collect();
+    let error = Error::new(Code::InvalidModel, format!("{first}{more}")).with("errors", errors);
+    Err(match place(first) {
+        Some((line, column)) => error.with("line", line).with("column", column),
+        None => error,
+    })
 }
 
 /// Lists the model versions of a system in order of creation.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::Failure;
-use crate::model::{Bindings, Measure, Model, Number, Severity, format};
+use crate::model::{Bindings, Defect, Measure, Model, Number, Severity, format};
 
 /// Largest model file that is read, bytes.
 const MODEL_LIMIT_BYTES: u64 = 64 << 20;
@@ -31,15 +31,20 @@ pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
     if fs::metadata(path).is_ok_and(|m| m.len() > MODEL_LIMIT_BYTES) {
         return Err(Failure::input_text(format!("{shown}: larger than {MODEL_LIMIT_BYTES} bytes")));
     }
-    let model = format::parse(&read_text(path)?, format).map_err(|e| Failure::input_text(format!("{shown}: {e}")))?;
+    let text = read_text(path)?;
+    let (model, places) = format::read(&text, format).map_err(|e| Failure::input_text(format!("{shown}: {e}")))?;
+    let placed = |defect: &Defect| {
+        let place = places.of(defect, &text).map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
+        format!("{shown}: {place}{defect}")
+    };
     let (errors, warnings): (Vec<_>, Vec<_>) = model.validate().into_iter().partition(|d| d.kind.severity() == Severity::Error);
     for warning in &warnings {
-        note!("warning: {shown}: {warning}");
+        note!("warning: {}", placed(warning));
     }
     if errors.is_empty() {
         return Ok(model);
     }
-    let lines: Vec<String> = errors.iter().map(|e| format!("{shown}: {e}")).collect();
+    let lines: Vec<String> = errors.iter().map(placed).collect();
     Err(Failure::input_text(lines.join("\nerror: ")))
 }
 

@@ -1,6 +1,6 @@
 //! The file formats of models, by name and by file extension.
 
-use super::{Model, json, lqn_text, lqnx};
+use super::{Model, Places, json, lqn_text, lqnx};
 
 /// A model file's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,8 @@ pub const MAX_INPUT_BYTES: usize = 64 << 20;
 impl ParseError {
     /// `reason` at the byte `offset` of `text`.
     pub(super) fn at(text: &str, offset: usize, reason: impl Into<String>) -> Self {
-        let mut end = offset.min(text.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let before = text.get(..end).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        Self { line: before.bytes().filter(|b| *b == b'\n').count() + 1, column, reason: reason.into() }
+        let (line, column) = position(text, offset);
+        Self { line, column, reason: reason.into() }
     }
 
     /// Refuses inputs above [`MAX_INPUT_BYTES`].
@@ -48,19 +42,39 @@ impl ParseError {
     }
 }
 
+/// Line and column, from 1, of the byte `offset` of `text`.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = text.get(..end).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+    (before.bytes().filter(|b| *b == b'\n').count() + 1, column)
+}
+
 /// Reads a model in `format`. The model is not validated beyond what the format itself demands: see [`Model::validate`].
 ///
 /// # Errors
 /// [`ParseError`] with line and column.
 pub fn parse(text: &str, format: Format) -> Result<Model, ParseError> {
+    read(text, format).map(|(model, _)| model)
+}
+
+/// Reads a model as [`parse`] does, with where its elements stand.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read(text: &str, format: Format) -> Result<(Model, Places), ParseError> {
     ParseError::check_size(text)?;
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(ParseError { line: 1, column: 1, reason: "the file is empty: expected a model".into() });
     }
     match format {
-        Format::Lqnx => lqnx::parse(text),
-        Format::LqnText => lqn_text::parse(text),
-        Format::Json => json::parse(text),
+        Format::Lqnx => lqnx::read(text),
+        Format::LqnText => lqn_text::read(text),
+        Format::Json => Ok((json::parse(text)?, Places::default())),
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `lqn_text` | the text grammar of the LQN tools, read |
 //! | `json` | the project's own JSON, read and written |
 //! | `validate` | what makes a model unusable, named element by element |
+//! | `places` | where these stand in the file |
 //! | `observation`, `spex`, `order` | what a file holds beside the model, kept for the round trip |
 //! | `bound` | a model with values in the place of its `$names` |
 //! | `setting` | one number of a model, named in text, given another value |
@@ -32,6 +33,7 @@ mod number;
 mod observation;
 mod order;
 mod parameter;
+mod places;
 mod setting;
 mod spex;
 mod tangent;
@@ -47,6 +49,7 @@ pub use measure::{Measure, MeasureError};
 pub use number::{Bindings, Number, Scalar, UnboundParameter};
 pub use observation::{HalfWidth, Histogram, Observation, Observed};
 pub use parameter::{BindingError, Parameter, ParameterValue};
+pub use places::{Declared, Places};
 pub use setting::SettingError;
 pub use tangent::Tangent;
 pub use types::*;

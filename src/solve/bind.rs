@@ -51,7 +51,7 @@ pub(super) fn checked_bindings(model: &Model, values: &Bindings) -> Result<Bindi
     let bound = bindings(model, values)?;
     if model.has_parameters() {
         let defect = model.validate_bound(&bound).into_iter().find(|defect| defect.kind.severity() == Severity::Error);
-        if let Some(Defect { element, kind }) = defect {
+        if let Some(Defect { element, kind, .. }) = defect {
             return Err(unusable(element, kind.to_string()));
         }
     }

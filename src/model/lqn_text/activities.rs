@@ -2,7 +2,7 @@
 
 use super::sections::{Reader, Result, unknown};
 use crate::model::{
-    Activity, Call, CallKind, CallOrder, Histogram, Number, Observed, Post, Pre, Precedence, Reply, Task, Weighted, lexer::Token,
+    Activity, Call, CallKind, CallOrder, Declared, Histogram, Number, Observed, Post, Pre, Precedence, Reply, Task, Weighted, lexer::Token,
 };
 
 /// Reads one section after its `A`.
@@ -53,6 +53,7 @@ impl<'a> Reader<'a> {
         let start = self.cursor.peek()?.start;
         self.cursor.next()?;
         let name = self.name("an activity's name")?;
+        self.places.add_first(Declared::Activity { task: task.to_owned(), activity: name.to_owned() }, start);
         if matches!(letter, "s" | "c" | "Z" | "M" | "f") {
             self.once(letter, Some(at), name, start)?;
         }

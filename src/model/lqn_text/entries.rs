@@ -2,8 +2,8 @@
 
 use super::sections::{Observing, PhasedObservation, Reader, Result};
 use crate::model::{
-    Activity, Call, CallKind, CallOrder, Entry, Forwarding, Histogram, HistogramRequest, Number, Observation, Observed, Phase, RwLockRole,
-    SemaphoreRole,
+    Activity, Call, CallKind, CallOrder, Declared, Entry, Forwarding, Histogram, HistogramRequest, Number, Observation, Observed, Phase,
+    RwLockRole, SemaphoreRole,
     lexer::{SyntaxError, Token},
 };
 
@@ -22,6 +22,7 @@ pub(super) fn read_entries(reader: &mut Reader<'_>) -> Result<()> {
     let start = reader.cursor.peek()?.start;
     reader.cursor.next()?;
     let (name, at) = reader.entry("an entry's name")?;
+    reader.places.add_first(Declared::Entry(name.to_owned()), start);
     if matches!(letter, "a" | "A" | "s" | "c" | "Z" | "M" | "f" | "p") {
         reader.once(letter, None, name, start)?;
     }

@@ -17,13 +17,18 @@ mod activities;
 mod entries;
 mod sections;
 
-use super::{Model, format::ParseError};
+use super::{Model, Places, format::ParseError};
 
 /// Reads a model.
 ///
 /// # Errors
 /// [`ParseError`] with line and column.
 pub fn parse(text: &str) -> Result<Model, ParseError> {
+    read(text).map(|(model, _)| model)
+}
+
+/// Reads a model, with where its elements stand: entries where they are described, if they are.
+pub(super) fn read(text: &str) -> Result<(Model, Places), ParseError> {
     ParseError::check_size(text)?;
     sections::read_model(text).map_err(|error| error.into_parse_error(text))
 }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{activities::read_activities, entries::read_entries};
 use crate::model::{
-    Entry, Expression, Fan, Group, HalfWidth, Model, Number, Observation, Observed, Opaque, Parameter, ParameterValue, Pragma, Processor,
-    ProcessorScheduling, Task, TaskScheduling,
+    Declared, Entry, Expression, Fan, Group, HalfWidth, Model, Number, Observation, Observed, Opaque, Parameter, ParameterValue, Places,
+    Pragma, Processor, ProcessorScheduling, Task, TaskScheduling,
     lexer::{Cursor, SyntaxError, Token, shortened, value_of},
     spex::{Collection, read_collection, read_parameters},
 };
@@ -26,6 +26,10 @@ pub(super) struct Reader<'a> {
     pub(super) entries: HashMap<&'a str, (usize, usize)>,
     /// Observations of entries whose phase is known only when all phases are.
     pub(super) phased: Vec<PhasedObservation>,
+    /// Where elements are declared.
+    pub(super) places: Places,
+    /// Entries where tasks list them.
+    listed: Vec<(&'a str, usize)>,
     /// Lines of which there may be one: letter, task of an activity, name of the entry or activity.
     lines: HashSet<(&'a str, Option<usize>, &'a str)>,
     expression_prefix: String,
@@ -50,7 +54,7 @@ pub(super) struct Observing<'a> {
 }
 
 /// Reads a whole file.
-pub(super) fn read_model(text: &str) -> Result<Model> {
+pub(super) fn read_model(text: &str) -> Result<(Model, Places)> {
     let mut prefix = "_".to_owned();
     while text.contains(&format!("${prefix}")) {
         prefix.push('x');
@@ -63,6 +67,8 @@ pub(super) fn read_model(text: &str) -> Result<Model> {
         tasks: HashMap::new(),
         entries: HashMap::new(),
         phased: Vec::new(),
+        places: Places::default(),
+        listed: Vec::new(),
         lines: HashSet::new(),
         expression_prefix: prefix,
         n_expressions: 0,
@@ -75,7 +81,7 @@ pub(super) fn read_model(text: &str) -> Result<Model> {
         Pragma { param: param.trim().to_owned(), value: value.trim().to_owned() }
     });
     reader.model.solver_params.pragmas = pragmas.collect();
-    Ok(reader.model.in_file_order())
+    Ok((reader.model.in_file_order(), reader.places))
 }
 
 impl<'a> Reader<'a> {
@@ -93,6 +99,9 @@ impl<'a> Reader<'a> {
         self.expect_name("E", "the entries' section \"E\"")?;
         self.read_list(read_entries)?;
         self.finish_entries();
+        for (entry, start) in std::mem::take(&mut self.listed) {
+            self.places.add_first(Declared::Entry(entry.to_owned()), start);
+        }
         while self.accept_name("A")? {
             read_activities(self)?;
         }
@@ -149,7 +158,9 @@ impl<'a> Reader<'a> {
 
     fn read_processor(&mut self) -> Result<()> {
         self.expect_name("p", "a processor \"p\" or \"-1\"")?;
+        let start = self.cursor.peek()?.start;
         let name = self.name("a processor's name")?;
+        self.places.add(Declared::Processor(name.to_owned()), start);
         let mut processor = Processor::new(name);
         let (scheduling, has_quantum) = match self.letter()? {
             "f" => (ProcessorScheduling::Fcfs, false),
@@ -186,7 +197,9 @@ impl<'a> Reader<'a> {
 
     fn read_group(&mut self) -> Result<()> {
         self.expect_name("g", "a group \"g\" or \"-1\"")?;
+        let start = self.cursor.peek()?.start;
         let name = self.name("a group's name")?.to_owned();
+        self.places.add(Declared::Group(name.clone()), start);
         let share = self.number()?;
         let cap = self.accept_name("c")?;
         let start = self.cursor.peek()?.start;
@@ -229,7 +242,9 @@ impl<'a> Reader<'a> {
 
     fn read_task(&mut self) -> Result<()> {
         self.cursor.next()?;
+        let start = self.cursor.peek()?.start;
         let name = self.name("a task's name")?;
+        self.places.add(Declared::Task(name.to_owned()), start);
         let scheduling = match self.letter()? {
             "r" => TaskScheduling::Ref,
             "b" => TaskScheduling::Burst,
@@ -247,7 +262,9 @@ impl<'a> Reader<'a> {
         let mut task = Task { scheduling, ..Task::new(name, "") };
         let at = self.model.tasks.len();
         while !self.at_end_of_list()? {
+            let start = self.cursor.peek()?.start;
             let entry = self.name("an entry's name or \"-1\"")?;
+            self.list_entry(entry, start);
             self.entries.entry(entry).or_insert((at, task.entries.len()));
             task.entries.push(Entry::new(entry));
         }
@@ -266,6 +283,16 @@ impl<'a> Reader<'a> {
         self.tasks.entry(name).or_insert(at);
         self.model.tasks.push(task);
         Ok(())
+    }
+
+    /// A second entry of one name stands where it is listed; the first where it is described.
+    fn list_entry(&mut self, entry: &'a str, start: usize) {
+        if self.entries.contains_key(entry) {
+            let first = self.listed.iter().find(|(name, _)| *name == entry).map_or(start, |(_, first)| *first);
+            self.places.add_first(Declared::Entry(entry.to_owned()), first);
+            self.places.add(Declared::Entry(entry.to_owned()), start);
+        }
+        self.listed.push((entry, start));
     }
 
     fn read_task_options(&mut self, task: &mut Task) -> Result<()> {

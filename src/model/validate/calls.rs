@@ -27,14 +27,14 @@ pub(super) fn inputs(model: &Model) -> HashMap<&str, Inputs> {
             }
             for forwarding in &entry.forwarding {
                 let sync = &mut inputs.entry(&forwarding.dest).or_default().sync;
-                sync.get_or_insert_with(|| entry_name(task, entry));
+                sync.get_or_insert_with(|| entry_name(task, entry).text);
             }
         }
         for (place, activity) in work(task) {
             for call in &activity.calls {
                 let input = inputs.entry(&call.dest).or_default();
                 let slot = if call.kind == CallKind::Sync { &mut input.sync } else { &mut input.send };
-                slot.get_or_insert_with(|| place.element(task, activity));
+                slot.get_or_insert_with(|| place.element(task, activity).text);
             }
         }
     }

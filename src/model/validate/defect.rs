@@ -1,5 +1,7 @@
 //! All that can be wrong in a model.
 
+use super::super::Declared;
+
 /// How bad a [`Defect`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -15,6 +17,8 @@ pub enum Severity {
 pub struct Defect {
     /// The element as a person would say it: `task "Web"`, `entry "get" of task "Web"`.
     pub element: String,
+    /// What to look for in the file that the model is from ([`Places`](super::super::Places)); none for the model itself.
+    pub declared: Option<Declared>,
     /// What is wrong.
     pub kind: DefectKind,
 }

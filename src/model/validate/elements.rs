@@ -2,20 +2,20 @@
 
 use std::collections::HashSet;
 
-use super::{DefectKind, Defects, Index, entry_name, phase_name, task_name, work};
+use super::{DefectKind, Defects, Index, Named, entry_name, group_name, phase_name, processor_name, task_name, work};
 use crate::model::{Entry, Model, Number, Processor, ProcessorScheduling, RwLockRole, SemaphoreRole, Task, TaskScheduling};
 
 /// Checks all processors and tasks.
 pub(super) fn check(model: &Model, index: &Index<'_>, defects: &mut Defects) {
     if model.processors.is_empty() {
-        defects.push("model", DefectKind::Empty("it has no processors"));
+        defects.push(Named::model(), DefectKind::Empty("it has no processors"));
     }
     if model.tasks.is_empty() {
-        defects.push("model", DefectKind::Empty("it has no tasks"));
+        defects.push(Named::model(), DefectKind::Empty("it has no tasks"));
     }
     let has_load = |task: &Task| task.scheduling.is_reference() || task.entries.iter().any(|e| e.open_arrival_rate.is_some());
     if !model.tasks.is_empty() && !model.tasks.iter().any(has_load) {
-        defects.push("model", DefectKind::Empty("it has no reference task and no open arrivals"));
+        defects.push(Named::model(), DefectKind::Empty("it has no reference task and no open arrivals"));
     }
     let used: HashSet<&str> = model.tasks.iter().map(|t| t.processor.as_str()).collect();
     let used_groups: HashSet<&str> = model.tasks.iter().filter_map(|t| t.group.as_deref()).collect();
@@ -31,12 +31,12 @@ pub(super) fn check(model: &Model, index: &Index<'_>, defects: &mut Defects) {
 }
 
 fn check_processor(processor: &Processor, used: &HashSet<&str>, used_groups: &HashSet<&str>, defects: &mut Defects) {
-    let element = format!("processor \"{}\"", processor.name);
+    let element = processor_name(processor);
     if !used.contains(processor.name.as_str()) {
         defects.push(&element, DefectKind::Unused);
     }
     for group in processor.groups.iter().filter(|g| !used_groups.contains(g.name.as_str())) {
-        defects.push(format!("group \"{}\" of {element}", group.name), DefectKind::Unused);
+        defects.push(group_name(processor, group), DefectKind::Unused);
     }
     if !processor.groups.is_empty() && processor.scheduling != ProcessorScheduling::Cfs {
         defects.push(&element, DefectKind::GroupsIgnored);

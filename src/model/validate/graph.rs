@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    DefectKind, Defects, activity_name,
+    DefectKind, Defects, Named, activity_name,
     calls::{Inputs, inputs},
     entry_name, task_name,
     values::{SUM_TOLERANCE, Values},
@@ -139,7 +139,7 @@ impl<'a> Graph<'a> {
         &self.task.activities[activity].name
     }
 
-    fn element(&self, activity: usize) -> String {
+    fn element(&self, activity: usize) -> Named {
         activity_name(self.task, self.name(activity))
     }
 

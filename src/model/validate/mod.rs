@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 pub use defect::{Defect, DefectKind, Severity};
 
-use super::{Activity, Bindings, Entry, Model, Task};
+use super::{Activity, Bindings, Declared, Entry, Group, Model, Processor, Task};
 
 impl Model {
     /// All defects of the model, errors and warnings, by subject and there in file order. A `$name` is not judged: see
@@ -63,8 +63,9 @@ impl Model {
 struct Defects(Vec<Defect>);
 
 impl Defects {
-    fn push(&mut self, element: impl Into<String>, kind: DefectKind) {
-        self.0.push(Defect { element: element.into(), kind });
+    fn push(&mut self, element: impl Into<Named>, kind: DefectKind) {
+        let Named { text, declared } = element.into();
+        self.0.push(Defect { element: text, declared, kind });
     }
 }
 
@@ -99,24 +100,64 @@ impl<'a> Index<'a> {
     }
 }
 
+/// An element as a person would say it, and what to look for in a file.
+#[derive(Clone, Debug, Default)]
+struct Named {
+    text: String,
+    declared: Option<Declared>,
+}
+
+impl Named {
+    fn new(text: String, declared: Declared) -> Self {
+        Self { text, declared: Some(declared) }
+    }
+
+    /// What no file is looked through for.
+    fn unplaced(text: impl Into<String>) -> Self {
+        Self { text: text.into(), declared: None }
+    }
+
+    fn model() -> Self {
+        Self::unplaced("model")
+    }
+}
+
+impl From<&Self> for Named {
+    fn from(named: &Self) -> Self {
+        named.clone()
+    }
+}
+
+/// `processor "P1"`.
+fn processor_name(processor: &Processor) -> Named {
+    Named::new(format!("processor \"{}\"", processor.name), Declared::Processor(processor.name.clone()))
+}
+
+/// `group "G1" of processor "P1"`.
+fn group_name(processor: &Processor, group: &Group) -> Named {
+    Named::new(format!("group \"{}\" of processor \"{}\"", group.name, processor.name), Declared::Group(group.name.clone()))
+}
+
 /// `task "Web"`.
-fn task_name(task: &Task) -> String {
-    format!("task \"{}\"", task.name)
+fn task_name(task: &Task) -> Named {
+    Named::new(format!("task \"{}\"", task.name), Declared::Task(task.name.clone()))
 }
 
 /// `entry "get" of task "Web"`.
-fn entry_name(task: &Task, entry: &Entry) -> String {
-    format!("entry \"{}\" of task \"{}\"", entry.name, task.name)
+fn entry_name(task: &Task, entry: &Entry) -> Named {
+    Named::new(format!("entry \"{}\" of task \"{}\"", entry.name, task.name), Declared::Entry(entry.name.clone()))
 }
 
 /// `phase 1 of entry "get" of task "Web"`.
-fn phase_name(task: &Task, entry: &Entry, phase: u8) -> String {
-    format!("phase {phase} of entry \"{}\" of task \"{}\"", entry.name, task.name)
+fn phase_name(task: &Task, entry: &Entry, phase: u8) -> Named {
+    let text = format!("phase {phase} of entry \"{}\" of task \"{}\"", entry.name, task.name);
+    Named::new(text, Declared::Phase(entry.name.clone(), phase))
 }
 
 /// `activity "in" of task "Web"`.
-fn activity_name(task: &Task, activity: &str) -> String {
-    format!("activity \"{activity}\" of task \"{}\"", task.name)
+fn activity_name(task: &Task, activity: &str) -> Named {
+    let text = format!("activity \"{activity}\" of task \"{}\"", task.name);
+    Named::new(text, Declared::Activity { task: task.name.clone(), activity: activity.to_owned() })
 }
 
 /// Where a piece of work stands.
@@ -127,7 +168,7 @@ enum Place<'a> {
 }
 
 impl Place<'_> {
-    fn element(self, task: &Task, activity: &Activity) -> String {
+    fn element(self, task: &Task, activity: &Activity) -> Named {
         match self {
             Self::Phase(entry, phase) => phase_name(task, entry, phase),
             Self::Graph => activity_name(task, &activity.name),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use petgraph::{algo::kosaraju_scc, graphmap::DiGraphMap};
 
-use super::{DefectKind, Defects, Index, activity_name, entry_name, task_name, work};
+use super::{DefectKind, Defects, Index, Named, activity_name, entry_name, group_name, processor_name, task_name, work};
 use crate::model::{
     Bindings, Expression, HistogramRequest, Model, Observed, Parameter, ParameterValue, Pre, Task, number::is_name as is_parameter_name,
 };
@@ -79,7 +79,7 @@ const PRAGMAS: [&str; 48] = [
     "variance",
 ];
 
-fn check_text(element: &str, text: &str, defects: &mut Defects) {
+fn check_text(element: &Named, text: &str, defects: &mut Defects) {
     if text.contains(is_control) {
         defects.push(element, DefectKind::ControlCharacter { text: text.escape_debug().to_string() });
     }
@@ -87,23 +87,23 @@ fn check_text(element: &str, text: &str, defects: &mut Defects) {
 
 fn check_texts(model: &Model, defects: &mut Defects) {
     for text in [&model.name, &model.description, &model.solver_params.comment] {
-        check_text("model", text, defects);
+        check_text(&Named::model(), text, defects);
     }
     for pragma in &model.solver_params.pragmas {
-        check_text("model", &pragma.param, defects);
-        check_text("model", &pragma.value, defects);
+        check_text(&Named::model(), &pragma.param, defects);
+        check_text(&Named::model(), &pragma.value, defects);
         if !PRAGMAS.contains(&pragma.param.as_str()) {
-            defects.push("model", DefectKind::UnknownPragma { param: pragma.param.clone() });
+            defects.push(Named::model(), DefectKind::UnknownPragma { param: pragma.param.clone() });
         }
     }
     for part in &model.opaque {
-        check_text("model", &part.text, defects);
+        check_text(&Named::model(), &part.text, defects);
         let is_inert = part.element == "results-collection";
         if !crate::model::order::OPAQUE_ELEMENTS.contains(&part.element.as_str()) {
             let (role, kind) = ("it has", "part");
-            defects.push("model", DefectKind::Unknown { role, kind, name: part.element.clone() });
+            defects.push(Named::model(), DefectKind::Unknown { role, kind, name: part.element.clone() });
         } else if !is_inert && !part.text.trim().is_empty() {
-            defects.push("model", DefectKind::NotCarriedOut { element: part.element.clone() });
+            defects.push(Named::model(), DefectKind::NotCarriedOut { element: part.element.clone() });
         }
     }
 }
@@ -113,7 +113,7 @@ fn check_parameters(model: &Model, defects: &mut Defects) {
     let expressions = expressions(model);
     let circular = circular(&expressions);
     for parameter in &model.parameters {
-        let element = format!("parameter ${}", parameter.name);
+        let element = Named::unplaced(format!("parameter ${}", parameter.name));
         if !is_parameter_name(&parameter.name) {
             defects.push(&element, DefectKind::ParameterName { name: parameter.name.clone() });
         }
@@ -130,7 +130,7 @@ fn check_parameters(model: &Model, defects: &mut Defects) {
     }
     model.for_each_number(&mut |number| {
         if let Some(name) = number.parameter().filter(|name| !is_parameter_name(name)) {
-            defects.push("model", DefectKind::ParameterName { name: name.to_owned() });
+            defects.push(Named::model(), DefectKind::ParameterName { name: name.to_owned() });
         }
     });
 }
@@ -185,10 +185,10 @@ fn check_names(model: &Model, defects: &mut Defects) {
     let mut processors = HashSet::new();
     let mut groups = HashSet::new();
     for processor in &model.processors {
-        let element = format!("processor \"{}\"", processor.name);
+        let element = processor_name(processor);
         check_name(&element, &processor.name, "processor", &mut processors, defects);
         for group in &processor.groups {
-            let element = format!("group \"{}\" of processor \"{}\"", group.name, processor.name);
+            let element = group_name(processor, group);
             check_name(&element, &group.name, "group", &mut groups, defects);
         }
     }
@@ -210,7 +210,7 @@ fn check_names(model: &Model, defects: &mut Defects) {
     }
 }
 
-fn check_name<'a>(element: &str, name: &'a str, kind: &'static str, seen: &mut HashSet<&'a str>, defects: &mut Defects) {
+fn check_name<'a>(element: &Named, name: &'a str, kind: &'static str, seen: &mut HashSet<&'a str>, defects: &mut Defects) {
     if name.is_empty() {
         defects.push(element, DefectKind::NoName);
     }
@@ -310,20 +310,20 @@ fn check_observed(model: &Model, index: &Index<'_>, defects: &mut Defects) {
     let observed = model.observations.iter().map(|o| &o.of).chain(model.histograms.iter().map(|h| &h.of));
     for of in observed {
         if let Some((kind, name)) = missing(model, index, &groups, of) {
-            defects.push("model", unknown("it observes", kind, name));
+            defects.push(Named::model(), unknown("it observes", kind, name));
         }
     }
     for observation in &model.observations {
         let half_width = observation.half_width.iter().map(|h| &h.variable);
         for name in std::iter::once(&observation.variable).chain(half_width).filter(|n| !is_parameter_name(n)) {
-            defects.push("model", DefectKind::ParameterName { name: name.clone() });
+            defects.push(Named::model(), DefectKind::ParameterName { name: name.clone() });
         }
         if !crate::model::observation::OBSERVABLE.contains(&observation.measure.as_str()) {
-            defects.push("model", unknown("it observes", "result", &observation.measure));
+            defects.push(Named::model(), unknown("it observes", "result", &observation.measure));
         }
     }
     for histogram in &model.histograms {
-        check_histogram("model", &histogram.request, defects);
+        check_histogram(&Named::model(), &histogram.request, defects);
     }
     for task in &model.tasks {
         for (place, activity) in work(task) {
@@ -334,7 +334,7 @@ fn check_observed(model: &Model, index: &Index<'_>, defects: &mut Defects) {
     }
 }
 
-fn check_histogram(element: &str, request: &HistogramRequest, defects: &mut Defects) {
+fn check_histogram(element: &Named, request: &HistogramRequest, defects: &mut Defects) {
     let &HistogramRequest { min, max, bins } = request;
     if !(min.is_finite() && max.is_finite() && min >= 0.0 && min < max && bins > 0) {
         defects.push(element, DefectKind::EmptyHistogram { min, max, bins });

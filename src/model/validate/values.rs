@@ -1,6 +1,6 @@
 //! Numbers, their sums, and replication, as far as the numbers are known.
 
-use super::{DefectKind, Defects, Index, Place, entry_name, graph, task_name, work};
+use super::{DefectKind, Defects, Index, Named, Place, entry_name, graph, group_name, processor_name, task_name, work};
 use crate::model::{Activity, Bindings, CallKind, CallOrder, Fan, Model, Number, Processor, SolverParams, Task};
 
 /// By how much a sum of probabilities may miss 1: models are written with five or six digits.
@@ -68,7 +68,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn number(&mut self, element: &dyn Fn() -> String, number: &Number, quantity: &'static str, range: Range) {
+    fn number(&mut self, element: &dyn Fn() -> Named, number: &Number, quantity: &'static str, range: Range) {
         if let Some(kind) = self.values.of(number).and_then(|value| defect(value, quantity, range)) {
             self.defects.push(element(), kind);
         }
@@ -94,7 +94,7 @@ pub(super) fn check(model: &Model, index: &Index<'_>, bindings: &Bindings, defec
 }
 
 fn check_solver_params(params: &SolverParams, checker: &mut Checker<'_>) {
-    let element = || "model".to_owned();
+    let element = Named::model;
     for (number, quantity) in [
         (&params.conv_val, "convergence value"),
         (&params.it_limit, "iteration limit"),
@@ -106,13 +106,13 @@ fn check_solver_params(params: &SolverParams, checker: &mut Checker<'_>) {
 }
 
 fn check_processor(processor: &Processor, checker: &mut Checker<'_>) {
-    let element = || format!("processor \"{}\"", processor.name);
+    let element = || processor_name(processor);
     checker.number(&element, &processor.multiplicity, "multiplicity", Range::CountOrInfinite);
     checker.number(&element, &processor.replication, "replication", Range::Count);
     checker.number(&element, &processor.speed_factor, "speed factor", Range::Positive);
     checker.number(&element, &processor.quantum, "quantum", Range::NotNegative);
     for group in &processor.groups {
-        let element = || format!("group \"{}\" of processor \"{}\"", group.name, processor.name);
+        let element = || group_name(processor, group);
         checker.number(&element, &group.share, "share", Range::Share);
     }
 }

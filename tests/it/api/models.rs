@@ -59,6 +59,10 @@ async fn bad_models_are_refused_and_leave_nothing() {
     let invalid = app.post(&path, "application/xml", unknown_entry).await;
     invalid.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_model");
     assert!(invalid.json()["errors"][0]["message"].as_str().unwrap().contains("sevre"), "{}", invalid.text());
+    let line = ONE_SERVER.lines().position(|line| line.contains("dest=\"serve\"")).unwrap();
+    for place in [&invalid.json(), &invalid.json()["errors"][0]] {
+        assert!(place["line"] == line + 1 && place["column"].is_u64(), "{}", invalid.text());
+    }
 
     // Parameters that have no value, whatever others are.
     let json = layerfit::model::format::parse(ONE_SERVER, layerfit::model::format::Format::Lqnx).expect("the model is read");

@@ -9,6 +9,7 @@ mod invalid_models;
 mod invalid_text;
 mod invalid_xml;
 mod parameters;
+mod places;
 mod text_constructs;
 
 use layerfit::model::{Model, json, lqn_text, lqnx};
