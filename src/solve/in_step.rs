@@ -1,11 +1,13 @@
 //! Models in which nothing is left to chance: their requests run in step, where the analytic solvers expect chance to bring them together.
 
-use crate::model::{Activity, Bindings, CallOrder, Entry, Model, Number, Post, Task};
+use crate::model::{Activity, Bindings, CallOrder, Entry, Model, Number, Post, ProcessorScheduling, Task};
 
-/// Says so of `model`, if several customers meet in it and no time, number of calls or way varies.
+/// Says so of `model`, if it has several customers and no time, number of calls or way in it varies.
 pub(super) fn note(model: &Model, bound: &Bindings) -> Option<String> {
-    let customers = model.tasks.iter().filter(|task| task.scheduling.is_reference()).map(|task| value(&task.multiplicity, bound));
-    if customers.sum::<f64>() <= 1.0 || model.tasks.iter().any(|task| varies(task, bound)) {
+    let references = model.tasks.iter().filter(|task| task.scheduling.is_reference());
+    let customers: f64 = references.map(|task| value(&task.multiplicity, bound) * value(&task.replication, bound)).sum();
+    let picks = model.processors.iter().any(|processor| processor.scheduling == ProcessorScheduling::Rand);
+    if customers <= 1.0 || picks || model.tasks.iter().any(|task| varies(task, bound)) {
         return None;
     }
     Some(
@@ -25,7 +27,7 @@ fn varies(task: &Task, bound: &Bindings) -> bool {
     let branches = task.precedences.iter().any(|precedence| matches!(precedence.post, Some(Post::Or(_) | Post::Loop { .. })));
     let chooses = task.scheduling.is_reference() && task.entries.len() > 1;
     let phases = task.entries.iter().flat_map(|entry| &entry.phases).map(|phase| &phase.activity);
-    let forwards = |entry: &Entry| entry.forwarding.iter().any(|forwarded| value(&forwarded.probability, bound) != 1.0);
+    let forwards = |entry: &Entry| entry.forwarding.iter().any(|forwarded| value(&forwarded.probability, bound).fract() != 0.0);
     let is_entered = |entry: &Entry| entry.open_arrival_rate.is_some() || forwards(entry);
     is_thought
         || branches

@@ -4,7 +4,7 @@
 //! task can be met. `K_ij` is the factor on the load of `j` as an arrival of `i` sees it:
 //!
 //! ```text
-//! i, j of one task t:     K_ij = f_t [1 - (1 - σ³) (1 - k)],  k = Σ_pq P_ip P_jq K_pq + 1 - ΣP_i ΣP_j,  σ = m_t (1 - f_t) at most 1
+//! i, j of one task t:     K_ij = f_t [1 - (1 - σ³) (1 - k)],  k = Σ_pq P_ip P_jq K_pq + 1 - ΣP_i ΣP_j,  σ = v_t m_t (1 - f_t) at most 1
 //! otherwise, i the later: K_ij = Σ_p P_ip K_pj + 1 - ΣP_i
 //! ```
 //!
@@ -19,7 +19,8 @@
 //! |---|---|
 //! | `P_ip` | share of `i`'s flow that a waiting thread of node `p` sends; phase 2, open and asynchronous work have none |
 //! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many, and for no more callers than threads |
-//! | `σ` | how full of callers' requests a pool of `m_t` threads is: where all are busy their number says all, since they are of different callers; the power is fitted. Of threads that go on after the reply, times the share of their time before it |
+//! | `σ` | how full of callers' requests a pool of `m_t` threads is: where all are busy their number says all, since they are of different callers; the power is fitted |
+//! | `v_t` | share of the time of `t`'s threads that is before the reply |
 //! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for |
 //! | `Ω`, `X` | overlap and durations of strands ([`super::graph`]); `λ` the rate of their entry |
 //!

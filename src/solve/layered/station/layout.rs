@@ -37,8 +37,8 @@ pub(in super::super) struct Layout {
     pub pairs: Vec<u32>,
     /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
     pub late_pairs: Vec<u32>,
-    /// Pairs of the first phases of both, for arcs that begin a second phase, too.
-    pub early_pairs: Vec<u32>,
+    /// Pairs of the first phases of both, where both begin a second phase right after a slice of the first at this station; as long as `late_pairs`.
+    pub early_pairs: Vec<Option<u32>>,
     /// Where requests meet of which a pool sends one on, and another pool the other, in `rows × arcs`.
     pub sent_on: Vec<usize>,
     /// From which calls arrivals return to where those were served, by row.
@@ -211,19 +211,28 @@ impl Layout {
             self.pairs.extend(kins.iter().map(|&other| find(row.kin, other)));
         }
         if self.rows.iter().any(|r| r.follows_reply) {
+            // A second phase whose first one ends with a slice here.
+            let follows_slice = |row: &Row| {
+                let node = row.group.filter(|_| row.follows_reply).map(|group| &net.nodes[self.groups[group]]);
+                let first = node.filter(|node| node.phase == 1).and_then(|node| net.phases(node.entry)[0]);
+                first.and_then(|first| net.nodes[first].host_arc).is_some_and(|arc| self.arcs.contains(&arc))
+            };
             let entry_of = |position: usize| self.group_of[position].map(|g| net.nodes[self.groups[g]].entry);
             for row in &self.rows {
                 let entry = entry_of(row.arc);
                 self.late_pairs.extend(kins.iter().map(|&other| find(if row.follows_reply { entry } else { row.kin }, other)));
-                let are_late = |x: usize| row.follows_reply && self.rows[self.row_of[x]].follows_reply;
-                self.early_pairs.extend((0..kins.len()).map(|x| if are_late(x) { find(entry, entry_of(x)) } else { FREE }));
+                let are_late = |x: usize| follows_slice(row) && follows_slice(&self.rows[self.row_of[x]]);
+                self.early_pairs.extend((0..kins.len()).map(|x| are_late(x).then(|| find(entry, entry_of(x)))));
             }
         }
         let n = self.arcs.len();
         let is_of_one_pool = |at: usize| self.rows[at / n].pool.is_some() && self.rows[at / n].pool == self.pool_of[at % n];
         let is_sent_on = |list: &[u32], at: usize| list.get(at).is_some_and(|&pair| pairs.is_sent_on(pair));
+        let is_sent_on_early = |at: usize| self.early_pairs.get(at).copied().flatten().is_some_and(|pair| pairs.is_sent_on(pair));
         let all = 0..self.pairs.len();
-        self.sent_on = all.filter(|&at| (is_sent_on(&self.pairs, at) || is_sent_on(&self.late_pairs, at)) && !is_of_one_pool(at)).collect();
+        self.sent_on = all
+            .filter(|&at| (is_sent_on(&self.pairs, at) || is_sent_on(&self.late_pairs, at) || is_sent_on_early(at)) && !is_of_one_pool(at))
+            .collect();
     }
 
     /// Where the station's unknowns stand in the row of all.

@@ -16,9 +16,9 @@
 //! While one of a task's `m` threads is at it, no more than the others can be met: all else of that task counts `1 - found_rk / m` times. Nor does a thread of
 //! `m`, as a caller on the processor itself, meet others' where it began them: of a share `σ` that its task begins, `1 - σ/m` are left.
 //!
-//! Where the requests of a row are all calls of one task, whose `m` threads are no more than the customers, its threads stand for the customers: a thread
-//! that returns finds what it began itself, `N_c` is `m` and `ρ` is 1, and of what others began `1 - σ_k/m` are there, `σ_k` the task's share of the
-//! requests after which `k` goes on.
+//! Where the requests of a row are all calls of one task, whose `m` threads are no more than the customers that these are for, its threads stand for the
+//! customers: a thread that returns finds what it began itself, `N_c` is `m` and `ρ` is 1, and of what others began `1 - σ_k/m` are there, `σ_k` the task's
+//! share of the requests after which `k` goes on. What it waits for threads of its callees is then no part of `z_c`, and counts as after a call.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -47,8 +47,8 @@ pub(in super::super) struct LeftBehind {
     own: Vec<Vec<Returned>>,
     /// Tasks that alone call the entries of some rows.
     callers: Vec<usize>,
-    /// By row, the one of them that calls its entry.
-    caller_of: Vec<Option<usize>>,
+    /// By row, the one of them that calls its entry, and its calls.
+    caller_of: Vec<Option<(usize, Vec<usize>)>>,
     /// Their calls after whose replies a second phase begins: by caller.
     begun: Vec<Vec<Returned>>,
 }
@@ -137,7 +137,7 @@ impl LeftBehind {
                     self.callers.len() - 1
                 })
             });
-            self.caller_of.push(place);
+            self.caller_of.push(place.zip(node.map(|node| calls[node.entry].clone())));
         }
         for &caller in &self.callers {
             let by_caller = |call: &&usize| task_of(**call) == Some(caller);
@@ -174,11 +174,13 @@ pub(super) struct Found<S> {
     ends: Vec<S>,
     /// `z_c` and `A_c`, by class, and then caller.
     away: Vec<(S, S)>,
+    /// `σ_k`, by caller and second phase.
+    begun: Vec<S>,
 }
 
 impl<S> Found<S> {
     pub fn new() -> Self {
-        Self { found: Vec::new(), others: Vec::new(), ends: Vec::new(), away: Vec::new() }
+        Self { found: Vec::new(), others: Vec::new(), ends: Vec::new(), away: Vec::new(), begun: Vec::new() }
     }
 }
 
@@ -201,7 +203,7 @@ impl<S: Scalar> At<'_, S> {
         for r in (0..self.layout.rows.len()).filter(|&r| self.is_waited_for(r)) {
             self.find_later(r, &mut room);
             self.leave_own_thread(r, scratch);
-            self.leave_own_caller(r, scratch);
+            self.leave_own_caller(r, &room.begun, scratch);
             self.add_found(r, &room.found[r * n_lates..(r + 1) * n_lates], scratch);
         }
         scratch.found = room;
@@ -217,8 +219,8 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         let lates = &self.layout.left_behind.lates;
         let n_rows = self.layout.rows.len();
-        let LeftBehind { callers, begun, .. } = &self.layout.left_behind;
-        let Found { found, others, ends, away } = room;
+        let LeftBehind { callers, begun: calls, .. } = &self.layout.left_behind;
+        let Found { found, others, ends, away, begun } = room;
         found.clear();
         found.resize(n_rows * lates.len(), zero);
         others.clear();
@@ -227,42 +229,64 @@ impl<S: Scalar> At<'_, S> {
         away.extend(self.sweep.populations.customers.iter().map(|&n| (S::from(n), zero)));
         let strands = callers.iter().map(|&task| self.sweep.populations.strands(self.sweep.net, task));
         away.extend(strands.map(|n| (S::from(n), zero)));
+        begun.clear();
+        begun.resize(callers.len() * lates.len(), zero);
+        for (caller, calls) in calls.iter().enumerate() {
+            calls.iter().for_each(|call| begun[caller * lates.len() + call.late] += self.sweep.flow.arc_rate[call.call]);
+        }
         ends.clear();
         for (k, late) in lates.iter().enumerate() {
             let rate = self.sweep.flow.entry_rate[late.entry];
             ends.extend(self.class_shares(Some(late.entry)).iter().map(|&share| rate * share));
-            ends.extend(begun.iter().map(|calls| self.begun_by(calls, k)));
+            ends.extend((0..callers.len()).map(|caller| begun[caller * lates.len() + k]));
+            for caller in 0..callers.len() {
+                let share = &mut begun[caller * lates.len() + k];
+                *share = if rate > 0.0 { *share / rate } else { zero };
+            }
         }
-    }
-
-    /// Requests of `calls` a unit of time after which the second phase `k` begins.
-    fn begun_by(&self, calls: &[Returned], k: usize) -> S {
-        calls.iter().filter(|call| call.late == k).fold(S::from(0.0), |sum, call| sum + self.sweep.flow.arc_rate[call.call])
     }
 
     /// Those who bring a row's requests, each with its share: its classes, and the one caller after these.
     fn for_each_bringer(&self, r: usize, mut visit: impl FnMut(usize, S)) {
         let shares = self.class_shares(self.layout.rows[r].kin);
         shares.iter().enumerate().for_each(|(c, &share)| visit(c, share));
-        self.layout.left_behind.caller_of[r].into_iter().for_each(|caller| visit(self.n_classes() + caller, S::from(1.0)));
+        self.layout.left_behind.caller_of[r].iter().for_each(|(caller, _)| visit(self.n_classes() + caller, S::from(1.0)));
     }
 
     fn n_classes(&self) -> usize {
         self.sweep.net.classes.len()
     }
 
-    /// The one caller of a row, with its threads, if these are no more than the customers.
+    /// The one caller of a row, with its threads, if these are no more than the customers of the row's classes, all of them.
     fn standing_in(&self, r: usize) -> Option<(usize, f64)> {
-        let caller = self.layout.left_behind.caller_of[r]?;
-        let threads = self.sweep.populations.strands(self.sweep.net, self.layout.left_behind.callers[caller]);
-        (threads <= self.sweep.populations.customers.iter().sum()).then_some((caller, threads))
+        let net = self.sweep.net;
+        let &(caller, _) = self.layout.left_behind.caller_of[r].as_ref()?;
+        let threads = self.sweep.populations.strands(net, self.layout.left_behind.callers[caller]);
+        let of_row = net.classes.iter().zip(self.class_shares(self.layout.rows[r].kin)).filter(|(_, share)| **share > 0.0);
+        let customers: f64 = of_row.map(|(&task, _)| net.tasks[task].threads * net.tasks[task].width).sum();
+        // Nobody waits for what second phases call.
+        (customers == 0.0 || threads <= customers).then_some((caller, threads))
+    }
+
+    /// How long the one caller's calls of a row wait for a thread, and how often a thread comes free, for each of the row's slices.
+    fn called(&self, r: usize) -> (S, S) {
+        let (net, zero) = (self.sweep.net, S::from(0.0));
+        let row = &self.layout.rows[r];
+        let (Some((_, calls)), rate) = (&self.layout.left_behind.caller_of[r], self.visits[row.arc].rate) else { return (zero, zero) };
+        let (mut wait, mut each) = (zero, zero);
+        for &call in calls.iter().filter(|_| rate > 0.0) {
+            let part = self.sweep.flow.arc_rate[call] / rate;
+            wait += part * self.sweep.unknowns[call];
+            each += part * self.sweep.service(call).1 / net.stations[net.arcs[call].station].servers;
+        }
+        (wait, each)
     }
 
     /// The first sum of a row's `found`, and what the row is of `e`, `A` and `z`.
     fn find_soon(&self, r: usize, room: &mut Found<S>) {
         let (net, flow) = (self.sweep.net, self.sweep.flow);
         let LeftBehind { lates, next, returned, .. } = &self.layout.left_behind;
-        let Found { found, others, ends, away } = room;
+        let Found { found, others, ends, away, .. } = room;
         let (found, others) = (&mut found[r * lates.len()..(r + 1) * lates.len()], &mut others[r]);
         let row = &self.layout.rows[r];
         let Some(node) = row.group.map(|group| &net.nodes[self.layout.groups[group]]) else { return };
@@ -310,8 +334,10 @@ impl<S: Scalar> At<'_, S> {
         if *others < 0.0 {
             *others = S::from(0.0);
         }
+        let (called, _) = self.called(r);
         self.for_each_bringer(r, |c, share| {
             let (away, arrivals) = &mut away[c];
+            let time = if c < self.n_classes() { time } else { time + called };
             *away -= me.rate * share * time;
             *arrivals += me.rate * share * *others;
         });
@@ -334,11 +360,12 @@ impl<S: Scalar> At<'_, S> {
     /// The second sum of a row's `found`.
     fn find_later(&self, r: usize, room: &mut Found<S>) {
         let lates = &self.layout.left_behind.lates;
-        let Found { found, others, ends, away } = room;
+        let Found { found, others, ends, away, .. } = room;
         let row = &self.layout.rows[r];
         let Some(node) = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]]) else { return };
         let n_bringers = away.len();
         let stands_in = self.standing_in(r).map(|(caller, _)| self.n_classes() + caller);
+        let waits = self.called(r);
         self.for_each_bringer(r, |c, share| {
             let (away, arrivals) = away[c];
             if stands_in.map_or(c >= self.n_classes(), |caller| c != caller) || arrivals <= 0.0 {
@@ -347,26 +374,24 @@ impl<S: Scalar> At<'_, S> {
             for (k, &late) in lates.iter().enumerate().filter(|(_, late)| self.may_be_served(node.task, **late)) {
                 let end = ends[k * n_bringers + c];
                 if end > 0.0 {
-                    found[r * lates.len() + k] += others[r] * share * end / arrivals * self.is_still_there(late, away);
+                    let chance =
+                        if stands_in.is_some() { self.is_still_there_later(late, away, waits) } else { self.is_still_there(late, away) };
+                    found[r * lates.len() + k] += others[r] * share * end / arrivals * chance;
                 }
             }
         });
     }
 
     /// Of the second phases that a row's one caller lets begin, those of the arrival's own thread of it are no others'.
-    fn leave_own_caller(&self, r: usize, scratch: &mut Scratch<S>) {
+    fn leave_own_caller(&self, r: usize, begun: &[S], scratch: &mut Scratch<S>) {
         let Some((caller, threads)) = self.standing_in(r) else { return };
-        let LeftBehind { lates, begun, .. } = &self.layout.left_behind;
+        let lates = &self.layout.left_behind.lates;
         let shares = &*self.absent_shares(&self.layout.rows[r]);
-        for (k, late) in lates.iter().enumerate() {
-            let (all, own) = (self.sweep.flow.entry_rate[late.entry], self.begun_by(&begun[caller], k));
-            if all <= 0.0 || own <= 0.0 {
-                continue;
-            }
+        for (late, &own) in lates.iter().zip(&begun[caller * lates.len()..]).filter(|(_, own)| **own > 0.0) {
             let arc = self.layout.rows[late.row].arc;
             // The Linearizer has left out those of the arrival's customer.
             let seen = self.sweep.absence.seen(shares, self.layout.arcs[arc]).first;
-            let others = -(own / all / threads) + 1.0;
+            let others = -(own / threads) + 1.0;
             let others = if others > 0.0 { others } else { S::from(0.0) };
             if others < seen {
                 let x = r * self.visits.len() + arc;
@@ -437,6 +462,15 @@ impl<S: Scalar> At<'_, S> {
         let it = &self.visits[self.layout.rows[late.row].arc];
         let stay = it.wait + it.first;
         if stay > 0.0 { stay / (stay + gap) } else { S::from(0.0) }
+    }
+
+    /// `h` for a call a gap after the reply that then waits for a thread, as these do in the mean.
+    fn is_still_there_later(&self, late: Late, gap: S, (wait, each): (S, S)) -> S {
+        let soon = self.is_still_there(late, gap);
+        if wait <= 0.0 {
+            return soon;
+        }
+        soon + wait / (wait + each) * (self.is_still_there(late, gap + wait + each) - soon)
     }
 
     /// `h` for a call a gap after the reply.

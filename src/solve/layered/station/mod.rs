@@ -97,8 +97,8 @@ pub(super) struct Scratch<S> {
     caused: Vec<S>,
     /// The same, of each processor; empty where nobody waits.
     pub caused_at: Vec<Vec<S>>,
-    /// Time that a thread of each pool waits in each row.
-    waited: Vec<S>,
+    /// Requests of a thread of each pool in each row, a unit of time.
+    weights: Vec<S>,
     without: Vec<S>,
     /// `K'` of each group, by arc.
     apart: Vec<S>,
@@ -136,7 +136,7 @@ impl<S> Scratch<S> {
             wait: Vec::new(),
             caused: Vec::new(),
             caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
-            waited: Vec::new(),
+            weights: Vec::new(),
             kept: Vec::new(),
             without: Vec::new(),
             apart: Vec::new(),
@@ -296,22 +296,26 @@ impl<S: Scalar> At<'_, S> {
         let factors = &self.sweep.exclusion.factors;
         keep.clear();
         keep.extend(pairs.iter().map(|&pair| factors[pair as usize]));
+        // What an arrival that begins a second phase finds instead.
+        let found_late = |factors: &[S], at: usize| {
+            let found = factors[late_pairs[at] as usize];
+            // In order of arrival what was there before the own first phase has gone: these began while it was there.
+            match early_pairs[at].filter(|_| in_order).zip(self.late_share(row_of[at % n])) {
+                Some((early, share)) => found + (factors[early as usize] - found) * share,
+                None => found,
+            }
+        };
         for r in (0..rows.len()).filter(|_| !late_pairs.is_empty()) {
             let Some(late) = self.late_share(r) else { continue };
-            for (x, at) in (r * n..(r + 1) * n).enumerate() {
-                let mut found = factors[late_pairs[at] as usize];
-                // In order of arrival what was there before the own first phase has gone: these began while it was there.
-                if let Some(share) = self.late_share(row_of[x]).filter(|_| in_order) {
-                    found += (factors[early_pairs[at] as usize] - found) * share;
-                }
-                keep[at] = keep[at] + (found - keep[at]) * late;
+            for at in r * n..(r + 1) * n {
+                keep[at] = keep[at] + (found_late(factors, at) - keep[at]) * late;
             }
         }
         served.clone_from(keep);
         for &at in sent_on {
             let factor = self.sweep.served[pairs[at] as usize];
-            let late = late_pairs.get(at).and_then(|&pair| Some((self.sweep.served[pair as usize], self.late_share(at / n)?)));
-            served[at] = late.map_or(factor, |(instead, share)| factor + (instead - factor) * share);
+            let late = if late_pairs.is_empty() { None } else { self.late_share(at / n) };
+            served[at] = late.map_or(factor, |share| factor + (found_late(self.sweep.served, at) - factor) * share);
         }
     }
 

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! with `K' = K`, but between threads of one pool `min(1, K/K̄)`: how much they exclude each other in the mean is known better ([`super::pool`]).
+//! What a thread's own strands wait for each other stays, but for the arrival's own strand, which `w` and `φ` are without.
 //!
 //! The Linearizer has part of this: with one customer less of the arrival's class ([`super::super::linearizer`]) there is less of its own pool.
 //! With `Q` the requests of that pool here, and `m` threads that can be busy, what it leaves of the own thread is
@@ -137,7 +138,7 @@ impl<S: Scalar> At<'_, S> {
                     left += kept[x] * (alpha[x] * without[row_of[x]] + beta[x]);
                 }
                 if self.layout.siblings {
-                    left += self.own_strands_left(group, b, keep, without, alpha_own, beta_own);
+                    left += self.own_strands_left(group, b, kept, without, alpha_own, beta_own);
                 }
                 without[b] = left;
                 *ratio = if left > wait { one } else { bounded(left / wait) };
@@ -145,25 +146,32 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// Own strands stay, except the arrival's own.
-    fn own_strands_left(&self, group: usize, b: usize, keep: &[S], without: &[S], alpha_own: &[S], beta_own: &[S]) -> S {
+    /// Own strands stay, except the arrival's own; what was `kept` of them with the others is taken back.
+    fn own_strands_left(&self, group: usize, b: usize, kept: &[S], without: &[S], alpha_own: &[S], beta_own: &[S]) -> S {
         let n = self.visits.len();
         (0..n).fold(S::from(0.0), |sum, x| {
             let at = b * n + x;
             let own = alpha_own[at] * without[self.layout.row_of[x]] + beta_own[at];
             let stays = if self.layout.group_of[x] == Some(group) { 0.0 } else { 1.0 };
-            sum + own * (-keep[x] + stays)
+            sum + own * (-kept[x] + stays)
         })
+    }
+
+    /// What a row waits for the arrival's own strand, whose absence speeds up no other thread.
+    fn own_strand_gone(&self, group: usize, b: usize, alpha_own: &[S], beta_own: &[S]) -> S {
+        let n = self.visits.len();
+        let own = (0..n).filter(|&x| self.layout.group_of[x] == Some(group));
+        own.fold(S::from(0.0), |sum, x| sum + alpha_own[b * n + x] * self.visits[x].wait + beta_own[b * n + x])
     }
 
     /// `φ` of every group and pool, from the `removal` that this sweep found.
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, removal: &[S], boost: &mut [S]) {
         let n_rows = self.layout.rows.len();
         let n_pools = self.layout.pools.len();
-        let Scratch { wait, waited, .. } = scratch;
-        // Time that a thread of a pool waits in a row.
-        waited.clear();
-        waited.resize(n_pools * n_rows, S::from(0.0));
+        let Scratch { wait, weights, alpha_own, beta_own, .. } = scratch;
+        // Requests of a thread of a pool in a row, a unit of time.
+        weights.clear();
+        weights.resize(n_pools * n_rows, S::from(0.0));
         for (b, v) in self.visits.iter().enumerate() {
             let Some(pool) = self.layout.pool_of[b] else { continue };
             let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
@@ -172,12 +180,17 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let row = self.layout.row_of[b];
-            waited[pool * n_rows + row] += v.rate / threads * wait[row];
+            weights[pool * n_rows + row] += v.rate / threads;
         }
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &removal[group * n_rows..(group + 1) * n_rows];
             for pool in 0..n_pools {
-                let saved = waited[pool * n_rows..].iter().zip(ratios).fold(S::from(0.0), |sum, (&waited, &r)| sum + waited * (-r + 1.0));
+                let weights = &weights[pool * n_rows..(pool + 1) * n_rows];
+                let rows = weights.iter().zip(ratios).zip(wait.iter()).enumerate();
+                let saved = rows.fold(S::from(0.0), |sum, (b, ((&weight, &ratio), &wait))| {
+                    let own = if self.layout.siblings { self.own_strand_gone(group, b, alpha_own, beta_own) } else { S::from(0.0) };
+                    sum + weight * (wait * (-ratio + 1.0) - own)
+                });
                 boost[group * n_pools + pool] = if saved > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { saved };
             }
         }
