@@ -119,6 +119,7 @@ impl LeftBehind {
         it
     }
 
+    /// Which tasks alone call the entries of rows, and after which of their calls second phases begin.
     fn find_callers<S>(&mut self, net: &Net<S>, layout: &Layout, calls: &[Vec<usize>]) {
         let mut is_forwarded_to = vec![false; net.entries.len()];
         net.arcs.iter().filter(|arc| arc.via.is_some()).filter_map(|arc| arc.target).for_each(|entry| is_forwarded_to[entry] = true);
@@ -265,7 +266,7 @@ impl<S: Scalar> At<'_, S> {
         let of_row = net.classes.iter().zip(self.class_shares(self.layout.rows[r].kin)).filter(|(_, share)| **share > 0.0);
         let customers: f64 = of_row.map(|(&task, _)| net.tasks[task].threads * net.tasks[task].width).sum();
         // Nobody waits for what second phases call.
-        (customers == 0.0 || threads <= customers).then_some((caller, threads))
+        (threads.is_finite() && (customers == 0.0 || threads <= customers)).then_some((caller, threads))
     }
 
     /// How long the one caller's calls of a row wait for a thread, and how often a thread comes free, for each of the row's slices.
@@ -374,8 +375,8 @@ impl<S: Scalar> At<'_, S> {
             for (k, &late) in lates.iter().enumerate().filter(|(_, late)| self.may_be_served(node.task, **late)) {
                 let end = ends[k * n_bringers + c];
                 if end > 0.0 {
-                    let chance =
-                        if stands_in.is_some() { self.is_still_there_later(late, away, waits) } else { self.is_still_there(late, away) };
+                    let soon = self.is_still_there(late, away);
+                    let chance = if stands_in.is_some() { self.is_there_after_wait(late, away, soon, waits) } else { soon };
                     found[r * lates.len() + k] += others[r] * share * end / arrivals * chance;
                 }
             }
@@ -464,9 +465,8 @@ impl<S: Scalar> At<'_, S> {
         if stay > 0.0 { stay / (stay + gap) } else { S::from(0.0) }
     }
 
-    /// `h` for a call a gap after the reply that then waits for a thread, as these do in the mean.
-    fn is_still_there_later(&self, late: Late, gap: S, (wait, each): (S, S)) -> S {
-        let soon = self.is_still_there(late, gap);
+    /// `h` where it is `soon` without a wait for a thread, of which one comes free after `each` time.
+    fn is_there_after_wait(&self, late: Late, gap: S, soon: S, (wait, each): (S, S)) -> S {
         if wait <= 0.0 {
             return soon;
         }
@@ -478,11 +478,7 @@ impl<S: Scalar> At<'_, S> {
         let net = self.sweep.net;
         let (wait, (_, served)) = (self.sweep.unknowns[call], self.sweep.service(call));
         let goes_first = if is_at_once && self.discipline == Discipline::Fcfs { COIN } else { 1.0 };
-        let soon = self.is_still_there(late, gap) * goes_first;
-        if wait <= 0.0 {
-            return soon;
-        }
         let each = served / net.stations[net.arcs[call].station].servers;
-        soon + wait / (wait + each) * (self.is_still_there(late, gap + wait + each) - soon)
+        self.is_there_after_wait(late, gap, self.is_still_there(late, gap) * goes_first, (wait, each))
     }
 }
