@@ -39,7 +39,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("second phases", second_phases(), Within(2.3, 4.1)),
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.4, 2.4)),
         ("second phases left behind", second_phases_left_behind(), Within(1.1, 2.9)),
-        ("second phases below few threads", second_phases_below_few_threads(), Within(4.0, 7.5)),
+        ("second phases below few threads", second_phases_below_few_threads(), Within(4.6, 9.8)),
         ("forwarding", forwarding(), Within(0.1, 0.2)),
         ("asynchronous requests", asynchronous(), Within(0.2, 0.3)),
         ("open arrivals", open_arrivals(), Within(1.0, 7.7)),

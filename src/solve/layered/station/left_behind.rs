@@ -18,7 +18,7 @@
 //!
 //! Where the requests of a row are all calls of one task, whose `m` threads are no more than the customers that these are for, its threads stand for the
 //! customers: a thread that returns finds what it began itself, `N_c` is `m` and `ρ` is 1, and of what others began `1 - σ_k/m` are there, `σ_k` the task's
-//! share of the requests after which `k` goes on. What it waits for threads of its callees is then no part of `z_c`, and counts as after a call.
+//! share of the requests after which `k` goes on.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -47,8 +47,8 @@ pub(in super::super) struct LeftBehind {
     own: Vec<Vec<Returned>>,
     /// Tasks that alone call the entries of some rows.
     callers: Vec<usize>,
-    /// By row, the one of them that calls its entry, and its calls.
-    caller_of: Vec<Option<(usize, Vec<usize>)>>,
+    /// By row, the one of them that calls its entry.
+    caller_of: Vec<Option<usize>>,
     /// Their calls after whose replies a second phase begins: by caller.
     begun: Vec<Vec<Returned>>,
 }
@@ -138,7 +138,7 @@ impl LeftBehind {
                     self.callers.len() - 1
                 })
             });
-            self.caller_of.push(place.zip(node.map(|node| calls[node.entry].clone())));
+            self.caller_of.push(place);
         }
         for &caller in &self.callers {
             let by_caller = |call: &&usize| task_of(**call) == Some(caller);
@@ -251,7 +251,7 @@ impl<S: Scalar> At<'_, S> {
     fn for_each_bringer(&self, r: usize, mut visit: impl FnMut(usize, S)) {
         let shares = self.class_shares(self.layout.rows[r].kin);
         shares.iter().enumerate().for_each(|(c, &share)| visit(c, share));
-        self.layout.left_behind.caller_of[r].iter().for_each(|(caller, _)| visit(self.n_classes() + caller, S::from(1.0)));
+        self.layout.left_behind.caller_of[r].iter().for_each(|caller| visit(self.n_classes() + caller, S::from(1.0)));
     }
 
     fn n_classes(&self) -> usize {
@@ -261,26 +261,12 @@ impl<S: Scalar> At<'_, S> {
     /// The one caller of a row, with its threads, if these are no more than the customers of the row's classes, all of them.
     fn standing_in(&self, r: usize) -> Option<(usize, f64)> {
         let net = self.sweep.net;
-        let &(caller, _) = self.layout.left_behind.caller_of[r].as_ref()?;
+        let caller = self.layout.left_behind.caller_of[r]?;
         let threads = self.sweep.populations.strands(net, self.layout.left_behind.callers[caller]);
         let of_row = net.classes.iter().zip(self.class_shares(self.layout.rows[r].kin)).filter(|(_, share)| **share > 0.0);
         let customers: f64 = of_row.map(|(&task, _)| net.tasks[task].threads * net.tasks[task].width).sum();
         // Nobody waits for what second phases call.
         (threads.is_finite() && (customers == 0.0 || threads <= customers)).then_some((caller, threads))
-    }
-
-    /// How long the one caller's calls of a row wait for a thread, and how often a thread comes free, for each of the row's slices.
-    fn called(&self, r: usize) -> (S, S) {
-        let (net, zero) = (self.sweep.net, S::from(0.0));
-        let row = &self.layout.rows[r];
-        let (Some((_, calls)), rate) = (&self.layout.left_behind.caller_of[r], self.visits[row.arc].rate) else { return (zero, zero) };
-        let (mut wait, mut each) = (zero, zero);
-        for &call in calls.iter().filter(|_| rate > 0.0) {
-            let part = self.sweep.flow.arc_rate[call] / rate;
-            wait += part * self.sweep.unknowns[call];
-            each += part * self.sweep.service(call).1 / net.stations[net.arcs[call].station].servers;
-        }
-        (wait, each)
     }
 
     /// The first sum of a row's `found`, and what the row is of `e`, `A` and `z`.
@@ -335,10 +321,8 @@ impl<S: Scalar> At<'_, S> {
         if *others < 0.0 {
             *others = S::from(0.0);
         }
-        let (called, _) = self.called(r);
         self.for_each_bringer(r, |c, share| {
             let (away, arrivals) = &mut away[c];
-            let time = if c < self.n_classes() { time } else { time + called };
             *away -= me.rate * share * time;
             *arrivals += me.rate * share * *others;
         });
@@ -366,7 +350,6 @@ impl<S: Scalar> At<'_, S> {
         let Some(node) = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]]) else { return };
         let n_bringers = away.len();
         let stands_in = self.standing_in(r).map(|(caller, _)| self.n_classes() + caller);
-        let waits = self.called(r);
         self.for_each_bringer(r, |c, share| {
             let (away, arrivals) = away[c];
             if stands_in.map_or(c >= self.n_classes(), |caller| c != caller) || arrivals <= 0.0 {
@@ -375,9 +358,7 @@ impl<S: Scalar> At<'_, S> {
             for (k, &late) in lates.iter().enumerate().filter(|(_, late)| self.may_be_served(node.task, **late)) {
                 let end = ends[k * n_bringers + c];
                 if end > 0.0 {
-                    let soon = self.is_still_there(late, away);
-                    let chance = if stands_in.is_some() { self.is_there_after_wait(late, away, soon, waits) } else { soon };
-                    found[r * lates.len() + k] += others[r] * share * end / arrivals * chance;
+                    found[r * lates.len() + k] += others[r] * share * end / arrivals * self.is_still_there(late, away);
                 }
             }
         });
@@ -465,20 +446,16 @@ impl<S: Scalar> At<'_, S> {
         if stay > 0.0 { stay / (stay + gap) } else { S::from(0.0) }
     }
 
-    /// `h` where it is `soon` without a wait for a thread, of which one comes free after `each` time.
-    fn is_there_after_wait(&self, late: Late, gap: S, soon: S, (wait, each): (S, S)) -> S {
-        if wait <= 0.0 {
-            return soon;
-        }
-        soon + wait / (wait + each) * (self.is_still_there(late, gap + wait + each) - soon)
-    }
-
     /// `h` for a call a gap after the reply.
     fn is_found_by_call(&self, late: Late, &Next { call, is_at_once, .. }: &Next, gap: S) -> S {
         let net = self.sweep.net;
         let (wait, (_, served)) = (self.sweep.unknowns[call], self.sweep.service(call));
         let goes_first = if is_at_once && self.discipline == Discipline::Fcfs { COIN } else { 1.0 };
+        let soon = self.is_still_there(late, gap) * goes_first;
+        if wait <= 0.0 {
+            return soon;
+        }
         let each = served / net.stations[net.arcs[call].station].servers;
-        self.is_there_after_wait(late, gap, self.is_still_there(late, gap) * goes_first, (wait, each))
+        soon + wait / (wait + each) * (self.is_still_there(late, gap + wait + each) - soon)
     }
 }
