@@ -213,30 +213,31 @@ async fn derive(state: &AppState, system: SystemId, derivation: Derivation) -> R
     for (setting, value) in derivation.set {
         model.set(&setting, value).map_err(|e| Error::new(Code::InvalidModel, format!("set: {e}")))?;
     }
-    Ok((id, validated(model, |_| None)?))
+    Ok((id, validated(model, |defects| vec![None; defects.len()])?))
 }
 
 fn read_model(text: &str, format: format::Format) -> Result<Model, Error> {
     let (model, places) = format::read(text, format)
         .map_err(|error| Error::new(Code::UnreadableModel, error.to_string()).with("line", error.line).with("column", error.column))?;
-    validated(model, |defect| places.of(defect, text))
+    validated(model, |defects| places.of(defects, text))
 }
 
-/// The model, if it has no errors; `place` is the line and column of a defect, where they are known.
-fn validated(model: Model, place: impl Fn(&Defect) -> Option<(usize, usize)>) -> Result<Model, Error> {
+/// The model, if it has no errors; `places_of` are lines and columns of defects, where they are known.
+fn validated(model: Model, places_of: impl FnOnce(&[Defect]) -> Vec<Option<(usize, usize)>>) -> Result<Model, Error> {
     let defects: Vec<_> = model.validate().into_iter().filter(|d| d.kind.severity() == Severity::Error).collect();
     let Some(first) = defects.first() else { return Ok(model) };
     let more = if defects.len() > 1 { format!(" (and {} more)", defects.len() - 1) } else { String::new() };
-    let said = |defect: &Defect| {
+    let places = places_of(&defects);
+    let said = |(defect, place): (&Defect, &Option<(usize, usize)>)| {
         let mut said = serde_json::json!({ "element": defect.element, "message": defect.kind.to_string() });
-        if let Some((line, column)) = place(defect) {
+        if let Some((line, column)) = *place {
             (said["line"], said["column"]) = (line.into(), column.into());
         }
         said
     };
-    let errors: Vec<serde_json::Value> = defects.iter().map(said).collect();
+    let errors: Vec<serde_json::Value> = defects.iter().zip(&places).map(said).collect();
     let error = Error::new(Code::InvalidModel, format!("{first}{more}")).with("errors", errors);
-    Err(match place(first) {
+    Err(match places.first().copied().flatten() {
         Some((line, column)) => error.with("line", line).with("column", column),
         None => error,
     })

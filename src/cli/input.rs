@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::Failure;
-use crate::model::{Bindings, Defect, Measure, Model, Number, Severity, format};
+use crate::model::{Bindings, Measure, Model, Number, Severity, format};
 
 /// Largest model file that is read, bytes.
 const MODEL_LIMIT_BYTES: u64 = 64 << 20;
@@ -33,19 +33,17 @@ pub(super) fn read_model(path: &Path) -> Result<Model, Failure> {
     }
     let text = read_text(path)?;
     let (model, places) = format::read(&text, format).map_err(|e| Failure::input_text(format!("{shown}: {e}")))?;
-    let placed = |defect: &Defect| {
-        let place = places.of(defect, &text).map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
-        format!("{shown}: {place}{defect}")
-    };
-    let (errors, warnings): (Vec<_>, Vec<_>) = model.validate().into_iter().partition(|d| d.kind.severity() == Severity::Error);
-    for warning in &warnings {
-        note!("warning: {}", placed(warning));
+    let defects = model.validate();
+    let mut errors = Vec::new();
+    for (defect, place) in defects.iter().zip(places.of(&defects, &text)) {
+        let place = place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
+        let said = format!("{shown}: {place}{defect}");
+        match defect.kind.severity() {
+            Severity::Error => errors.push(said),
+            Severity::Warning => note!("warning: {said}"),
+        }
     }
-    if errors.is_empty() {
-        return Ok(model);
-    }
-    let lines: Vec<String> = errors.iter().map(placed).collect();
-    Err(Failure::input_text(lines.join("\nerror: ")))
+    if errors.is_empty() { Ok(model) } else { Err(Failure::input_text(errors.join("\nerror: "))) }
 }
 
 /// The `--set` arguments as bindings of parameters that the model has.

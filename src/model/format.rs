@@ -31,8 +31,14 @@ pub const MAX_INPUT_BYTES: usize = 64 << 20;
 impl ParseError {
     /// `reason` at the byte `offset` of `text`.
     pub(super) fn at(text: &str, offset: usize, reason: impl Into<String>) -> Self {
-        let (line, column) = position(text, offset);
-        Self { line, column, reason: reason.into() }
+        let mut end = offset.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = text.get(..end).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        Self { line: before.bytes().filter(|b| *b == b'\n').count() + 1, column, reason: reason.into() }
     }
 
     /// Refuses inputs above [`MAX_INPUT_BYTES`].
@@ -40,18 +46,6 @@ impl ParseError {
         let reason = || format!("the input is larger than {MAX_INPUT_BYTES} bytes");
         if text.len() > MAX_INPUT_BYTES { Err(Self { line: 1, column: 1, reason: reason() }) } else { Ok(()) }
     }
-}
-
-/// Line and column, from 1, of the byte `offset` of `text`.
-pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = text.get(..end).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-    let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-    (before.bytes().filter(|b| *b == b'\n').count() + 1, column)
 }
 
 /// Reads a model in `format`. The model is not validated beyond what the format itself demands: see [`Model::validate`].

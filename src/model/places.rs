@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Defect, DefectKind, format::position};
+use super::{Defect, DefectKind};
 
 /// An element that a file declares, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,14 +42,35 @@ impl Places {
         self.0.entry(declared).or_insert_with(|| vec![offset]);
     }
 
-    /// Line and column, from 1, of the element of `defect` in the `text` that these are of: of two with one name the second, of a
-    /// phase that has no place of its own that of its entry; none where the file does not tell.
-    pub fn of(&self, defect: &Defect, text: &str) -> Option<(usize, usize)> {
+    /// Line and column, from 1, of the element of each of `defects` in the `text` that these are of: of two with one name the second, of
+    /// a phase that has no place of its own that of its entry; none where the file does not tell. The text is gone through once.
+    pub fn of(&self, defects: &[Defect], text: &str) -> Vec<Option<(usize, usize)>> {
+        let mut found = vec![None; defects.len()];
+        let offsets = defects.iter().enumerate().filter_map(|(i, defect)| Some((self.offset(defect)?, i)));
+        let mut offsets: Vec<(usize, usize)> = offsets.collect();
+        offsets.sort_unstable();
+        let (mut passed, mut line, mut column) = (0, 1, 1);
+        for (offset, i) in offsets {
+            let between = text.get(passed..offset).unwrap_or_default();
+            if let Some(last) = between.rfind('\n') {
+                line += between.bytes().filter(|b| *b == b'\n').count();
+                column = 1 + between.get(last + 1..).unwrap_or_default().chars().count();
+            } else {
+                column += between.chars().count();
+            }
+            passed = offset;
+            if let Some(found) = found.get_mut(i) {
+                *found = Some((line, column));
+            }
+        }
+        found
+    }
+
+    fn offset(&self, defect: &Defect) -> Option<usize> {
         let declared = defect.declared.as_ref()?;
         let entry = if let Declared::Phase(entry, _) = declared { Some(Declared::Entry(entry.clone())) } else { None };
         let offsets = self.0.get(declared).or_else(|| self.0.get(&entry?))?;
         let is_second = matches!(defect.kind, DefectKind::DuplicateName { .. });
-        let offset = offsets.get(usize::from(is_second)).or_else(|| offsets.first())?;
-        Some(position(text, *offset))
+        offsets.get(usize::from(is_second)).or_else(|| offsets.first()).copied()
     }
 }

@@ -7,8 +7,8 @@ use layerfit::model::format::{Format, read};
 fn place<'a>(text: &'a str, format: Format, reason: &str) -> Option<&'a str> {
     let (model, places) = read(text, format).unwrap();
     let defects = model.validate();
-    let defect = defects.iter().find(|defect| defect.to_string().contains(reason)).unwrap_or_else(|| panic!("{reason}: {defects:#?}"));
-    let (line, column) = places.of(defect, text)?;
+    let found = defects.iter().position(|defect| defect.to_string().contains(reason)).unwrap_or_else(|| panic!("{reason}: {defects:#?}"));
+    let (line, column) = places.of(&defects, text)[found]?;
     Some(&text.lines().nth(line - 1).unwrap()[column - 1..])
 }
 

@@ -212,16 +212,17 @@ impl Layout {
         }
         if self.rows.iter().any(|r| r.follows_reply) {
             // A second phase whose first one ends with a slice here.
-            let follows_slice = |row: &Row| {
+            let follow_slice = self.rows.iter().map(|row| {
                 let node = row.group.filter(|_| row.follows_reply).map(|group| &net.nodes[self.groups[group]]);
                 let first = node.filter(|node| node.phase == 1).and_then(|node| net.phases(node.entry)[0]);
                 first.and_then(|first| net.nodes[first].host_arc).is_some_and(|arc| self.arcs.contains(&arc))
-            };
+            });
+            let follow_slice: Vec<bool> = follow_slice.collect();
             let entry_of = |position: usize| self.group_of[position].map(|g| net.nodes[self.groups[g]].entry);
-            for row in &self.rows {
+            for (r, row) in self.rows.iter().enumerate() {
                 let entry = entry_of(row.arc);
                 self.late_pairs.extend(kins.iter().map(|&other| find(if row.follows_reply { entry } else { row.kin }, other)));
-                let are_late = |x: usize| follows_slice(row) && follows_slice(&self.rows[self.row_of[x]]);
+                let are_late = |x: usize| follow_slice[r] && follow_slice[self.row_of[x]];
                 self.early_pairs.extend((0..kins.len()).map(|x| are_late(x).then(|| find(entry, entry_of(x)))));
             }
         }

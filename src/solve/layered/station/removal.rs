@@ -168,7 +168,7 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, removal: &[S], boost: &mut [S]) {
         let n_rows = self.layout.rows.len();
         let n_pools = self.layout.pools.len();
-        let Scratch { wait, weights, alpha_own, beta_own, .. } = scratch;
+        let Scratch { wait, weights, without: own, alpha_own, beta_own, .. } = scratch;
         // Requests of a thread of a pool in a row, a unit of time.
         weights.clear();
         weights.resize(n_pools * n_rows, S::from(0.0));
@@ -184,13 +184,13 @@ impl<S: Scalar> At<'_, S> {
         }
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &removal[group * n_rows..(group + 1) * n_rows];
+            own.clear();
+            let siblings = self.layout.siblings;
+            own.extend((0..n_rows).map(|b| if siblings { self.own_strand_gone(group, b, alpha_own, beta_own) } else { S::from(0.0) }));
             for pool in 0..n_pools {
                 let weights = &weights[pool * n_rows..(pool + 1) * n_rows];
-                let rows = weights.iter().zip(ratios).zip(wait.iter()).enumerate();
-                let saved = rows.fold(S::from(0.0), |sum, (b, ((&weight, &ratio), &wait))| {
-                    let own = if self.layout.siblings { self.own_strand_gone(group, b, alpha_own, beta_own) } else { S::from(0.0) };
-                    sum + weight * (wait * (-ratio + 1.0) - own)
-                });
+                let rows = weights.iter().zip(ratios).zip(wait.iter().zip(own.iter()));
+                let saved = rows.fold(S::from(0.0), |sum, ((&weight, &ratio), (&wait, &own))| sum + weight * (wait * (-ratio + 1.0) - own));
                 boost[group * n_pools + pool] = if saved > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { saved };
             }
         }
