@@ -20,6 +20,8 @@ pub(super) struct PhaseWork<S> {
     pub cvsq: S,
     /// Whether the numbers of calls are exact.
     pub deterministic: bool,
+    /// Chance that it makes no call that is waited for, and variance of their number, of activities that all are executed once.
+    pub in_sequence: Option<(S, S)>,
     /// Mean number of activities with demand in one execution, each at least one slice; 1 for a phase.
     pub pieces: S,
     pub calls: Vec<(CallKind, String, S)>,
@@ -139,11 +141,13 @@ pub(super) fn summed<S: Scalar>(
         think_time: zero,
         cvsq: S::from(1.0),
         deterministic: false,
+        in_sequence: None,
         pieces: zero,
         calls: Vec::new(),
         parts: Vec::new(),
     };
     let mut weighted = zero;
+    let (mut no_call, mut variance) = (S::from(1.0), zero);
     for activity in &task.activities {
         let Some(&visits) = visits.get(activity.name.as_str()) else { continue };
         let mut part = ActivityWork {
@@ -161,10 +165,14 @@ pub(super) fn summed<S: Scalar>(
             work.pieces += visits;
         }
         work.deterministic = activity.call_order == CallOrder::Deterministic;
+        let mut n_calls = zero;
         weighted += demand * activity.host_demand_cvsq.eval(values)?;
         work.think_time += visits * part.think_time;
         for call in activity.counted_calls().filter(|c| !c.mean.is(0.0)) {
             let each = call.mean.eval(values)?;
+            if call.kind == CallKind::Sync {
+                n_calls += each;
+            }
             part.calls.push((call.kind, call.dest.clone(), each));
             let mean = visits * each;
             match work.calls.iter_mut().find(|(kind, dest, _)| *kind == call.kind && *dest == call.dest) {
@@ -173,6 +181,15 @@ pub(super) fn summed<S: Scalar>(
             }
         }
         work.parts.push(part);
+        if !work.deterministic {
+            no_call /= n_calls + 1.0;
+            variance += n_calls * (n_calls + 1.0);
+        } else if n_calls > 0.0 {
+            no_call = zero;
+        }
+    }
+    if work.parts.iter().all(|part| part.visits == 1.0) {
+        work.in_sequence = Some((no_call, variance));
     }
     if work.demand > 0.0 {
         work.cvsq = weighted / work.demand;

@@ -8,6 +8,9 @@
 //! | `1/4 ≤ c² < 1` | mixture of Erlang laws of `k-1` and `k` stages, `1/k ≤ c² ≤ 1/(k-1)` |
 //! | `c² < 1/4` | a constant plus an Erlang law of four stages |
 //!
+//! Work that makes a random number of calls makes none at all with a chance that no two moments tell: it has the mixture of two such laws,
+//! of the time without calls and of the rest.
+//!
 //! With `F_i` the distribution functions and `P_k(t)` the probability that at least `k` have ended by `t`,
 //!
 //! ```text
@@ -26,23 +29,60 @@ use crate::model::Scalar;
 pub(super) struct Moments<S> {
     pub mean: S,
     pub variance: S,
+    /// The time of work that may make no call at all, where it makes none.
+    pub without_calls: Option<WithoutCalls<S>>,
+}
+
+/// With which chance no call is made, and mean and variance of the time then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WithoutCalls<S> {
+    pub chance: S,
+    pub mean: S,
+    pub variance: S,
 }
 
 impl<S: Scalar> Moments<S> {
-    pub fn zero() -> Self {
-        Self { mean: S::from(0.0), variance: S::from(0.0) }
+    pub fn new(mean: S, variance: S) -> Self {
+        Self { mean, variance, without_calls: None }
     }
 
-    /// What is left without a part that is independent of the rest.
+    pub fn zero() -> Self {
+        Self::new(S::from(0.0), S::from(0.0))
+    }
+
+    /// What is left without a part that is independent of the rest, and always there.
     pub fn without(self, part: Self) -> Self {
         let positive = |x: S| if x > 0.0 { x } else { S::from(0.0) };
-        Self { mean: positive(self.mean - part.mean), variance: positive(self.variance - part.variance) }
+        let (mean, variance) = (positive(self.mean - part.mean), positive(self.variance - part.variance));
+        let without_calls = self.without_calls.map(|it| WithoutCalls {
+            chance: it.chance,
+            mean: positive(it.mean - part.mean),
+            variance: positive(it.variance - part.variance),
+        });
+        Self { mean, variance, without_calls }
     }
 
     /// Moments of a geometric number of repetitions of this mean.
     pub fn repeated(self, count: S) -> Self {
         let mean = self.mean * count;
-        Self { mean, variance: self.variance * count + self.mean * self.mean * count * (count + 1.0) }
+        Self::new(mean, self.variance * count + self.mean * self.mean * count * (count + 1.0))
+    }
+
+    /// The same times in another unit.
+    pub fn scaled(self, by: S) -> Self {
+        let without_calls =
+            self.without_calls.map(|it| WithoutCalls { chance: it.chance, mean: it.mean * by, variance: it.variance * by * by });
+        Self { mean: self.mean * by, variance: self.variance * by * by, without_calls }
+    }
+
+    /// Moments of the time where calls are made; none where that is sure or hardly ever so.
+    fn with_calls(self) -> Option<(WithoutCalls<S>, S, S)> {
+        let it = self.without_calls.filter(|it| it.chance > LEAST_CHANCE && it.chance < 1.0 - LEAST_CHANCE)?;
+        let calls = -it.chance + 1.0;
+        let mean = (self.mean - it.chance * it.mean) / calls;
+        let second = (self.variance + self.mean * self.mean - it.chance * (it.variance + it.mean * it.mean)) / calls;
+        let variance = second - mean * mean;
+        (mean >= it.mean && variance >= 0.0).then_some((it, mean, variance))
     }
 }
 
@@ -50,12 +90,27 @@ impl<S: Scalar> Add for Moments<S> {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { mean: self.mean + other.mean, variance: self.variance + other.variance }
+        let plus =
+            |it: WithoutCalls<S>, mean: S, variance: S| WithoutCalls { mean: it.mean + mean, variance: it.variance + variance, ..it };
+        let without_calls = match (self.without_calls, other.without_calls) {
+            (Some(one), Some(two)) => Some(WithoutCalls { chance: one.chance * two.chance, ..plus(one, two.mean, two.variance) }),
+            (Some(one), None) => Some(plus(one, other.mean, other.variance)),
+            (None, Some(two)) => Some(plus(two, self.mean, self.variance)),
+            (None, None) => None,
+        };
+        Self { mean: self.mean + other.mean, variance: self.variance + other.variance, without_calls }
     }
 }
 
-/// A distribution function `Σ_k weight_k Erlang(stages_k, rate_k)(t - shift)`.
+/// A mixture of laws of two moments: one, or those without and with calls.
 struct Law<S> {
+    laws: [(S, Plain<S>); 2],
+    n: usize,
+}
+
+/// A distribution function `Σ_k weight_k Erlang(stages_k, rate_k)(t - shift)`.
+#[derive(Clone, Copy)]
+struct Plain<S> {
     shift: S,
     parts: [(S, u32, S); 2],
     spread: S,
@@ -63,6 +118,8 @@ struct Law<S> {
 
 /// Below this, a time counts as none and a variance as that of a constant.
 const NEGLIGIBLE: f64 = 1e-12;
+/// Chance, of calls or of none, that is not told apart.
+const LEAST_CHANCE: f64 = 1e-6;
 /// Squared coefficient of variation from which a constant part is split off, and the stages of the rest.
 const LEAST_MIXED_CVSQ: f64 = 0.25;
 const SHIFTED_STAGES: u32 = 4;
@@ -73,8 +130,28 @@ const SPREADS: f64 = 1.0;
 
 impl<S: Scalar> Law<S> {
     fn new(moments: Moments<S>) -> Self {
+        if let Some((without, mean, variance)) = moments.with_calls() {
+            let laws = [(without.chance, Plain::new(without.mean, without.variance)), (-without.chance + 1.0, Plain::new(mean, variance))];
+            return Self { laws, n: 2 };
+        }
+        Self { laws: [(S::from(1.0), Plain::new(moments.mean, moments.variance)); 2], n: 1 }
+    }
+
+    fn plain(&self) -> impl Iterator<Item = &Plain<S>> {
+        self.laws[..self.n].iter().map(|(_, law)| law)
+    }
+
+    fn distribution(&self, t: S) -> S {
+        match &self.laws[..self.n] {
+            [(_, only)] => only.distribution(t),
+            laws => laws.iter().fold(S::from(0.0), |sum, (weight, law)| sum + *weight * law.distribution(t)),
+        }
+    }
+}
+
+impl<S: Scalar> Plain<S> {
+    fn new(mean: S, variance: S) -> Self {
         let zero = S::from(0.0);
-        let (mean, variance) = (moments.mean, moments.variance);
         if mean <= 0.0 || variance <= mean * mean * NEGLIGIBLE {
             return Self { shift: mean, parts: [(S::from(1.0), 0, zero), (zero, 0, zero)], spread: zero };
         }
@@ -151,7 +228,7 @@ pub(super) fn kth_completion<S: Scalar>(k: usize, pieces: &[Moments<S>]) -> Mome
         square += w * rest * t * 2.0;
     });
     let variance = square - mean * mean;
-    Moments { mean, variance: if variance > 0.0 { variance } else { zero } }
+    Moments::new(mean, if variance > 0.0 { variance } else { zero })
 }
 
 /// A time that is no longer than `most` in the mean, with the corner between the two rounded so that derivatives pass it.
@@ -161,8 +238,7 @@ pub(super) fn at_most<S: Scalar>(time: Moments<S>, most: S) -> Moments<S> {
     }
     let above = -(time.mean / most) + (1.0 + CORNER);
     let mean = if above > 0.0 { most * (-(above * above) / (4.0 * CORNER) + 1.0) } else { most };
-    let shorter = mean / time.mean;
-    Moments { mean, variance: time.variance * shorter * shorter }
+    time.scaled(mean / time.mean)
 }
 
 /// Mean time in which two independent pieces of work, each given by its start and its end, both run.
@@ -195,7 +271,7 @@ fn at_least<S: Scalar>(k: usize, laws: &[Law<S>], t: S, counts: &mut [S]) -> S {
 
 /// Calls `at(t, weight)` over the half line, in intervals between the constants of `laws` and a mapped rest.
 fn integrate<S: Scalar>(laws: &[&Law<S>], mut at: impl FnMut(S, S)) {
-    let mut shifts: Vec<S> = laws.iter().map(|l| l.shift).collect();
+    let mut shifts: Vec<S> = laws.iter().flat_map(|l| l.plain()).map(|l| l.shift).collect();
     shifts.sort_by(|a, b| a.value().total_cmp(&b.value()));
     let mut from = S::from(0.0);
     for &to in &shifts {
@@ -207,7 +283,7 @@ fn integrate<S: Scalar>(laws: &[&Law<S>], mut at: impl FnMut(S, S)) {
             from = to;
         }
     }
-    let spread = laws.iter().map(|l| l.spread).fold(S::from(0.0), |m, s| if s > m { s } else { m });
+    let spread = laws.iter().flat_map(|l| l.plain()).map(|l| l.spread).fold(S::from(0.0), |m, s| if s > m { s } else { m });
     if spread <= 0.0 {
         return;
     }
@@ -241,7 +317,7 @@ mod tests {
     use super::*;
 
     fn exponential(mean: f64) -> Moments<f64> {
-        Moments { mean, variance: mean * mean }
+        Moments::new(mean, mean * mean)
     }
 
     #[test]
@@ -264,7 +340,7 @@ mod tests {
 
     #[test]
     fn constants_are_constants() {
-        let pieces = [Moments { mean: 2.0, variance: 0.0 }, Moments { mean: 5.0, variance: 0.0 }];
+        let pieces = [Moments::new(2.0, 0.0), Moments::new(5.0, 0.0)];
         let last = kth_completion(2, &pieces);
         assert!((last.mean - 5.0).abs() < 1e-12 && last.variance < 1e-9, "{last:?}");
         assert!((overlap((Moments::zero(), pieces[0]), (Moments::zero(), pieces[1])) - 2.0).abs() < 1e-12);
@@ -273,7 +349,7 @@ mod tests {
     #[test]
     fn the_law_keeps_its_moments() {
         for cvsq in [0.05, 0.25, 0.3, 0.5, 0.9, 1.0, 2.5] {
-            let law = Law::new(Moments { mean: 2.0, variance: 4.0 * cvsq });
+            let law = Law::new(Moments::new(2.0, 4.0 * cvsq));
             let (mut mean, mut square) = (0.0, 0.0);
             integrate(&[&law], |t, w| {
                 mean += w * (1.0 - law.distribution(t));
@@ -281,6 +357,24 @@ mod tests {
             });
             assert!((mean - 2.0_f64).abs() < 1e-4 && (square - mean * mean - 4.0_f64 * cvsq).abs() < 2e-2, "{cvsq} {mean} {square}");
         }
+    }
+
+    /// Geometric numbers of exponential calls, of mean 1: nothing as often as an exponential time of twice the mean.
+    #[test]
+    fn work_that_may_make_no_call_is_not_waited_for_then() {
+        let none = WithoutCalls { chance: 0.5, mean: 0.0, variance: 0.0 };
+        let one = Moments { mean: 0.5, variance: 0.75, without_calls: Some(none) };
+        for (k, expected) in [(2, 0.25 * 1.5 + 0.5), (3, 0.125 * (1.0 + 0.5 + 1.0 / 3.0) + 0.375 * 1.5 + 0.375)] {
+            let last = kth_completion(k, &vec![one; k]);
+            assert!((last.mean - expected).abs() < 1e-4, "{last:?} {expected}");
+        }
+        // Two such pieces, one after the other: none in a quarter.
+        let two = one + one;
+        let without = two.without_calls.unwrap();
+        assert!((without.chance - 0.25).abs() < 1e-12 && (two.mean - 1.0).abs() < 1e-12);
+        // Beside a constant, which is always there.
+        let later = Moments::new(1.0, 0.0) + one;
+        assert!((kth_completion(2, &[later, Moments::new(1.0, 0.0)]).mean - 1.5).abs() < 1e-4);
     }
 
     #[test]

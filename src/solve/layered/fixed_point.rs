@@ -177,6 +177,9 @@ impl Structure {
             layouts.push(layout);
         }
         let sparing = Sparing::new(net, &pairs, &layouts);
+        if contention_of.iter().all(Option::is_none) {
+            contention_of.clear();
+        }
         Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, contention_of, visited, first_left, n_left }
     }
 

@@ -4,15 +4,15 @@
 //! A_i = D_i/n_i + W_host                    one slice                 n_i = pieces + Y_i
 //! B_j = W_ij + S_j1 + Σ_legs p (W + S_1)    one blocking call, forwarded legs included
 //! S_i = Z_i + n_i A_i + Σ_j y_ij B_j        elapsed time of a node
-//! V_i = Z_i² + n_i Var A + Y Var B + Y (Y+1) (A + B̄)²                  (geometric number of calls)
+//! V_i = Z_i² + n_i Var A + Y Var B + Var N (A + B̄)²                    N calls, of mean Y; Var N = Y (Y+1) for a geometric number
 //! X_c = N_c / (Z_c + Σ share S),   λ_j = Σ_i λ_i y_ij
 //! ```
 //!
-//! The last term of `V` is absent for deterministic calls. The variance of a wait that happens with probability `p` and is
+//! The last term of `V` is absent for deterministic calls; for activities in sequence the variances of their calls add up. The variance of a wait that happens with probability `p` and is
 //! then exponential is `2 W²/p - W²`. Where asynchronous sends lead back up, the flows are repeated until they settle.
 
 use super::{
-    completion::Moments,
+    completion::{Moments, WithoutCalls},
     graph::Strand,
     net::{Discipline, Net, Node, Source, Work},
 };
@@ -27,6 +27,8 @@ pub(super) struct Flow<S> {
     pub variance: Vec<S>,
     /// Nodes of graphs as their strands; nothing to do for others.
     pub strands: Vec<Strand<S>>,
+    /// By entry, how long its first phase waits for what works for other strands of the fork that it works for, and at how many servers.
+    contended: Vec<(S, f64)>,
     /// Elapsed time of an entry's phases.
     pub phases: Vec<[S; 3]>,
     /// Their variances.
@@ -45,7 +47,7 @@ pub(super) struct Waits<'a, S> {
     pub wait: &'a [S],
     /// By arc, the place of its probability.
     pub row: &'a [usize],
-    /// By arc, the place of the share that other strands of the same fork cause.
+    /// By arc, the place of the share that other strands of the same fork cause; empty where none meet.
     pub contention: &'a [Option<usize>],
     pub ratios: &'a [S],
 }
@@ -69,7 +71,7 @@ impl<S: Scalar> Waits<'_, S> {
 
     /// Wait for other strands of the same fork.
     fn contended(&self, arc: usize) -> S {
-        self.contention[arc].map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
+        self.contention.get(arc).copied().flatten().map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
     }
 }
 
@@ -86,6 +88,7 @@ impl<S: Scalar> Flow<S> {
             elapsed: vec![zero; net.nodes.len()],
             variance: vec![zero; net.nodes.len()],
             strands: vec![Strand::none(); net.nodes.len()],
+            contended: vec![(zero, f64::INFINITY); net.entries.len()],
             phases: vec![[zero; 3]; net.entries.len()],
             phase_variances: vec![[zero; 3]; net.entries.len()],
             entry_rate: vec![zero; net.entries.len()],
@@ -112,8 +115,7 @@ impl<S: Scalar> Flow<S> {
     pub fn without_waits(&self, net: &Net<S>) -> Self {
         let mut flow = self.clone();
         let nothing = vec![S::from(0.0); net.arcs.len()];
-        let waits =
-            Waits { wait: &nothing, row: &vec![0; net.arcs.len()], contention: &vec![None; net.arcs.len()], ratios: &[S::from(1.0)] };
+        let waits = Waits { wait: &nothing, row: &vec![0; net.arcs.len()], contention: &[], ratios: &[S::from(1.0)] };
         for &task in net.order.iter().rev() {
             net.tasks[task].entries.iter().for_each(|&entry| flow.entry_times(net, &waits, entry));
         }
@@ -232,9 +234,13 @@ impl<S: Scalar> Flow<S> {
             Work::Phases(phases) => {
                 for (phase, node) in phases.iter().enumerate() {
                     let Some(node) = *node else { continue };
-                    let Moments { mean, variance } = node_times(net, waits, self, node);
+                    let Moments { mean, variance, .. } = node_times(net, waits, self, node);
                     (self.elapsed[node], self.variance[node]) = (mean, variance);
                     (self.phases[entry][phase], self.phase_variances[entry][phase]) = (mean, variance);
+                }
+                if let (Some(node), true) = (phases[0], !waits.contention.is_empty()) {
+                    let strand = self.contended(net, waits, node);
+                    self.contended[entry] = (strand.contended, strand.servers);
                 }
             }
             Work::Graph(graph) => {
@@ -242,7 +248,7 @@ impl<S: Scalar> Flow<S> {
                     for node in graph.nodes_of(v) {
                         let time = node_times(net, waits, self, node);
                         (self.elapsed[node], self.variance[node]) = (time.mean, time.variance);
-                        self.strands[node] = strand(net, waits, node, time);
+                        self.strands[node] = self.strand(net, waits, node, time);
                     }
                 }
                 let times = graph.times(&|node| self.strands[node]);
@@ -250,6 +256,43 @@ impl<S: Scalar> Flow<S> {
                 self.phase_variances[entry] = [times.first.variance, times.late.variance, S::from(0.0)];
             }
         }
+    }
+
+    /// A node as a strand of its graph: how long it waits for others of it, and at its first slice for all else.
+    fn strand(&self, net: &Net<S>, waits: &Waits<'_, S>, node: usize, time: Moments<S>) -> Strand<S> {
+        let it = &net.nodes[node];
+        let mut strand = Strand { time, ..self.contended(net, waits, node) };
+        let Some(host) = it.host_arc else { return strand };
+        let (wait, by_strands) = (waits.wait[host], waits.contended(host));
+        let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
+        if queues && it.begins_at_processor && wait > by_strands {
+            let share = -(by_strands / wait) + 1.0;
+            strand.opening = Moments::new(wait * share, waits.variance(host) * share * share);
+        }
+        strand
+    }
+
+    /// How long a node waits, itself and below, for other strands of the fork that it is of or works for.
+    fn contended(&self, net: &Net<S>, waits: &Waits<'_, S>, node: usize) -> Strand<S> {
+        let it = &net.nodes[node];
+        let mut strand = Strand::none();
+        let servers = |arc: usize| net.stations[net.arcs[arc].station].servers;
+        if let Some(host) = it.host_arc {
+            strand.contend(it.slices * waits.contended(host), servers(host));
+        }
+        for call in &it.calls {
+            let mut one = |arc: usize, times: S| {
+                strand.contend(times * waits.contended(arc), servers(arc));
+                if let Some(entry) = net.arcs[arc].target {
+                    let (below, servers) = self.contended[entry];
+                    strand.contend(times * below, servers);
+                }
+            };
+            let times = net.arcs[call.arc].visits;
+            one(call.arc, times);
+            call.legs.iter().for_each(|&leg| one(leg, times * net.arcs[leg].leg_probability));
+        }
+        strand
     }
 
     /// Time that a thread is held for one request to an entry.
@@ -291,33 +334,20 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
         let call = calls / it.n_sync;
         let call_variance = second_moment / it.n_sync - call * call;
         variance += it.n_sync * call_variance;
-        if !it.deterministic {
-            let step = slice + call;
-            variance += it.n_sync * (it.n_sync + 1.0) * step * step;
-        }
+        let step = slice + call;
+        let (no_call, spread) = match it.in_sequence {
+            Some(known) => known,
+            None if it.deterministic => return Moments::new(mean, variance),
+            None => ((it.n_sync + 1.0).recip(), it.n_sync * (it.n_sync + 1.0)),
+        };
+        variance += spread * step * step;
+        let slices = it.slices - it.n_sync;
+        let think = it.think_time * it.think_time;
+        let without_calls =
+            WithoutCalls { chance: no_call, mean: it.think_time + slices * slice, variance: think + slices * slice_variance };
+        return Moments { mean, variance, without_calls: Some(without_calls) };
     }
-    Moments { mean, variance }
-}
-
-/// A node as a strand of its graph: how long it waits for others of it, and at its first slice for all else.
-fn strand<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, node: usize, time: Moments<S>) -> Strand<S> {
-    let it = &net.nodes[node];
-    let mut strand = Strand { time, ..Strand::none() };
-    if let Some(host) = it.host_arc {
-        let by_strands = waits.contended(host);
-        strand.contend(it.slices * by_strands, net.stations[net.arcs[host].station].servers);
-        let wait = waits.wait[host];
-        let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
-        if queues && it.begins_at_processor && wait > by_strands {
-            let share = -(by_strands / wait) + 1.0;
-            strand.opening = Moments { mean: wait * share, variance: waits.variance(host) * share * share };
-        }
-    }
-    for call in it.calls.iter().map(|call| call.arc) {
-        let arc = &net.arcs[call];
-        strand.contend(arc.visits * waits.contended(call), net.stations[arc.station].servers);
-    }
-    strand
+    Moments::new(mean, variance)
 }
 
 /// Mean and variance of one blocking call over `arc`, with the forwarded `legs` that follow it.

@@ -100,7 +100,7 @@ impl<S: Scalar> Strand<S> {
 
     /// An exponential time that waits for no other strand.
     pub fn exponential(mean: S) -> Self {
-        Self { time: Moments { mean, variance: mean * mean }, ..Self::none() }
+        Self { time: Moments::new(mean, mean * mean), ..Self::none() }
     }
 }
 
@@ -146,7 +146,7 @@ fn completion_of_all<S: Scalar>(strands: &[Strand<S>], only_these: bool) -> Mome
     if !queueing.is_empty() {
         let each = 1.0 / n_queueing as f64;
         in_turn -= together.mean * (1.0 - each);
-        together = Moments { mean: together.mean * each, variance: together.variance * each };
+        together = Moments::new(together.mean * each, together.variance * each);
         others.push(kth_completion(queueing.len(), &queueing) + together);
     }
     let all = kth_completion(others.len(), &others);
@@ -164,12 +164,12 @@ fn in_rounds<S: Scalar>(strands: &[Strand<S>], in_turn: S, servers: f64) -> S {
     let without = |s: &Strand<S>| {
         let mean = s.time.mean - s.contended;
         let share = if s.time.mean > 0.0 { mean / s.time.mean } else { S::from(0.0) };
-        Moments { mean, variance: s.time.variance * share * share }
+        s.time.scaled(share)
     };
     let alone: Vec<Moments<S>> = strands.iter().map(without).collect();
     let one = alone.iter().fold(Moments::zero(), |sum, &m| sum + m);
     let part = 1.0 / strands.len() as f64;
-    let one = Moments { mean: one.mean * part, variance: one.variance * part };
+    let one = Moments::new(one.mean * part, one.variance * part);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "fewer than the strands")]
     let n = servers as usize;
     let last = kth_completion(n, &vec![one; n]).mean - one.mean;
@@ -188,7 +188,7 @@ impl<S: Scalar> Graph<S> {
         let mean = positive(end.mean - first.mean);
         // After the reply strands run that began before it: no more is known of the rest than that it is not constant.
         let variance = positive(end.variance - first.variance);
-        GraphTimes { first, late: Moments { mean, variance: if variance > 0.0 { variance } else { mean * mean } } }
+        GraphTimes { first, late: Moments::new(mean, if variance > 0.0 { variance } else { mean * mean }) }
     }
 
     /// Overlap of all concurrent nodes, those inside loops included.
@@ -200,7 +200,7 @@ impl<S: Scalar> Graph<S> {
             let run = |v: usize| {
                 let end = self.end_after(&timeline, v, d);
                 let own = timeline.work[v].time;
-                (Moments { mean: end.mean - own.mean, variance: end.variance - own.variance }, end)
+                (Moments::new(end.mean - own.mean, end.variance - own.variance), end)
             };
             let both = timeline.work[v].time.mean * timeline.work[w].time.mean;
             let density = if both > 0.0 { overlap(run(v), run(w)) / both } else { S::from(0.0) };
@@ -376,25 +376,25 @@ impl<S: Scalar> Graph<S> {
         self.reply.is_some_and(|r| self.precedes(r, vertex))
     }
 
-    /// Largest number of strands at once, loops included: no more than there are ends of pairwise concurrent vertices.
-    pub fn width(&self) -> usize {
+    /// Largest number of strands at once, of those `among` whose nodes they are, loops included: no more than there are ends of pairwise
+    /// concurrent vertices.
+    pub fn width(&self, among: &dyn Fn(usize) -> bool) -> usize {
+        let inside = |vertex: &Vertex<S>| match &vertex.piece {
+            Piece::Leaf(node) => usize::from(among(*node)),
+            Piece::Empty => 0,
+            Piece::Loop(_, body) => body.width(among),
+        };
+        let inside: Vec<usize> = self.vertices.iter().map(inside).collect();
+        let counted: Vec<usize> = (0..inside.len()).filter(|&v| inside[v] > 0).collect();
         let mut widest = 1;
-        for v in 0..self.vertices.len() {
+        for (i, &v) in counted.iter().enumerate() {
             let mut group = vec![v];
-            for w in v + 1..self.vertices.len() {
+            for &w in &counted[i + 1..] {
                 if group.iter().all(|&g| self.concurrent.contains(&(g, w))) {
                     group.push(w);
                 }
             }
-            let inside = group
-                .iter()
-                .map(|&g| match &self.vertices[g].piece {
-                    Piece::Leaf(_) => 1,
-                    Piece::Empty => 0,
-                    Piece::Loop(_, body) => body.width(),
-                })
-                .sum();
-            widest = widest.max(inside);
+            widest = widest.max(group.iter().map(|&v| inside[v]).sum());
         }
         widest
     }
@@ -443,7 +443,7 @@ mod tests {
     /// What all find before them delays them all, and once.
     #[test]
     fn a_queue_that_all_branches_join_is_waited_for_once() {
-        let queue = Moments { mean: 4.0, variance: 0.0 };
+        let queue = Moments::new(4.0, 0.0);
         let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, opening: queue, ..Strand::none() };
         let two = completion_of_all(&[behind(1.0), behind(3.0)], false);
         assert!((two.mean - (4.0 + 4.0 - 0.75)).abs() < 1e-5, "{two:?}");

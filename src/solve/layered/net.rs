@@ -1,5 +1,7 @@
 //! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
 
+use std::collections::BTreeMap;
+
 use super::{graph::Graph, rotation::Rotation};
 use crate::model::CallKind;
 
@@ -48,6 +50,15 @@ pub(super) struct TaskNode<S> {
     pub priority: f64,
     /// Strands that one thread can have at once.
     pub width: f64,
+    /// Of a task that forks, how many of these can be at the stations that they visit themselves.
+    pub width_at: BTreeMap<usize, f64>,
+}
+
+impl<S> TaskNode<S> {
+    /// Strands of one thread that can be at a station, all of them where they do not come themselves.
+    pub fn strands_at(&self, station: usize) -> f64 {
+        self.width_at.get(&station).copied().unwrap_or(self.width)
+    }
 }
 
 /// An entry of the network.
@@ -94,6 +105,8 @@ pub(super) struct Node<S> {
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,
+    /// Chance that it makes no call that is waited for, and variance of their number, of activities that all are executed once.
+    pub in_sequence: Option<(S, S)>,
     /// Host slices: one more than the mean number of calls that are waited for.
     pub slices: S,
     /// Mean number of calls that block.

@@ -4,7 +4,7 @@ mod arcs;
 mod order;
 mod strands;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     super::{
@@ -139,6 +139,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             position: 0,
             priority,
             width: 1.0,
+            width_at: BTreeMap::new(),
         });
         Ok(())
     }
@@ -266,6 +267,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             think_time: self.number(&activity.think_time, || what("think time"))?,
             cvsq: self.number(&activity.host_demand_cvsq, || what("squared coefficient of variation"))?,
             deterministic: activity.call_order == CallOrder::Deterministic,
+            in_sequence: None,
             pieces: S::from(1.0),
             calls,
             parts: Vec::new(),
@@ -313,6 +315,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             think_time: work.think_time,
             cvsq: work.cvsq,
             deterministic: work.deterministic,
+            in_sequence: work.in_sequence,
             slices: work.pieces,
             n_sync: S::from(0.0),
             host_arc: None,

@@ -129,6 +129,8 @@ pub(super) struct Pairs {
     goes_on: Vec<bool>,
     /// Pairs whose factor follows from one of two nodes of a pool.
     sent_on: Vec<u32>,
+    /// Whether the two of a pair may be, or work for, two strands of one fork.
+    of_strands: Vec<bool>,
 }
 
 /// Factors between kin, and shares of classes in kin.
@@ -188,6 +190,11 @@ impl Pairs {
         !self.forked.is_empty()
     }
 
+    /// Whether the two of a pair may be, or work for, two strands of one fork.
+    pub fn are_of_strands(&self, pair: u32) -> bool {
+        self.of_strands[pair as usize]
+    }
+
     fn parents_of<S>(net: &Net<S>) -> Self {
         let mut parents: Vec<Vec<(usize, u32)>> = vec![Vec::new(); net.entries.len()];
         let mut share_of_arc = vec![None; net.arcs.len()];
@@ -239,6 +246,7 @@ impl Pairs {
             unbounded,
             goes_on,
             sent_on: Vec::new(),
+            of_strands: vec![false],
         }
     }
 
@@ -328,6 +336,8 @@ impl Pairs {
             return;
         }
         let to = to_u32(self.terms.len());
+        let follows = self.terms[from as usize..].iter().any(|&(_, pair)| self.are_of_strands(pair));
+        self.of_strands.push(follows || matches!(rule, Rule::Strands(..)));
         self.index.insert((to_u32(later), to_u32(other)), to_u32(self.pairs.len()));
         self.pairs.push(Pair { rule, from, to });
     }
@@ -494,7 +504,8 @@ fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populat
     if it.threads <= 1.0 {
         return S::from(0.0);
     }
-    let sources: f64 = pairs.callers[task].iter().map(|&t| populations.strands(net, t)).sum();
+    let sources: f64 =
+        pairs.callers[task].iter().map(|&t| it.station.map_or(populations.strands(net, t), |s| populations.strands_at(net, t, s))).sum();
     if sources <= it.threads && !pairs.unbounded[task] {
         return S::from(1.0);
     }

@@ -49,8 +49,10 @@ pub(in super::super) struct Layout {
     pub(super) left_behind: LeftBehind,
     /// Distinct priorities, ascending.
     pub levels: Vec<f64>,
-    /// Whether strands of one fork meet here.
+    /// Whether strands of one fork meet here, themselves or what works for them.
     pub siblings: bool,
+    /// Whether threads that fork come here.
+    pub of_forks: bool,
     /// Whether requests come that no waiting thread bounds.
     pub open: bool,
     /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
@@ -118,6 +120,7 @@ impl Layout {
             left_behind: LeftBehind::default(),
             levels: Vec::new(),
             siblings: false,
+            of_forks: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
             bounded: Vec::new(),
@@ -128,7 +131,7 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
-        layout.bounded = find_bounded(net, &layout, callers);
+        layout.bounded = find_bounded(net, &layout, callers, station);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
@@ -139,7 +142,8 @@ impl Layout {
         levels.sort_by(f64::total_cmp);
         levels.dedup();
         layout.levels = levels;
-        layout.siblings = pairs.forks() && layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
+        layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
+        layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         layout
     }
 
@@ -194,9 +198,9 @@ impl Layout {
 
     fn is_of_unlike_pools<S>(&self, net: &Net<S>, station: usize) -> bool {
         let servers = net.stations[station].servers;
-        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].width).sum::<f64>();
+        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].strands_at(station)).sum::<f64>();
         let threads = strands(&self.pools);
-        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].width).fract() == 0.0);
+        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].strands_at(station)).fract() == 0.0);
         let may_wait = servers > 1.0 && servers < threads;
         !self.open && self.pools.len() > 1 && may_wait && are_whole && threads <= unlike::MOST && threads <= strands(&self.origins)
     }

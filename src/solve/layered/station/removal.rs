@@ -74,7 +74,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     fn is_removed_within(&self) -> bool {
-        self.sweep.tells_strands && !self.layout.siblings
+        self.sweep.tells_strands && !self.layout.of_forks
     }
 
     /// `B` of every pool for the arrivals of a group; ones for those that no thread sends.
@@ -175,7 +175,7 @@ impl<S: Scalar> At<'_, S> {
         for (b, v) in self.visits.iter().enumerate() {
             let Some(pool) = self.layout.pool_of[b] else { continue };
             let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
-            let threads = threads * self.sweep.net.tasks[self.layout.pools[pool]].width;
+            let threads = threads * self.sweep.net.tasks[self.layout.pools[pool]].strands_at(self.station);
             if threads.is_infinite() || threads <= 0.0 {
                 continue;
             }
