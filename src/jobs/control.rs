@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 use super::JobEvent;
 use crate::store::{JobId, jobs::Progress};
@@ -27,6 +27,8 @@ pub struct Control {
     /// The latest progress that is not stored yet.
     unsaved: Mutex<Option<Progress>>,
     events: broadcast::Sender<JobEvent>,
+    /// Tells who waits for it that the job was cancelled.
+    cancelled: Notify,
 }
 
 /// Why a job was told to end.
@@ -40,12 +42,20 @@ pub(super) enum Interruption {
 
 impl Control {
     pub(super) fn new(job: JobId, events: broadcast::Sender<JobEvent>) -> Self {
-        Self { job, order: AtomicU8::new(GO_ON), broken_off: AtomicBool::new(false), unsaved: Mutex::new(None), events }
+        Self {
+            job,
+            order: AtomicU8::new(GO_ON),
+            broken_off: AtomicBool::new(false),
+            unsaved: Mutex::new(None),
+            events,
+            cancelled: Notify::new(),
+        }
     }
 
     /// Orders the job to end because a client cancelled it.
     pub fn cancel(&self) {
         self.order.store(CANCEL, Ordering::Relaxed);
+        self.cancelled.notify_one();
     }
 
     /// Orders the job to end because the service stops; a cancelled job stays cancelled.
@@ -69,6 +79,13 @@ impl Control {
     pub(super) fn break_off(&self) {
         self.stop();
         self.broken_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until the job is cancelled; for one at a time.
+    pub(super) async fn cancelled(&self) {
+        while self.interruption() != Some(Interruption::Cancel) {
+            self.cancelled.notified().await;
+        }
     }
 
     pub(super) fn is_broken_off(&self) -> bool {

@@ -7,9 +7,9 @@
 //! - a job that was running when the process died is started again at the next start, at most [`Options::max_attempts`]
 //!   times in all, so that a job that takes the process down with it cannot do so for ever;
 //! - a panic fails the one job that it happened in;
-//! - cancelling a queued job is immediate, a running fit stops at its next iteration (an extraction runs to its end and
-//!   its result is dropped);
-//! - on shutdown running fits stop and go back into the queue, and the attempt does not count.
+//! - cancelling is immediate; what a running job computes ends at a fit's next iteration or with the extraction, and its worker takes
+//!   no other job before;
+//! - on shutdown running fits stop, and all that does not end in time goes back into the queue; the attempt does not count.
 //!
 //! | file | is |
 //! |---|---|
@@ -41,9 +41,12 @@ use tracing::{error, info, warn};
 pub use control::Control;
 pub use reception::{HeldReceptions, Options as ReceptionOptions, ReceptionError, Receptions, Refresh};
 
-use crate::store::{
-    JobId, Store, StoreError,
-    jobs::{Job, Progress, Recovered, State},
+use crate::{
+    error_chain::chain,
+    store::{
+        JobId, Store, StoreError,
+        jobs::{Job, Progress, Recovered, State},
+    },
 };
 
 /// Events that a slow listener may lag behind before it has to read the job again.
@@ -208,7 +211,7 @@ impl Jobs {
     }
 
     /// Stops: no new job is begun, running fits go back into the queue at their next iteration. Waits for the workers at
-    /// most `grace`; whether all ended in that time. What did not end is queued again at the next start.
+    /// most `grace`; whether all ended in that time. What did not end is queued again, and the attempt does not count.
     pub async fn shutdown(&self, grace: Duration) -> bool {
         self.shared.stopping.send_replace(true);
         for control in self.shared.running().values() {
@@ -217,7 +220,14 @@ impl Jobs {
         let mut workers = std::mem::take(&mut *self.shared.workers.lock().unwrap_or_else(PoisonError::into_inner));
         let all_ended = tokio::time::timeout(grace, async { while workers.join_next().await.is_some() {} }).await.is_ok();
         if !all_ended {
-            warn!(grace_s = grace.as_secs_f64(), "jobs did not stop in time; they are queued again at the next start");
+            warn!(grace_s = grace.as_secs_f64(), "jobs did not stop in time; they are queued again");
+            drop(workers);
+            let left: Vec<JobId> = self.shared.running().keys().copied().collect();
+            for job in left {
+                if let Err(failure) = self.shared.store.requeue_job(job).await {
+                    error!(%job, error = chain(&failure), "a job is not queued again before the next start");
+                }
+            }
         }
         all_ended
     }

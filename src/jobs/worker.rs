@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{task, time};
+use tokio::{
+    task::{self, JoinHandle},
+    time,
+};
 use tracing::{error, info, warn};
 
 use super::{
@@ -66,18 +69,33 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
     shared.running().insert(job.id, Arc::clone(&control));
     obey_earlier_orders(shared, &job, &control).await;
     shared.publish(JobEvent::Changed(job.id));
-    let ending = match insist(shared, job.id, "what a job works on is not read yet", || Work::load(&shared.store, &job)).await {
-        Ok(work) => compute(shared, &job, &control, work).await,
+    let mut computation = None;
+    let ending = match insist(shared, job.id, "what a job works on is not read yet", None, || Work::load(&shared.store, &job)).await {
+        Ok(work) => compute(shared, &job, &control, computation.insert(begin(&control, work))).await,
         Err(failure) if failure.may_pass() => {
             control.break_off();
             failed("internal", &failure)
         }
         Err(failure) => failed("internal", &failure),
     };
-    let outcome = outcome(&control, &ending);
-    let (kind, duration) = (job.subject.kind(), begun.elapsed());
-    let stored = store_end(shared, &job, ending, outcome).await;
+    let duration = begun.elapsed();
+    let stored = store_end(shared, &job, ending, &control).await;
     shared.running().remove(&job.id);
+    tell_end(shared, &job, stored, duration);
+    shared.publish(JobEvent::Changed(job.id));
+    // A cancelled computation may not have ended yet, and there are to be no more at a time than workers.
+    if let Some(computation) = computation.filter(|computation| !computation.is_finished()) {
+        let mut stopping = shared.stopping.subscribe();
+        tokio::select! {
+            // What came of it is of no interest any more.
+            _ = computation => {}
+            _ = stopping.wait_for(|stops| *stops) => {}
+        }
+    }
+}
+
+fn tell_end(shared: &Shared, job: &Job, stored: Result<Outcome, StoreError>, duration: Duration) {
+    let kind = job.subject.kind();
     match stored {
         Ok(outcome) => {
             info!(job = %job.id, kind, ?outcome, attempt = job.attempts, duration_ms = duration.as_secs_f64() * 1e3, "job ended");
@@ -86,10 +104,9 @@ async fn run_job(shared: &Arc<Shared>, job: Job) {
             }
         }
         Err(failure) => {
-            error!(job = %job.id, kind, ?outcome, error = chain(&failure), "the end of a job is not stored: it is queued again at the next start");
+            error!(job = %job.id, kind, error = chain(&failure), "the end of a job is not stored: it is queued again at the next start");
         }
     }
-    shared.publish(JobEvent::Changed(job.id));
 }
 
 /// An order that came between the claim of the job and the entry of its control among the running ones.
@@ -102,16 +119,19 @@ async fn obey_earlier_orders(shared: &Shared, job: &Job, control: &Control) {
     }
 }
 
-/// Runs the work on a blocking thread and stores its progress meanwhile.
-async fn compute(shared: &Shared, job: &Job, control: &Arc<Control>, work: Work) -> Ending {
-    let mut computation = task::spawn_blocking({
-        let control = Arc::clone(control);
-        move || work.run(&control)
-    });
+/// Begins the work on a blocking thread.
+fn begin(control: &Arc<Control>, work: Work) -> JoinHandle<Ending> {
+    let control = Arc::clone(control);
+    task::spawn_blocking(move || work.run(&control))
+}
+
+/// Waits for the work to end or be cancelled, and stores its progress meanwhile.
+async fn compute(shared: &Shared, job: &Job, control: &Control, computation: &mut JoinHandle<Ending>) -> Ending {
     let mut ticks = time::interval(shared.options.progress_interval);
     loop {
         tokio::select! {
-            joined = &mut computation => return joined.unwrap_or_else(|_| panicked()),
+            joined = &mut *computation => return joined.unwrap_or_else(|_| panicked()),
+            () = control.cancelled() => return Ending::Cancelled,
             _ = ticks.tick() => {
                 if let Some(progress) = control.take_unsaved()
                     && let Err(failure) = shared.store.record_progress(job.id, &progress).await
@@ -158,32 +178,34 @@ fn outcome(control: &Control, ending: &Ending) -> Outcome {
     }
 }
 
-/// Stores the end of a job, as it then is: a result that will not go in leaves a failed job.
-async fn store_end(shared: &Shared, job: &Job, ending: Ending, outcome: Outcome) -> Result<Outcome, StoreError> {
-    match outcome {
-        Outcome::QueuedAgain => insist(shared, job.id, NOT_STORED_YET, || shared.store.requeue_job(job.id)).await?,
-        Outcome::Cancelled => insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &Ending::Cancelled)).await?,
-        Outcome::Succeeded | Outcome::Failed => {
-            match insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &ending)).await {
-                Err(failure) if !failure.may_pass() => {
-                    error!(job = %job.id, error = chain(&failure), "the result of a job cannot be stored");
-                    let message = "the result cannot be stored".into();
-                    let failed = Ending::Failed(Failure { code: "internal".into(), message });
-                    insist(shared, job.id, NOT_STORED_YET, || shared.store.finish_job(job, &failed)).await?;
-                    return Ok(Outcome::Failed);
-                }
-                stored => stored?,
-            }
+/// Stores the end of a job, as it then is: a result that will not go in leaves a failed job, and one that waits for room may be cancelled.
+async fn store_end(shared: &Shared, job: &Job, ending: Ending, control: &Control) -> Result<Outcome, StoreError> {
+    let attempt = async |ending: &Ending| {
+        let outcome = outcome(control, ending);
+        match outcome {
+            Outcome::QueuedAgain => shared.store.requeue_job(job.id).await,
+            Outcome::Cancelled => shared.store.finish_job(job, &Ending::Cancelled).await,
+            Outcome::Succeeded | Outcome::Failed => shared.store.finish_job(job, ending).await,
         }
+        .map(|()| outcome)
+    };
+    let stored = insist(shared, job.id, NOT_STORED_YET, Some(control), || attempt(&ending)).await;
+    match stored {
+        Err(failure) if !failure.may_pass() && outcome(control, &ending).state().is_some() => {
+            error!(job = %job.id, error = chain(&failure), "the result of a job cannot be stored");
+            let failed = Ending::Failed(Failure { code: "internal".into(), message: "the result cannot be stored".into() });
+            insist(shared, job.id, NOT_STORED_YET, Some(control), || attempt(&failed)).await
+        }
+        stored => stored,
     }
-    Ok(outcome)
 }
 
-/// Tries until the store has done it or cannot, with growing pauses; once the service stops, for a last time.
+/// Tries until the store has done it or cannot, with growing pauses that end when the job is cancelled; once the service stops, for a last time.
 async fn insist<T, F: Future<Output = Result<T, StoreError>>>(
     shared: &Shared,
     job: JobId,
     not_yet: &'static str,
+    control: Option<&Control>,
     attempt: impl Fn() -> F,
 ) -> Result<T, StoreError> {
     let mut stopping = shared.stopping.subscribe();
@@ -198,9 +220,18 @@ async fn insist<T, F: Future<Output = Result<T, StoreError>>>(
         }
         tokio::select! {
             () = time::sleep(pause) => {}
+            () = cancelled(control) => {}
             _ = stopping.changed() => {}
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits for a job that is not cancelled to be so.
+async fn cancelled(control: Option<&Control>) {
+    match control.filter(|control| control.interruption() != Some(Interruption::Cancel)) {
+        Some(control) => control.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -227,11 +258,12 @@ mod tests {
                 if is_busy { Err(StoreError::busy()) } else { Ok(()) }
             }
         };
-        insist(&jobs.shared, JobId::generate(), "not yet", busy_for(1)).await.unwrap();
+        insist(&jobs.shared, JobId::generate(), "not yet", None, busy_for(1)).await.unwrap();
         assert_eq!(n_tried.load(Ordering::Relaxed), 2);
-        let lasting = insist(&jobs.shared, JobId::generate(), "not yet", || async { Err::<(), _>(StoreError::MissingReference) }).await;
+        let lasting =
+            insist(&jobs.shared, JobId::generate(), "not yet", None, || async { Err::<(), _>(StoreError::MissingReference) }).await;
         assert!(matches!(lasting, Err(StoreError::MissingReference)));
-        let (never, stop) = tokio::join!(insist(&jobs.shared, JobId::generate(), "not yet", busy_for(u32::MAX)), async {
+        let (never, stop) = tokio::join!(insist(&jobs.shared, JobId::generate(), "not yet", None, busy_for(u32::MAX)), async {
             tokio::task::yield_now().await;
             jobs.shutdown(Duration::from_secs(60)).await
         });

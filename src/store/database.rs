@@ -10,7 +10,7 @@ use std::{
 };
 
 use sqlx::{
-    Connection, Sqlite, SqlitePool, Transaction,
+    ConnectOptions, Connection, Sqlite, SqlitePool, Transaction,
     error::ErrorKind,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -191,8 +191,11 @@ impl Store {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|source| StoreError::File { path: folder.to_owned(), source })?;
         }
-        let lock = lock(&path)?;
         let is_new = !path.exists();
+        if !is_new {
+            refuse_strangers(&path).await?;
+        }
+        let lock = lock(&path)?;
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -322,6 +325,25 @@ fn unusable(path: &Path, error: sqlx::Error) -> StoreError {
             StoreError::Unusable { path: path.to_owned(), reason }
         }
         _ => error.into(),
+    }
+}
+
+/// Refuses a database of another program before anything in it or beside it is changed. What cannot be read is left to who opens it.
+async fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+    let Ok(mut connection) = options.connect().await else { return Ok(()) };
+    let tables =
+        sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name");
+    let tables: Result<Vec<String>, _> = tables.fetch_all(&mut connection).await;
+    // An error only says that it could not be closed in order; nothing was written.
+    let _ = connection.close().await;
+    let Ok(tables) = tables else { return Ok(()) };
+    let is_ours = ["_sqlx_migrations", "systems"].iter().all(|&name| tables.iter().any(|table| table == name));
+    match tables.first() {
+        Some(table) if !is_ours => {
+            Err(StoreError::Unusable { path: path.to_owned(), reason: format!("it holds the table \"{table}\" of another program") })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -294,16 +294,33 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a running job: its result, where it has one, and its new state are committed together.
+    /// Ends a running job: its result, where it has one, and its new state are committed together. One that runs no more stays as it is.
     ///
     /// # Errors
     /// What the database says; then nothing has changed.
     pub async fn finish_job(&self, job: &Job, ending: &Ending) -> Result<(), StoreError> {
-        let mut transaction = self.begin().await?;
         let (state, failure) = match ending {
+            Ending::Extracted(..) | Ending::Fitted(..) => (State::Succeeded, None),
+            Ending::Failed(failure) => (State::Failed, Some(failure)),
+            Ending::Cancelled => (State::Cancelled, None),
+        };
+        let mut transaction = self.begin().await?;
+        let ended = sqlx::query(
+            "UPDATE jobs SET state = ?, error_code = ?, error_message = ?, finished_at_ms = ? WHERE id = ? AND state = 'running'",
+        )
+        .bind(state)
+        .bind(failure.map(|f| f.code.as_str()))
+        .bind(failure.map(|f| f.message.as_str()))
+        .bind(Timestamp::now())
+        .bind(job.id)
+        .execute(&mut *transaction)
+        .await?;
+        if ended.rows_affected() == 0 {
+            return Ok(transaction.rollback().await?);
+        }
+        match ending {
             Ending::Extracted(trace, extraction) => {
                 insert_structure(&mut transaction, job.system_id, *trace, extraction).await?;
-                (State::Succeeded, None)
             }
             Ending::Fitted(fit, report) => {
                 sqlx::query("UPDATE fits SET report = ? WHERE id = ?")
@@ -311,32 +328,27 @@ impl Store {
                     .bind(fit)
                     .execute(&mut *transaction)
                     .await?;
-                (State::Succeeded, None)
             }
-            Ending::Failed(failure) => (State::Failed, Some(failure)),
-            Ending::Cancelled => (State::Cancelled, None),
-        };
-        sqlx::query("UPDATE jobs SET state = ?, error_code = ?, error_message = ?, finished_at_ms = ? WHERE id = ? AND state = 'running'")
-            .bind(state)
-            .bind(failure.map(|f| f.code.as_str()))
-            .bind(failure.map(|f| f.message.as_str()))
-            .bind(Timestamp::now())
-            .bind(job.id)
-            .execute(&mut *transaction)
-            .await?;
+            Ending::Failed(_) | Ending::Cancelled => {}
+        }
         transaction.commit().await?;
         Ok(())
     }
 
-    /// Puts a running job back into the queue because the service stops; the attempt does not count.
+    /// Puts a running job back into the queue because the service stops; the attempt does not count. One that is to be cancelled is.
     ///
     /// # Errors
     /// What the database says.
     pub async fn requeue_job(&self, id: JobId) -> Result<(), StoreError> {
-        sqlx::query("UPDATE jobs SET state = 'queued', attempts = attempts - 1 WHERE id = ? AND state = 'running'")
-            .bind(id)
-            .execute(self.write())
-            .await?;
+        sqlx::query(
+            "UPDATE jobs SET state = CASE cancel_requested WHEN 1 THEN 'cancelled' ELSE 'queued' END,
+                 finished_at_ms = CASE cancel_requested WHEN 1 THEN ?1 END, attempts = attempts - 1
+             WHERE id = ?2 AND state = 'running'",
+        )
+        .bind(Timestamp::now())
+        .bind(id)
+        .execute(self.write())
+        .await?;
         Ok(())
     }
 
