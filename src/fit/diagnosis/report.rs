@@ -366,7 +366,7 @@ impl Diagnosis {
                 p(&test)
             ));
         }
-        notes.extend(self.little.and_then(|test| little_in_words(&test, &remedy)));
+        notes.extend(self.little.and_then(|test| little_in_words(&test, problem.weighting, &remedy)));
         if let Some(test) = self.error_scale.filter(|t| t.p_value < REMARKED) {
             notes.push(format!("the sum of squares is more than the known errors allow (p = {}): the model misses something", p(&test)));
         }
@@ -415,12 +415,15 @@ fn remedy(problem: &Problem) -> String {
 }
 
 /// What errors of delays and throughput that do not cancel as weighed mean.
-fn little_in_words(test: &TestResult, remedy: &str) -> Option<String> {
+fn little_in_words(test: &TestResult, weighting: Weighting, remedy: &str) -> Option<String> {
     let p = four_digits(test.p_value);
     if test.statistic < 1.0 && test.p_value < 2.0 * CANCELLING {
+        let why = match weighting {
+            Weighting::Replicates => "by more than the covariance says that replicates of all loads have together",
+            Weighting::Auto | Weighting::Residual | Weighting::None => "and the weights take them as independent",
+        };
         return Some(format!(
-            "the errors of delays and throughput in one trial cancel (Little's law; {} of what the weights say, p = {p}), and the weights take \
-             them as independent: {remedy}",
+            "the errors of delays and throughput in one trial cancel (Little's law; {} of what the weights say, p = {p}), {why}: {remedy}",
             four_digits(test.statistic)
         ));
     }

@@ -12,8 +12,8 @@ use crate::fit::{
     search::weights::Weights,
 };
 
-/// Re-estimates residual variances, factors of the loss and the factor of the prior from the residuals of `minimum`. Returns the
-/// largest relative change.
+/// Re-estimates residual variances, factors of the loss and, unless it is left out by a factor of 0, that of the prior from the residuals of
+/// `minimum`. Returns the largest relative change.
 pub(crate) fn reweigh(problem: &Problem, weights: &mut Weights, minimum: &Minimum) -> f64 {
     let n = weights.n_residuals();
     let factor = |weights: &Weights, i: usize| weights.factors.get(i).copied().unwrap_or(1.0);
@@ -33,7 +33,7 @@ pub(crate) fn reweigh(problem: &Problem, weights: &mut Weights, minimum: &Minimu
         change = moved.fold(change, f64::max);
         weights.factors = factors;
     }
-    if weights.has_free_scale(problem) && problem.priors().next().is_some() {
+    if weights.has_free_scale(problem) && problem.priors().next().is_some() && weights.prior_factor > 0.0 {
         let squares: f64 = plain.iter().enumerate().map(|(i, r)| (r * factor(weights, i)).powi(2)).sum();
         let dof = n.saturating_sub(problem.estimate.len()).max(1);
         let factor = (squares / f64::from(u32::try_from(dof).unwrap_or(u32::MAX))).sqrt().max(f64::MIN_POSITIVE);

@@ -434,6 +434,35 @@ impl<'a> Search<'a> {
         if !weights.are_estimated() && method.loss.is_squared() && !prior_scale {
             return Ok(true);
         }
+        self.settle_without_priors(weights, minimum)?;
+        self.settle_rounds(weights, minimum)
+    }
+
+    /// Settles the weights on the data alone, where there are priors, and goes on from there. What errors of measurement are like, a prior does
+    /// not say: one that holds a parameter away from the data makes misfit, which taken for their scatter leaves the data nothing to say
+    /// against it.
+    fn settle_without_priors(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<(), FitError> {
+        if self.problem.priors().next().is_none() {
+            return Ok(());
+        }
+        let mut alone = Weights { prior_factor: 0.0, ..weights.clone() };
+        let found = self.minimise_again(&alone, minimum).and_then(|mut by_data| {
+            self.settle_rounds(&mut alone, &mut by_data)?;
+            alone.prior_factor = weights.prior_factor;
+            reweigh(self.problem, &mut alone, &by_data);
+            self.minimise_again(&alone, minimum)
+        });
+        match found {
+            Ok(found) => (*weights, *minimum) = (alone, found),
+            Err(FitError::Cancelled) => return Err(FitError::Cancelled),
+            // Without the priors the model cannot be solved where the data lead.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The rounds of [`Self::settle`].
+    fn settle_rounds(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<bool, FitError> {
         while self.round < self.options.max_weighting_rounds {
             self.round += 1;
             let change = reweigh(self.problem, weights, minimum);
