@@ -20,7 +20,10 @@ use tokio::{
 };
 
 use super::{AppState, Code, Error};
-use crate::{model::unique::Object, trace::input};
+use crate::{
+    model::{objects::Objects, unique::Object},
+    trace::input,
+};
 
 /// How large a body may be.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +189,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(headers: &HeaderMap, body: Bo
 /// [`Code::MalformedBody`] for what is not JSON, [`Code::InvalidBody`] for JSON of another shape; both with line and column.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| (error.path().to_string(), error.into_inner()));
+    let read = serde_path_to_error::deserialize(Objects(&mut json)).map_err(|error| (error.path().to_string(), error.into_inner()));
     let checked = read.and_then(|value| json.end().map(|()| value).map_err(|error| (String::new(), error)));
     checked.map_err(|(field, error)| {
         let (line, column) = (error.line(), error.column());

@@ -216,7 +216,8 @@ impl IntoResponse for Error {
 pub(super) fn problem_response(status: StatusCode, problem: &Problem) -> Response {
     let mut response = (status, Json(problem)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    with_retry_after(response)
+    // What took too long takes as long again.
+    if problem.code == Code::RequestTimeout.name() { response } else { with_retry_after(response) }
 }
 
 /// The response with the seconds after which the same request may succeed, where time alone can make it so.

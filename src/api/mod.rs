@@ -40,6 +40,7 @@ mod telemetry;
 mod traces;
 mod tracks;
 mod trials;
+mod unread;
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
 use tower_http::catch_panic::CatchPanicLayer;

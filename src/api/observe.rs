@@ -16,6 +16,7 @@ use super::{
     error::{Unsigned, problem_response},
     reception,
     rpc_status::{self, Encoding},
+    unread::Rest,
 };
 
 /// Header that carries a request's id in and out.
@@ -81,13 +82,18 @@ fn note_writes(state: &AppState, response: &Response) {
 
 async fn answer_in_time(state: &AppState, request: Request, next: Next) -> Response {
     let limit = state.limits().request_time;
-    match tokio::time::timeout(limit, next.run(request)).await {
+    let (request, rest) = Rest::of(request);
+    let response = match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let detail = format!("no answer within {} s; nothing was stored by the request unless a list shows it", limit.as_secs_f64());
             Error::new(Code::RequestTimeout, detail).into_response()
         }
+    };
+    if let Some(rest) = rest.filter(|_| response.status().is_client_error() || response.status().is_server_error()) {
+        rest.discard().await;
     }
+    response
 }
 
 /// The client's id where it is printable and short, otherwise a new one.

@@ -106,7 +106,8 @@ pub(super) async fn get_system(State(state): State<AppState>, Id(id): Id<SystemI
 }
 
 /// Deletes a system with all its traces, structures, models, trials, fits and jobs. Refused while a job of it is queued or
-/// running. Nothing else deletes inputs or results: what a fit names is there as long as the fit.
+/// running. Nothing else deletes inputs or results: what a fit names is there as long as the fit. Of the structures of what
+/// `/v1/traces` received, a system keeps the latest twenty and those that a model was derived from.
 #[utoipa::path(delete, path = "/v1/systems/{system_id}", tag = "systems", params(("system_id" = String, Path)),
     responses((status = NO_CONTENT, description = "The system is deleted"), ReadProblems))]
 pub(super) async fn delete_system(State(state): State<AppState>, Id(id): Id<SystemId>) -> Result<StatusCode, Error> {

@@ -20,6 +20,7 @@ use super::{
     systems::require_system,
 };
 use crate::{
+    model::objects::Objects,
     store::{
         JobId, StructureId, SystemId, Timestamp, TraceId,
         jobs::State as JobState,
@@ -75,7 +76,7 @@ impl Asked {
         let wire: trace::Format = format.parse().map_err(|e: trace::UnknownFormat| Error::new(Code::UnknownFormat, e.to_string()))?;
         options.insert("limit_bytes".into(), limit_bytes.into());
         let refuse = |error: &dyn std::fmt::Display| Error::new(Code::InvalidQuery, error.to_string());
-        let options: ExtractOptions = serde_path_to_error::deserialize(Value::Object(options)).map_err(|e| refuse(&e))?;
+        let options: ExtractOptions = serde_path_to_error::deserialize(Objects(Value::Object(options))).map_err(|e| refuse(&e))?;
         options.check().map_err(|e| refuse(&e))?;
         if let Some(technique) = options.technique.filter(|technique| *technique != Technique::for_format(wire)) {
             return Err(refuse(&ExtractError::Unfit { technique, format: wire }));

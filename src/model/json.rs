@@ -1,6 +1,8 @@
 //! The project's own JSON: the model's fields as they are, numbers as numbers or `"$name"`, defaults left out.
 
-use super::{Model, format::ParseError};
+use serde::Deserialize;
+
+use super::{Model, format::ParseError, objects::Objects};
 
 /// Reads a model. Nesting is bounded by the JSON reader; unknown keys are errors.
 ///
@@ -13,7 +15,9 @@ pub fn parse(text: &str) -> Result<Model, ParseError> {
     if text[start..].starts_with('[') {
         return Err(ParseError::at(text, start, "expected a model in braces, found a list"));
     }
-    serde_json::from_str(text).map_err(|error| {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = Model::deserialize(Objects(&mut json)).and_then(|model| json.end().map(|()| model));
+    read.map_err(|error| {
         let reason = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let reason = reason.strip_suffix(&place).unwrap_or(&reason).to_owned();

@@ -40,6 +40,7 @@ mod tangent;
 mod types;
 mod validate;
 
+pub(crate) mod objects;
 pub(crate) mod unique;
 
 pub use activity::*;

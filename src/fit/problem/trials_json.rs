@@ -12,6 +12,7 @@ use serde::{
 use super::trials::{BYTE_ORDER_MARK, Bounds, ErrorCovariance, Measured, Trial, Trials, TrialsError, is_parameter_name};
 use crate::model::{
     Bindings, Measure,
+    objects::Objects,
     unique::{Object, Unique},
 };
 
@@ -144,7 +145,7 @@ impl Serialize for OneAsSent<'_> {
 fn read_list(bytes: &[u8], bounds: &Bounds) -> Result<Vec<JsonTrial>, TrialsError> {
     let too_many = Cell::new(None);
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let read = File(Reading { bounds, too_many: &too_many }).deserialize(&mut json).and_then(|list| json.end().map(|()| list));
+    let read = File(Reading { bounds, too_many: &too_many }).deserialize(Objects(&mut json)).and_then(|list| json.end().map(|()| list));
     read.map_err(|e| {
         let broken = || TrialsError::Json { line: e.line(), column: e.column(), reason: without_position(&e.to_string()) };
         too_many.take().unwrap_or_else(broken)
