@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use layerfit::{
     api::Limits,
     jobs::{JobEvent, Options},
-    store::jobs::State,
+    store::jobs::{Ending, Failure, State},
 };
 use serde_json::json;
 use tower::ServiceExt;
@@ -165,6 +165,48 @@ async fn a_shutdown_puts_a_running_fit_back_and_it_is_finished_later() {
         return;
     }
     panic!("no fit was long enough to be stopped");
+}
+
+/// A job whose work does not look up is put back when the time is over; however often, that is no crash.
+#[tokio::test]
+async fn stops_that_do_not_wait_for_a_job_are_no_crashes() {
+    let mut app = TestApp::without_workers().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 12_800).await);
+    let fit = app.fit(&model, &trials).await;
+    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    for _ in 0..2 * Options::default().max_attempts {
+        app = restarted(app, 1).await;
+        let mut listener = app.state.jobs().subscribe();
+        app.state.jobs().wake();
+        while app.get(&path).await.json()["state"] == "queued" {
+            let _ = tokio::time::timeout(Duration::from_millis(50), listener.recv()).await;
+        }
+        let has_ended = app.state.jobs().shutdown(Duration::ZERO).await;
+        let job = app.get(&path).await.json();
+        if has_ended && job["state"] == "succeeded" {
+            return;
+        }
+        assert_eq!((&job["state"], &job["attempts"]), (&json!("queued"), &json!(0)), "{job}");
+    }
+}
+
+/// The end of what takes no room is stored where that of its result finds none.
+#[tokio::test]
+async fn a_job_whose_result_finds_no_room_can_be_cancelled() {
+    let app = TestApp::without_workers().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let fit = app.fit(&model, &trials).await;
+    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    let claimed = app.state.store().claim_job().await.unwrap().expect("the job is queued");
+    app.state.store().finish_job(&claimed, &Ending::Cancelled).await.unwrap();
+    assert_eq!(app.get(&path).await.json()["state"], "cancelled");
+    // What comes after an end changes nothing, and stores nothing.
+    let late = Ending::Failed(Failure { code: "late".into(), message: "late".into() });
+    app.state.store().finish_job(&claimed, &late).await.unwrap();
+    let job = app.get(&path).await.json();
+    assert_eq!((&job["state"], job.get("error")), (&json!("cancelled"), None));
 }
 
 /// A job that is deleted before its end was told.

@@ -48,6 +48,26 @@ async fn unknown_paths_and_methods_are_problems() {
     }
 }
 
+/// Fields are named, wherever an object stands.
+#[tokio::test]
+async fn a_list_is_not_taken_for_an_object() {
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
+    let path = format!("/v1/models/{model}/fits");
+    for body in [
+        json!({ "trials": trials, "estimate": { "d": [0.1, 0, 1, null, "none"] } }),
+        json!({ "trials": trials, "estimate": { "d": { "start": 0.1 } }, "method": { "loss": ["huber", 1.3] } }),
+        json!({ "trials": trials, "estimate": { "d": { "start": 0.1 } }, "method": { "starts": [3, 1] } }),
+        json!({ "trials": trials, "estimate": { "d": { "start": 0.1 } }, "method": { "bootstrap": [20, 1] } }),
+    ] {
+        app.post_json(&path, body).await.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body");
+    }
+    let model = json!({ "processors": [["p", "fcfs"]], "tasks": [] });
+    let answer = app.post_json(&format!("/v1/systems/{system}/models"), model).await;
+    answer.expect_problem(StatusCode::UNPROCESSABLE_ENTITY, "unreadable_model");
+}
+
 #[tokio::test]
 async fn bad_json_is_a_problem_that_says_where() {
     let app = TestApp::new().await;

@@ -190,6 +190,26 @@ async fn a_database_serves_one_service() {
     assert!(matches!(Store::open(&url).await, Err(StoreError::InUse { .. })));
 }
 
+/// Neither is anything in it changed, nor anything left beside it.
+#[tokio::test]
+async fn a_database_of_another_program_is_refused_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    for table in ["users", "systems"] {
+        let path = folder.path().join(format!("{table}.db"));
+        let url = format!("sqlite://{}", path.display());
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(format!("CREATE TABLE {table} (id INTEGER)"))).execute(&mut connection).await.unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let refused = Store::open(&url).await;
+        let named = |reason: &str| reason.contains(table) && reason.contains("another program");
+        assert!(matches!(&refused, Err(StoreError::Unusable { reason, .. }) if named(reason)), "{refused:?}");
+        assert!(std::fs::read(&path).unwrap() == before, "{table}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "only the two databases");
+}
+
 #[tokio::test]
 async fn a_database_is_created_in_a_folder_that_is_not_there_yet() {
     let folder = tempfile::tempdir().unwrap();

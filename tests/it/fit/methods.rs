@@ -96,6 +96,21 @@ fn a_prior_is_weighed_against_the_data_and_reported_apart() {
     assert!(p.std_error.unwrap() > 0.0);
 }
 
+/// A prior far from what precise data say, of errors that the residuals are to tell: were those of a fit that it holds away, they would be so large
+/// that the data had nothing to say against it.
+#[test]
+fn a_prior_that_contradicts_the_data_does_not_take_over() {
+    let mut asked = with_error(0.02, 44);
+    let free = fitted(&asked).unwrap();
+    let j = asked.estimate.iter().position(|e| e.name == "d2").unwrap();
+    let estimate = free.parameters["d2"].estimate;
+    asked.estimate[j].prior = Some(Prior { min: 0.4 * estimate, most_likely: 0.5 * estimate, max: 0.6 * estimate });
+    let fit = fitted(&asked).unwrap();
+    let (held, report) = (&fit.parameters["d2"], &fit.priors["d2"]);
+    assert!(held.estimate > 0.9 * estimate, "{held:?} {report:?}");
+    assert!((report.data_alone.unwrap().estimate / estimate - 1.0).abs() < 0.02 && report.share.unwrap() < 0.3, "{report:?}");
+}
+
 #[test]
 fn a_prior_settles_what_the_data_cannot() {
     let mut sum = with_error(0.01, 45);
