@@ -397,7 +397,7 @@ impl Builder<'_> {
                     self.occ_of[i] = self.outlast(occ, i);
                     return;
                 }
-                let occ = if let Some((_, name)) = self.tree.answered.get(&root) {
+                let occ = if let Some((_, name)) = self.tree.lost_roots.get(&root) {
                     let occ = self.add_occ(i, label.task, *name, Origin::Implied);
                     self.implied.insert((root, label.task), occ);
                     occ

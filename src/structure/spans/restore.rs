@@ -244,7 +244,7 @@ impl Tree {
                 }
                 Place::Root(entry) => {
                     (self.is_orphan[*i], self.root_of[*i]) = (false, group[0] as u32);
-                    self.answered.insert(group[0] as u32, entry);
+                    self.lost_roots.insert(group[0] as u32, entry);
                     notes.count("root_restored", || self.name(*i));
                 }
                 Place::Nowhere => self.is_unattached[*i] = true,

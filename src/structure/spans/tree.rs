@@ -88,8 +88,9 @@ pub struct Tree {
     pub root_of: Vec<u32>,
     /// Whether spans are lost, shape `(n_traces,)`.
     pub has_gap: Vec<bool>,
-    /// Task and name of the entry that as a rule serves a request which nothing serves here, and of the entry that a lost root
-    /// was, by one of its children.
+    /// Task and name of the entry that a lost root was, by the child that stands for it in `root_of`.
+    pub lost_roots: HashMap<u32, (u32, u32)>,
+    /// Task and name of the entry that as a rule serves a request which nothing serves here.
     pub answered: HashMap<u32, (u32, u32)>,
     /// Indices with parents before children, siblings by start.
     pub order: Vec<u32>,

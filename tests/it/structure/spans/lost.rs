@@ -104,6 +104,28 @@ fn a_lost_root_is_the_one_that_starts_such_traces() {
     assert_eq!([run.count("root_restored"), run.quality.traces.without_root, run.quality.traces.incomplete], [1, 0, 1]);
 }
 
+/// What its first request asks for is lost, too: the request still is one for that, and not for the root.
+#[test]
+fn a_lost_root_is_not_what_its_first_request_asks_for() {
+    let mut b = Build::default();
+    for trace in 1..=7_u128 {
+        let at = trace as f64 * 300.0;
+        if trace < 7 {
+            b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace);
+            b.server((3, 2), "cart", "list", (at + 11.0, at + 39.0)).trace(trace);
+        }
+        b.client((2, 1), "web", "list", (at + 10.0, at + 40.0)).trace(trace);
+        b.client((4, 1), "web", "read", (at + 50.0, at + 90.0)).trace(trace);
+        b.server((5, 4), "store", "read", (at + 51.0, at + 89.0)).trace(trace);
+    }
+    let run = b.run();
+    let calls = run.calls();
+    let count = |call: &str| calls.iter().filter(|c| *c == call).count();
+    let expected = ["Client sync web.get", "web.get sync cart.list", "web.get sync store.read"];
+    assert_eq!((expected.map(count), calls.len()), ([7; 3], 21), "{calls:?}");
+    assert_eq!(run.count("root_restored"), 2);
+}
+
 #[test]
 fn what_hangs_below_two_lost_spans_is_left_out_and_told() {
     let run = check(
