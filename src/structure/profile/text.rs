@@ -78,9 +78,14 @@ impl ProfileReport {
 
     /// What was observed, and what each level explains of it.
     pub fn head(&self) -> String {
-        let Self { n_executions, n_traces, n_kinds_of_trace, n_folded, .. } = self;
+        let Self { n_executions, n_recordings, n_traces, n_kinds_of_trace, n_folded, .. } = self;
         let folded = if *n_folded > 0 { format!(", {n_folded} executions folded into coarser contexts") } else { String::new() };
-        let mut text = format!("{n_executions} executions in {n_traces} traces of {n_kinds_of_trace} kinds{folded}\n\n");
+        // Elsewhere a trace is a recording, with all that nobody waits for.
+        let parts = match n_traces > n_recordings {
+            true => format!(", from {n_recordings} recordings: asynchronous parts are traces of their own"),
+            false => String::new(),
+        };
+        let mut text = format!("{n_executions} executions in {n_traces} traces of {n_kinds_of_trace} kinds{parts}{folded}\n\n");
         levels(&mut text, "", &self.levels);
         text
     }

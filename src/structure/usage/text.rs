@@ -73,7 +73,10 @@ impl UsageModel {
         let width = visited().map(|(_, service)| service.chars().count()).max().unwrap_or(0).max("service".len());
         let _ = writeln!(text, "  {:<width$} {:>8} {:>10} {:>8} {:>8}", "service", "mix", "visits", "first", "exit");
         for (i, service) in visited() {
-            let (visits, first, exit) = (class.visits[i], behaviour.start[i], behaviour.exit[i]);
+            // As seen, as are the steps below; those of the chain are smoothed.
+            let mut exits = class.steps.iter().filter(|step| step.to.is_none());
+            let exit = exits.find(|step| step.from.as_ref() == Some(service)).map_or(0.0, |step| step.share);
+            let (visits, first) = (class.visits[i], behaviour.start[i]);
             let mix = format!("{:.2} %", 100.0 * visits / requests);
             let _ = writeln!(text, "  {service:<width$} {mix:>8} {visits:>10.4} {first:>8.4} {exit:>8.4}");
         }

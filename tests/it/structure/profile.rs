@@ -525,6 +525,21 @@ fn report_is_read_back_and_shown() {
     }
 }
 
+/// Elsewhere traces are recordings.
+#[test]
+fn recordings_with_asynchronous_parts_are_told() {
+    let mut profile = Profile::new(seconds());
+    for _ in 0..20 {
+        let mut tree = CallTree::default();
+        let order = sync(&mut tree, None, "order", span(0.0, 10.0));
+        tree.push(Some(order), "mail", CallForm::Async, span(5.0, 10.0)).unwrap();
+        profile.absorb(&tree);
+    }
+    let head = profile.report(Metric::Response, &OperatorOptions::default()).head();
+    let expected = "40 executions in 40 traces of 2 kinds, from 20 recordings: asynchronous parts are traces of their own";
+    assert!(head.starts_with(expected), "{head}");
+}
+
 #[test]
 fn drawing_shows_time_by_context() {
     let drawn = cache().context_tree(Metric::SelfTime).draw(&DrawOptions { level: Level::Caller, ..DrawOptions::default() });

@@ -220,6 +220,19 @@ fn a_mix_of_two_behaviours_is_found_again() {
     assert!(one.to_text().contains("warning: the next service depends on more"));
 }
 
+/// The table has the shares of the steps below it, not those of the smoothed chain.
+#[test]
+fn exits_are_shown_as_seen() {
+    let request = |user: &str, service: &str, start: f64| (user.to_owned(), service.to_owned(), start, start + 1.0);
+    let rows = [request("u-1", "A", 0.0), request("u-2", "A", 10.0), request("u-2", "B", 20.0)];
+    let text = UsageModel::of(&summary(&rows), &one_class()).unwrap().to_text();
+    for line in
+        ["A        66.67 %     1.0000   1.0000   0.5000", "B        33.33 %     0.5000   0.0000   1.0000", "A → (exit): 0.5000 (1 times)"]
+    {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
 #[test]
 fn active_sessions_never_exceed_the_intensity() {
     let known = think(parse_behaviour("B0", FIGURE_9).unwrap(), ThinkLaw::Exponential { mean_s: 2.0 });
