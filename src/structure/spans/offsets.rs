@@ -20,7 +20,8 @@
 //!   bounds are of second phases, and they end sharply, as a reply is under way for a time that is short and seldom long, or as often
 //!   short as long, whereas second phases begin at 0, where clocks agree, and have their tail the other way. So, of the quantiles of 5, 50 and 95 %,
 //!   either the last is at most [`LOPSIDED`] times as far from the middle as the first, and the first not between 0 and one of [`AT_ZERO`]
-//!   parts of what is between first and last; or the last is as near to the middle as one of [`ALIKE`] parts of what bounds of the first kind leave open.
+//!   parts of what is between first and last; or the bounds follow time, as a clock does that drifts ([`DRIFTS`]; then [`DRIFTED`] may seem to
+//!   be of second phases); or the last is as near to the middle as one of [`ALIKE`] parts of what bounds of the first kind leave open.
 //!   Of these bounds the quantile of 5 % or 95 % counts.
 //! - L is the largest lower bound, U the least upper one; their *gaps* are their distances to the bounds that 5 % more of the requests are
 //!   beyond: the smaller, the nearer to θ. θ̂ = 0 where L ≤ 0 ≤ U. Otherwise, and where clocks do not agree ([`super::skew`]), it is the
@@ -31,16 +32,17 @@
 //! - Where the bounds of the first kind contradict one another, θ̂ = 0 if servers do not begin before they are asked, else that
 //!   of L and U that says so.
 //!
-//! - Such requests are *one-way*, begun to be served after their clients went on, where θ̂ = 0 by this rule and what they say of θ, the middle of
-//!   [s₀ − c₁, s₀ − c₀], comes in no order: the mean squared difference of successive values is more than their variance (von Neumann's
-//!   ratio, 2 of independent values, near 0 of a clock that was set or drifts). These are not divided into periods.
+//! - Such requests are *one-way*, begun to be served after their clients went on, where θ̂ = 0 by this rule and
+//!   s₀ − c₀, which does not rest on how long they take, comes in no order: the mean squared difference of successive values is more than
+//!   their variance (von Neumann's ratio, 2 of independent values, near 0 of a clock that was set or drifts). These are not divided into
+//!   periods.
 //!
 //! **Periods.** A request admits θ in [s₁ − c₁, s₀ − c₀] if its serving half is no longer than its requesting one, else in
 //! [s₀ − c₁, s₀ − c₀]. The requests of a period that admit no θ which most of them admit are its *misfits*. Requests in order of time are divided
 //! where that leaves the fewest misfits in both parts, and these again, if a division spares at least half of the misfits, and
 //! [`SURE`] by bounds of the first kind alone, or [`TRUSTED`] by both: clocks that were set, or drift, make many misfits that lie on one side
 //! in time; second phases are spread over all of it. Where more than half are misfits by bounds of the first kind, and no one division spares so many, the clock
-//! drifts: the requests are halved.
+//! drifts: the requests are halved. So they are where [`SURE`] are misfits by both, and their ends follow time ([`DRIFTS`]).
 //!
 //! Requests are a sample of at most [`CELLS`] × [`KEPT`]: time is divided into cells of equal length (a power of two), as short as
 //! leaves no more than [`CELLS`] of them with requests; of each those with the smallest digests of their ids are kept. So the sample
@@ -62,6 +64,12 @@ pub const TRUSTED: u64 = 10;
 pub const USABLE: u64 = 3;
 /// Misfits that have to be spared for bounds that hold for every request to tell that a clock changed.
 const SURE: usize = 3;
+/// Misfits that have to be spared for bounds to tell it that hold as a rule only.
+const MANY: usize = TRUSTED as usize;
+/// Von Neumann's ratio up to which the ends of requests follow time: the clock drifts. Ten independent values are so in 0.4 % of cases.
+const DRIFTS: f64 = 0.5;
+/// Part of the ends that a drift within a period takes beyond the bound of the first kind at most; long second phases take nearly all.
+const DRIFTED: f64 = 0.25;
 /// Most periods of one pair of hosts.
 const MAX_PERIODS: usize = 16;
 /// The quantile of the bounds, and the share of them that a gap spans.
@@ -151,10 +159,14 @@ pub struct Said {
 }
 
 impl Said {
+    /// Whether its serving half is no longer than its requesting one.
+    fn fits(&self) -> bool {
+        if self.is_reversed { self.ended_ns >= self.lower_ns } else { self.ended_ns <= self.upper_ns }
+    }
+
     /// Which θ it admits by bounds of the first kind, or of both.
     fn admits(&self, both: bool) -> [i64; 2] {
-        let fits = if self.is_reversed { self.ended_ns >= self.lower_ns } else { self.ended_ns <= self.upper_ns };
-        match (both && fits, self.is_reversed) {
+        match (both && self.fits(), self.is_reversed) {
             (false, _) => [self.lower_ns, self.upper_ns],
             (true, false) => [self.ended_ns.max(self.lower_ns), self.upper_ns],
             (true, true) => [self.lower_ns, self.ended_ns.min(self.upper_ns)],
@@ -283,14 +295,16 @@ fn ended(requests: &[Said], most_ns: i64, is_reversed: bool) -> Option<Bound> {
 /// The bound that requests of one entry say, if it has no second phases as a rule.
 fn without_second_phases(mut bounds: Vec<i64>, most_ns: i64) -> Option<Bound> {
     let n_beyond = bounds.iter().filter(|bound| **bound > most_ns).count();
+    let follow_time = von_neumann(bounds.iter().map(|bound| *bound as f64)) <= DRIFTS;
     let [early, middle] = [(QUANTILE, false), (0.5, true)].map(|(share, top)| at_share(&mut bounds, share, top));
     let (early, middle, late) = (early?, middle?, Bound::of(&mut bounds, QUANTILE, true)?);
     let [above, below] = [late.at_ns.saturating_sub(middle), middle.saturating_sub(early)];
     let begins_at_zero = (0..=above.saturating_add(below) / AT_ZERO).contains(&early);
     let has_no_tail = above as f64 <= LOPSIDED * below as f64 && !begins_at_zero;
-    let is_sharp = has_no_tail || above <= most_ns.saturating_sub(middle) / ALIKE as i64;
+    let is_sharp = has_no_tail || follow_time || above <= most_ns.saturating_sub(middle) / ALIKE as i64;
     let bound = Bound { at_ns: late.at_ns.min(most_ns), ..late };
-    (n_beyond as f64 <= QUANTILE * bounds.len() as f64 && is_sharp).then_some(bound)
+    let most_beyond = if follow_time { DRIFTED } else { QUANTILE };
+    (n_beyond as f64 <= most_beyond * bounds.len() as f64 && is_sharp).then_some(bound)
 }
 
 /// θ of the requests of a period, `n_requests` in all.
@@ -337,14 +351,23 @@ pub fn estimate(requests: &[Said], n_requests: u64) -> Offset {
     }
 }
 
-/// Whether what requests say of θ changes with time: successive values differ less than any two do.
+/// Whether the times from sendings to beginnings change with time: successive ones differ less than any two do.
 fn have_order(requests: &[Said]) -> bool {
-    let said: Vec<f64> = requests.iter().map(|request| request.lower_ns as f64 / 2.0 + request.upper_ns as f64 / 2.0).collect();
+    von_neumann(requests.iter().map(|request| if request.is_reversed { request.lower_ns } else { request.upper_ns } as f64)) <= 1.0
+}
+
+/// The mean squared difference of successive values, by their variance: 2 of independent values, near 0 of those that follow time, 0 of equal ones;
+/// of fewer than [`TRUSTED`] no number.
+fn von_neumann(values: impl Iterator<Item = f64>) -> f64 {
+    let said: Vec<f64> = values.collect();
+    if said.len() < TRUSTED as usize {
+        return f64::NAN;
+    }
     let n = said.len() as f64;
     let mean = said.iter().sum::<f64>() / n;
     let variance = said.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
     let successive = said.windows(2).map(|two| (two[1] - two[0]).powi(2)).sum::<f64>() / (n - 1.0);
-    successive <= variance
+    if successive > 0.0 { successive / variance } else { 0.0 }
 }
 
 /// Misfits of each leading part: `misfits[n]` of the first n, shape `(n_requests + 1,)`.
@@ -367,10 +390,9 @@ fn misfits(admitted: impl Iterator<Item = [i64; 2]> + Clone) -> Vec<usize> {
 }
 
 /// Where to divide requests so that fewest are misfits, and if that spares enough of them.
-fn division(requests: &[Said], both: bool) -> Option<usize> {
+fn division(requests: &[Said], both: bool, enough: usize) -> Option<usize> {
     let n = requests.len();
     let first = misfits(requests.iter().map(|request| request.admits(both)));
-    let enough = if both { TRUSTED as usize } else { SURE };
     let all = first[n];
     if all < enough {
         return None;
@@ -383,17 +405,24 @@ fn division(requests: &[Said], both: bool) -> Option<usize> {
     (2 * left <= all && all - left >= enough).then_some(at).or(drifting)
 }
 
+/// Where to divide requests of which some are misfits as the clock drifts: in the middle, as no change tells a better place.
+fn halved(requests: &[Said]) -> Option<usize> {
+    let ends = requests.iter().filter(|request| request.fits()).map(|request| request.ended_ns as f64);
+    let n_misfits = || misfits(requests.iter().map(|request| request.admits(true))).last().copied().unwrap_or(0);
+    (von_neumann(ends) <= DRIFTS && n_misfits() >= SURE).then_some(requests.len() / 2)
+}
+
 /// The periods of requests in order of time, as ranges of them.
 pub fn periods(requests: &[Said]) -> Vec<Range<usize>> {
     if estimate(requests, requests.len() as u64).has_one_way {
         return divided(requests, |_| None);
     }
-    divided(requests, |of| division(of, false).or_else(|| division(of, true)))
+    divided(requests, |of| division(of, false, SURE).or_else(|| division(of, true, MANY)).or_else(|| halved(of)))
 }
 
 /// As [`periods`], of requests whose bounds hold as a rule only.
 pub fn periods_of_windows(requests: &[Said]) -> Vec<Range<usize>> {
-    divided(requests, |of| division(of, true))
+    divided(requests, |of| division(of, true, MANY))
 }
 
 /// Ranges of requests that `division` divides no further.

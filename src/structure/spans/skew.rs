@@ -6,7 +6,7 @@
 //! - Of each pair of hosts requests are kept, and divided into periods in which one difference explains them ([`super::offsets`]).
 //!   Each change of a pair lies between two of its requests; the fewest times that lie between all of these divide the
 //!   time of all pairs, at most [`MAX_CHANGES`].
-//! - Of each pair and such period the estimate is that of its requests then; if these are fewer than [`TRUSTED`], of those of its own
+//! - Of each pair and such period the estimate is that of its requests then; if these are fewer than twice [`TRUSTED`], of those of its own
 //!   period around.
 //! - Hosts that requests join, directly or over others, have clocks relative to each other: along the pairs with the least
 //!   gaps, of equal ones with the least U − L, those with [`TRUSTED`] requests first (a spanning tree), so that two ways from host to host do not contradict one
@@ -107,7 +107,9 @@ impl Divided {
             let own = periods.iter().rfind(|own| requests[(*own).clone()].first().is_some_and(|first| first.at_ns < end));
             let own = own.or(periods.first()).cloned().unwrap_or_default();
             let within = requests.partition_point(|r| r.at_ns < start)..requests.partition_point(|r| r.at_ns < end);
-            let (of, is_all) = if within.len() as u64 >= TRUSTED { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
+            // Of few, too few are of any one entry.
+            let is_enough = within.len() as u64 >= 2 * TRUSTED;
+            let (of, is_all) = if is_enough { (within, starts.len() == 1) } else { (own, periods.len() == 1) };
             let n_requests = if is_all { n_all } else { of.len() as u64 };
             estimate(&requests[of], n_requests)
         };

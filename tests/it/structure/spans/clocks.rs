@@ -193,6 +193,29 @@ fn a_clock_that_drifts_is_followed() {
     assert!(run.quality.clocks[0].periods.len() > 4, "{:?}", run.quality.clocks[0].periods);
 }
 
+/// A clock that gains 24 in a million: within what requests take together it gains more than they are under way for. Replies, seen half a
+/// millisecond late or early, would make what ended just before them asynchronous.
+#[test]
+fn a_clock_that_drifts_slowly_is_followed() {
+    let mut b = Build::default();
+    for trace in 0..500_u128 {
+        let at = trace as f64 * 500.0;
+        let [asked, answered] = [1.3, 20.3].map(|ms| at + ms + at * 24e-6);
+        let [served, answer, second] = [37, 61, 53].map(|step| (trace * step % 100) as f64 / 20.0);
+        b.server((1, 0), "web", "get", (at, at + 60.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 1.0, at + 3.6 + served)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "shop", "read", (asked, asked + 2.0 + served)).trace(trace + 1).on("h2", "s");
+        b.client((4, 1), "web", "buy", (at + 20.0, at + 30.6 + answer)).trace(trace + 1).on("h1", "w");
+        let reply = answered + 10.0 + answer;
+        b.server((5, 4), "shop", "buy", (answered, reply + 4.0 + second)).trace(trace + 1).on("h2", "s");
+        b.client((6, 5), "shop", "pay", (answered + 2.0, reply - 0.05)).trace(trace + 1).on("h2", "s").with(Attribute::DbSystem, "mysql");
+    }
+    let run = b.run();
+    let calls = run.calls();
+    assert_eq!(calls.iter().filter(|call| *call == "shop.buy sync mysql.pay").count(), 500, "{:?}", run.quality.clocks);
+    assert!(run.quality.clocks[0].periods.iter().all(|period| period.bounds_s[0] <= period.bounds_s[1]));
+}
+
 /// Second phases that are always shorter than the wait before them are told from a clock that is ahead by their lengths.
 #[test]
 fn second_phases_shorter_than_every_wait_do_not_move_clocks() {
