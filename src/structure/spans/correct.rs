@@ -55,7 +55,7 @@ impl Tree {
         let mut shift = vec![0_i64; self.len()];
         let mut residual = vec![0_i64; self.len()];
         (self.open_ns, self.admitted_ns) = (vec![[0; 2]; self.len()], vec![[0; 2]; self.len()]);
-        self.is_in_order = vec![false; self.len()];
+        (self.is_in_order, self.under_way_ns) = (vec![false; self.len()], vec![0; self.len()]);
         // By what is compared with one another (hosts by numbers of their own where nothing tells): the shift of a clock that is
         // ahead by nothing.
         let mut known: Vec<((bool, u32), i64)> = Vec::new();
@@ -103,6 +103,7 @@ impl Tree {
             self.is_in_order[i] = host == parent_host || clocks.tells_order(parent_host, host);
             if self.role[i] == Role::Entry && host != parent_host {
                 self.open_ns[i] = clocks.left_open(parent_host, host);
+                self.under_way_ns[i] = clocks.under_way(parent_host, host);
                 self.admitted_ns[i] = self.admitted(i, parent, [parent_host, host], clocks);
             }
             let is_assumed = assumed.spans.contains(&i);

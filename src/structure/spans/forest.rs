@@ -69,6 +69,8 @@ pub struct Occ {
     pub open_ns: [i64; 2],
     /// The same by what the two halves of its request admit.
     pub admitted_ns: [i64; 2],
+    /// How long its reply is under way to its client, where clocks are the same.
+    pub under_way_ns: i64,
     /// End of all its work.
     pub work_end_ns: i64,
     /// Its span.
@@ -129,6 +131,8 @@ pub struct Call {
     pub is_timed: bool,
     /// Whether clocks leave open on which side of the requester's reply it lies.
     pub is_open: bool,
+    /// Whether it seems to be under way at the requester's reply, but ends within the requester's span.
+    pub ends_within: bool,
     /// Whether it is asynchronous as it was served after its client had gone on.
     pub is_one_way: bool,
     /// Whether it ends after the requester's span, which waits for it nevertheless.
@@ -279,6 +283,7 @@ impl Builder<'_> {
             reply_ns: self.tree.end_ns[i],
             open_ns: self.tree.open_ns.get(i).copied().unwrap_or_default(),
             admitted_ns: self.tree.admitted_ns.get(i).copied().unwrap_or_default(),
+            under_way_ns: self.tree.under_way_ns.get(i).copied().unwrap_or_default(),
             work_end_ns: self.tree.end_ns[i],
             piece: i as u32,
             origin,
@@ -311,6 +316,7 @@ impl Builder<'_> {
             status: piece.status,
             is_timed: piece.duration_ns >= 0,
             is_open: false,
+            ends_within: false,
             is_one_way: false,
             ends_late: false,
             phase: 1,

@@ -96,6 +96,14 @@ struct InPhases {
     clear: [u64; 2],
     /// Where they leave it open: by the likeliest difference.
     open: [u64; 2],
+    /// Of those that are not waited for as they seem to be under way at the reply: how many end within the caller's span.
+    within: u64,
+}
+
+impl InPhases {
+    fn n(&self) -> u64 {
+        self.clear.iter().chain(&self.open).sum()
+    }
 }
 
 /// What is known of requests.
@@ -162,6 +170,7 @@ impl Habits {
             };
             let by_clocks = if call.is_open { &mut counted.open } else { &mut counted.clear };
             by_clocks[usize::from(call.phase == 2)] += 1;
+            counted.within += u64::from(call.ends_within);
         }
     }
 
@@ -220,34 +229,44 @@ impl Habits {
 
     /// The phase in which `caller` calls `called` (numbers of entries) as a rule.
     pub fn phase(&self, caller: u32, called: u32, is_async: bool) -> Option<u8> {
-        let InPhases { clear, open } = self.phases.get(&(caller, called, is_async))?;
+        let InPhases { clear, open, .. } = self.phases.get(&(caller, called, is_async))?;
         let [first, second] = [clear[0] + open[0], clear[1] + open[1]];
         (first != second).then_some(if first > second { 1 } else { 2 })
     }
 
+    fn in_phases(&self, caller: u32, called: u32, is_async: bool) -> InPhases {
+        self.phases.get(&(caller, called, is_async)).copied().unwrap_or_default()
+    }
+
     /// Whether most calls of `called` by `caller` (numbers of entries) are waited for.
     pub fn is_waited_for(&self, caller: u32, called: u32) -> bool {
-        let n = |is_async: bool| {
-            self.phases.get(&(caller, called, is_async)).map_or(0, |InPhases { clear, open }| clear.iter().chain(open).sum::<u64>())
-        };
-        n(false) > n(true)
+        let [waited_for, not] = [false, true].map(|is_async| self.in_phases(caller, called, is_async).n());
+        waited_for > not
     }
 
     /// Whether one in ten of the calls of `called` by `caller` (numbers of entries), or more, are not waited for, or too few tell.
     pub fn may_be_async(&self, caller: u32, called: u32) -> bool {
-        let n = |is_async: bool| {
-            self.phases.get(&(caller, called, is_async)).map_or(0, |InPhases { clear, open }| clear.iter().chain(open).sum::<u64>())
-        };
-        let (waited_for, not) = (n(false), n(true));
+        let [waited_for, not] = [false, true].map(|is_async| self.in_phases(caller, called, is_async).n());
         waited_for + not < ENOUGH || not * 10 >= waited_for + not
+    }
+
+    /// Whether calls of `called` by `caller` (numbers of entries) that seem to be under way at the reply are made after it, and waited for:
+    /// hardly one in ten outlasts the caller's span, and most are after the reply, or seem to be under way then.
+    pub fn is_second(&self, caller: u32, called: u32) -> bool {
+        let [waited_for, not] = [false, true].map(|is_async| self.in_phases(caller, called, is_async));
+        let [first, second] = [0, 1].map(|phase| waited_for.clear[phase] + waited_for.open[phase]);
+        let after = second + not.within;
+        after >= ENOUGH && (not.n() - not.within) * 10 <= after && first < after
     }
 
     /// Whether calls are hardly ever of `phase`, and where they are, clocks leave it open: then these are what puts them there.
     pub fn is_hardly_ever(&self, phase: u8, caller: u32, called: u32, is_async: bool) -> bool {
-        let Some(InPhases { clear, open }) = self.phases.get(&(caller, called, is_async)) else { return false };
+        let InPhases { clear, open, .. } = self.in_phases(caller, called, is_async);
+        // Those under way at the reply are not of the first.
+        let under_way = if is_async { 0 } else { self.in_phases(caller, called, true).within };
+        let n = [clear[0] + open[0], clear[1] + open[1] + under_way];
         let (here, there) = if phase == 1 { (0, 1) } else { (1, 0) };
-        let [n_here, n_there] = [here, there].map(|phase| clear[phase] + open[phase]);
-        n_here + n_there >= ENOUGH && n_here * 10 <= n_there && clear[here] * 10 <= open[here]
+        n[here] + n[there] >= ENOUGH && n[here] * 10 <= n[there] && clear[here] * 10 <= open[here]
     }
 
     /// Takes over what `other` learned; `numbers` are those here of what it numbers.
@@ -267,6 +286,7 @@ impl Habits {
             for (here, there) in [(&mut here.clear, theirs.clear), (&mut here.open, theirs.open)] {
                 here.iter_mut().zip(there).for_each(|(here, there)| *here += there);
             }
+            here.within += theirs.within;
         }
     }
 }

@@ -468,7 +468,7 @@ impl Spans {
             if call.ends_late {
                 notes.count("ends_after_caller", || tree.name(call.piece as usize));
             }
-            if call.is_open {
+            if timing::is_open(&forest, call) {
                 notes.count("clock_leaves_phase_open", || tree.name(call.piece as usize));
             }
         }

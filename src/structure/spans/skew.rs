@@ -316,6 +316,13 @@ impl Period {
             _ => [0; 2],
         }
     }
+
+    /// How long a reply is under way from `server` to `client`, as far as is known: where their clocks are taken for the same, as long as the
+    /// quickest of enough requests was.
+    pub fn under_way(&self, client: u32, server: u32) -> i64 {
+        let is_told = |offset: &Offset| offset.offset_ns == 0 && offset.n_requests >= TRUSTED && !offset.contradicts();
+        self.offset(client, server).filter(is_told).map_or(0, |offset| offset.upper_ns.max(0))
+    }
 }
 
 impl Skews {

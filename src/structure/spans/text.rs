@@ -49,7 +49,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("reply_over_queue", "replies over a second queue: request and reply are one synchronous call"),
     (
         "clock_leaves_phase_open",
-        "requests are so near a reply that clocks, which may be off by more, do not tell on which side: on the likelier one, waited for if under way then",
+        "requests are so near a reply, which is under way for a while and told by clocks that may be off, that times do not tell on which side: on the likelier one, waited for if under way then",
     ),
     ("outlives_caller", "requests outlive what made them, which does not wait for them: asynchronous"),
     ("served_after_client", "requests were begun to be served after their clients had gone on, which do not wait for them: asynchronous"),

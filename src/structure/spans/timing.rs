@@ -18,7 +18,10 @@
 //!   by [δ₋, δ₊] ([`super::skew`]), that is so only if the call contains all of [r + δ₋, r + δ₊]. Otherwise it is waited for, on
 //!   the side of the reply that such calls are on as a rule, else on the nearer one, and r moves to its end or start.
 //!   So does r where a call is on one side of it, but may be on the other, and such calls are hardly ever on this side (one in ten,
-//!   and of those hardly one where clocks leave nothing open).
+//!   and of those hardly one where clocks leave nothing open). Where clocks are the same, the reply was sent before c₁, by as long as it is
+//!   under way: it may have been that early, also where the span ends before c₁. A call within the requester's span that begins earlier,
+//!   but seems to be under way at r, as such calls do as a rule ([`Habits::is_second`]), is of phase 2 as well: the reply would have
+//!   waited for one of phase 1, and what is left to itself outlasts the span now and then.
 //! - Two calls of a phase overlap if min(ends) − max(starts) > max(3 × resolution, 5 % of the shorter). Calls that overlap,
 //!   directly or in a chain, are one fork; its branches are the fewest such that calls of a branch do not overlap. Each
 //!   branch may hold several calls, one after the other.
@@ -150,10 +153,12 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
                 (call.phase, call.is_open) = (2, by_halves[0]);
             } else if !is_by_habit && call.end_ns > occ.reply_ns.saturating_add(resolution_ns) {
                 let usual = habits.phase(occ.entry, called, false);
+                let ends_within = !call.is_async && call.start_ns > occ.start_ns && ends_within(call, &occ, resolution_ns);
                 match nearer_phase(call, said_ns, usual, by_halves) {
                     Some(phase) => (call.phase, call.is_open) = (phase, true),
                     None if ends_just_after(call, &occ) && habits.is_waited_for(occ.entry, called) => call.ends_late = true,
-                    None => call.is_async = true,
+                    None if ends_within && habits.is_second(occ.entry, called) => (call.phase, call.is_open) = (2, true),
+                    None => (call.is_async, call.ends_within) = (true, ends_within),
                 }
             } else {
                 call.is_open = by_clocks[1];
@@ -161,11 +166,11 @@ pub fn divide_phases(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
             if call.is_open {
                 let by_time = call.phase;
                 let is_odd = habits.is_hardly_ever(by_time, occ.entry, called, call.is_async);
-                call.phase = if is_odd { 3 - by_time } else { by_time };
+                call.phase = if is_odd && by_halves[usize::from(2 - by_time)] { 3 - by_time } else { by_time };
                 let (is_before, is_after) = (call.end_ns <= occ.reply_ns, call.start_ns >= occ.reply_ns);
                 match call.phase {
                     1 if !is_before => occ.reply_ns = call.end_ns.min(occ.end_ns),
-                    2 if !is_after => occ.reply_ns = call.start_ns,
+                    2 if !is_after => occ.reply_ns = call.start_ns.max(said_ns.saturating_add(occ.admitted_ns[0])),
                     _ => {}
                 }
             }
@@ -193,17 +198,29 @@ fn find_one_way(forest: &mut Forest, habits: &Habits, resolution_ns: i64) {
     }
 }
 
-/// In which phases a call may be, where the reply that the client's clock puts at `said_ns` may be off; neither where it is the
-/// span's own end, which is by the clock of the calls, or clocks leave nothing open.
+/// In which phases a call may be, where the reply that the client's clock puts at `said_ns` may be off, or have been under way; neither where it
+/// is the span's own end, which is by the clock of the calls, and was not, or clocks leave nothing open.
 fn phases_left_open(occ: &Occ, call: &Call, said_ns: i64, open_ns: [i64; 2], resolution_ns: i64) -> [bool; 2] {
-    let is_clients = said_ns < occ.end_ns && call.end_ns <= occ.end_ns.saturating_add(resolution_ns);
-    if !call.has_client || !is_clients || open_ns == [0; 2] {
+    let is_clients = said_ns < occ.end_ns || occ.under_way_ns > 0;
+    if open_ns == [0; 2] || !is_clients || !ends_within(call, occ, resolution_ns) {
         return [false; 2];
     }
     let (later, earlier) = (call.end_ns.saturating_sub(said_ns), said_ns.saturating_sub(call.start_ns));
     let is_first = later <= open_ns[1].saturating_add(resolution_ns);
     let is_second = earlier <= open_ns[0].saturating_neg().saturating_add(resolution_ns) && call.start_ns > occ.start_ns;
     [is_first, is_second]
+}
+
+/// Whether a call, whose requesting half was seen, ends within the span that makes it.
+fn ends_within(call: &Call, occ: &Occ, resolution_ns: i64) -> bool {
+    call.has_client && call.end_ns <= occ.end_ns.saturating_add(resolution_ns)
+}
+
+/// Whether clocks leave the phase of a call open where there may be two: replies at the ends of spans are under way, too, but nothing says that work
+/// went on after them.
+pub fn is_open(forest: &Forest, call: &Call) -> bool {
+    let from = &forest.occs[call.from as usize];
+    call.is_open && (from.reply_ns < from.end_ns || from.under_way_ns == 0)
 }
 
 /// The phase of a call that seems to be under way at the reply: the `usual` one, else the nearer, of those that are possible.
@@ -237,6 +254,11 @@ fn set_reply(forest: &mut Forest, o: usize, resolution_ns: i64) {
         }
         if outlasts && !gave_up && call.end_ns >= occ.start_ns {
             reply = reply.min(call.end_ns);
+        }
+        if !gave_up && occ.under_way_ns > 0 {
+            let earliest = call.end_ns.saturating_sub(occ.under_way_ns).max(occ.start_ns);
+            let open_ns = [earliest.saturating_sub(reply).min(0), 0];
+            (forest.occs[o].open_ns, forest.occs[o].admitted_ns) = (open_ns, open_ns);
         }
     }
     forest.occs[o].reply_ns = reply;

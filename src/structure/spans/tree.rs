@@ -104,6 +104,8 @@ pub struct Tree {
     pub open_ns: Vec<[i64; 2]>,
     /// The same by what its two halves admit.
     pub admitted_ns: Vec<[i64; 2]>,
+    /// Of a served request: how long its reply is under way, where clocks are the same.
+    pub under_way_ns: Vec<i64>,
     /// Of a served request: whether clocks tell if it was served after its client had gone on.
     pub is_in_order: Vec<bool>,
     /// Links between pieces: from, to.

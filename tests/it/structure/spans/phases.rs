@@ -115,3 +115,52 @@ fn work_that_is_left_to_itself_is_not_waited_for() {
         assert_eq!((found, run.count("ends_after_caller")), (n_async, n_late), "{late:?}");
     }
 }
+
+/// Twenty requests that take 0.3 ms each way, to a server whose clock is behind by `behind` ms. It replies after 2 to 4 ms, and from 0.05 ms later
+/// on makes a request `writes_ms` long, and ends with it.
+fn written_after_the_reply(behind: f64, writes_ms: impl Fn(u128) -> f64) -> Run {
+    let mut b = Build::default();
+    for trace in 0..20_u128 {
+        let (at, served) = (trace as f64 * 200.0, 2.0 + (trace % 5) as f64 / 2.0);
+        let (start, reply) = (at + 1.3 - behind, at + 1.3 - behind + served);
+        let end = reply + 0.05 + writes_ms(trace);
+        b.server((1, 0), "web", "get", (at, at + 50.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 1.0, at + 1.6 + served)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "store", "read", (start, end + 0.02)).trace(trace + 1).on("h2", "s");
+        b.client((4, 3), "store", "write", (reply + 0.05, end)).trace(trace + 1).on("h2", "s").with(Attribute::DbSystem, "mysql");
+    }
+    b.run()
+}
+
+/// The client has the reply only after these began, and one even ends before that.
+#[test]
+fn requests_that_begin_while_the_reply_is_under_way_are_of_the_second_phase() {
+    for behind in [0.0, 0.1, 0.2, 0.25] {
+        let run = written_after_the_reply(behind, |trace| if trace == 7 && behind == 0.0 { 0.2 } else { 1.0 + (trace % 7) as f64 });
+        let calls = run.calls();
+        assert_eq!(run.quality.clocks[0].offset_s, 0.0);
+        assert_eq!(calls.iter().filter(|call| *call == "store.read sync/2 mysql.write").count(), 20, "{behind}: {calls:?}");
+        assert_eq!((run.count("outlives_caller"), run.count("clock_leaves_phase_open")), (0, 20), "{behind}");
+        let [first, second] = run.quality.tasks["store"].entries["read"].self_s;
+        assert!((first.mean * 1e3 - 3.0).abs() < 0.6 && second.mean * 1e3 < 0.1, "{behind}: {first:?} {second:?}");
+    }
+}
+
+/// What is begun before the reply and outlasts the span now and then is not waited for, nor is a message, whenever it ends.
+#[test]
+fn work_that_is_begun_before_a_reply_and_left_to_itself_is_asynchronous() {
+    let mut b = Build::default();
+    for trace in 0..20_u128 {
+        let at = trace as f64 * 200.0;
+        b.server((1, 0), "web", "get", (at, at + 100.0)).trace(trace + 1).on("h1", "w");
+        b.client((2, 1), "web", "read", (at + 1.0, at + 21.6)).trace(trace + 1).on("h1", "w");
+        b.server((3, 2), "store", "read", (at + 1.3, at + 50.0)).trace(trace + 1).on("h2", "s");
+        let end = if trace % 4 == 0 { 70.0 } else { 40.0 };
+        b.client((4, 3), "store", "write", (at + 10.0, at + end)).trace(trace + 1).on("h2", "s").with(Attribute::DbSystem, "mysql");
+        b.span((5, 3), "store", "send", SpanKind::Producer, (at + 21.4, at + 22.0)).trace(trace + 1).on("h2", "s");
+        b.span((6, 5), "mail", "send", SpanKind::Consumer, (at + 22.0, at + 45.0)).trace(trace + 1).on("h3", "m");
+    }
+    let calls = b.run().calls();
+    let n_async = |to: &str| calls.iter().filter(|call| **call == format!("store.read async {to}")).count();
+    assert_eq!([n_async("mysql.write"), n_async("mail.send")], [20, 20], "{calls:?}");
+}
