@@ -28,13 +28,12 @@
 //! customers). Only pairs of kin that meet at some station, and those from which theirs follow, are kept: a list in an order
 //! in which what a pair follows from comes before it. Of what is served more is known where pools are full ([`sent_on`]).
 
+mod mixer;
 mod sent_on;
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::{BuildHasherDefault, Hasher},
-};
+use std::collections::{HashMap, HashSet};
 
+use self::mixer::Mixing;
 pub(super) use self::sent_on::{Pace, with_one_less};
 use super::{
     super::erlang::coexistence,
@@ -47,37 +46,6 @@ use crate::model::Scalar;
 
 /// How sharply a pool's fullness takes away what its callers say.
 const FULLNESS_POWER: i32 = 3;
-
-/// Hashes small integers by a multiplication each (Knuth 1973, section 6.4); they are places in lists, and nobody's choice.
-#[derive(Clone, Default)]
-struct Mixer(u64);
-
-type Mixing = BuildHasherDefault<Mixer>;
-
-/// 2⁶⁴ over the golden ratio, made odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
-    }
-
-    fn write_u32(&mut self, i: u32) {
-        self.write_u64(u64::from(i));
-    }
-
-    fn write_u64(&mut self, i: u64) {
-        self.0 = (self.0.rotate_left(32) ^ i).wrapping_mul(GOLDEN);
-    }
-
-    fn write_usize(&mut self, i: usize) {
-        self.write_u64(i as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-}
 
 /// The pair whose factor is one and that have no strands in common.
 pub(super) const FREE: u32 = 0;
