@@ -79,7 +79,7 @@ pub(super) enum EstimateBody {
     /// Where the search starts.
     Start(f64),
     /// Start and bounds.
-    Bounded(BoundedBody),
+    Bounded(#[serde(deserialize_with = "crate::model::unique::object")] BoundedBody),
 }
 
 /// Start and bounds of a parameter.

@@ -73,6 +73,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Reads what [`Object`] holds, where the form of the rest does not let it stand: in what is told apart by its form or by a member; for
+/// `#[serde(deserialize_with = "crate::model::unique::object")]`.
+///
+/// # Errors
+/// What `T` says, and a list.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
 struct OneObject<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for OneObject<T> {

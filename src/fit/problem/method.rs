@@ -88,6 +88,7 @@ pub struct Bootstrap {
 #[serde(default, deny_unknown_fields)]
 pub struct Method {
     /// What is summed over the residuals.
+    #[serde(deserialize_with = "crate::model::unique::object")]
     pub loss: Loss,
     /// What is known of the scale of the errors.
     pub error_scale: ErrorScale,

@@ -121,7 +121,7 @@ async fn bodies_of_all_requests_together_are_bounded() {
         () = async {
             let answer = app.post("/v1/systems", "application/json", large.clone()).await;
             answer.expect_problem(StatusCode::SERVICE_UNAVAILABLE, "overloaded");
-            assert_eq!(answer.header(header::RETRY_AFTER), "5");
+            assert!(answer.headers.get(header::RETRY_AFTER).is_none(), "the same would take as long again");
             app.post("/v1/systems", "application/json", "{\"name\": \"small\"}").await.expect(StatusCode::CREATED);
         } => {}
     }
