@@ -376,25 +376,25 @@ impl<S: Scalar> Graph<S> {
         self.reply.is_some_and(|r| self.precedes(r, vertex))
     }
 
-    /// Largest number of strands at once, of those `among` whose nodes they are, loops included: no more than there are ends of pairwise
-    /// concurrent vertices.
-    pub fn width(&self, among: &dyn Fn(usize) -> bool) -> usize {
-        let inside = |vertex: &Vertex<S>| match &vertex.piece {
-            Piece::Leaf(node) => usize::from(among(*node)),
-            Piece::Empty => 0,
-            Piece::Loop(_, body) => body.width(among),
-        };
-        let inside: Vec<usize> = self.vertices.iter().map(inside).collect();
-        let counted: Vec<usize> = (0..inside.len()).filter(|&v| inside[v] > 0).collect();
+    /// Largest number of strands at once, loops included: no more than there are ends of pairwise concurrent vertices.
+    pub fn width(&self) -> usize {
         let mut widest = 1;
-        for (i, &v) in counted.iter().enumerate() {
+        for v in 0..self.vertices.len() {
             let mut group = vec![v];
-            for &w in &counted[i + 1..] {
+            for w in v + 1..self.vertices.len() {
                 if group.iter().all(|&g| self.concurrent.contains(&(g, w))) {
                     group.push(w);
                 }
             }
-            widest = widest.max(group.iter().map(|&v| inside[v]).sum());
+            let inside = group
+                .iter()
+                .map(|&g| match &self.vertices[g].piece {
+                    Piece::Leaf(_) => 1,
+                    Piece::Empty => 0,
+                    Piece::Loop(_, body) => body.width(),
+                })
+                .sum();
+            widest = widest.max(inside);
         }
         widest
     }

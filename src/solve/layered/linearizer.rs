@@ -102,14 +102,9 @@ impl<S: Scalar> Populations<'_, S> {
         net.tasks[task].class.map_or(net.tasks[task].threads, |c| self.customers[c])
     }
 
-    /// Largest number of strands that the busy threads of a task can have.
+    /// Largest number of busy threads of a task, and of strands that these can have.
     pub fn strands(&self, net: &Net<S>, task: usize) -> f64 {
         self.caps[task] * net.tasks[task].width
-    }
-
-    /// Largest number of these at one station.
-    pub fn strands_at(&self, net: &Net<S>, task: usize, station: usize) -> f64 {
-        self.caps[task] * net.tasks[task].strands_at(station)
     }
 }
 

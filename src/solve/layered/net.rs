@@ -1,7 +1,5 @@
 //! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
 
-use std::collections::BTreeMap;
-
 use super::{graph::Graph, rotation::Rotation};
 use crate::model::CallKind;
 
@@ -50,15 +48,6 @@ pub(super) struct TaskNode<S> {
     pub priority: f64,
     /// Strands that one thread can have at once.
     pub width: f64,
-    /// Of a task that forks, how many of these can be at the stations that they visit themselves.
-    pub width_at: BTreeMap<usize, f64>,
-}
-
-impl<S> TaskNode<S> {
-    /// Strands of one thread that can be at a station, all of them where they do not come themselves.
-    pub fn strands_at(&self, station: usize) -> f64 {
-        self.width_at.get(&station).copied().unwrap_or(self.width)
-    }
 }
 
 /// An entry of the network.

@@ -121,7 +121,7 @@ async fn bodies_of_all_requests_together_are_bounded() {
         () = async {
             let answer = app.post("/v1/systems", "application/json", large.clone()).await;
             answer.expect_problem(StatusCode::SERVICE_UNAVAILABLE, "overloaded");
-            assert!(answer.headers.get(header::RETRY_AFTER).is_none(), "the same would take as long again");
+            assert_eq!(answer.header(header::RETRY_AFTER), "5");
             app.post("/v1/systems", "application/json", "{\"name\": \"small\"}").await.expect(StatusCode::CREATED);
         } => {}
     }
@@ -155,7 +155,7 @@ async fn a_request_that_takes_too_long_is_a_problem() {
     let silent = Body::from_stream(tokio_stream::pending::<Result<Bytes, std::io::Error>>());
     let answer = app.post("/v1/systems", "application/json", silent).await;
     answer.expect_problem(StatusCode::SERVICE_UNAVAILABLE, "request_timeout");
-    assert_eq!(answer.header(header::RETRY_AFTER), "5");
+    assert!(answer.headers.get(header::RETRY_AFTER).is_none(), "the same would take as long again");
 }
 
 #[tokio::test]

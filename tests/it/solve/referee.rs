@@ -49,9 +49,9 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("priorities at processors", processor_priorities(), Within(2.0, 6.3)),
         ("priorities at tasks", task_priorities(), Within(2.4, 6.3)),
         ("priorities at full tasks", full_priorities(), Within(11.1, 44.9)),
-        ("and-fork and join", parallel(), Within(1.9, 3.9)),
+        ("and-fork and join", parallel(), Within(1.9, 3.6)),
         ("branches on one processor", branches_on_one_processor(), Within(3.7, 8.0)),
-        ("quorum join", quorums(), Within(9.9, 14.1)),
+        ("quorum join", quorums(), Within(10.0, 14.0)),
         ("replication", replication(), Within(0.7, 2.1)),
         ("locks", locks(), Refused),
     ]

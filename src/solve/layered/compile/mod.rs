@@ -4,7 +4,7 @@ mod arcs;
 mod order;
 mod strands;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::{
     super::{
@@ -139,7 +139,6 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             position: 0,
             priority,
             width: 1.0,
-            width_at: BTreeMap::new(),
         });
         Ok(())
     }

@@ -68,7 +68,7 @@ impl<S: Scalar> Compiler<'_, S> {
             }
             callers.sort_unstable();
             callers.dedup();
-            let sum: f64 = callers.iter().map(|&t| self.net.tasks[t].cap * self.net.tasks[t].strands_at(station)).sum();
+            let sum: f64 = callers.iter().map(|&t| self.net.tasks[t].cap * self.net.tasks[t].width).sum();
             if !unlimited {
                 self.net.tasks[task].cap = self.net.tasks[task].threads.min(sum);
             }

@@ -122,30 +122,11 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 self.net.nodes[node].kin = kin;
             }
         }
-        self.widen(task_index, &graph);
+        self.net.tasks[task_index].width = self.net.tasks[task_index].width.max(graph.width() as f64);
         let it = &mut self.net.entries[index];
         it.n_phases = if graph.reply.is_some_and(|r| graph.ends.as_slice() != [r]) { 2 } else { 1 };
         it.work = Work::Graph(graph);
         Ok(())
-    }
-
-    /// Counts the strands of a graph, all of them and those that can be at one station.
-    fn widen(&mut self, task: usize, graph: &Graph<S>) {
-        let mut visitors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for node in (0..graph.vertices.len()).flat_map(|vertex| graph.nodes_of(vertex)) {
-            let it = &self.net.nodes[node];
-            let called = it.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied()));
-            for arc in it.host_arc.into_iter().chain(called) {
-                visitors.entry(self.net.arcs[arc].station).or_default().push(node);
-            }
-        }
-        let it = &mut self.net.tasks[task];
-        it.width = it.width.max(graph.width(&|_| true) as f64);
-        for (station, nodes) in visitors {
-            let width = graph.width(&|node| nodes.contains(&node)) as f64;
-            let widest = it.width_at.entry(station).or_insert(width);
-            *widest = widest.max(width);
-        }
     }
 
     /// The graph from `start` on, executed `weight` times in one execution of the entry.

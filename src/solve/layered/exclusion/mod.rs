@@ -472,8 +472,7 @@ fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populat
     if it.threads <= 1.0 {
         return S::from(0.0);
     }
-    let sources: f64 =
-        pairs.callers[task].iter().map(|&t| it.station.map_or(populations.strands(net, t), |s| populations.strands_at(net, t, s))).sum();
+    let sources: f64 = pairs.callers[task].iter().map(|&t| populations.strands(net, t)).sum();
     if sources <= it.threads && !pairs.unbounded[task] {
         return S::from(1.0);
     }

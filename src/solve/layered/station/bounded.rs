@@ -35,7 +35,7 @@ pub(in super::super) fn callers_by_entry<S>(net: &Net<S>) -> Vec<Option<Vec<usiz
 }
 
 /// Those of a station's pools, by the callers of each entry ([`callers_by_entry`]).
-pub(super) fn find_bounded<S>(net: &Net<S>, layout: &Layout, callers: &[Option<Vec<usize>>], station: usize) -> Vec<Bounded> {
+pub(super) fn find_bounded<S>(net: &Net<S>, layout: &Layout, callers: &[Option<Vec<usize>>]) -> Vec<Bounded> {
     let of_pool = |(pool, &task): (usize, &usize)| {
         let mut bounded = Bounded { task, arcs: Vec::new(), callers: Vec::new() };
         for (x, &arc) in layout.arcs.iter().enumerate().filter(|&(x, _)| layout.pool_of[x] == Some(pool)) {
@@ -47,10 +47,9 @@ pub(super) fn find_bounded<S>(net: &Net<S>, layout: &Layout, callers: &[Option<V
         }
         bounded.callers.sort_unstable();
         bounded.callers.dedup();
-        let strands = |task: usize, station: usize| net.tasks[task].cap * net.tasks[task].strands_at(station);
-        let at_pool = net.tasks[task].station.unwrap_or(station);
-        let of_callers: f64 = bounded.callers.iter().map(|&caller| strands(caller, at_pool)).sum();
-        Some(bounded).filter(|bounded| !bounded.arcs.is_empty() && of_callers < strands(task, station))
+        let strands = |task: usize| net.tasks[task].cap * net.tasks[task].width;
+        let of_callers: f64 = bounded.callers.iter().map(|&caller| strands(caller)).sum();
+        Some(bounded).filter(|bounded| !bounded.arcs.is_empty() && of_callers < strands(task))
     };
     layout.pools.iter().enumerate().filter_map(of_pool).collect()
 }

@@ -131,7 +131,7 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
-        layout.bounded = find_bounded(net, &layout, callers, station);
+        layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
@@ -198,9 +198,9 @@ impl Layout {
 
     fn is_of_unlike_pools<S>(&self, net: &Net<S>, station: usize) -> bool {
         let servers = net.stations[station].servers;
-        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].strands_at(station)).sum::<f64>();
+        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].width).sum::<f64>();
         let threads = strands(&self.pools);
-        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].strands_at(station)).fract() == 0.0);
+        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].width).fract() == 0.0);
         let may_wait = servers > 1.0 && servers < threads;
         !self.open && self.pools.len() > 1 && may_wait && are_whole && threads <= unlike::MOST && threads <= strands(&self.origins)
     }

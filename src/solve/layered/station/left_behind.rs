@@ -228,7 +228,7 @@ impl<S: Scalar> At<'_, S> {
         others.resize(n_rows, S::from(1.0));
         away.clear();
         away.extend(self.sweep.populations.customers.iter().map(|&n| (S::from(n), zero)));
-        let strands = callers.iter().map(|&task| self.strands(task));
+        let strands = callers.iter().map(|&task| self.sweep.populations.strands(self.sweep.net, task));
         away.extend(strands.map(|n| (S::from(n), zero)));
         begun.clear();
         begun.resize(callers.len() * lates.len(), zero);
@@ -262,7 +262,7 @@ impl<S: Scalar> At<'_, S> {
     fn standing_in(&self, r: usize) -> Option<(usize, f64)> {
         let net = self.sweep.net;
         let caller = self.layout.left_behind.caller_of[r]?;
-        let threads = self.strands(self.layout.left_behind.callers[caller]);
+        let threads = self.sweep.populations.strands(net, self.layout.left_behind.callers[caller]);
         let of_row = net.classes.iter().zip(self.class_shares(self.layout.rows[r].kin)).filter(|(_, share)| **share > 0.0);
         let customers: f64 = of_row.map(|(&task, _)| net.tasks[task].threads * net.tasks[task].width).sum();
         // Nobody waits for what second phases call.

@@ -164,7 +164,7 @@ pub(super) fn station_waits<S: Scalar>(
 ) {
     let it = &sweep.net.stations[station];
     let places = layout.places();
-    let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands_at(sweep.net, t, station)).sum::<f64>();
+    let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
     let sources = if layout.open { f64::INFINITY } else { strands(&layout.pools).min(strands(&layout.origins)) };
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
@@ -181,7 +181,7 @@ pub(super) fn station_waits<S: Scalar>(
         scratch.visits = visits;
         return;
     }
-    set_gaps(sweep, station, layout, &mut visits, &mut scratch.groups);
+    set_gaps(sweep, layout, &mut visits, &mut scratch.groups);
     let (mut rate, mut load, mut first) = (S::from(0.0), S::from(0.0), S::from(0.0));
     for v in &visits {
         rate += v.rate;
@@ -430,11 +430,6 @@ impl<S: Scalar> At<'_, S> {
         let boost = pool.map_or(S::from(1.0), |p| boosts[p]);
         let removed = (-self.removal_ratio(row.group, other) + 1.0) * remaining;
         (keep * boost * (-removed + 1.0), served * boost)
-    }
-
-    /// Strands that the busy threads of a task can have here.
-    fn strands(&self, task: usize) -> f64 {
-        self.sweep.populations.strands_at(self.sweep.net, task, self.station)
     }
 
     /// Shares of the classes whose customers a row's arrivals do not find. The one whose request begins a second phase has its reply just then.

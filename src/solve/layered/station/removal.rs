@@ -175,7 +175,7 @@ impl<S: Scalar> At<'_, S> {
         for (b, v) in self.visits.iter().enumerate() {
             let Some(pool) = self.layout.pool_of[b] else { continue };
             let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
-            let threads = threads * self.sweep.net.tasks[self.layout.pools[pool]].strands_at(self.station);
+            let threads = threads * self.sweep.net.tasks[self.layout.pools[pool]].width;
             if threads.is_infinite() || threads <= 0.0 {
                 continue;
             }

@@ -99,7 +99,7 @@ impl<S: Scalar> At<'_, S> {
         let mine = self.layout.rows[r].pool;
         let mut pools: SmallVec<[Pool<S>; 8]> = SmallVec::new();
         for (pool, &task) in self.layout.pools.iter().enumerate() {
-            let threads = self.strands(task) - if mine == Some(pool) { 1.0 } else { 0.0 };
+            let threads = self.sweep.populations.strands(self.sweep.net, task) - if mine == Some(pool) { 1.0 } else { 0.0 };
             if threads < 1.0 {
                 continue;
             }

@@ -106,13 +106,7 @@ pub(super) struct Inside<S> {
 }
 
 /// Sets the gaps of all visits of a station.
-pub(super) fn set_gaps<S: Scalar>(
-    sweep: &Sweep<'_, S>,
-    station: usize,
-    layout: &Layout,
-    visits: &mut [Visit<S>],
-    groups: &mut Vec<Inside<S>>,
-) {
+pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], groups: &mut Vec<Inside<S>>) {
     let net = sweep.net;
     let zero = S::from(0.0);
     groups.clear();
@@ -134,14 +128,11 @@ pub(super) fn set_gaps<S: Scalar>(
         v.gap.short = if gaps > 0.0 { away / gaps } else { zero };
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
-        set_long_gap(sweep.populations.strands_at(net, task, station), visits, |x| layout.pool_of[x] == Some(pool));
+        set_long_gap(sweep.populations.strands(net, task), visits, |x| layout.pool_of[x] == Some(pool));
     }
     for Bounded { task, arcs, callers } in &layout.bounded {
-        let threads = callers
-            .iter()
-            .map(|&caller| sweep.populations.strands_at(net, caller, net.tasks[*task].station.unwrap_or(station)))
-            .sum::<f64>();
-        let threads = threads.min(sweep.populations.strands_at(net, *task, station));
+        let threads = callers.iter().map(|&task| sweep.populations.strands(net, task)).sum::<f64>();
+        let threads = threads.min(sweep.populations.strands(net, *task));
         set_long_gap(threads, visits, |x| arcs.binary_search(&x).is_ok());
     }
 }
