@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, ops::ControlFlow};
 use indexmap::IndexMap;
 use num_dual::DualSVec64;
 
-use super::{DataAlone, DerivedEstimate, Fit, IntervalMethod, ParameterStatus, PriorReport, intervals::estimated_variances};
+use super::{
+    DataAlone, DerivedEstimate, Fit, IntervalMethod, ParameterStatus, PriorReport, digits::four_digits, intervals::estimated_variances,
+};
 use crate::{
     fit::{
         design::weak,
@@ -35,6 +37,9 @@ use crate::{
 
 /// Parameters whose derivatives are carried in one pass over dual numbers.
 const LANES: usize = 4;
+
+/// Standard deviations between a prior and the data from which they contradict each other.
+const CONTRADICTION: f64 = 3.0;
 
 /// Trials below which resampled intervals are remarked.
 const FEW_RESAMPLED: usize = 10;
@@ -288,12 +293,24 @@ impl<'a> After<'a> {
         if let Some(starts) = fit.starts.as_ref().filter(|s| s.minima.len() > 1) {
             notes.push(format!("{} starts led to {} different minima; the lowest is reported", starts.n, starts.minima.len()));
         }
-        for (name, p) in fit.priors.iter().filter(|(_, p)| p.data_alone.is_none()) {
-            let _ = p;
-            notes.push(format!("the data alone do not determine {name}: its estimate and interval rest on the prior"));
-        }
+        notes.extend(fit.priors.iter().filter_map(|(name, prior)| of_prior(name, prior)));
         notes
     }
+}
+
+/// What a prior decides, or contradicts.
+fn of_prior(name: &str, prior: &PriorReport) -> Option<String> {
+    let Some(data) = prior.data_alone else {
+        return Some(format!("the data alone do not determine {name}: its estimate and interval rest on the prior"));
+    };
+    let apart = (data.estimate - prior.prior.most_likely).abs() / prior.deviation.hypot(data.std_error.unwrap_or(0.0));
+    (apart > CONTRADICTION).then(|| {
+        format!(
+            "the prior of {name} and the data contradict each other: the data alone say {}, {} standard deviations from what the prior has for most likely",
+            four_digits(data.estimate),
+            four_digits(apart)
+        )
+    })
 }
 
 /// What the profile of a parameter rises to at the ends of its interval: the quantile of its own degrees of freedom, and by as much more as its variance

@@ -6,7 +6,8 @@
 //!    more from a searched start, and the lower end is kept; where more starts are asked for, from each of them
 //!    ([`super::multistart`]).
 //! 3. Where weights come from residual variances, a loss bounds outliers, or a prior stands against errors of unknown scale,
-//!    those are estimated anew and step 2 is repeated from its end, until they settle.
+//!    those are estimated anew and step 2 is repeated from its end, until they settle; on the data alone, with priors beside them
+//!    at last.
 //! 4. The report is made ([`crate::fit::report`]).
 
 use std::ops::ControlFlow;
@@ -15,7 +16,6 @@ use nalgebra::DMatrix;
 
 use super::{
     multistart::{self, StartsReport},
-    reweigh::reweigh,
     solver::{Derivatives, ProblemResiduals, SolveFn, TrialPredictions, TrialSolveError, solve_trials},
     start::{self, StartOrigin},
     weights::Weights,
@@ -39,9 +39,6 @@ use crate::{
     },
     solve::{self, Near, SolveError, SolveOptions},
 };
-
-/// Relative change of weights at which they count as settled.
-const SETTLED: f64 = 1e-10;
 
 /// Relative difference of two sums of squares below which both are of one end.
 const SAME_END: f64 = 1e-6;
@@ -286,7 +283,7 @@ impl Effort {
 
 pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem,
-    options: &'a FitOptions,
+    pub(super) options: &'a FitOptions,
     solver: &'a SolveFn<'a>,
     progress: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>,
     /// Which parameters are whole numbers.
@@ -294,7 +291,7 @@ pub(super) struct Search<'a> {
     /// The others, each on its scale.
     pub(super) coordinates: Coordinates,
     pub(super) whole_found: Vec<WholeNumber>,
-    round: usize,
+    pub(super) round: usize,
     iterations: usize,
     evaluations: usize,
     notes: Vec<String>,
@@ -425,69 +422,6 @@ impl<'a> Search<'a> {
         self.iterations += minimum.iterations;
         self.evaluations += minimum.evaluations;
         if minimum.stop == StopReason::Cancelled { Err(FitError::Cancelled) } else { Ok(minimum) }
-    }
-
-    /// Estimates what the weights hang on and minimises by turns; whether it settled.
-    fn settle(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<bool, FitError> {
-        let method = &self.problem.method;
-        let prior_scale = self.problem.priors().next().is_some() && weights.has_free_scale(self.problem);
-        if !weights.are_estimated() && method.loss.is_squared() && !prior_scale {
-            return Ok(true);
-        }
-        self.settle_without_priors(weights, minimum)?;
-        self.settle_rounds(weights, minimum)
-    }
-
-    /// Settles the weights on the data alone, where there are priors, and goes on from there. What errors of measurement are like, a prior does
-    /// not say: one that holds a parameter away from the data makes misfit, which taken for their scatter leaves the data nothing to say
-    /// against it.
-    fn settle_without_priors(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<(), FitError> {
-        if self.problem.priors().next().is_none() {
-            return Ok(());
-        }
-        let mut alone = Weights { prior_factor: 0.0, ..weights.clone() };
-        let found = self.minimise_again(&alone, minimum).and_then(|mut by_data| {
-            self.settle_rounds(&mut alone, &mut by_data)?;
-            alone.prior_factor = weights.prior_factor;
-            reweigh(self.problem, &mut alone, &by_data);
-            self.minimise_again(&alone, minimum)
-        });
-        match found {
-            Ok(found) => (*weights, *minimum) = (alone, found),
-            Err(FitError::Cancelled) => return Err(FitError::Cancelled),
-            // Without the priors the model cannot be solved where the data lead.
-            Err(_) => {}
-        }
-        Ok(())
-    }
-
-    /// The rounds of [`Self::settle`].
-    fn settle_rounds(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<bool, FitError> {
-        while self.round < self.options.max_weighting_rounds {
-            self.round += 1;
-            let change = reweigh(self.problem, weights, minimum);
-            *minimum = self.minimise_again(weights, minimum)?;
-            if change <= SETTLED {
-                let others = self.whole.contains(&true).then(|| self.minimise(weights, &minimum.x)).transpose()?;
-                match others {
-                    Some(found) if self.moved_whole(&found.x, &minimum.x) => *minimum = found,
-                    _ => return Ok(true),
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Minimises under new weights from the last minimum, with its whole numbers.
-    fn minimise_again(&mut self, weights: &Weights, last: &Minimum) -> Result<Minimum, FitError> {
-        match self.whole.contains(&true) {
-            true => self.minimise_with(weights, &Start { x: &last.x, jacobian: Some(&last.jacobian) }, Effort::Full),
-            false => self.minimise(weights, &last.x),
-        }
-    }
-
-    fn moved_whole(&self, a: &[f64], b: &[f64]) -> bool {
-        (0..self.whole.len()).any(|j| self.whole[j] && a[j] != b[j])
     }
 
     /// Solutions of all trials at the minimum, and the minimum with the derivatives by every parameter.

@@ -109,6 +109,7 @@ fn a_prior_that_contradicts_the_data_does_not_take_over() {
     let (held, report) = (&fit.parameters["d2"], &fit.priors["d2"]);
     assert!(held.estimate > 0.9 * estimate, "{held:?} {report:?}");
     assert!((report.data_alone.unwrap().estimate / estimate - 1.0).abs() < 0.02 && report.share.unwrap() < 0.3, "{report:?}");
+    assert!(fit.notes.iter().any(|note| note.contains("the prior of d2 and the data contradict each other")), "{:?}", fit.notes);
 }
 
 #[test]
