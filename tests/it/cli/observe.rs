@@ -98,7 +98,7 @@ fn a_usage_model_is_printed_and_planned() {
         "requests a session: mean 3.000, sd 0.000, at most 3",
         "class all: 100.00 % of sessions (40.0), 3.000 requests in 13.00 s",
         "  think time constant 5.0000 s (distance 0.000)",
-        "  web::shop.Front.search()  66.67 %     2.0000   1.0000   0.0061",
+        "  web::shop.Front.search()  66.67 %     2.0000   1.0000   0.0000",
         "  web::shop.Front.search() → web::shop.Front.buy(): 0.5000 (40 times)",
         "  web::shop.Front.buy() → (exit): 1.0000 (40 times)",
     ] {
