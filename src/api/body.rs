@@ -20,10 +20,7 @@ use tokio::{
 };
 
 use super::{AppState, Code, Error};
-use crate::{
-    model::{objects::Objects, unique::Object},
-    trace::input,
-};
+use crate::{model::objects::Objects, trace::input};
 
 /// How large a body may be.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +174,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(headers: &HeaderMap, body: Bo
     }
     let bytes = read(headers, body, Bound::same(state.limits().control_bytes), state).await?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        // A list in place of an object would be taken for its fields in their order.
+        // The reader of JSON would say it by the name of a type.
         return Err(Error::new(Code::InvalidBody, "the body is a list; expected an object"));
     }
     parse_json(&bytes)
@@ -209,14 +206,6 @@ pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> 
 /// What `T` says.
 pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// As [`null_as_default`], of an object: a list is not taken for its fields in their order.
-///
-/// # Errors
-/// What `T` says, and a list.
-pub(super) fn object_or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|Object(value)| value).unwrap_or_default())
 }
 
 /// `type/subtype` of the request's `Content-Type`, in lower case.

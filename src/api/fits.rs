@@ -64,7 +64,7 @@ pub(super) struct NewFitBody {
     /// What else is asked: `loss` (`{"kind": "huber", "threshold": 1.345}`), `error_scale` (`estimated`, `known`), `intervals`
     /// (`wald`, `profile`, `sandwich`), `starts` and `bootstrap` (`{"n", "seed"}`), `leave_one_trial_out`, `correct_solver` (`{"simulation": {"precision",
     /// "seed"}}`: correct the fit for the solver's error).
-    #[serde(default, deserialize_with = "super::body::object_or_default")]
+    #[serde(default, deserialize_with = "super::body::null_as_default")]
     #[schema(value_type = Option<Object>)]
     pub(super) method: Method,
 }

@@ -170,7 +170,7 @@ async fn require_job(state: &AppState, id: JobId) -> Result<Job, Error> {
 #[utoipa::path(delete, path = "/v1/jobs/{job_id}", tag = "jobs", params(("job_id" = String, Path)),
     responses(
         (status = OK, description = "The job, cancelled", body = JobBody),
-        (status = ACCEPTED, description = "The job, which ends at its next step", body = JobBody),
+        (status = ACCEPTED, description = "The job, which ends as soon as its worker sees the order", body = JobBody),
         ReadProblems
     ))]
 pub(super) async fn cancel_job(State(state): State<AppState>, Id(id): Id<JobId>) -> Result<Response, Error> {

@@ -15,8 +15,8 @@ use axum::{
     extract::Request,
     http::header,
 };
-use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 
 /// How long a rest is read for.
 const LONGEST: Duration = Duration::from_secs(3);

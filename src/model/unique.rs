@@ -63,23 +63,13 @@ where
     }
 }
 
-/// What was read from an object: a list in its place, whose elements would be taken for the fields in their order, is refused.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Object<T>(pub(crate) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OneObject(PhantomData)).map(Self)
-    }
-}
-
-/// Reads what [`Object`] holds, where the form of the rest does not let it stand: in what is told apart by its form or by a member; for
-/// `#[serde(deserialize_with = "crate::model::unique::object")]`.
+/// Reads a structure from an object only, where [`super::objects`] does not reach: in what is told apart by its form or by a member, which is read
+/// into memory first; for `#[serde(deserialize_with = "crate::model::unique::object")]`.
 ///
 /// # Errors
 /// What `T` says, and a list.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Object::deserialize(deserializer).map(|Object(value)| value)
+    deserializer.deserialize_map(OneObject(PhantomData))
 }
 
 struct OneObject<T>(PhantomData<T>);

@@ -10,11 +10,7 @@ use serde::{
 };
 
 use super::trials::{BYTE_ORDER_MARK, Bounds, ErrorCovariance, Measured, Trial, Trials, TrialsError, is_parameter_name};
-use crate::model::{
-    Bindings, Measure,
-    objects::Objects,
-    unique::{Object, Unique},
-};
+use crate::model::{Bindings, Measure, objects::Objects, unique::Unique};
 
 impl Trials {
     /// Reads `{"trials": [{"controlled": {"users": 10}, "measured": {"throughput(User)": 1.2}, "id", "stderr": {...},
@@ -211,7 +207,7 @@ impl<'de> Visitor<'de> for Elements<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
         let Self(Reading { bounds, too_many }) = self;
         let (mut list, mut n_cells) = (Vec::new(), 0);
-        while let Some(Object(trial)) = elements.next_element::<Object<JsonTrial>>()? {
+        while let Some(trial) = elements.next_element::<JsonTrial>()? {
             let n_columns = trial.n_cells();
             n_cells += n_columns;
             list.push(trial);

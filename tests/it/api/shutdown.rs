@@ -190,6 +190,23 @@ async fn a_database_serves_one_service() {
     assert!(matches!(Store::open(&url).await, Err(StoreError::InUse { .. })));
 }
 
+/// A client that sends all before it looks sees why it was refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_unread_is_answered() {
+    // More than sockets hold.
+    const LARGE_BYTES: usize = 32 << 20;
+    let app = TestApp::new().await;
+    let system = app.system().await;
+    let Served { address, .. } = served(&app).await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let head = format!("POST /v1/systems/{system}/traces?format=none HTTP/1.1\r\nhost: x\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(&vec![b'x'; LARGE_BYTES]).await.expect("the body is taken to its end");
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400");
+}
+
 /// Neither is anything in it changed, nor anything left beside it.
 #[tokio::test]
 async fn a_database_of_another_program_is_refused_untouched() {
