@@ -242,8 +242,55 @@ mod tests {
     use super::*;
     use crate::{
         jobs::{Jobs, Options},
-        store::Store,
+        store::{
+            Store,
+            traces::{NewTrace, compress},
+        },
+        structure::ExtractOptions,
     };
+
+    /// A trace's job that runs, and no worker.
+    async fn running_job(folder: &tempfile::TempDir) -> (Jobs, Job) {
+        let store = Store::open(&format!("sqlite://{}", folder.path().join("test.db").display())).await.unwrap();
+        let jobs = Jobs::start(store.clone(), Options { n_workers: 0, ..Options::default() }).await.unwrap();
+        let system = store.insert_system("shop").await.unwrap().id;
+        let (options, content) = (ExtractOptions::default(), compress(b"x").unwrap());
+        store.insert_trace(NewTrace { system, format: "same", options: &options, content: &content }).await.unwrap();
+        let job = store.claim_job().await.unwrap().expect("the job is queued");
+        (jobs, job)
+    }
+
+    /// Whatever its work does; here it waits for the end of the test.
+    #[tokio::test]
+    async fn a_cancelled_job_ends_before_its_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let (jobs, job) = running_job(&folder).await;
+        let control = Control::new(job.id, jobs.shared.events.clone());
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let mut work = task::spawn_blocking(move || {
+            let _ = released.recv();
+            panicked()
+        });
+        let (ending, ()) = tokio::join!(compute(&jobs.shared, &job, &control, &mut work), async { control.cancel() });
+        assert!(matches!(ending, Ending::Cancelled) && !work.is_finished());
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_job_whose_end_finds_no_room_can_be_cancelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let (jobs, job) = running_job(&folder).await;
+        let control = Control::new(job.id, jobs.shared.events.clone());
+        jobs.shared.store.fill().await.unwrap();
+        let large = Ending::Failed(Failure { code: "large".into(), message: "x".repeat(1 << 20) });
+        let (stored, ()) = tokio::join!(store_end(&jobs.shared, &job, large, &control), async {
+            time::sleep(FIRST_PAUSE / 5).await;
+            assert_eq!(jobs.shared.store.load_job(job.id).await.unwrap().unwrap().state, State::Running);
+            control.cancel();
+        });
+        assert_eq!(stored.unwrap(), Outcome::Cancelled);
+        assert_eq!(jobs.shared.store.load_job(job.id).await.unwrap().unwrap().state, State::Cancelled);
+    }
 
     #[tokio::test]
     async fn a_busy_database_is_tried_again_until_the_service_stops() {

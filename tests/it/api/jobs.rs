@@ -12,7 +12,7 @@ use layerfit::{
     jobs::{JobEvent, Options},
     store::jobs::{Ending, Failure, State},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{JOB_PATIENCE, NO_ID, TestApp, events, id};
@@ -42,10 +42,7 @@ async fn a_job_tells_its_steps_and_its_end() {
 #[tokio::test]
 async fn a_queued_job_is_cancelled_at_once() {
     let app = TestApp::without_workers().await;
-    let system = app.system().await;
-    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
-    let fit = app.fit(&model, &trials).await;
-    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    let (fit, path) = queued_fit(&app, 4).await;
     for _ in 0..2 {
         assert_eq!(app.delete(&path).await.expect(StatusCode::OK)["state"], "cancelled");
     }
@@ -55,7 +52,7 @@ async fn a_queued_job_is_cancelled_at_once() {
 }
 
 #[tokio::test]
-async fn a_running_job_is_cancelled_at_its_next_step() {
+async fn a_running_job_is_cancelled() {
     let app = TestApp::new().await;
     let system = app.system().await;
     let model = app.model(&system).await;
@@ -107,10 +104,7 @@ async fn jobs_are_listed_by_system_and_state() {
 #[tokio::test]
 async fn a_job_that_ran_when_the_service_ended_is_run_again_but_not_for_ever() {
     let mut app = TestApp::without_workers().await;
-    let system = app.system().await;
-    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
-    let fit = app.fit(&model, &trials).await;
-    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    let (fit, path) = queued_fit(&app, 4).await;
     let max_attempts = Options::default().max_attempts;
     for attempt in 1..=max_attempts {
         // A worker takes the job, and the process ends.
@@ -129,10 +123,7 @@ async fn a_job_that_ran_when_the_service_ended_is_run_again_but_not_for_ever() {
 #[tokio::test]
 async fn a_cancellation_outlives_the_service() {
     let app = TestApp::without_workers().await;
-    let system = app.system().await;
-    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
-    let fit = app.fit(&model, &trials).await;
-    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    let (_, path) = queued_fit(&app, 4).await;
     app.state.store().claim_job().await.unwrap().expect("the job is queued");
     app.delete(&path).await.expect(StatusCode::ACCEPTED);
     let app = restarted(app, 1).await;
@@ -170,43 +161,39 @@ async fn a_shutdown_puts_a_running_fit_back_and_it_is_finished_later() {
 /// A job whose work does not look up is put back when the time is over; however often, that is no crash.
 #[tokio::test]
 async fn stops_that_do_not_wait_for_a_job_are_no_crashes() {
-    let mut app = TestApp::without_workers().await;
-    let system = app.system().await;
-    let (model, trials) = (app.model(&system).await, app.trials(&system, 12_800).await);
-    let fit = app.fit(&model, &trials).await;
-    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
-    for _ in 0..2 * Options::default().max_attempts {
-        app = restarted(app, 1).await;
-        let mut listener = app.state.jobs().subscribe();
-        app.state.jobs().wake();
-        while app.get(&path).await.json()["state"] == "queued" {
-            let _ = tokio::time::timeout(Duration::from_millis(50), listener.recv()).await;
+    let n_stops = 2 * Options::default().max_attempts;
+    // The more trials, the longer it takes: until it is stopped each time.
+    'longer: for n_trials in [3200, 12_800, 51_200] {
+        let mut app = TestApp::without_workers().await;
+        let (_, path) = queued_fit(&app, n_trials).await;
+        for _ in 0..n_stops {
+            app = restarted(app, 1).await;
+            while app.get(&path).await.json()["state"] == "queued" {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            app.state.jobs().shutdown(Duration::ZERO).await;
+            let job = app.get(&path).await.json();
+            if job["state"] == "succeeded" {
+                continue 'longer;
+            }
+            assert_eq!((&job["state"], &job["attempts"]), (&json!("queued"), &json!(0)), "{job}");
         }
-        let has_ended = app.state.jobs().shutdown(Duration::ZERO).await;
-        let job = app.get(&path).await.json();
-        if has_ended && job["state"] == "succeeded" {
-            return;
-        }
-        assert_eq!((&job["state"], &job["attempts"]), (&json!("queued"), &json!(0)), "{job}");
+        return;
     }
+    panic!("no fit was long enough to be stopped {n_stops} times");
 }
 
-/// The end of what takes no room is stored where that of its result finds none.
 #[tokio::test]
-async fn a_job_whose_result_finds_no_room_can_be_cancelled() {
+async fn what_comes_after_the_end_of_a_job_changes_nothing() {
     let app = TestApp::without_workers().await;
-    let system = app.system().await;
-    let (model, trials) = (app.model(&system).await, app.trials(&system, 4).await);
-    let fit = app.fit(&model, &trials).await;
-    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    let (_, path) = queued_fit(&app, 4).await;
     let claimed = app.state.store().claim_job().await.unwrap().expect("the job is queued");
     app.state.store().finish_job(&claimed, &Ending::Cancelled).await.unwrap();
-    assert_eq!(app.get(&path).await.json()["state"], "cancelled");
-    // What comes after an end changes nothing, and stores nothing.
     let late = Ending::Failed(Failure { code: "late".into(), message: "late".into() });
     app.state.store().finish_job(&claimed, &late).await.unwrap();
+    app.state.store().requeue_job(claimed.id).await.unwrap();
     let job = app.get(&path).await.json();
-    assert_eq!((&job["state"], job.get("error")), (&json!("cancelled"), None));
+    assert_eq!((&job["state"], job.get("error"), &job["attempts"]), (&json!("cancelled"), None, &json!(1)));
 }
 
 /// A job that is deleted before its end was told.
@@ -224,6 +211,15 @@ async fn the_stream_of_a_deleted_job_ends() {
     let told = tokio::time::timeout(JOB_PATIENCE, stream.into_body().collect()).await.expect("the stream ends").unwrap();
     let events = events(std::str::from_utf8(&told.to_bytes()).unwrap());
     assert!(events.iter().all(|(name, job)| name == "progress" && job["state"] == "queued"), "{events:?}");
+}
+
+/// A fit to so many trials that nobody works on, and the path of its job.
+async fn queued_fit(app: &TestApp, n_trials: usize) -> (Value, String) {
+    let system = app.system().await;
+    let (model, trials) = (app.model(&system).await, app.trials(&system, n_trials).await);
+    let fit = app.fit(&model, &trials).await;
+    let path = format!("/v1/jobs/{}", fit["job"].as_str().unwrap());
+    (fit, path)
 }
 
 /// The service ends and starts again on the same database.
