@@ -14,13 +14,11 @@ impl Search<'_> {
     /// Estimates what the weights hang on and minimises by turns; whether it settled.
     pub(super) fn settle(&mut self, weights: &mut Weights, minimum: &mut Minimum) -> Result<bool, FitError> {
         let method = &self.problem.method;
-        let prior_scale = self.problem.priors().next().is_some() && weights.has_free_scale(self.problem);
-        if !weights.are_estimated() && method.loss.is_squared() && !prior_scale {
+        let has_priors = self.problem.priors().next().is_some();
+        if !weights.are_estimated() && method.loss.is_squared() && !(has_priors && weights.has_free_scale(self.problem)) {
             return Ok(true);
         }
-        if self.problem.priors().next().is_some()
-            && let Some(settled) = self.settle_by_data(weights, minimum)?
-        {
+        if has_priors && let Some(settled) = self.settle_by_data(weights, minimum)? {
             return Ok(settled);
         }
         self.settle_rounds(weights, minimum)

@@ -102,14 +102,13 @@ impl<S: Scalar> Add for Moments<S> {
     }
 }
 
-/// A mixture of laws of two moments: one, or those without and with calls.
+/// A law of two moments, or with some chance another, of the time without calls.
 struct Law<S> {
-    laws: [(S, Plain<S>); 2],
-    n: usize,
+    law: Plain<S>,
+    without_calls: Option<(S, Plain<S>)>,
 }
 
 /// A distribution function `Σ_k weight_k Erlang(stages_k, rate_k)(t - shift)`.
-#[derive(Clone, Copy)]
 struct Plain<S> {
     shift: S,
     parts: [(S, u32, S); 2],
@@ -130,22 +129,22 @@ const SPREADS: f64 = 1.0;
 
 impl<S: Scalar> Law<S> {
     fn new(moments: Moments<S>) -> Self {
-        if let Some((without, mean, variance)) = moments.with_calls() {
-            let laws = [(without.chance, Plain::new(without.mean, without.variance)), (-without.chance + 1.0, Plain::new(mean, variance))];
-            return Self { laws, n: 2 };
+        match moments.with_calls() {
+            Some((without, mean, variance)) => {
+                let without_calls = Some((without.chance, Plain::new(without.mean, without.variance)));
+                Self { law: Plain::new(mean, variance), without_calls }
+            }
+            None => Self { law: Plain::new(moments.mean, moments.variance), without_calls: None },
         }
-        Self { laws: [(S::from(1.0), Plain::new(moments.mean, moments.variance)); 2], n: 1 }
     }
 
     fn plain(&self) -> impl Iterator<Item = &Plain<S>> {
-        self.laws[..self.n].iter().map(|(_, law)| law)
+        std::iter::once(&self.law).chain(self.without_calls.as_ref().map(|(_, law)| law))
     }
 
     fn distribution(&self, t: S) -> S {
-        match &self.laws[..self.n] {
-            [(_, only)] => only.distribution(t),
-            laws => laws.iter().fold(S::from(0.0), |sum, (weight, law)| sum + *weight * law.distribution(t)),
-        }
+        let law = self.law.distribution(t);
+        self.without_calls.as_ref().map_or(law, |(chance, without)| law + *chance * (without.distribution(t) - law))
     }
 }
 

@@ -276,6 +276,9 @@ impl<S: Scalar> Flow<S> {
     fn contended(&self, net: &Net<S>, waits: &Waits<'_, S>, node: usize) -> Strand<S> {
         let it = &net.nodes[node];
         let mut strand = Strand::none();
+        if waits.contention.is_empty() {
+            return strand;
+        }
         let servers = |arc: usize| net.stations[net.arcs[arc].station].servers;
         if let Some(host) = it.host_arc {
             strand.contend(it.slices * waits.contended(host), servers(host));
@@ -335,16 +338,11 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
         let call_variance = second_moment / it.n_sync - call * call;
         variance += it.n_sync * call_variance;
         let step = slice + call;
-        let (no_call, spread) = match it.in_sequence {
-            Some(known) => known,
-            None if it.deterministic => return Moments::new(mean, variance),
-            None => ((it.n_sync + 1.0).recip(), it.n_sync * (it.n_sync + 1.0)),
-        };
-        variance += spread * step * step;
+        variance += it.n_sync_variance * step * step;
         let slices = it.slices - it.n_sync;
         let think = it.think_time * it.think_time;
         let without_calls =
-            WithoutCalls { chance: no_call, mean: it.think_time + slices * slice, variance: think + slices * slice_variance };
+            WithoutCalls { chance: it.no_sync, mean: it.think_time + slices * slice, variance: think + slices * slice_variance };
         return Moments { mean, variance, without_calls: Some(without_calls) };
     }
     Moments::new(mean, variance)

@@ -94,12 +94,13 @@ pub(super) struct Node<S> {
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,
-    /// Chance that it makes no call that is waited for, and variance of their number, of activities that all are executed once.
-    pub in_sequence: Option<(S, S)>,
     /// Host slices: one more than the mean number of calls that are waited for.
     pub slices: S,
     /// Mean number of calls that block.
     pub n_sync: S,
+    /// Chance that there is none, and variance of their number.
+    pub no_sync: S,
+    pub n_sync_variance: S,
     pub host_arc: Option<usize>,
     /// Blocking calls, each with the legs that forwarding adds to it.
     pub calls: Vec<CallGroup>,

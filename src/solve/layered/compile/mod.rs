@@ -314,15 +314,20 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             think_time: work.think_time,
             cvsq: work.cvsq,
             deterministic: work.deterministic,
-            in_sequence: work.in_sequence,
             slices: work.pieces,
             n_sync: S::from(0.0),
+            no_sync: S::from(1.0),
+            n_sync_variance: S::from(0.0),
             host_arc: None,
             calls: Vec::new(),
             sends: Vec::new(),
             parts,
         });
         self.add_calls(index, &work.calls)?;
+        let node = &mut self.net.nodes[index];
+        let exact = (S::from(0.0), S::from(0.0));
+        let geometric = ((node.n_sync + 1.0).recip(), node.n_sync * (node.n_sync + 1.0));
+        (node.no_sync, node.n_sync_variance) = work.in_sequence.unwrap_or(if work.deterministic { exact } else { geometric });
         Ok(index)
     }
 

@@ -57,6 +57,8 @@ struct Pair {
     /// Terms `share · factor` of the sum, in [`Pairs::terms`].
     from: u32,
     to: u32,
+    /// Whether the two may be, or work for, two strands of one fork.
+    of_strands: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +99,6 @@ pub(super) struct Pairs {
     goes_on: Vec<bool>,
     /// Pairs whose factor follows from one of two nodes of a pool.
     sent_on: Vec<u32>,
-    /// Whether the two of a pair may be, or work for, two strands of one fork.
-    of_strands: Vec<bool>,
 }
 
 /// Factors between kin, and shares of classes in kin.
@@ -160,7 +160,7 @@ impl Pairs {
 
     /// Whether the two of a pair may be, or work for, two strands of one fork.
     pub fn are_of_strands(&self, pair: u32) -> bool {
-        self.of_strands[pair as usize]
+        self.pairs[pair as usize].of_strands
     }
 
     fn parents_of<S>(net: &Net<S>) -> Self {
@@ -201,7 +201,7 @@ impl Pairs {
         }
         Self {
             index: HashMap::default(),
-            pairs: vec![Pair { rule: Rule::Free, from: 0, to: 0 }],
+            pairs: vec![Pair { rule: Rule::Free, from: 0, to: 0, of_strands: false }],
             terms: Vec::new(),
             parents,
             share_of_arc,
@@ -214,7 +214,6 @@ impl Pairs {
             unbounded,
             goes_on,
             sent_on: Vec::new(),
-            of_strands: vec![false],
         }
     }
 
@@ -305,9 +304,9 @@ impl Pairs {
         }
         let to = to_u32(self.terms.len());
         let follows = self.terms[from as usize..].iter().any(|&(_, pair)| self.are_of_strands(pair));
-        self.of_strands.push(follows || matches!(rule, Rule::Strands(..)));
+        let of_strands = follows || matches!(rule, Rule::Strands(..));
         self.index.insert((to_u32(later), to_u32(other)), to_u32(self.pairs.len()));
-        self.pairs.push(Pair { rule, from, to });
+        self.pairs.push(Pair { rule, from, to, of_strands });
     }
 }
 
