@@ -216,14 +216,13 @@ impl IntoResponse for Error {
 pub(super) fn problem_response(status: StatusCode, problem: &Problem) -> Response {
     let mut response = (status, Json(problem)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    with_retry_after(response, problem)
+    // What took too long takes as long again.
+    if problem.code == Code::RequestTimeout.name() { response } else { with_retry_after(response) }
 }
 
-/// The response that tells a problem, with the seconds after which the same request may succeed, where time alone can make it so.
-pub(super) fn with_retry_after(mut response: Response, problem: &Problem) -> Response {
+/// The response with the seconds after which the same request may succeed, where time alone can make it so.
+pub(super) fn with_retry_after(mut response: Response) -> Response {
     let seconds = match response.status() {
-        // It would take as long again.
-        _ if problem.code == Code::RequestTimeout.name() => return response,
         StatusCode::SERVICE_UNAVAILABLE => "5",
         // Room is made by whoever deletes what takes it.
         StatusCode::TOO_MANY_REQUESTS => "60",

@@ -80,7 +80,7 @@ pub(super) fn response(status: StatusCode, problem: &Problem, encoding: Encoding
             (status, Json(json!({ "code": code, "message": problem.detail, "details": [Value::Object(info)] }))).into_response()
         }
     };
-    with_retry_after(response, problem)
+    with_retry_after(response)
 }
 
 /// The number of `google.rpc.Code` for a status.

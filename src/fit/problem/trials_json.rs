@@ -221,7 +221,7 @@ impl<'de> Visitor<'de> for Elements<'_> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct JsonTrial {
     #[serde(default)]
     id: Option<String>,

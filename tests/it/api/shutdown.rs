@@ -197,8 +197,8 @@ async fn what_is_refused_unread_is_answered() {
     const LARGE_BYTES: usize = 32 << 20;
     let app = TestApp::new().await;
     let system = app.system().await;
-    let Served { address, .. } = served(&app).await;
-    let mut client = TcpStream::connect(address).await.unwrap();
+    let served = served(&app).await;
+    let mut client = TcpStream::connect(served.address).await.unwrap();
     let head = format!("POST /v1/systems/{system}/traces?format=none HTTP/1.1\r\nhost: x\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
     client.write_all(&vec![b'x'; LARGE_BYTES]).await.expect("the body is taken to its end");
