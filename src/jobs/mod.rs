@@ -7,7 +7,7 @@
 //! - a job that was running when the process died is started again at the next start, at most [`Options::max_attempts`]
 //!   times in all, so that a job that takes the process down with it cannot do so for ever;
 //! - a panic fails the one job that it happened in;
-//! - a job that is cancelled ends at once; what a running job computes ends at a fit's next iteration or with the extraction, and its worker takes
+//! - a job that is cancelled ends as soon as its worker sees it; what it computes ends at a fit's next iteration or with the extraction, and its worker takes
 //!   no other job before;
 //! - on shutdown running fits stop, and all that does not end in time goes back into the queue; the attempt does not count.
 //!
