@@ -194,7 +194,8 @@ impl<S: Scalar> Station<'_, S> {
         let busy = (number + m * all) / total;
         State {
             busy,
-            busy_slope: (product + m * all_number) / total - busy * mean,
+            // Of full servers, rounding.
+            busy_slope: f64::max((product + m * all_number) / total - busy * mean, f64::MIN_POSITIVE),
             all: all / total,
             all_slope: all_number / total - all / total * mean,
             just_all: just_all / total,
@@ -275,6 +276,15 @@ mod tests {
                 assert!((found - all).abs() < 1e-9, "{sources} {rate}: {found}, not {all}");
             }
         }
+    }
+
+    /// From a first step to where all servers are busy but for rounding, and so is the slope.
+    #[test]
+    fn steps_to_full_servers_lead_back() {
+        let services: Vec<f64> = (0..40).map(|n| 0.15 + 0.05 * f64::from(n)).collect();
+        let (busy, all) = slowed(&services, |n| 0.118 * f64::from(170 - u32::try_from(n).unwrap()), 169);
+        let found = all_busy(40, alike(169.0), busy, &services, &mut None);
+        assert!(busy > 4.0 && busy < 36.0 && (found - all).abs() < 1e-9, "{busy}: {found}, not {all}");
     }
 
     /// Newton's steps go back and forth between two places here, both held at their longest.
