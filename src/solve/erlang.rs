@@ -8,7 +8,7 @@
 use crate::model::Scalar;
 
 /// A weight beyond which all are scaled down.
-const LARGE: f64 = 1e200;
+pub(super) const LARGE: f64 = 1e200;
 
 /// Share of a sum that rounding hides.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;

@@ -16,7 +16,8 @@ use super::{
     linearizer::{Absence, Populations},
     net::Net,
     station::{
-        Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, pool_factors, station_waits,
+        Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost, pool_factors,
+        station_waits,
     },
     trust::{Held, follow},
     vectors::furthest,
@@ -223,7 +224,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             exclusion: Exclusion::new(net, &structure.pairs),
             served: Vec::new(),
             absence: Absence::new(net),
-            scratch: Scratch::new(structure.n_unknowns, net.n_processors),
+            scratch: Scratch::new(structure.n_unknowns, net.stations.len(), net.n_processors),
             left: vec![Left::nothing(); structure.n_left],
             paces: vec![None; net.tasks.len()],
             crowds: Crowds::new(net.stations.len()),
@@ -362,14 +363,13 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
-        self.absence.update(self.net, &self.exclusion.class_shares, populations);
         let Structure { layouts, first_left, sparing, pairs, visited, .. } = &*self.structure;
         let sweep = Sweep {
             net: self.net,
             flow: &self.flow,
             exclusion: &self.exclusion,
             served: &[],
-            absence: &self.absence,
+            absence: None,
             unknowns: x,
             visited,
             left: &[],
@@ -379,9 +379,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             tells_strands: self.tells_strands,
             spared: None,
         };
-        pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds);
+        let (busy, there) = self.scratch.last_found[x.len()..].split_at_mut(layouts.len());
+        pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds, busy);
+        find_lost(&sweep, layouts, &mut self.crowds, there);
+        self.absence.update(self.net, &self.exclusion.class_shares, populations, &self.crowds);
         self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
-        let sweep = Sweep { served: &self.served, left: &self.left, crowds: Some(&self.crowds), ..sweep };
+        let sweep = Sweep { served: &self.served, left: &self.left, crowds: Some(&self.crowds), absence: Some(&self.absence), ..sweep };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! separately for `Q` the requests waiting, in first-phase service and in second-phase service. The network is solved at `N`
-//! with `F = 0` and `P = 1` (Schweitzer), then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`.
+//! with `P = 1` and `F = 0` (Schweitzer), or where more can be told at once `F = (1 - d_b) ρ_b(c)/N_c` ([`super::station`], `first_guess`),
+//! then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`.
 //!
 //! `P` is of layers: a thread's service has waits inside it. While an arrival waits for those that it finds, it makes them wait
 //! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services
 //! hold no waits it is 1.
 
-use super::net::Net;
+use super::{net::Net, station::Crowds};
 use crate::model::Scalar;
 
 /// `F` of the three kinds of presence at an arc, by arc and class.
@@ -108,14 +109,23 @@ impl<S: Scalar> Populations<'_, S> {
     }
 }
 
+impl<S: Scalar> Seen<S> {
+    /// All of it.
+    pub fn all() -> Self {
+        let one = S::from(1.0);
+        Self { waiting: one, first: one, late: one, pace: one }
+    }
+}
+
 impl<S: Scalar> Absence<S> {
     pub fn new(net: &Net<S>) -> Self {
         let none = Seen { waiting: S::from(0.0), first: S::from(0.0), late: S::from(0.0), pace: S::from(0.0) };
         Self { n_classes: net.classes.len(), of: vec![none; net.arcs.len() * net.classes.len()] }
     }
 
-    pub fn update(&mut self, net: &Net<S>, class_shares: &[S], populations: &Populations<'_, S>) {
+    pub fn update(&mut self, net: &Net<S>, class_shares: &[S], populations: &Populations<'_, S>, crowds: &Crowds<S>) {
         for a in 0..net.arcs.len() {
+            let lost = crowds.lost(net.arcs[a].station);
             for c in 0..self.n_classes {
                 let i = a * self.n_classes + c;
                 let customers = populations.customers[c];
@@ -126,8 +136,13 @@ impl<S: Scalar> Absence<S> {
                 }
                 let own = class_share(net, class_shares, a, c) / customers;
                 let changes = populations.changes;
-                self.of[i] =
-                    Seen { waiting: changes.waiting[i] - own, first: changes.first[i] - own, late: changes.late[i], pace: changes.pace[i] };
+                let (waiting, first) = lost.map_or((own, own), |lost| (own * lost.waiting, own * lost.first));
+                self.of[i] = Seen {
+                    waiting: changes.waiting[i] - waiting,
+                    first: changes.first[i] - first,
+                    late: changes.late[i],
+                    pace: changes.pace[i],
+                };
             }
         }
     }

@@ -421,7 +421,7 @@ fn a_customer_waits_for_its_own_second_phase() {
 
 /// Four customers before two threads on a processor with priorities: found wrong by a factor of fifty, with servers that idle before a full queue.
 const IDLE_BEFORE_A_QUEUE: &str = "P 0 p PP h p CC i -1 T 0 t ss n serve -1 PP 2 m 2 t aa r ua -1 PP m 2 t bb r ub -1 CC m 2 -1 \
-                                   E 0 s serve 0.5 -1 s ua 2 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";
+                                   E 0 s serve 0.5 -1 s ua 4 -1 y ua serve 1 -1 s ub 0.1 -1 y ub serve 1 -1 -1";
 
 #[test]
 fn servers_that_idle_before_a_full_queue_are_said() {

@@ -61,8 +61,8 @@ fn customers_and_requests_from_outside_in_one_task_are_as_in_two() {
     assert_near(one, 1.413, 0.03);
 }
 
-/// One task without bound at a processor: a customer who comes back soon finds what was left, whatever the thread. The exact chain has .3647; with each
-/// request taken for a stranger it was .286.
+/// One task without bound at a processor: a customer who comes back soon finds what was left, whatever the thread. The exact chain has
+/// .3647; with each request taken for a stranger it was .286.
 #[test]
 fn requests_of_one_task_without_bound_are_of_customers() {
     let tasks = [
@@ -144,7 +144,8 @@ fn nobody_waits_for_idle_pools() {
     assert!(throughputs.windows(2).all(|pair| pair[1] > pair[0]), "{throughputs:?}");
 }
 
-/// A pool of five threads before two processors holds ten, whatever the threads of those who serve there, and whatever waits before it: 100 · 5/6 a second.
+/// A pool of five threads before two processors holds ten, whatever the threads of those who serve there, and whatever waits before it: 100
+/// · 5/6 a second.
 #[test]
 fn a_pool_bounds_what_its_callees_have_at_their_processors() {
     for (outer, servers, tolerance) in [(0, 0, 0.001), (0, 5, 0.001), (0, 2, 0.06), (5, 0, 0.001), (10, 0, 0.01), (10, 1, 0.03)] {
@@ -165,6 +166,83 @@ fn a_pool_bounds_what_its_callees_have_at_their_processors() {
     }
 }
 
+/// How many are in M/M/c//N, and how many of them with one of so many threads, over the throughput: response time and how long a thread is held.
+fn machine_repair(customers: u32, think: f64, cores: u32, demand: f64, threads: u32) -> [f64; 2] {
+    let chances: Vec<f64> = (0..=customers)
+        .scan(1.0, |p: &mut f64, k| {
+            *p *= if k > 0 { f64::from(customers - k + 1) * demand / think / f64::from(k.min(cores)) } else { 1.0 };
+            Some(*p)
+        })
+        .collect();
+    let mean = |most: u32| chances.iter().zip(0..).map(|(p, k)| p * f64::from(k.min(most))).sum::<f64>();
+    [customers, threads].map(|most| mean(most) / mean(cores) * demand)
+}
+
+/// Threads before cores that nobody else uses wait for them as customers without threads would: response times, and how long a thread is
+/// held. With the number of busy threads taken as binomial and one customer less to leave its own share of every queue, responses were up
+/// to 15 % short with two threads before one core, 11 % long with ten, and 35 % long with sixteen before two cores and 400 customers.
+#[test]
+fn threads_before_cores_wait_as_customers_do() {
+    const DEMAND: f64 = 0.1;
+    let of_one_core = [(5, 2), (5, 4), (10, 2), (10, 4), (10, 8), (50, 2), (50, 3), (50, 6), (50, 10), (50, 20)].map(|(n, m)| (n, 1, m));
+    let of_several =
+        [(10, 4, 8), (30, 2, 3), (30, 2, 8), (30, 4, 16), (100, 2, 8), (100, 8, 16), (400, 2, 3), (400, 4, 6), (400, 4, 32), (400, 8, 9)];
+    let (mut sum, mut n_cases) = ([0.0; 2], 0.0);
+    for (n, cores, threads) in of_one_core.into_iter().chain(of_several) {
+        for load in [0.5, 0.8, 0.95, 1.0, 1.2] {
+            let think = DEMAND * (f64::from(n) / (load * f64::from(cores)) - 1.0);
+            let expected = machine_repair(n, think, cores, DEMAND, threads);
+            let tasks =
+                [customers("U", n, think, work("u", 0.0).calls("w", 1)), server("W", [serves("w", DEMAND)]).times(f64::from(threads))];
+            let found = layered(&model([processor("W", ProcessorScheduling::Ps, cores)], tasks));
+            for (i, entry) in ["U", "w"].into_iter().enumerate() {
+                let found = found.entries[entry].service_times[0].unwrap();
+                assert_near(found, expected[i], 0.04);
+                sum[i] += (found / expected[i] - 1.0).abs();
+            }
+            n_cases += 1.0;
+        }
+    }
+    let means = sum.map(|sum| sum / n_cases);
+    assert!(means[0] < 0.007 && means[1] < 0.004, "{means:?}");
+}
+
+/// The same of Poisson arrivals, M/M/c: with the rest of a thread's time taken for what the next one waits for, and the number of busy
+/// threads as binomial, responses were 48 % short with two threads before one core at .95, and twice too long with eighteen before four.
+#[test]
+fn threads_before_cores_wait_as_requests_from_outside_do() {
+    const DEMAND: f64 = 0.1;
+    for (cores, threads) in [(1, 2), (1, 6), (2, 3), (2, 10), (4, 5), (4, 18)] {
+        for load in [0.5, 0.8, 0.95] {
+            let busy = load * f64::from(cores);
+            let blocked = (1..=cores).fold(1.0, |b, k| busy * b / (f64::from(k) + busy * b));
+            let all_busy = blocked / (1.0 - load * (1.0 - blocked));
+            let expected = DEMAND * (1.0 + all_busy / (f64::from(cores) * (1.0 - load)));
+            let mut of_pool = serves("w", DEMAND);
+            of_pool.open_arrival_rate = Some((busy / DEMAND).into());
+            let tasks = [server("W", [of_pool]).times(f64::from(threads))];
+            let found = layered(&model([processor("W", ProcessorScheduling::Ps, cores)], tasks));
+            assert_near(found.entries["w"].open_wait_time.unwrap(), expected, 0.05);
+        }
+    }
+}
+
+/// The threads of a pool hold each other up where their requests go, too, in tasks that have enough threads for them. Beside simulation to
+/// .4 %; where these stood still they were 10 % short, and the queue between two small pools is what is left.
+#[test]
+fn threads_hold_each_other_up_in_tasks_that_they_bound() {
+    for (demand, threads, inner, think, response, most) in [(0.06, 2, 4, 4.62, 0.771, 0.05), (0.03, 2, 2, 2.88, 0.682, 0.065)] {
+        let tasks = [
+            customers("U", 40, think, work("u", 0.0).calls_about("f", 1.0)),
+            server("F", [entry("f", [work("f", demand).calls_about("a", 1.0)])]).times(f64::from(threads)),
+            server("A", [entry("a", [work("a", demand).calls_about("d", 1.0)])]).times(f64::from(inner)),
+            server("D", [serves("d", 0.06)]),
+        ];
+        let processors = ["F", "A"].map(|name| processor(name, ProcessorScheduling::Ps, 1));
+        assert_near(layered(&model(processors, tasks)).entries["U"].service_times[0].unwrap(), response, most);
+    }
+}
+
 /// A few threads more than cores: the queue of the threads is that of the cores, M/M/4 with as many customers.
 #[test]
 fn threads_beyond_the_cores_wait_for_them() {
@@ -181,10 +259,10 @@ fn threads_beyond_the_cores_wait_for_them() {
         busy / all / 0.05
     };
     assert!((exact(404) - 77.17).abs() < 0.1, "{}", exact(404));
-    for threads in [5.0, 6.0, 8.0] {
-        assert_near(shop(threads, 485), exact(485), 0.003);
-        assert_near(shop(threads, 404), exact(404), 0.006);
-        assert_near(shop(threads, 200), exact(200), 0.002);
+    for threads in [5.0, 6.0, 8.0, 16.0, 64.0] {
+        assert_near(shop(threads, 485), exact(485), 0.001);
+        assert_near(shop(threads, 404), exact(404), 0.002);
+        assert_near(shop(threads, 200), exact(200), 0.001);
     }
 }
 

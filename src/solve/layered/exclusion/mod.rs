@@ -335,6 +335,11 @@ fn ordered<S>(net: &Net<S>, a: usize, b: usize) -> (u32, u32) {
 }
 
 impl<S: Scalar> Exclusion<S> {
+    /// `f_t`.
+    pub fn of_threads(&self, task: usize) -> S {
+        self.threads[task]
+    }
+
     pub fn new(net: &Net<S>, pairs: &Pairs) -> Self {
         let (zero, one) = (S::from(0.0), S::from(1.0));
         Self {

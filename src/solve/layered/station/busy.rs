@@ -23,6 +23,13 @@
 //!
 //! Derivatives with respect to services, and to who is coming, follow from `d ln p(n) = Σ_{j ≤ n} d ln g(j) + d ln c_j - E[..]`.
 
+mod poisson;
+mod there;
+
+pub(super) use self::{
+    poisson::chances_of_load,
+    there::{Lost, chances_of_there, lost},
+};
 use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;
 

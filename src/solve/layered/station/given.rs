@@ -6,7 +6,7 @@ use crate::{
     solve::layered::{
         exclusion::Exclusion,
         flow::Flow,
-        linearizer::{Absence, Populations},
+        linearizer::{Absence, Populations, Seen},
         net::Net,
     },
 };
@@ -28,7 +28,8 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     pub exclusion: &'a Exclusion<S>,
     /// `K` of those in service, by pair; none yet while it is found.
     pub served: &'a [S],
-    pub absence: &'a Absence<S>,
+    /// None yet while pools are looked at.
+    pub absence: Option<&'a Absence<S>>,
     /// The unknowns of the last sweep; the waits come first, by arc.
     pub unknowns: &'a [S],
     /// Stations that the threads of a task visit.
@@ -46,6 +47,11 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
 }
 
 impl<S: Scalar> Sweep<'_, S> {
+    /// `G` of an arrival with class `shares` on the presence of an arc.
+    pub fn seen(&self, shares: &[S], arc: usize) -> Seen<S> {
+        self.absence.map_or_else(Seen::all, |absence| absence.seen(shares, arc))
+    }
+
     /// Service of a request over an arc: until the reply, and in all.
     pub fn service(&self, arc: usize) -> (S, S) {
         let it = &self.net.arcs[arc];

@@ -5,6 +5,7 @@ use super::{
         exclusion::{FREE, Pairs},
         net::{Discipline, Net, Work},
     },
+    Sweep,
     bounded::{Bounded, find_bounded},
     left_behind::LeftBehind,
     origins::origins,
@@ -58,6 +59,10 @@ pub(in super::super) struct Layout {
     /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
     /// of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
+    /// Whether nothing that is served goes on after the reply.
+    pub(super) ends_at_reply: bool,
+    /// Whether all that comes is of customers of the only class, and none of it goes on after the reply.
+    of_alike_customers: bool,
     /// Parts of pools that waiting callers bound.
     pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
@@ -91,8 +96,8 @@ pub(in super::super) fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
 }
 
 impl Layout {
-    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]), `callers` the tasks that wait for it
-    /// ([`callers_by_entry`](super::callers_by_entry)).
+    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]), `callers` the tasks
+    /// that wait for it ([`callers_by_entry`](super::callers_by_entry)).
     pub fn new<S: Scalar>(
         net: &Net<S>,
         pairs: &Pairs,
@@ -123,6 +128,8 @@ impl Layout {
             of_forks: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
+            ends_at_reply: !arcs.iter().any(|&a| net.arcs[a].target.is_some_and(|entry| net.goes_on_after_reply(entry))),
+            of_alike_customers: false,
             bounded: Vec::new(),
             unlike: false,
             offset,
@@ -133,6 +140,7 @@ impl Layout {
         layout.origins = origins(net, pairs, &layout.pools);
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
+        layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
@@ -196,6 +204,10 @@ impl Layout {
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 
+    fn is_of_alike_customers<S: Scalar>(&self, net: &Net<S>) -> bool {
+        !self.open && self.ends_at_reply && net.classes.len() == 1 && self.origins.iter().all(|&task| net.tasks[task].class.is_some())
+    }
+
     fn is_of_unlike_pools<S>(&self, net: &Net<S>, station: usize) -> bool {
         let servers = net.stations[station].servers;
         let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].width).sum::<f64>();
@@ -238,6 +250,28 @@ impl Layout {
         self.sent_on = all
             .filter(|&at| (is_sent_on(&self.pairs, at) || is_sent_on(&self.late_pairs, at) || is_sent_on_early(at)) && !is_of_one_pool(at))
             .collect();
+    }
+
+    /// How many may be here together.
+    pub(super) fn sources<S: Scalar>(&self, sweep: &Sweep<'_, S>) -> f64 {
+        let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
+        if self.open { f64::INFINITY } else { strands(&self.pools).min(strands(&self.origins)) }
+    }
+
+    /// Whether all that comes is of one pool, and nothing goes on after the reply.
+    pub(super) fn is_of_one_pool(&self) -> bool {
+        !self.open && self.ends_at_reply && self.pools.len() == 1
+    }
+
+    /// Whether so many sources are all customers there are, and what one of them less leaves is still to be guessed ([`super::first_guess`]).
+    pub(super) fn is_guessed<S: Scalar>(&self, sweep: &Sweep<'_, S>, sources: f64) -> bool {
+        let populations = sweep.populations;
+        // Of fewer threads in between, one customer less does not take one away.
+        let are_all = |&task: &usize| populations.strands(sweep.net, task) >= sources;
+        self.of_alike_customers
+            && !populations.changes.are_known
+            && populations.customers.iter().sum::<f64>() == sources
+            && self.pools.iter().all(are_all)
     }
 
     /// Where the station's unknowns stand in the row of all.

@@ -372,7 +372,7 @@ impl<S: Scalar> At<'_, S> {
         for (late, &own) in lates.iter().zip(&begun[caller * lates.len()..]).filter(|(_, own)| **own > 0.0) {
             let arc = self.layout.rows[late.row].arc;
             // The Linearizer has left out those of the arrival's customer.
-            let seen = self.sweep.absence.seen(shares, self.layout.arcs[arc]).first;
+            let seen = self.sweep.seen(shares, self.layout.arcs[arc]).first;
             let others = -(own / threads) + 1.0;
             let others = if others > 0.0 { others } else { S::from(0.0) };
             if others < seen {

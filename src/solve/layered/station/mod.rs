@@ -32,6 +32,7 @@ mod busy;
 mod crowd;
 mod discipline;
 mod excess;
+mod first_guess;
 mod given;
 mod layout;
 mod left_behind;
@@ -55,6 +56,7 @@ use std::borrow::Cow;
 pub(super) use self::{
     bounded::callers_by_entry,
     crowd::Crowds,
+    first_guess::find_lost,
     given::{Capacity, Sweep},
     layout::{Layout, calls_by_entry},
     pool::{Left, pool_factors},
@@ -116,13 +118,14 @@ pub(super) struct Scratch<S> {
     terms: Vec<S>,
     absences: Absences<S>,
     found: Found<S>,
-    /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns.
+    /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns, and then the numbers of busy servers, and
+    /// of all that are there, by station.
     pub last_found: Vec<Option<f64>>,
 }
 
 impl<S> Scratch<S> {
-    /// Room for stations of a network with so many unknowns and processors.
-    pub fn new(n_unknowns: usize, n_processors: usize) -> Self {
+    /// Room for a network of so many unknowns, stations and, among these, processors.
+    pub fn new(n_unknowns: usize, n_stations: usize, n_processors: usize) -> Self {
         Self {
             visits: Vec::new(),
             keep: Vec::new(),
@@ -148,7 +151,7 @@ impl<S> Scratch<S> {
             terms: Vec::new(),
             absences: Absences::new(),
             found: Found::new(),
-            last_found: vec![None; n_unknowns],
+            last_found: vec![None; n_unknowns + 2 * n_stations],
         }
     }
 }
@@ -164,8 +167,7 @@ pub(super) fn station_waits<S: Scalar>(
 ) {
     let it = &sweep.net.stations[station];
     let places = layout.places();
-    let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
-    let sources = if layout.open { f64::INFINITY } else { strands(&layout.pools).min(strands(&layout.origins)) };
+    let sources = layout.sources(sweep);
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
     visits.extend(layout.arcs.iter().map(|&a| visit(sweep, a, sweep.unknowns[a])));
@@ -348,7 +350,7 @@ impl<S: Scalar> At<'_, S> {
                 (alpha[x], beta[x], load[x]) = (zero, zero, zero);
                 continue;
             }
-            let seen = self.sweep.absence.seen(shares, arcs[x]);
+            let seen = self.sweep.seen(shares, arcs[x]);
             let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, served, remaining), &scratch.boosts);
             if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {
                 of_waiting *= unmet;

@@ -20,11 +20,25 @@
 //! | `Z` | time of an execution, and before it, spent elsewhere |
 //! | `K̄` | `K` between requests of the pool, in the mean of what its threads find of each other |
 //! | `ψ` | what is left with one strand less, of those waiting and in service |
+//! | `q(j)`, `Π` | chances that `j` other threads are busy, and that all are |
+//! | `N_j` | how many of `j` are at the station, binomial with mean `Q_s(j)` |
 //! | `c` | factor on `K` between arcs of the pool; 1 where no threads exclude each other, `ψ n/(n-1)` where they are all busy |
 //!
-//! Threads that have a core each wait for none; what Seidmann's queue takes for waiting there stands for the rest of what they find, and pools come out
-//! nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above second phases, where the two
-//! are little apart (demands of a published example miss by 2 % more without it).
+//! Where the number of busy threads is known ([`super::crowd`]), the same analysis of `n` busy threads, `Z` without the time before an
+//! execution, says more: an arrival finds the others that `q` tells of, and there are those that `q` and `Π` tell of, both with its own
+//! customer away, as the Linearizer has it. At one server, for `f_t` in `K` and `c`,
+//!
+//! ```text
+//! ψ_w = Σ_j q(j) w_s(j) X(j) / [Σ_j q(j) w_s(j) X(j) + Π (w_s(m) X(m) - w_s(m-1) X(m-1))],   ψ_u likewise of X       K c = ψ K / f_t
+//! ```
+//!
+//! which is exact for a pool at product-form stations that customers come to, whatever its load. So it is at `c < m` cores that the pool has
+//! for itself, with the first `w_s` and the chance `Π_s = Σ_j q(j) P(N_j ≥ c)` to find them all busy. The sum in brackets, over that of all
+//! numbers of busy threads at any time, is what one customer less leaves there ([`super::first_guess`]).
+//!
+//! Threads that have a core each wait for none; what Seidmann's queue takes for waiting there stands for the rest of what they find, and
+//! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
+//! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
 //! At a server that goes on after the reply, the pool alone is also solved with its second phases, and with them merged into the
 //! first ([`super::second_phase`]); the difference is added to `ψ`.
@@ -32,13 +46,16 @@
 //! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
 //! product-form stations the wait is that of exact mean value analysis.
 
+mod alone;
+
+use self::alone::{Stop, find_others, shrink};
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
         net::Discipline,
     },
     Layout, Sweep,
-    crowd::{Crowds, Stay, ahead},
+    crowd::{Come, Crowds, Stay},
     second_phase::seen_on_arrival,
 };
 use crate::model::Scalar;
@@ -63,40 +80,14 @@ pub(in super::super) struct Left<S> {
     pub first: S,
     /// Second phases of the other threads that an arrival finds, over their load.
     pub late: S,
-}
-
-/// A station as a pool sees it.
-struct Stop<S> {
-    place: usize,
-    demand: S,
-    servers: S,
-    /// Whether it is a processor of several servers, but fewer than there are threads.
-    few_cores: bool,
-    residence: S,
-    before: (S, S),
-    now: (S, S),
-    /// What second phases add to the three factors.
-    late: (S, S, S),
-    stay: Stay<S>,
-    /// Whether its threads come there themselves, and not in tasks that they bound.
-    is_own: bool,
-}
-
-impl<S: Scalar> Stop<S> {
-    /// How long one that is served counts for those who come: but at few cores, the rest of its time is a delay.
-    fn queueing(&self) -> S {
-        if self.few_cores { self.demand } else { self.demand / self.servers }
-    }
-
-    /// How long one waits for so many others, of whom `length` are here in the mean.
-    fn wait(&self, length: S, others: f64) -> S {
-        let ahead = if self.few_cores { ahead(length, others, self.servers.value()) } else { length };
-        self.demand * ahead / self.servers
-    }
+    /// `ψ/f_t` of those waiting and in service, where it is known how many threads are busy.
+    others: Option<(S, S)>,
+    /// `Π_s`, the same, at several servers that nobody else comes to.
+    pub all_busy: Option<S>,
 }
 
 /// Computes what is left at every station for every pool, by station and position of the pool there, the pools' paces by task, and how their
-/// services grow with the number of their busy threads.
+/// services grow with the number of their busy threads; `found` is where these numbers were found last, by station.
 pub(in super::super) fn pool_factors<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layouts: &[Layout],
@@ -104,6 +95,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     left: &mut [Left<S>],
     paces: &mut [Option<Pace<S>>],
     crowds: &mut Crowds<S>,
+    found: &mut [Option<f64>],
 ) {
     left.fill(Left::nothing());
     paces.fill(None);
@@ -122,7 +114,15 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         // Fewer threads than there are can be busy, or strands of forks: not all of the pool's servers are at work at once.
         if let Some(station) = it.station.filter(|&s| sweep.net.stations[s].servers == threads && it.width <= 1.0) {
             let busy = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
-            crowds.add(station, threads, busy, busy / executions, stops.iter().filter(|s| s.is_own).map(|s| s.stay));
+            let come = come(sweep, &layouts[station], busy, &mut found[station]);
+            if crowds.add(station, threads, come, (busy, busy / executions), stops.iter().map(|s| s.stay)) {
+                find_others(&mut stops, crowds.busy(), busy / executions);
+                let sources = layouts[station].sources(sweep);
+                if layouts[station].is_guessed(sweep, sources) {
+                    let lost = stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
+                    lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
+                }
+            }
         }
         let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
         let strands = strands(threads, keep);
@@ -138,9 +138,24 @@ pub(in super::super) fn pool_factors<S: Scalar>(
                 waiting: ratio(stop.before.0, stop.now.0, stop.late.0),
                 first: ratio(stop.before.1, stop.now.1, stop.late.1),
                 late: stop.late.2,
+                others: stop.others.as_ref().map(|others| {
+                    let of_threads = sweep.exclusion.of_threads(task);
+                    ((others.waiting.left() + stop.late.0) / of_threads, (others.first.left() + stop.late.1) / of_threads)
+                }),
+                all_busy: stop.others.as_ref().and_then(|others| others.all_busy),
             };
         }
     }
+}
+
+/// Who may come to the pool of a station, so many of whose threads are busy in the mean; none where requests go on after the reply, and
+/// come while a thread is at work for the one before.
+fn come<'a, S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, busy: S, found: &'a mut Option<f64>) -> Option<Come<'a, S>> {
+    if !layout.ends_at_reply {
+        return None;
+    }
+    let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
+    Some(Come { sources: layout.sources(sweep), there: busy + waiting, found })
 }
 
 fn stops<S: Scalar>(
@@ -158,6 +173,11 @@ fn stops<S: Scalar>(
         let (layout, it) = (&layouts[station], &sweep.net.stations[station]);
         let Some(pool) = layout.pools.iter().position(|&p| p == task) else { continue };
         if it.discipline == Discipline::Delay {
+            continue;
+        }
+        // Who is in a task of no fewer threads waits at what it visits, and not for a thread.
+        let target = layout.arcs.first().and_then(|&a| sweep.net.arcs[a].target);
+        if target.is_some_and(|entry| sweep.net.tasks[sweep.net.entries[entry].task].bounded_by == task) {
             continue;
         }
         let (mut own, mut all, mut first_time, mut wait, mut requests) = (zero, zero, zero, zero, zero);
@@ -181,16 +201,20 @@ fn stops<S: Scalar>(
             _ => (S::from(1.0), S::from(it.servers)),
         };
         let demand = demand * alone;
+        let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
         stops.push(Stop {
+            station,
             place: first_place[station] + pool,
             demand,
             servers,
-            few_cores: station < sweep.net.n_processors && it.servers > SEIDMANN_SERVERS && it.servers < threads,
+            few_cores: few_cores && it.servers > SEIDMANN_SERVERS,
             residence: (wait + first_time) / executions,
             before: (zero, zero),
             now: (zero, zero),
+            others: None,
+            is_of_one_pool: layout.is_of_one_pool(),
+            few_own_cores: few_cores && layout.is_of_one_pool(),
             late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
-            is_own: layout.arcs.iter().any(|&a| sweep.net.arcs[a].source.held().is_some_and(|n| sweep.net.nodes[n].task == task)),
             stay: Stay::new(first_time / executions, own / executions, wait / executions, it.servers),
         });
     }
@@ -262,48 +286,11 @@ fn strands<S: Scalar>(threads: f64, keep: S) -> S {
     }
 }
 
-/// Exact mean value analysis up to `strands`.
-fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S) {
-    let zero = S::from(0.0);
-    let mut elsewhere = executions.recip() * strands;
-    for stop in stops.iter() {
-        elsewhere -= stop.residence;
-    }
-    let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
-    let most = strands.value().ceil();
-    let mut n = 1.0;
-    let mut length = vec![zero; stops.len()];
-    let mut waits = length.clone();
-    while n <= most {
-        let mut cycle = elsewhere;
-        for ((stop, &q), wait) in stops.iter().zip(&length).zip(&mut waits) {
-            *wait = stop.wait(q, n - 1.0);
-            cycle += stop.demand + *wait;
-        }
-        if cycle <= 0.0 {
-            return;
-        }
-        let rate = cycle.recip() * n;
-        let beyond = -strands + n;
-        for ((stop, q), &wait) in stops.iter_mut().zip(&mut length).zip(&waits) {
-            let waiting = rate * wait;
-            *q = rate * stop.queueing() + waiting;
-            let (earlier, last) = (stop.before, stop.now);
-            (stop.before, stop.now) = (last, (waiting, rate));
-            if beyond > 0.0 {
-                let back = |from: (S, S), to: (S, S)| (from.0 + (to.0 - from.0) * beyond, from.1 + (to.1 - from.1) * beyond);
-                (stop.before, stop.now) = (back(last, earlier), back((waiting, rate), last));
-            }
-        }
-        n += 1.0;
-    }
-}
-
 impl<S: Scalar> Left<S> {
     /// Where a thread less is not asked for.
     pub fn nothing() -> Self {
         let one = S::from(1.0);
-        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: one }
+        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: one, others: None, all_busy: None }
     }
 
     /// Whether a strand less leaves less.
@@ -313,6 +300,9 @@ impl<S: Scalar> Left<S> {
 
     /// `c` for those waiting and for those in service, at exclusion `keep`.
     pub fn factors(&self, keep: S) -> (S, S) {
+        if let Some(others) = self.others {
+            return others;
+        }
         let factor = |left: S| with_one_less(self.strands, keep, left);
         (factor(self.waiting), factor(self.first))
     }

@@ -57,7 +57,7 @@ impl<S: Scalar> At<'_, S> {
         let shares = &*self.absent_shares(row);
         let (mut less, mut full) = (S::from(0.0), S::from(0.0));
         for ((v, &arc), _) in self.visits.iter().zip(&self.layout.arcs).zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {
-            let seen = self.sweep.absence.seen(shares, arc);
+            let seen = self.sweep.seen(shares, arc);
             less += v.rate * (seen.waiting * v.wait + seen.first * v.first);
             full += v.rate * (v.wait + v.first);
         }

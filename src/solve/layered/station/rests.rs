@@ -1,7 +1,12 @@
 //! What is left of the services that an arrival finds in progress.
 //!
-//! The formulas are those of [`super::super::residual`]: after a gap, where the arriving thread, or its customer ([`super::since`]), was away for a while; in full, for arrivals that
-//! no number of threads bounds and for those that they find at queues in order of arrival.
+//! The formulas are those of [`super::super::residual`]: after a gap, where the arriving thread, or its customer ([`super::since`]), was
+//! away for a while; in full, for arrivals that no number of threads bounds and for those that they find at queues in order of arrival.
+//!
+//! Threads that hold each other up ([`super::crowd`]) leave a full pool at the pace of the stations where they do. However little their own
+//! services vary, the time until one of them leaves varies as the services there: a rest shorter than the service is `s + h (rest - s)`,
+//! where `h` is the chance that none of these stations is busy with them while all threads are. A longer one stays: what makes it long is
+//! not there.
 
 use super::{
     super::{
@@ -25,6 +30,7 @@ impl<S: Scalar> At<'_, S> {
         let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
         let other = self.only_other(load).map(|other| (self.at_departure(r, &other), other));
         let since = scratch.absences.of_row(r);
+        let slack = self.sweep.crowds.map_or(S::from(1.0), |crowds| crowds.slack(self.station));
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
@@ -34,9 +40,10 @@ impl<S: Scalar> At<'_, S> {
             } else {
                 self.rest_since(since, it, other.as_ref().map(|(_, other)| other))
             };
+            let rest = if rest < it.first { it.first + (rest - it.first) * slack } else { rest };
             beta[x] *= rest + it.late;
             if it.late > 0.0 {
-                let seen = self.sweep.absence.seen(shares, self.layout.arcs[x]);
+                let seen = self.sweep.seen(shares, self.layout.arcs[x]);
                 let (late, overtaken) = self.late_load(row, x, seen.late);
                 let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
                 beta[x] += late * late_rest;

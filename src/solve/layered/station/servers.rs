@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Those waiting leave `m` times faster, at the pace of servers that are all busy, and what is in service matters only when all are ([`super::busy`]); who may
-//! keep them busy is told by pools where these are not alike ([`unlike`]).
+//! keep them busy is told by pools where these are not alike ([`unlike`]). At cores that one pool has for itself `Π` follows from how many of
+//! its threads are busy ([`super::pool`]).
 //!
 //! | symbol | is |
 //! |---|---|
@@ -34,7 +35,9 @@ impl<S: Scalar> At<'_, S> {
         }
         let mut coming = std::mem::take(&mut scratch.coming);
         self.find_coming(r, sources, scratch, &mut coming);
-        let all_busy = self.chance_of_all_busy((busy, sources), &coming, &mut scratch.last_found[self.places.probability + r]);
+        let found = &mut scratch.last_found[self.places.probability + r];
+        let of_others = self.layout.rows[r].pool.and_then(|pool| self.left[pool].all_busy);
+        let all_busy = of_others.unwrap_or_else(|| self.chance_of_all_busy((busy, sources), &coming, found));
         scratch.coming = coming;
         // Requests leave a full pool at its slowest.
         let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;

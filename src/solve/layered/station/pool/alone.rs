@@ -1,0 +1,249 @@
+//! Exact mean value analysis of a pool alone, on its own stations: the equations of the parent module.
+
+use super::super::{
+    busy::Lost,
+    crowd::{Busy, Stay, ahead, chance_of_all_busy},
+};
+use crate::model::Scalar;
+
+/// A station as a pool sees it.
+pub(super) struct Stop<S> {
+    pub station: usize,
+    /// Its place, and the pool's there, among what is [`super::Left`].
+    pub place: usize,
+    pub demand: S,
+    pub servers: S,
+    /// Whether it is a processor of several servers, but fewer than there are threads.
+    pub few_cores: bool,
+    /// The same, also of two servers, where nobody else comes.
+    pub few_own_cores: bool,
+    /// Whether nobody else comes, and nothing goes on after the reply.
+    pub is_of_one_pool: bool,
+    pub residence: S,
+    pub before: (S, S),
+    pub now: (S, S),
+    pub others: Option<Others<S>>,
+    /// What second phases add to the three factors.
+    pub late: (S, S, S),
+    pub stay: Stay<S>,
+}
+
+/// What is there of a pool at a stop, of those waiting or of those in service.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Presence<S> {
+    /// As an arrival finds it.
+    found: S,
+    /// With the arrival's own customer away, and with all customers there.
+    less: S,
+    full: S,
+}
+
+/// What an arrival finds of the other threads of its pool at a stop, where it is known how many of them are busy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Others<S> {
+    pub waiting: Presence<S>,
+    pub first: Presence<S>,
+    /// `Π_s`, at few cores of its own.
+    pub all_busy: Option<S>,
+    is_of_one_pool: bool,
+}
+
+impl<S: Scalar> Presence<S> {
+    /// `ψ`.
+    pub fn left(&self) -> S {
+        if self.less > 0.0 { self.found / self.less } else { S::from(1.0) }
+    }
+
+    /// `d`, of so many customers.
+    fn lost(&self, customers: f64) -> S {
+        if self.full > 0.0 { (-(self.less / self.full) + 1.0) * customers } else { S::from(1.0) }
+    }
+}
+
+impl<S: Scalar> Others<S> {
+    /// What one of so many customers less takes away, where that is of this pool alone.
+    pub fn lost(&self, customers: f64) -> Option<Lost<S>> {
+        self.is_of_one_pool.then(|| Lost { waiting: self.waiting.lost(customers), first: self.first.lost(customers) })
+    }
+}
+
+impl<S: Scalar> Stop<S> {
+    /// How long one that is served counts for those who come: but at few cores, the rest of its time is a delay.
+    fn queueing(&self, few_cores: bool) -> S {
+        if few_cores { self.demand } else { self.demand / self.servers }
+    }
+
+    /// How long one waits for so many others, of whom `length` are here in the mean.
+    fn wait(&self, length: S, others: f64, few_cores: bool) -> S {
+        let ahead = if few_cores { ahead(length, others, self.servers.value()) } else { length };
+        self.demand * ahead / self.servers
+    }
+}
+
+/// Sets what is there of each stop's threads, waiting and as a pace, up to `strands`.
+pub(super) fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S) {
+    let mut alone = Alone::new(stops, executions.recip() * strands);
+    let most = strands.value().ceil();
+    let mut n = 1.0;
+    while n <= most {
+        if !alone.advance(stops, n, |stop| stop.few_cores) {
+            return;
+        }
+        let beyond = -strands + n;
+        for (stop, &now) in stops.iter_mut().zip(&alone.now) {
+            let (earlier, last) = (stop.before, stop.now);
+            (stop.before, stop.now) = (last, now);
+            if beyond > 0.0 {
+                let back = |from: (S, S), to: (S, S)| (from.0 + (to.0 - from.0) * beyond, from.1 + (to.1 - from.1) * beyond);
+                (stop.before, stop.now) = (back(last, earlier), back(now, last));
+            }
+        }
+        n += 1.0;
+    }
+}
+
+/// Sets what an arrival finds of the other threads at each stop, by how many threads of the pool, whose execution takes `service`, are busy.
+pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, service: S) {
+    let Some((&full, before_full)) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len()) else { return };
+    let zero = S::from(0.0);
+    let few_cores = |stop: &Stop<S>| stop.few_cores || stop.few_own_cores;
+    let mut alone = Alone::new(stops, service);
+    let none = Presence { found: zero, less: zero, full: zero };
+    let mut found = vec![(none, none, zero); stops.len()];
+    let mut before = alone.now.clone();
+    let mut n = 1.0;
+    for (&chance, &at_any_time) in busy.others.iter().zip(before_full).skip(1) {
+        if !alone.advance(stops, n, few_cores) {
+            return;
+        }
+        for ((((waiting, first, all_busy), stop), now), &length) in found.iter_mut().zip(&*stops).zip(&alone.now).zip(&alone.length) {
+            waiting.add(now.0, chance, at_any_time);
+            first.add(now.1, chance, at_any_time);
+            if stop.few_own_cores {
+                *all_busy += chance * chance_of_all_busy(length, n, stop.stay.servers);
+            }
+        }
+        before.clone_from(&alone.now);
+        n += 1.0;
+    }
+    if !alone.advance(stops, n, few_cores) {
+        return;
+    }
+    for ((((mut waiting, mut first, all_busy), stop), now), before) in found.into_iter().zip(stops).zip(&alone.now).zip(before) {
+        // At several servers the chance to wait rests on how many threads there are at all.
+        if stop.stay.servers > 1.0 && !stop.few_own_cores {
+            continue;
+        }
+        waiting.add_last(now.0, now.0 - before.0, busy.all, full);
+        first.add_last(now.1, now.1 - before.1, busy.all, full);
+        let all_busy = stop.few_own_cores.then_some(all_busy);
+        stop.others = Some(Others { waiting, first, all_busy, is_of_one_pool: stop.is_of_one_pool });
+    }
+}
+
+impl<S: Scalar> Presence<S> {
+    /// Adds what so many busy threads have there, by the chances that an arrival finds them, and that they are there at any time.
+    fn add(&mut self, presence: S, chance: S, at_any_time: S) {
+        self.found += presence * chance;
+        self.less += presence * chance;
+        self.full += presence * at_any_time;
+    }
+
+    /// Adds what all threads have, and have more than all but one: whom an arrival that finds them busy does not meet.
+    fn add_last(&mut self, presence: S, more: S, all: S, at_any_time: S) {
+        self.less += more * all;
+        self.full += presence * at_any_time;
+    }
+}
+
+/// A pool alone.
+struct Alone<S> {
+    elsewhere: S,
+    length: Vec<S>,
+    /// Waiting, and the pace, by stop.
+    now: Vec<(S, S)>,
+}
+
+impl<S: Scalar> Alone<S> {
+    /// Of no threads yet, each of whose executions takes, with what is before it, so long.
+    fn new(stops: &[Stop<S>], cycle: S) -> Self {
+        let zero = S::from(0.0);
+        let elsewhere = stops.iter().fold(cycle, |left, stop| left - stop.residence);
+        let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
+        Self { elsewhere, length: vec![zero; stops.len()], now: vec![(zero, zero); stops.len()] }
+    }
+
+    /// From `n - 1` threads to `n`, with the queue of few cores where they are; whether that takes any time.
+    fn advance(&mut self, stops: &[Stop<S>], n: f64, few_cores: impl Fn(&Stop<S>) -> bool) -> bool {
+        let mut cycle = self.elsewhere;
+        for ((stop, &q), now) in stops.iter().zip(&self.length).zip(&mut self.now) {
+            now.0 = stop.wait(q, n - 1.0, few_cores(stop));
+            cycle += stop.demand + now.0;
+        }
+        if cycle <= 0.0 {
+            return false;
+        }
+        let rate = cycle.recip() * n;
+        for ((stop, q), now) in stops.iter().zip(&mut self.length).zip(&mut self.now) {
+            *now = (rate * now.0, rate);
+            *q = rate * stop.queueing(few_cores(stop)) + now.0;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEMAND: f64 = 0.5;
+
+    /// A stop at so many servers, with the queue of few cores where these are several, of threads that do nothing else.
+    fn stop(servers: f64) -> Stop<f64> {
+        Stop {
+            station: 0,
+            place: 0,
+            demand: DEMAND,
+            servers,
+            few_cores: false,
+            few_own_cores: servers > 1.0,
+            is_of_one_pool: true,
+            residence: 2.0,
+            before: (0.0, 0.0),
+            now: (0.0, 0.0),
+            others: None,
+            late: (0.0, 0.0, 0.0),
+            stay: Stay::new(DEMAND, DEMAND, 2.0 - DEMAND, servers),
+        }
+    }
+
+    /// Three threads, all of which are where they are busy: `j - c` of `j` wait.
+    #[test]
+    fn an_arrival_finds_what_busy_threads_have_at_their_only_station() {
+        let busy = Busy { others: &[0.1, 0.2, 0.7], all: 0.6, at_any_time: &[0.05, 0.15, 0.1, 0.7] };
+        for (cores, waiting, first, all_busy) in
+            [(1.0, [0.7, 0.7 + 0.6, 0.1 + 1.4], [0.9, 0.9, 0.95], None), (2.0, [0.0, 0.6, 0.7], [1.6, 1.6, 1.75], Some(0.7))]
+        {
+            let mut stops = [stop(cores)];
+            find_others(&mut stops, Busy { ..busy }, 2.0);
+            let others = stops[0].others.unwrap();
+            let is_near = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
+            // Paces are in services a unit of time.
+            for (presence, expected, unit) in [(others.waiting, waiting, 1.0), (others.first, first, DEMAND)] {
+                let found = [presence.found, presence.less, presence.full].map(|x| x * unit);
+                assert!(found.iter().zip(expected).all(|(x, y)| is_near(*x, y)), "{cores}: {found:?}, not {expected:?}");
+            }
+            assert!(is_near(others.waiting.left(), waiting[0] / waiting[1]), "{cores}");
+            let lost = others.lost(10.0).unwrap();
+            assert!(is_near(lost.waiting, 10.0 * (1.0 - waiting[1] / waiting[2])), "{cores}");
+            assert!(others.all_busy.zip(all_busy).is_none_or(|(x, y)| is_near(x, y)) && others.all_busy.is_some() == all_busy.is_some());
+        }
+    }
+
+    #[test]
+    fn where_it_is_not_known_how_many_are_busy_nothing_is_found() {
+        let mut stops = [stop(1.0)];
+        find_others(&mut stops, Busy { others: &[0.3, 0.7], all: 0.0, at_any_time: &[] }, 2.0);
+        assert!(stops[0].others.is_none());
+    }
+}
