@@ -23,7 +23,7 @@
 //! | `m`, `ρ` | threads, and the share of them that is busy |
 //! | `Z` | time of an execution elsewhere |
 //! | `f_k`, `W_k` | first phases at `k` in one execution, and waits for them |
-//! | `L_k`, `c` | service at `k` in one execution, later phases too, and servers there |
+//! | `L_k`, `c` | service at `k` in one execution, later phases too, and servers there; of threads that hold each other up, the share of Seidmann's queue, that is, over as many servers as are as fast all together, before one |
 //! | `O_k`, `κ_k` | waits for requests of others; what is believed of those for the own ones |
 //! | `q(j)` | chance that an arrival finds `j` other threads busy |
 //! | `W°` | waits for these |

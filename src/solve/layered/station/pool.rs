@@ -15,7 +15,7 @@
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)` |
+//! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)`, of the servers below |
 //! | `c` of `w_s` | servers; of threads that hold each other up as many as are as fast all together |
 //! | `Z` | time of an execution, and before it, spent elsewhere |
 //! | `K̄` | `K` between requests of the pool, in the mean of what its threads find of each other |
@@ -111,18 +111,9 @@ pub(in super::super) fn pool_factors<S: Scalar>(
             continue;
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
-        // Fewer threads than there are can be busy, or strands of forks: not all of the pool's servers are at work at once.
-        if let Some(station) = it.station.filter(|&s| sweep.net.stations[s].servers == threads && it.width <= 1.0) {
-            let busy = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
-            let come = come(sweep, &layouts[station], busy, &mut found[station]);
-            if crowds.add(station, threads, come, (busy, busy / executions), stops.iter().map(|s| s.stay)) {
-                find_others(&mut stops, crowds.busy(), busy / executions);
-                let sources = layouts[station].sources(sweep);
-                if layouts[station].is_guessed(sweep, sources) {
-                    let lost = stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
-                    lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
-                }
-            }
+        if let Some(station) = it.station.filter(|_| it.width <= 1.0) {
+            let pool = Pool { task, station, threads, executions };
+            add_crowd(sweep, &layouts[station], &pool, &mut stops, crowds, &mut found[station]);
         }
         let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
         let strands = strands(threads, keep);
@@ -148,14 +139,48 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     }
 }
 
-/// Who may come to the pool of a station, so many of whose threads are busy in the mean; none where requests go on after the reply, and
-/// come while a thread is at work for the one before.
-fn come<'a, S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, busy: S, found: &'a mut Option<f64>) -> Option<Come<'a, S>> {
-    if !layout.ends_at_reply {
-        return None;
+/// A task, where it serves, how many of its threads can be busy, and its executions a unit of time.
+struct Pool<S> {
+    task: usize,
+    station: usize,
+    threads: f64,
+    executions: S,
+}
+
+/// Adds how the threads of a pool hold each other up, and what an arrival finds of the others at its stops.
+fn add_crowd<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    layout: &Layout,
+    pool: &Pool<S>,
+    stops: &mut [Stop<S>],
+    crowds: &mut Crowds<S>,
+    found: &mut Option<f64>,
+) {
+    let &Pool { task, station, threads, executions } = pool;
+    let servers = sweep.net.stations[station].servers;
+    // Who may come while a thread is at work for the request before is not known.
+    let is_known = layout.ends_at_reply;
+    // Where there are threads for all, those of several callers hold each other up as well: the threads of an only one visit these stops themselves.
+    let has_room = threads < servers && is_known && layout.pools.len() > 1;
+    if threads != servers && !has_room {
+        return;
     }
-    let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
-    Some(Come { sources: layout.sources(sweep), there: busy + waiting, found })
+    let busy = sweep.net.tasks[task].entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
+    let sources = layout.sources(sweep);
+    let come = is_known.then(|| {
+        let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
+        Come { sources, there: busy + waiting, found }
+    });
+    let service = busy / executions;
+    let meet = crowds.add(station, threads, come, (busy, service), stops.iter().map(|s| s.stay));
+    if !meet || has_room {
+        return;
+    }
+    find_others(stops, crowds.busy(), service);
+    if layout.is_guessed(sweep, sources) {
+        let lost = stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
+        lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
+    }
 }
 
 fn stops<S: Scalar>(
@@ -176,8 +201,8 @@ fn stops<S: Scalar>(
             continue;
         }
         // Who is in a task of no fewer threads waits at what it visits, and not for a thread.
-        let target = layout.arcs.first().and_then(|&a| sweep.net.arcs[a].target);
-        if target.is_some_and(|entry| sweep.net.tasks[sweep.net.entries[entry].task].bounded_by == task) {
+        let target = layout.arcs.first().and_then(|&a| sweep.net.arcs[a].target).map(|entry| sweep.net.entries[entry].task);
+        if target.is_some_and(|target| sweep.net.tasks[target].bounded_by == task) {
             continue;
         }
         let (mut own, mut all, mut first_time, mut wait, mut requests) = (zero, zero, zero, zero, zero);
@@ -192,15 +217,19 @@ fn stops<S: Scalar>(
                 requests += rate;
             }
         }
-        let others = (all - own) / it.servers;
-        let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
-        let demand = own / executions / (-others + 1.0);
         // Of servers that hold each other up, all together are as fast as fewer that do not.
-        let (alone, servers) = match crowds.at(station) {
-            [first, .., last] => (*first, *first / *last * it.servers),
-            _ => (S::from(1.0), S::from(it.servers)),
+        let (alone, slowest, most) = match (crowds.at(station), target) {
+            ([first, .., last], Some(target)) => (*first, *last, sweep.populations.strands(sweep.net, target)),
+            _ => (S::from(1.0), S::from(1.0), it.servers),
         };
-        let demand = demand * alone;
+        let servers = alone / slowest * most;
+        let others = (all - own) * slowest / most;
+        let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
+        let demand = own / executions / (-others + 1.0) * alone;
+        // The queue of theirs is Seidmann's.
+        let (alone, queueing, of_one) =
+            if crowds.at(station).is_empty() { (S::from(1.0), S::from(1.0), it.servers) } else { (alone, alone / servers, 1.0) };
+        let elsewhere = first_time * (-alone + 1.0);
         let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
         stops.push(Stop {
             station,
@@ -215,7 +244,7 @@ fn stops<S: Scalar>(
             is_of_one_pool: layout.is_of_one_pool(),
             few_own_cores: few_cores && layout.is_of_one_pool(),
             late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
-            stay: Stay::new(first_time / executions, own / executions, wait / executions, it.servers),
+            stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one),
         });
     }
     stops
