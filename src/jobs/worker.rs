@@ -271,7 +271,8 @@ mod tests {
             let _ = released.recv();
             panicked()
         });
-        let (ending, ()) = tokio::join!(compute(&jobs.shared, &job, &control, &mut work), async { control.cancel() });
+        let cancelled = async { tokio::join!(compute(&jobs.shared, &job, &control, &mut work), async { control.cancel() }).0 };
+        let ending = time::timeout(Duration::from_secs(60), cancelled).await.expect("the job ends while its work waits");
         assert!(matches!(ending, Ending::Cancelled) && !work.is_finished());
         drop(release);
     }

@@ -168,9 +168,12 @@ async fn stops_that_do_not_wait_for_a_job_are_no_crashes() {
         let (_, path) = queued_fit(&app, n_trials).await;
         for _ in 0..n_stops {
             app = restarted(app, 1).await;
-            while app.get(&path).await.json()["state"] == "queued" {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            let claimed = async {
+                while app.get(&path).await.json()["state"] == "queued" {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), claimed).await.expect("a worker claims the job");
             app.state.jobs().shutdown(Duration::ZERO).await;
             let job = app.get(&path).await.json();
             if job["state"] == "succeeded" {
