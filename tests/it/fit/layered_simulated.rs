@@ -65,7 +65,7 @@ fn hold_whole_numbers(asked: &mut Problem) {
 }
 
 /// Test 8, the demands: from simulated delays and utilizations. With the whole numbers known the intervals are narrower than what is
-/// left of the solver's error, 4 to 5 % of the response times at five and ten users, which moves what the application's processor does.
+/// left of the solver's error, 3 to 5 % of the response times at five to fifteen users, which moves what the application's processor does.
 #[test]
 fn five_demands_are_recovered_from_simulated_trials() {
     let mut asked = simulated_s(&PROCESSORS, 3.0);

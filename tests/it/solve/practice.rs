@@ -61,8 +61,8 @@ fn customers_and_requests_from_outside_in_one_task_are_as_in_two() {
     assert_near(one, 1.413, 0.03);
 }
 
-/// One task without bound at a processor: a customer who comes back soon finds what was left, whatever the thread. The exact chain has
-/// .3647; with each request taken for a stranger it was .286.
+/// One task without bound at a processor: a customer who comes back soon finds what was left, whatever the thread. The exact chain has .3647; with each
+/// request taken for a stranger it was .286.
 #[test]
 fn requests_of_one_task_without_bound_are_of_customers() {
     let tasks = [
@@ -144,8 +144,7 @@ fn nobody_waits_for_idle_pools() {
     assert!(throughputs.windows(2).all(|pair| pair[1] > pair[0]), "{throughputs:?}");
 }
 
-/// A pool of five threads before two processors holds ten, whatever the threads of those who serve there, and whatever waits before it: 100
-/// · 5/6 a second.
+/// A pool of five threads before two processors holds ten, whatever the threads of those who serve there, and whatever waits before it: 100 · 5/6 a second.
 #[test]
 fn a_pool_bounds_what_its_callees_have_at_their_processors() {
     for (outer, servers, tolerance) in [(0, 0, 0.001), (0, 5, 0.001), (0, 2, 0.06), (5, 0, 0.001), (10, 0, 0.01), (10, 1, 0.03)] {
