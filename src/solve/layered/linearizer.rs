@@ -14,7 +14,7 @@
 //! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services
 //! hold no waits it is 1.
 
-use super::{net::Net, station::Crowds};
+use super::net::Net;
 use crate::model::Scalar;
 
 /// `F` of the three kinds of presence at an arc, by arc and class.
@@ -123,9 +123,16 @@ impl<S: Scalar> Absence<S> {
         Self { n_classes: net.classes.len(), of: vec![none; net.arcs.len() * net.classes.len()] }
     }
 
-    pub fn update(&mut self, net: &Net<S>, class_shares: &[S], populations: &Populations<'_, S>, crowds: &Crowds<S>) {
+    /// `lost` is `d` of those waiting and in service, by station, where it is known.
+    pub fn update(
+        &mut self,
+        net: &Net<S>,
+        class_shares: &[S],
+        populations: &Populations<'_, S>,
+        lost: impl Fn(usize) -> Option<(S, S)>,
+    ) {
         for a in 0..net.arcs.len() {
-            let lost = crowds.lost(net.arcs[a].station);
+            let lost = lost(net.arcs[a].station);
             for c in 0..self.n_classes {
                 let i = a * self.n_classes + c;
                 let customers = populations.customers[c];
@@ -136,7 +143,7 @@ impl<S: Scalar> Absence<S> {
                 }
                 let own = class_share(net, class_shares, a, c) / customers;
                 let changes = populations.changes;
-                let (waiting, first) = lost.map_or((own, own), |lost| (own * lost.waiting, own * lost.first));
+                let (waiting, first) = lost.map_or((own, own), |(waiting, first)| (own * waiting, own * first));
                 self.of[i] = Seen {
                     waiting: changes.waiting[i] - waiting,
                     first: changes.first[i] - first,
