@@ -124,13 +124,7 @@ impl<S: Scalar> Absence<S> {
     }
 
     /// `lost` is `d` of those waiting and in service, by station, where it is known.
-    pub fn update(
-        &mut self,
-        net: &Net<S>,
-        class_shares: &[S],
-        populations: &Populations<'_, S>,
-        lost: impl Fn(usize) -> Option<(S, S)>,
-    ) {
+    pub fn update(&mut self, net: &Net<S>, class_shares: &[S], populations: &Populations<'_, S>, lost: impl Fn(usize) -> Option<(S, S)>) {
         for a in 0..net.arcs.len() {
             let lost = lost(net.arcs[a].station);
             for c in 0..self.n_classes {
