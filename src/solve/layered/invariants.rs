@@ -19,28 +19,29 @@ use super::{
 };
 use crate::{model::Scalar, solve::results::Results};
 
-/// Relative violation that is said.
+/// Relative violation that is said, of a solution to a tolerance that is no wider.
 const TOLERANCE: f64 = 1e-6;
 /// Share of the busy servers that work asks for, below which it is said.
 const FAR_BELOW: f64 = 0.5;
 /// Share of the time in which nothing goes on, though something does, above which it is said.
 const MOST_REST: f64 = 0.08;
 
-/// Adds a diagnostic for every law that `results` break, and takes back their convergence.
-pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, results: &mut Results<S>) {
+/// Adds a diagnostic for every law that `results`, found to a relative `tolerance`, break, and takes back their convergence.
+pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, tolerance: f64, results: &mut Results<S>) {
+    let tolerance = TOLERANCE.max(tolerance);
     if !results.converged {
         return;
     }
-    let mut broken = flow_balance(net, stage);
-    broken.extend(littles_law(net, stage));
-    broken.extend(capacity(net, results));
+    let mut broken = flow_balance(net, stage, tolerance);
+    broken.extend(littles_law(net, stage, tolerance));
+    broken.extend(capacity(net, results, tolerance));
     broken.extend(work_conservation(net, stage));
     broken.extend(no_rest(net, stage));
     results.converged = broken.is_empty();
     results.diagnostics.extend(broken);
 }
 
-fn flow_balance<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
+fn flow_balance<S: Scalar>(net: &Net<S>, stage: &Stage<S>, tolerance: f64) -> Vec<String> {
     let mut received: Vec<f64> = vec![0.0; net.entries.len()];
     for arc in &net.arcs {
         let Some(target) = arc.target else { continue };
@@ -55,20 +56,20 @@ fn flow_balance<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
     let mut broken = Vec::new();
     for (e, entry) in net.entries.iter().enumerate().filter(|(_, entry)| net.tasks[entry.task].class.is_none()) {
         let served = stage.flow.entry_rate[e].value();
-        if (served - received[e]).abs() > TOLERANCE * served.max(received[e]) {
+        if (served - received[e]).abs() > tolerance * served.max(received[e]) {
             broken.push(format!("flow balance is broken: entry \"{}\" serves {served} and receives {}", entry.name, received[e]));
         }
     }
     broken
 }
 
-fn littles_law<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
+fn littles_law<S: Scalar>(net: &Net<S>, stage: &Stage<S>, tolerance: f64) -> Vec<String> {
     let mut broken = Vec::new();
     for (c, &task) in net.classes.iter().enumerate() {
         let it = &net.tasks[task];
         let busy = stage.flow.busy_threads(net, task).value();
         let customers = stage.flow.class_rate[c].value() * it.think_time.value() + busy;
-        if customers > 0.0 && (customers - it.threads).abs() > TOLERANCE * it.threads {
+        if customers > 0.0 && (customers - it.threads).abs() > tolerance * it.threads {
             broken
                 .push(format!("Little's law is broken: task \"{}\" has {} customers, of whom {customers} are found", it.name, it.threads));
         }
@@ -76,12 +77,12 @@ fn littles_law<S: Scalar>(net: &Net<S>, stage: &Stage<S>) -> Vec<String> {
     broken
 }
 
-fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>) -> Vec<String> {
+fn capacity<S: Scalar>(net: &Net<S>, results: &Results<S>, tolerance: f64) -> Vec<String> {
     let tasks = net.tasks.iter().zip(&results.task_utilization).map(|(t, u)| ("task", &t.name, t.threads, u.value()));
     let processors = net.stations.iter().zip(&results.processor_utilization).map(|(p, u)| ("processor", &p.name, p.servers, u.value()));
     tasks
         .chain(processors)
-        .filter(|(_, _, servers, load)| *load > servers * (1.0 + TOLERANCE))
+        .filter(|(_, _, servers, load)| *load > servers * (1.0 + tolerance))
         .map(|(kind, name, servers, load)| format!("capacity is exceeded: {kind} \"{name}\" has {servers} servers and a load of {load}"))
         .collect()
 }

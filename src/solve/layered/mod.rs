@@ -152,7 +152,7 @@ pub(super) fn solve_together<S: Scalar>(
         let mut stages = Together::new(&net, &plain, options);
         let last = linearized(&net, &mut stages, options.tolerance)?;
         let (record, trace) = stages.finish();
-        Ok(solved(&net, &last, &record, trace)?)
+        Ok(solved(&net, &last, options.tolerance, &record, trace)?)
     });
     match solved {
         Ok(solved) => Ok(Some(solved)),
@@ -206,11 +206,11 @@ fn solve_single<S: Scalar>(
     let mut stages = Alone::new(&net, options, structure, start);
     let Ok(last) = linearized(&net, &mut stages, options.tolerance);
     let (record, trace) = stages.finish();
-    solved(&net, &last, &record, trace)
+    solved(&net, &last, options.tolerance, &record, trace)
 }
 
-/// What a solution says, from its last stage.
-fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, record: &Record, trace: Trace) -> Result<Solved<S>, SolveError> {
+/// What a solution to a relative `tolerance` says, from its last stage.
+fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, tolerance: f64, record: &Record, trace: Trace) -> Result<Solved<S>, SolveError> {
     let remarks = outcome::check_open_load(net, &last.flow)?;
     outcome::check_cycles(net, &last.flow)?;
     let mut results = outcome::results(net, last, record);
@@ -220,7 +220,7 @@ fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, record: &Record, trace: Trac
             .diagnostics
             .push("near saturation: what one thread less changes at a station was left out, as no solution with it was found".into());
     }
-    invariants::check(net, last, &mut results);
+    invariants::check(net, last, tolerance, &mut results);
     Ok(Solved { results, trace })
 }
 
