@@ -345,6 +345,10 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
             WithoutCalls { chance: it.no_sync, mean: it.think_time + slices * slice, variance: think + slices * slice_variance };
         return Moments { mean, variance, without_calls: Some(without_calls) };
     }
+    if !it.deterministic {
+        // None, but for the slopes where calls begin with a parameter: Var N and Y are as one there.
+        variance += second_moment + it.n_sync_variance * slice * slice + calls * slice * 2.0;
+    }
     Moments::new(mean, variance)
 }
 
