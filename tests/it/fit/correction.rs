@@ -111,14 +111,14 @@ fn the_error_of_the_simulation_is_in_the_intervals() {
 fn a_corrected_fit_leaves_a_bound_that_only_the_solver_ran_into() {
     let mut data = unequal::problem(&[2, 4, 8], 0.03, 70);
     data.method.error_scale = ErrorScale::Known;
-    (data.estimate[1].start, data.estimate[1].max) = (Some(0.9), Some(0.98));
-    assert_eq!(fitted(&data).unwrap().parameters["reportD"].status, ParameterStatus::AtUpperBound);
+    (data.estimate[1].start, data.estimate[1].min) = (Some(1.0), Some(0.945));
+    assert_eq!(fitted(&data).unwrap().parameters["reportD"].status, ParameterStatus::AtLowerBound);
     let fit = fitted(&asked(&data, corrected(0.005))).unwrap();
     let report = fit.correction.as_ref().unwrap();
     assert_eq!((report.outcome, fit.parameters["reportD"].status), (CorrectionOutcome::Settled, ParameterStatus::Free), "{report:?}");
     assert!(report.rounds[0].slopes && report.slopes_along.iter().any(|step| step.contains_key("reportD")), "{report:?}");
     assert_eq!(covered(&fit), 2, "{:?}", fit.parameters);
-    data.estimate[1].max = None;
+    data.estimate[1].min = None;
     let free = fitted(&asked(&data, corrected(0.005))).unwrap();
     for (name, p) in &free.parameters {
         let moved = (fit.parameters[name].estimate - p.estimate) / p.std_error.unwrap();

@@ -98,7 +98,7 @@ fn seven_parameters_are_recovered_from_simulated_trials() {
 }
 
 /// Test 8: delays alone leave the directory's demand open, as in the published table: its interval and that of the web server's, which trades
-/// with it, have the truth and are wide. The application's is 6 % off, by what is left of the solver's error.
+/// with it, have the truth and are wide. The application's is 3.4 % off, by what is left of the solver's error.
 #[test]
 fn delays_alone_say_little_of_the_directory() {
     let mut asked = simulated_s(&[], 3.0);
@@ -107,7 +107,7 @@ fn delays_alone_say_little_of_the_directory() {
     let truth = |name: &str| TRUE.iter().find(|t| t.0 == name).unwrap().1;
     let off = |name: &str| (fit.parameters[name].estimate - truth(name)).abs();
     assert!(["dirD", "WSD", "appDph2", "dbD"].iter().all(|name| off(name) <= half_width(&fit, name)), "{:?}", fit.parameters);
-    assert!(off("appDph1") <= 0.06 * truth("appDph1"), "{:?}", fit.parameters);
+    assert!(off("appDph1") <= 0.04 * truth("appDph1"), "{:?}", fit.parameters);
     let relative = |name: &str| half_width(&fit, name) / truth(name);
     let others = ["WSD", "appDph1", "appDph2", "dbD"].map(relative);
     assert!(relative("dirD") > 1.0 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);
@@ -139,16 +139,20 @@ fn delays_alone_give_all_demands_once_the_solver_is_corrected() {
     assert!(half_width(&fit, "dirD") < 0.5 && half_width(&fit, "appDph2") < 0.14, "{:?}", fit.parameters);
 }
 
-/// Test 10: where the application calls the directory, their demands trade for each other and only their sum is found, to a
-/// two per cent; the published .001 takes a fit that is corrected for the solver's error.
+/// Test 10: where the application calls the directory, their demands trade for each other and only what they take together is found, to
+/// five per cent; the published .001 takes a fit that is corrected for the solver's error.
 #[test]
 fn collinear_demands_trade_in_simulated_trials() {
     let mut asked = problem(Variant::L, trials(include_bytes!("layered_l.csv"), &[]), 3.0);
     hold_whole_numbers(&mut asked);
     let fit = fitted(&asked).unwrap();
-    let of = |name: &str| fit.parameters[name].estimate;
-    let sum = of("appDph1") + 0.28 * of("dirD");
-    assert!((sum - 0.228).abs() < 0.0045, "{sum}");
+    // At the rate at which one stands in for the other, about .28 calls for each.
+    let rate = half_width(&fit, "appDph1") / half_width(&fit, "dirD");
+    assert!((rate - 0.28).abs() < 0.06, "{rate}");
+    let together = |application: f64, directory: f64| application + rate * directory;
+    let found = together(fit.parameters["appDph1"].estimate, fit.parameters["dirD"].estimate);
+    let truth = together(0.2, 0.1);
+    assert!((found / truth - 1.0).abs() < 0.05, "{found} {truth}");
 }
 
 /// Test 10: corrected for the solver's error, the published sum of the collinear demands is right to the published .001, neither alone is known,

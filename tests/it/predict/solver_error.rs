@@ -45,11 +45,11 @@ fn the_solver_error_stands_apart_and_extends_the_bands() {
 fn the_simulated_mean_is_the_exact_one() {
     let fit = biased();
     let measures: Vec<Measure> = fit.problem.trials.measures.clone();
-    let scenarios = Scenarios::parse(&["users=4".into(), "askD=0.2".into(), "reportD=1".into()]).unwrap();
+    let scenarios = Scenarios::parse(&["users=12".into(), "askD=0.2".into(), "reportD=1".into()]).unwrap();
     let simulation = Some(SimulationOptions { precision: 0.003, seed: 4, ..SimulationOptions::default() });
     let options = PredictOptions { simulation, ..PredictOptions::new(0.95) };
     let found = predict_with(&fit, &scenarios, &measures, &options, &solve::sensitivities).unwrap();
-    for (p, exact) in found.rows[0].measures.values().zip(truth(4.0, &measures)) {
+    for (p, exact) in found.rows[0].measures.values().zip(truth(12.0, &measures)) {
         let e = p.solver_error.unwrap();
         assert!((e.mean_simulated - exact).abs() < 2.0 * e.solver_error_half_width.unwrap(), "{e:?} {exact}");
         assert!((p.mean / exact - 1.0).abs() > 0.005, "{} {exact}", p.mean);

@@ -44,6 +44,7 @@ mod previous;
 mod removal;
 mod rests;
 mod returns;
+mod scarce;
 mod second_phase;
 mod servers;
 mod since;
@@ -66,6 +67,7 @@ use self::{
     excess::held_up,
     layout::Places,
     left_behind::Found,
+    scarce::weigh_rests,
     since::Absences,
     visit::{Visit, set_gaps, visit},
 };
@@ -107,6 +109,8 @@ pub(super) struct Scratch<S> {
     /// `K' B` of the group at hand, by arc.
     kept: Vec<S>,
     groups: Vec<visit::Inside<S>>,
+    /// `φ` of what is served of each row ([`scarce`]).
+    scarcity: Vec<S>,
     /// `B` of each pool, for the row at hand.
     boosts: Vec<S>,
     /// `F` of each pool, for the row at hand; empty where it is 1.
@@ -144,6 +148,7 @@ impl<S> Scratch<S> {
             without: Vec::new(),
             apart: Vec::new(),
             groups: Vec::new(),
+            scarcity: Vec::new(),
             boosts: Vec::new(),
             unmet: Vec::new(),
             queues: Vec::new(),
@@ -182,6 +187,10 @@ pub(super) fn station_waits<S: Scalar>(
         next[places.excess] = S::from(0.0);
         scratch.visits = visits;
         return;
+    }
+    let in_order = it.servers == 1.0 && it.discipline == Discipline::Fcfs;
+    if station >= sweep.net.n_processors && sources.is_finite() && !in_order {
+        weigh_rests(sources, &mut visits);
     }
     set_gaps(sweep, layout, &mut visits, &mut scratch.groups);
     let (mut rate, mut load, mut first) = (S::from(0.0), S::from(0.0), S::from(0.0));
@@ -238,6 +247,7 @@ impl<S: Scalar> At<'_, S> {
     fn run(&self, load: S, scratch: &mut Scratch<S>, next: &mut [S]) {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let zero = S::from(0.0);
+        let sharing = self.is_shared();
         self.keep_factors(&mut scratch.keep, &mut scratch.served);
         for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
             part.resize(n_rows * n, zero);
@@ -251,6 +261,20 @@ impl<S: Scalar> At<'_, S> {
         self.find_absences(&mut scratch.absences);
         for row in 0..n_rows {
             self.decompose(row, scratch);
+        }
+        if !sharing {
+            self.find_scarcity(&scratch.load, &mut scratch.scarcity);
+        }
+        for row in 0..n_rows {
+            if !sharing {
+                self.add_rests(row, scratch);
+            }
+            if self.discipline == Discipline::Fcfs {
+                self.limit_outside(row, scratch);
+            }
+            if self.layout.siblings {
+                self.add_siblings(row, sharing, scratch);
+            }
         }
         self.add_left_behind(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
@@ -275,6 +299,11 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
+    /// Whether all requests are served together.
+    fn is_shared(&self) -> bool {
+        matches!(self.discipline, Discipline::Sharing | Discipline::Groups)
+    }
+
     /// The waits of the rows, and what causes them.
     fn add_up(&self, scratch: &mut Scratch<S>) {
         let n = self.visits.len();
@@ -294,7 +323,6 @@ impl<S: Scalar> At<'_, S> {
     fn keep_factors(&self, keep: &mut Vec<S>, served: &mut Vec<S>) {
         let Layout { pairs, late_pairs, early_pairs, rows, row_of, sent_on, .. } = self.layout;
         let n = self.visits.len();
-        let in_order = self.servers == 1.0 && self.discipline == Discipline::Fcfs;
         let factors = &self.sweep.exclusion.factors;
         keep.clear();
         keep.extend(pairs.iter().map(|&pair| factors[pair as usize]));
@@ -302,7 +330,7 @@ impl<S: Scalar> At<'_, S> {
         let found_late = |factors: &[S], at: usize| {
             let found = factors[late_pairs[at] as usize];
             // In order of arrival what was there before the own first phase has gone: these began while it was there.
-            match early_pairs[at].filter(|_| in_order).zip(self.late_share(row_of[at % n])) {
+            match early_pairs[at].filter(|_| self.is_in_order()).zip(self.late_share(row_of[at % n])) {
                 Some((early, share)) => found + (factors[early as usize] - found) * share,
                 None => found,
             }
@@ -334,7 +362,7 @@ impl<S: Scalar> At<'_, S> {
         let row = &self.layout.rows[r];
         let shares = &*self.absent_shares(row);
         let me = &self.visits[row.arc];
-        let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
+        let sharing = self.is_shared();
         let zero = S::from(0.0);
         let remaining = self.remaining(row);
         self.set_boosts(row.group, remaining, &mut scratch.boosts);
@@ -377,15 +405,6 @@ impl<S: Scalar> At<'_, S> {
             alpha[x] = waiting * (it.first + it.late) * pace;
             beta[x] = first * pace;
             load[x] = first;
-        }
-        if !sharing {
-            self.add_rests(r, scratch);
-        }
-        if self.discipline == Discipline::Fcfs {
-            self.limit_outside(r, scratch);
-        }
-        if self.layout.siblings {
-            self.add_siblings(r, sharing, scratch);
         }
     }
 

@@ -12,12 +12,30 @@ use super::{
     super::{
         linearizer::is_none,
         net::Discipline,
-        residual::{Other, rest_after_gap},
+        residual::{AtDeparture, Away, Law, Other, rest_after_gap},
     },
     At, Scratch,
+    scarce::Services,
+    since::{Since, mean_since},
     visit::Visit,
 };
 use crate::model::Scalar;
+
+/// The only other that can be at a station, as the arrivals of a row find it.
+pub(super) struct OnlyOther<S> {
+    pub other: Other<S>,
+    /// When their thread left.
+    at_departure: AtDeparture<S>,
+    /// The mean of `f_exp` over their gaps.
+    exponential_rest: S,
+}
+
+impl<S: Scalar> OnlyOther<S> {
+    /// The rest of a service of which `f` is `found` in the mean.
+    pub fn relative(&self, found: S) -> S {
+        found * self.other.service() / self.exponential_rest
+    }
+}
 
 impl<S: Scalar> At<'_, S> {
     /// From those found in service to the time that is left of their services, second phases too.
@@ -28,29 +46,42 @@ impl<S: Scalar> At<'_, S> {
         let shares = &*self.absent_shares(row);
         let terms = r * n..(r + 1) * n;
         let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
-        let other = self.only_other(load).map(|other| (self.at_departure(r, &other), other));
         let since = scratch.absences.of_row(r);
+        let other = self.only_other(load).and_then(|other| self.as_found(other, r, since));
         let slack = self.sweep.crowds.map_or(S::from(1.0), |crowds| crowds.slack(self.station));
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
             }
-            let rest = if since.is_empty() {
-                self.rest(me, it, other.as_ref())
-            } else {
-                self.rest_since(since, it, other.as_ref().map(|(_, other)| other))
-            };
+            let rest = if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) };
             let rest = if rest < it.first { it.first + (rest - it.first) * slack } else { rest };
-            beta[x] *= rest + it.late;
+            let scarcity = scratch.scarcity.get(self.layout.row_of[x]).copied().unwrap_or(S::from(1.0));
+            beta[x] *= (rest + it.late) * scarcity;
             if it.late > 0.0 {
                 let seen = self.sweep.seen(shares, self.layout.arcs[x]);
                 let (late, overtaken) = self.late_load(row, x, seen.late);
-                let late_rest = if row.pool.is_some() { it.late_rest } else { it.full_late_rest };
-                beta[x] += late * late_rest;
-                scratch.own[r] += overtaken * late_rest;
+                let (of_others, own) =
+                    if row.pool.is_some() { self.late_rests(me, it, overtaken) } else { (it.full_late_rest, it.full_late_rest) };
+                beta[x] += late * of_others * scarcity;
+                scratch.own[r] += overtaken * own;
                 load[x] += late + overtaken;
             }
         }
+    }
+
+    /// The rests of second phases, of other threads' requests and of the own thread's last one, which it overtakes with such chance.
+    fn late_rests(&self, me: &Visit<S>, it: &Visit<S>, overtaken: S) -> (S, S) {
+        let late = (it.late, it.late_rest);
+        let of_others = match me.gap.long {
+            Some(long) if self.is_in_order() => me.gap.mean(long, |z| rest_after_gap(z, late, it.late)),
+            _ => it.late_rest,
+        };
+        if !self.is_in_order() || overtaken <= 0.0 || overtaken >= 1.0 {
+            return (of_others, it.late_rest);
+        }
+        // It began when the thread left: `R` after the gap that an exponential one outlasts with that chance.
+        let left = Law::new(it.late_rest / it.late).left(overtaken / (-overtaken + 1.0));
+        (of_others, it.late * left / overtaken)
     }
 
     /// The only other that an arrival can find, by the `load` that it sees in service; none where there are more.
@@ -58,39 +89,62 @@ impl<S: Scalar> At<'_, S> {
         if self.sources > 2.0 || self.servers > 1.0 {
             return None;
         }
-        let (mut busy, mut number) = (S::from(0.0), S::from(0.0));
-        for (&load, it) in load.iter().zip(self.visits).filter(|(load, it)| **load > 0.0 && it.first > 0.0) {
+        let zero = S::from(0.0);
+        let (service, law) = Services::until_reply(load, self.visits).law()?;
+        let (mut busy, mut number, mut shorts) = (zero, zero, zero);
+        let (mut short, mut long) = (zero, zero);
+        for (&load, it) in load.iter().zip(self.visits).filter(|(load, it)| **load >= 0.0 && it.first > 0.0) {
+            // At processors that customers share the gaps of the threads are not theirs.
+            let share = if self.layout.of_customers { zero } else { it.gap.short_share };
+            let n = load / it.first;
             busy += load;
-            number += load / it.first;
+            number += n;
+            shorts += n * share;
+            short += n * share * it.gap.short;
+            long += n * (-share + 1.0) * it.gap.long?;
         }
-        (number > 0.0).then(|| Other::new(busy / number, busy))
+        let longs = number - shorts;
+        if longs <= 0.0 {
+            return None;
+        }
+        let short = if shorts > 0.0 { short / shorts } else { short };
+        Some(Other::new(service, law, busy, Away { short_share: shorts / number, short, long: long / longs }))
     }
 
-    /// How much likelier `other` is there when a thread of row `r` leaves, after a service of any of its calls.
-    fn at_departure(&self, r: usize, other: &Other<S>) -> S {
-        let me = self.layout.rows[r].arc;
-        let (mut sum, mut rate) = (S::from(0.0), S::from(0.0));
-        let further = self.visits.iter().zip(&self.layout.row_of).enumerate().filter(|(x, (_, row))| **row == r && *x != me);
-        for (_, (it, _)) in further.filter(|(_, (it, _))| it.rate > 0.0) {
-            sum += it.rate * other.at_departure(it.first);
+    /// How the arrivals of row `r` find `other`; none where they were away for no known time.
+    fn as_found(&self, other: Other<S>, r: usize, since: &[Since<S>]) -> Option<OnlyOther<S>> {
+        let exponential_rest = if since.is_empty() {
+            let gap = &self.visits[self.layout.rows[r].arc].gap;
+            gap.mean(gap.long?, |z| other.exponential_rest(z))
+        } else {
+            mean_since(since, |before| other.exponential_rest(before.gap))
+        };
+        Some(OnlyOther { at_departure: self.at_departure(r, &other), exponential_rest, other })
+    }
+
+    /// Whether `other` is there when a thread of row `r` leaves, after a service of any of its calls.
+    fn at_departure(&self, r: usize, other: &Other<S>) -> AtDeparture<S> {
+        let mut rate = S::from(0.0);
+        let mut sum = AtDeparture { short: rate, long: rate };
+        for (it, _) in self.visits.iter().zip(&self.layout.row_of).filter(|(it, row)| **row == r && it.rate > 0.0) {
+            let after = other.at_departure(it.first, it.first_rest);
+            sum.short += it.rate * after.short;
+            sum.long += it.rate * after.long;
             rate += it.rate;
         }
-        let me = &self.visits[me];
-        let first = other.at_departure(me.first);
-        if rate > 0.0 { (sum + me.rate * first) / (rate + me.rate) } else { first }
+        if rate > 0.0 { AtDeparture { short: sum.short / rate, long: sum.long / rate } } else { sum }
     }
 
     /// The rest of a first phase in progress.
-    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&(S, Other<S>)>) -> S {
+    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
         let long = match me.gap.long {
             Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
             _ => return it.full_first_rest,
         };
-        let after = |z: S| match other {
-            Some((at_departure, other)) => other.rest(z, it.first_rest, *at_departure),
-            None => rest_after_gap(z, it.first_rest, self.mean_service),
-        };
-        let rest = after(long);
-        if me.gap.short_share > 0.0 { rest + me.gap.short_share * (after(me.gap.short) - rest) } else { rest }
+        let service = (it.first, it.first_rest);
+        match other {
+            Some(found) => found.relative(me.gap.mean(long, |z| found.other.rest(z, service, &found.at_departure))),
+            None => me.gap.mean(long, |z| rest_after_gap(z, service, self.mean_service)),
+        }
     }
 }

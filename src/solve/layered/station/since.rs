@@ -18,8 +18,9 @@
 //! | `λ_b`, `W_b`, `s_b` | slices of the row a unit of time, the wait for one, and how long it is served |
 
 use super::{
-    super::residual::{Other, rest_after_gap},
+    super::residual::rest_after_gap,
     At,
+    rests::OnlyOther,
     visit::{SHORTEST_GAP, Visit},
 };
 use crate::model::Scalar;
@@ -31,8 +32,10 @@ pub(super) struct Since<S> {
     part: S,
     /// What it was served then.
     served: S,
+    /// The mean rest of such a service.
+    rest: S,
     /// How long ago.
-    gap: S,
+    pub gap: S,
 }
 
 /// How the requests of a station were there last.
@@ -89,10 +92,10 @@ impl<S: Scalar> At<'_, S> {
                 match since[from..].last_mut() {
                     // What was served counts where there is only one other.
                     Some(last) if self.sources > 2.0 && gap <= last.gap && last.gap <= least => last.part += part,
-                    _ => since.push(Since { part, served: self.visits[slice].first, gap: floor(gap) }),
+                    _ => since.push(Since { part, served: self.visits[slice].first, rest: self.visits[slice].first_rest, gap: floor(gap) }),
                 }
             });
-            since.push(Since { part: others, served: it.first, gap: least });
+            since.push(Since { part: others, served: it.first, rest: it.first_rest, gap: least });
             for ((away, visits), &share) in away.iter_mut().zip(self.class_shares(row.kin)) {
                 let rate = it.rate * share;
                 *away -= rate * time;
@@ -112,13 +115,17 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// The rest of a service in progress.
-    pub(super) fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&Other<S>>) -> S {
-        since.iter().fold(S::from(0.0), |sum, before| {
-            let rest = match other {
-                Some(other) => other.rest(before.gap, it.first_rest, other.at_departure(before.served)),
-                None => rest_after_gap(before.gap, it.first_rest, self.mean_service),
-            };
-            sum + before.part * rest
-        })
+    pub(super) fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
+        let service = (it.first, it.first_rest);
+        let Some(found) = other else {
+            return mean_since(since, |before| rest_after_gap(before.gap, service, self.mean_service));
+        };
+        let other = &found.other;
+        found.relative(mean_since(since, |before| other.rest(before.gap, service, &other.at_departure(before.served, before.rest))))
     }
+}
+
+/// The mean of a value over the ways in which requests were here last.
+pub(super) fn mean_since<S: Scalar>(since: &[Since<S>], of: impl Fn(&Since<S>) -> S) -> S {
+    since.iter().fold(S::from(0.0), |sum, before| sum + before.part * of(before))
 }

@@ -1,15 +1,12 @@
 //! What a station's waits are made of: how long each request is served, how long its sender was away.
 //!
 //! A thread of node `i` that visits a station `y` times an execution was away either for a short gap inside the execution,
-//! with probability `y/(1+y)` (for slices at the processor, `(n-1)/n`), or for a long one between executions, such that the
-//! mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
+//! with probability `y/(1+y)` (`(y-1)/y` where their number is always the same; for slices at the processor, `(n-1)/n`), or for a long one
+//! between executions, such that the mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
 
 use super::{super::net::Source, Sweep, bounded::Bounded, layout::Layout};
 use crate::model::Scalar;
 
-/// Weight of the excess variation of a task's service in its rest. Fitted, not derived: with weight 1 the effect is
-/// overestimated, since a slow service also slows the tasks that feed the queue.
-const VARIATION_WEIGHT: f64 = 0.25;
 /// Gaps shorter than this fraction of the mean service count as this long.
 pub(super) const SHORTEST_GAP: f64 = 1e-6;
 
@@ -22,7 +19,7 @@ pub(super) struct Visit<S> {
     pub first: S,
     /// Service after it.
     pub late: S,
-    /// Mean rest of a service until the reply, and of one after it, as found by threads that come back.
+    /// Mean rest of a service until the reply, and of one after it, as found by threads that come back ([`super::scarce`]).
     pub first_rest: S,
     pub late_rest: S,
     /// The same, as found by Poisson arrivals: `s (1 + c²)/2`.
@@ -42,11 +39,19 @@ pub(super) struct Gap<S> {
     pub long: Option<S>,
 }
 
+impl<S: Scalar> Gap<S> {
+    /// The mean of `after` a gap, its long ones of mean `long`.
+    pub fn mean(&self, long: S, after: impl Fn(S) -> S) -> S {
+        let of_long = after(long);
+        if self.short_share > 0.0 { of_long + self.short_share * (after(self.short) - of_long) } else { of_long }
+    }
+}
+
 /// The visit over arc `a`, its gaps not yet known.
 pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit<S> {
     let net = sweep.net;
     let arc = &net.arcs[a];
-    let (zero, one) = (S::from(0.0), S::from(1.0));
+    let zero = S::from(0.0);
     let gap = Gap { short_share: zero, short: zero, long: None };
     let rate = sweep.flow.arc_rate[a];
     let from_outside = is_from_outside(sweep, arc.source);
@@ -68,24 +73,11 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
             from_outside,
         };
     };
-    let rest = |mean: S, variance: S, weight: f64| {
-        let cvsq = if mean > 0.0 { one + (variance / (mean * mean) - 1.0) * weight } else { one };
-        mean * (cvsq + 1.0) * 0.5
-    };
+    let rest = |mean: S, variance: S| if mean > 0.0 { (mean + variance / mean) * 0.5 } else { zero };
     let ([first, second, third], [v1, v2, v3]) = (sweep.flow.phases[entry], sweep.flow.phase_variances[entry]);
     let late = second + third;
-    Visit {
-        rate,
-        wait,
-        first,
-        late,
-        first_rest: rest(first, v1, VARIATION_WEIGHT),
-        late_rest: rest(late, v2 + v3, VARIATION_WEIGHT),
-        full_first_rest: rest(first, v1, 1.0),
-        full_late_rest: rest(late, v2 + v3, 1.0),
-        gap,
-        from_outside,
-    }
+    let (first_rest, late_rest) = (rest(first, v1), rest(late, v2 + v3));
+    Visit { rate, wait, first, late, first_rest, late_rest, full_first_rest: first_rest, full_late_rest: late_rest, gap, from_outside }
 }
 
 fn is_from_outside<S: Scalar>(sweep: &Sweep<'_, S>, source: Source) -> bool {
@@ -123,7 +115,13 @@ pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits:
         let Inside { visits: y, time, host } = groups[group];
         let away = sweep.flow.elapsed[layout.groups[group]] - time;
         let away = if away > 0.0 { away } else { zero };
-        let (share, gaps) = if host { ((y - 1.0) / y, y - 1.0) } else { (y / (y + 1.0), y + 1.0) };
+        let (share, gaps) = if host {
+            ((y - 1.0) / y, y - 1.0)
+        } else if net.nodes[layout.groups[group]].deterministic {
+            ((y - 1.0) / y, y + 1.0)
+        } else {
+            (y / (y + 1.0), y + 1.0)
+        };
         v.gap.short_share = if share > 0.0 { share } else { zero };
         v.gap.short = if gaps > 0.0 { away / gaps } else { zero };
     }
