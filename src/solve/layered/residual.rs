@@ -51,6 +51,10 @@ const TWO_STAGES: f64 = 0.75;
 pub(super) const NEARLY_EXPONENTIAL: f64 = 0.01;
 /// Rests that differ from those of exponential services by less than this do so by rounding.
 const ROUNDING: f64 = 1e-12;
+/// After a gap that is as much shorter than a service all of it is left, but for rounding.
+const ALL_LEFT: f64 = 1e50;
+/// Gaps are no shorter than this part of a service of the only other.
+const SHORTEST_GAP: f64 = 1e-9;
 /// One that is never away is there with this chance.
 const MOST_BUSY: f64 = 0.999_999;
 
@@ -112,6 +116,9 @@ impl<S: Scalar> Law<S> {
 
     /// `R` after a gap of the mean over `u`.
     pub fn left(&self, u: S) -> S {
+        if u > ALL_LEFT {
+            return S::from(1.0);
+        }
         let grown = u * (u * self.g + self.e);
         let all = u * (grown + 1.0) + u * self.n + 1.0;
         u * (u * (u * self.g + self.e - self.g) + self.rest) / all
@@ -123,6 +130,12 @@ pub(super) fn rest_after_gap<S: Scalar>(z: S, (service, rest): (S, S), mean: S) 
     let sum = z + rest;
     if sum <= 0.0 {
         return rest;
+    }
+    if service <= 0.0 {
+        return rest;
+    }
+    if z <= 0.0 {
+        return mean;
     }
     let law = Law::new(rest / service);
     // To the last digit.
@@ -169,8 +182,13 @@ impl<S: Scalar> Other<S> {
     pub fn new(service: S, law: Law<S>, busy: S, away: Away<S>) -> Self {
         let busy = if busy > MOST_BUSY { S::from(MOST_BUSY) } else { busy };
         let mean = away.mean(|y| y);
-        let scale = service * (-busy + 1.0) / (busy * mean);
-        let away = Away { short_share: away.short_share, short: away.short * scale, long: away.long * scale };
+        let whole = service * (-busy + 1.0) / busy;
+        let away = if mean > 0.0 {
+            let scale = whole / mean;
+            Away { short_share: away.short_share, short: away.short * scale, long: away.long * scale }
+        } else {
+            Away { short_share: S::from(0.0), short: whole, long: whole }
+        };
         Self { service, law, busy, away }
     }
 
@@ -192,6 +210,9 @@ impl<S: Scalar> Other<S> {
         }
         let law = Law::new(rest / own);
         let came = |y: S| {
+            if y <= own * SHORTEST_GAP {
+                return S::from(1.0);
+            }
             let u = own / y;
             let odds = law.odds(u) * u;
             odds / (odds + 1.0)
@@ -209,6 +230,8 @@ impl<S: Scalar> Other<S> {
             return service;
         }
         let mean = self.service;
+        let shortest = mean * SHORTEST_GAP;
+        let z = if z > shortest { z } else { shortest };
         let still_away = self.away.mean(|y| y / (z + y));
         let ended = (-self.law.left(mean / z) + 1.0) * mean / z;
         let found = |came: S, y: S| came + (-came + 1.0) * z / (z + y);
