@@ -8,7 +8,8 @@
 //!
 //! separately for `Q` the requests waiting, in first-phase service and in second-phase service. The network is solved at `N`
 //! with `P = 1` and `F = 0` (Schweitzer), or where more can be told at once `F = (1 - d_b) ρ_b(c)/N_c` ([`super::station`], `first_guess`),
-//! then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`.
+//! then at every `N - 1_c`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`. Where services of unlike length meet, it is solved at `N`
+//! once more before, with what follows from these.
 //!
 //! `P` is of layers: a thread's service has waits inside it. While an arrival waits for those that it finds, it makes them wait
 //! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services
@@ -28,6 +29,9 @@ pub(super) struct Changes<S> {
     pub late: Vec<S>,
     /// `S_b(N - 1_c) / S_b(N) - 1`, of services in all.
     pub pace: Vec<S>,
+    /// By arc, how much longer its requests wait than equations of mean values say, since others have shorter or longer services; empty where all
+    /// are as long ([`super::station`], `kinds`).
+    pub unlike: Vec<S>,
 }
 
 /// Mean presence at the arcs of a solved network.
@@ -69,13 +73,22 @@ impl<S: Scalar> Changes<S> {
     /// Without derivatives.
     pub fn values(&self) -> Changes<f64> {
         let values = |table: &[S]| table.iter().map(Scalar::value).collect();
-        let [waiting, first, late, pace] = [&self.waiting, &self.first, &self.late, &self.pace].map(|table| values(table));
-        Changes { n_classes: self.n_classes, are_known: self.are_known, waiting, first, late, pace }
+        let [waiting, first, late, pace, unlike] =
+            [&self.waiting, &self.first, &self.late, &self.pace, &self.unlike].map(|table| values(table));
+        Changes { n_classes: self.n_classes, are_known: self.are_known, waiting, first, late, pace, unlike }
     }
 
     pub fn none(n_arcs: usize, n_classes: usize) -> Self {
         let table = vec![S::from(0.0); n_arcs * n_classes];
-        Self { n_classes, are_known: false, waiting: table.clone(), first: table.clone(), pace: table.clone(), late: table }
+        Self {
+            n_classes,
+            are_known: false,
+            waiting: table.clone(),
+            first: table.clone(),
+            pace: table.clone(),
+            late: table,
+            unlike: Vec::new(),
+        }
     }
 
     /// Sets the changes of class `c` from the network at full population and at one customer of `c` less.

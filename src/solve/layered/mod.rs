@@ -54,8 +54,8 @@ use self::{
     linearizer::{Changes, Presence},
     net::Net,
     rotation::Rotation,
-    stages::{Alone, Asked, NotTogether, Stages, Together},
-    station::Capacity,
+    stages::{Alone, Asked, NotTogether, Stages, Together, caps},
+    station::{Capacity, unlike_waits},
 };
 use super::{
     SolveError, SolveOptions,
@@ -236,6 +236,11 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         if net.classes.is_empty() {
             break;
         }
+        changes.unlike = unlike_at(net, &at_full, &full, &full);
+        if !changes.unlike.is_empty() {
+            at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
+            changes.unlike = unlike_at(net, &at_full, &full, &full);
+        }
         let mut next = changes.clone();
         let present = presence(net, &at_full);
         let mut is_set = vec![false; net.classes.len()];
@@ -245,6 +250,9 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             }
             let mut less = full.clone();
             less[c] -= 1.0;
+            if !next.unlike.is_empty() {
+                changes.unlike = unlike_at(net, &at_full, &full, &less);
+            }
             let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             let (mut class, mut without) = (c, presence(net, &stage));
             while !std::mem::replace(&mut is_set[class], true) {
@@ -262,6 +270,11 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
     Ok(at_full)
+}
+
+/// How much longer requests wait since others have unlike services, from a stage of `full` customers, for `less` of them.
+fn unlike_at<S: Scalar>(net: &Net<S>, stage: &Stage<S>, full: &[f64], less: &[f64]) -> Vec<S> {
+    unlike_waits(net, (&stage.flow, &stage.unknowns), &caps(net, full), &caps(net, less))
 }
 
 /// Whether a station of a stage serves more than this share of what its servers can.

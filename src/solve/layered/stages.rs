@@ -26,11 +26,9 @@ pub(super) struct Asked<'s, S> {
     pub tolerance: f64,
 }
 
-impl<S> Asked<'_, S> {
-    /// Largest number of busy threads of each task.
-    fn caps(&self, net: &Net<S>) -> Vec<f64> {
-        net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| self.customers[c])).collect()
-    }
+/// Largest number of busy threads of each task.
+pub(super) fn caps<S>(net: &Net<S>, customers: &[f64]) -> Vec<f64> {
+    net.tasks.iter().map(|t| t.class.map_or(t.cap, |c| customers[c])).collect()
 }
 
 /// A way to solve stages.
@@ -73,7 +71,7 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
 
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Infallible> {
         let &Asked { customers, changes, like, capacity, tolerance } = asked;
-        let caps = asked.caps(self.net);
+        let caps = caps(self.net, customers);
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
@@ -176,7 +174,7 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, NotTogether> {
         let &Asked { customers, changes, like, capacity, tolerance } = asked;
         let net = self.sweeper.net;
-        let caps = asked.caps(net);
+        let caps = caps(net, customers);
         let plain_changes = changes.values();
         let plain = Populations { customers, changes: &plain_changes, caps: &caps };
         let populations = Populations { customers, changes, caps: &caps };

@@ -328,20 +328,6 @@ impl<S: Scalar> At<'_, S> {
         });
     }
 
-    /// Of a call from a caller that is served elsewhere: with what chance it follows an earlier one to this station, over the number of these, and how long after its reply.
-    fn later_calls(&self, call: usize) -> (S, S) {
-        let net = self.sweep.net;
-        let (calls, between) = self.between_calls(call);
-        let is_exact = net.arcs[call].source.held().is_some_and(|caller| net.nodes[caller].deterministic);
-        let follows = match calls {
-            // All but the first of an execution.
-            calls if is_exact && calls > 1.0 => (calls - 1.0) / (calls * calls),
-            _ if is_exact => S::from(0.0),
-            calls => (calls + 1.0).recip(),
-        };
-        (follows, between)
-    }
-
     /// The second sum of a row's `found`.
     fn find_later(&self, r: usize, room: &mut Found<S>) {
         let lates = &self.layout.left_behind.lates;

@@ -34,6 +34,7 @@ mod discipline;
 mod excess;
 mod first_guess;
 mod given;
+mod kinds;
 mod layout;
 mod left_behind;
 mod origins;
@@ -59,6 +60,7 @@ pub(super) use self::{
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
+    kinds::unlike_waits,
     layout::{Layout, calls_by_entry},
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},

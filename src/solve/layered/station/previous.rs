@@ -2,8 +2,9 @@
 //!
 //! A request is at a processor slice by slice, its own and those of the tasks that it calls there. The first slice of a callee follows the caller's,
 //! and the caller's next one follows the callee's last, without a moment between. After a call to another processor a slice follows the caller's
-//! own. Of calls from another processor, `Y` in all to callees here, one follows another but for `1/(1 + Y)`, after what the caller does between
-//! them. Calls that may be forwarded, and entries that fork or go on after the reply, are left out: what they end with is not one slice.
+//! own. Of calls from another processor, `Y` in all to callees here, one follows another but for `1/(1 + Y)` (`1/Y` where their number is always the
+//! same), after what the caller does between them. Calls that may be forwarded, and entries that fork or go on after the reply, are left out: what
+//! they end with is not one slice.
 
 use super::{
     super::net::{Discipline, Net},
@@ -102,7 +103,7 @@ impl<S: Scalar> At<'_, S> {
         let node = &net.nodes[self.layout.groups[group]];
         let zero = S::from(0.0);
         // Those of one call follow each other.
-        let mut between = None;
+        let mut later = None;
         for it in &self.layout.previous[r] {
             let received = flow.entry_rate[node.entry];
             let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
@@ -111,16 +112,30 @@ impl<S: Scalar> At<'_, S> {
                 Way::Returned => (net.arcs[it.call].visits, zero),
                 Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),
                 Way::Beside { earlier } => {
-                    let (calls, away) = match between {
+                    let (follows, away) = match later {
                         Some((call, found)) if call == it.call => found,
-                        _ => self.between_calls(it.call),
+                        _ => self.later_calls(it.call),
                     };
-                    between = Some((it.call, (calls, away)));
-                    (called() * net.arcs[earlier].visits / (calls + 1.0), away)
+                    later = Some((it.call, (follows, away)));
+                    (called() * net.arcs[earlier].visits * follows, away)
                 }
             };
             each(number / node.slices, it.slice, away);
         }
+    }
+
+    /// Of a call from a caller that is served elsewhere: with what chance it follows an earlier one to this station, over the number of these, and
+    /// how long after its reply.
+    pub(super) fn later_calls(&self, call: usize) -> (S, S) {
+        let (calls, between) = self.between_calls(call);
+        let is_exact = self.sweep.net.arcs[call].source.held().is_some_and(|caller| self.sweep.net.nodes[caller].deterministic);
+        let follows = match calls {
+            // All but the first of an execution.
+            calls if is_exact && calls > 1.0 => (calls - 1.0) / (calls * calls),
+            _ if is_exact => S::from(0.0),
+            calls => (calls + 1.0).recip(),
+        };
+        (follows, between)
     }
 
     /// How long a call takes.
@@ -130,7 +145,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// Of a call from a node that is served elsewhere: how many calls the node makes to entries that are served here, and what it does in the mean
     /// between two of them.
-    pub(super) fn between_calls(&self, call: usize) -> (S, S) {
+    fn between_calls(&self, call: usize) -> (S, S) {
         let net = self.sweep.net;
         let (mut calls, mut inside) = (S::from(0.0), S::from(0.0));
         let Some(caller) = net.arcs[call].source.held() else { return (calls, inside) };

@@ -45,7 +45,7 @@ impl<S: Scalar> At<'_, S> {
         let me = &self.visits[row.arc];
         let shares = &*self.absent_shares(row);
         let terms = r * n..(r + 1) * n;
-        let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms]);
+        let (beta, load) = (&mut scratch.beta[terms.clone()], &mut scratch.load[terms.clone()]);
         let since = scratch.absences.of_row(r);
         let other = self.only_other(load).and_then(|other| self.as_found(other, r, since));
         let slack = self.sweep.crowds.map_or(S::from(1.0), |crowds| crowds.slack(self.station));
@@ -66,6 +66,10 @@ impl<S: Scalar> At<'_, S> {
                 scratch.own[r] += overtaken * own;
                 load[x] += late + overtaken;
             }
+        }
+        if let Some(unlike) = self.kinds().and(self.sweep.populations.changes.unlike.get(self.layout.arcs[row.arc])).copied() {
+            scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= unlike);
+            scratch.beta[terms].iter_mut().for_each(|part| *part *= unlike);
         }
     }
 

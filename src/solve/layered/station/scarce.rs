@@ -41,6 +41,7 @@
 use super::{
     super::{net::Discipline, residual::Law},
     At,
+    kinds::apart,
     visit::Visit,
 };
 use crate::model::Scalar;
@@ -82,6 +83,21 @@ impl<S: Scalar> Services<S> {
             let whole = it.first + it.late;
             (whole, it.first * whole + it.late * it.late)
         })
+    }
+
+    /// The same, with an exponential time of such a mean each.
+    fn of_kinds(load: &[S], visits: &[Visit<S>], service: impl Fn(usize) -> S) -> Self {
+        let zero = S::from(0.0);
+        let mut sum = Self { number: zero, time: zero, second: zero, third: zero };
+        for (x, (&load, it)) in load.iter().zip(visits).enumerate().filter(|(_, (load, it))| **load >= 0.0 && it.first > 0.0) {
+            let number = load / it.first;
+            let time = service(x);
+            sum.number += number;
+            sum.time += number * time;
+            sum.second += number * time * time;
+            sum.third += number * time * time * time;
+        }
+        sum
     }
 
     /// The same as of [`Self::whole`], as far as the replies.
@@ -145,9 +161,15 @@ impl<S: Scalar> At<'_, S> {
         };
         // What the threads of one pool find of exponential phases is known (`second_phase`).
         let is_known = self.late && self.layout.pools.len() == 1;
-        scarcity.extend(found.chunks_exact(self.visits.len()).map(|found| {
+        let kinds = self.kinds();
+        scarcity.extend(found.chunks_exact(self.visits.len()).zip(&self.layout.rows).map(|(found, row)| {
             let of = |services: Services<S>| services.law().map_or(S::from(1.0), |(_, law)| of_law(law));
             let all = of(Services::whole(found, self.visits));
+            if let (Some(kinds), Some(pool)) = (&kinds, row.pool) {
+                let [mine, others] = apart(kinds, pool);
+                let service = |x: usize| if self.layout.pool_of[x] == Some(pool) { mine.service } else { others.service };
+                return all / of(Services::of_kinds(found, self.visits, service));
+            }
             if is_known { all / of(Services::of_exponential_phases(found, self.visits)) } else { all }
         }));
     }
