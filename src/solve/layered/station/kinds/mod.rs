@@ -12,9 +12,8 @@
 //! ```
 //!
 //! where the last line stands for the order of arrival, of which states would be too many: of four stations waits are up to 3.5 % long where services
-//! are short, and up to 5 % short where they are long. With
-//! `L(j)` waiting and `U(j)` in service of kind `j`, the waits that equations of mean values have, from the chain with one of kind `a` less, and that
-//! of the chain itself, give
+//! are short, and up to 5 % short where they are long. With `L(j)` waiting and `U(j)` in service of kind `j`, of the chain and, as `L⁻` and `U⁻`, of that
+//! with one of kind `a` less, the waits are, and would be by equations of mean values,
 //!
 //! ```text
 //! W_a  = L(a) s_a/U(a)
@@ -34,11 +33,11 @@
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `N`, `y`, `s` | [`Kind`] | sources of a kind, how long each is away, and its mean service |
-//! | `L`, `U` | [`There`] | those that wait, and the chance that one is in service |
-//!
-//! The chain is solved by taking its states out one by one (Grassmann, Taksar and Heyman 1985), which subtracts nothing; in plain numbers, or with
-//! derivatives along the three ratios of its times, whatever their number outside.
+//! | `L`, `U` | [`chain::There`] | those that wait, and the chance that one is in service |
 
+mod chain;
+
+use self::chain::{Kind, there};
 use super::{
     super::{
         flow::Flow,
@@ -51,9 +50,6 @@ use crate::model::{Scalar, Tangent};
 
 /// Most products of a chain's elimination.
 const MOST_WORK: f64 = 20_000.0;
-/// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
-const ALIKE: f64 = 0.05;
-const UNLIKE: f64 = 0.3;
 /// Part of it that the chain of still fewer sources may take.
 const LESS_WORK: f64 = 0.4;
 /// Sources of a kind that are not left out.
@@ -62,25 +58,11 @@ const LAST_SOURCES: f64 = 3.0;
 const LEAST_PART: f64 = 1e-7;
 /// What sources change is less by this power of their number at most.
 const MOST_POWER: f64 = 2.0;
-/// States whose weight is above this are scaled down.
-const LARGE: f64 = 1e100;
 /// Times away are no shorter than this part of a service.
 const SHORTEST_AWAY: f64 = 1e-6;
-
-/// Sources of a kind.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kind<S> {
-    sources: f64,
-    away: S,
-    pub service: S,
-}
-
-/// How many of each kind wait, and the chances that they are in service.
-#[derive(Clone, Copy, Debug)]
-struct There<S> {
-    waiting: [S; 2],
-    busy: [S; 2],
-}
+/// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
+const ALIKE: f64 = 0.05;
+const UNLIKE: f64 = 0.3;
 
 /// What comes of a pool to a station.
 #[derive(Clone, Copy, Debug)]
@@ -249,7 +231,8 @@ fn of_ratios<S: Scalar, const N: usize>(sources: [f64; 2], ratios: [S; 3]) -> [S
     std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0)
 }
 
-/// What is `found`, and twice so, `of_few` sources, of `more` of them: as their power, from `-2` to 0.
+/// `ψ - 1` of all sources: `found` of some and `of_few` of fewer fall as a power of the numbers, from 0 to [`MOST_POWER`]. `more` is the logarithm of all
+/// sources over the some, `steps` how many times that of these over the fewer.
 fn beyond<S: Scalar>(found: S, of_few: S, steps: f64, more: f64) -> S {
     let [size, of_few_size] = [found, of_few].map(|it| if it < 0.0 { -it } else { it });
     if size <= 0.0 {
@@ -310,160 +293,6 @@ fn fewer(sources: [f64; 2], most_work: f64) -> [f64; 2] {
     n
 }
 
-/// Who is there of both kinds.
-fn there<S: Scalar>([a, b]: [Kind<S>; 2]) -> There<S> {
-    if a.sources >= b.sources {
-        return Chain::new(a, b).solve();
-    }
-    let There { waiting: [wait_b, wait_a], busy: [busy_b, busy_a] } = Chain::new(b, a).solve();
-    There { waiting: [wait_a, wait_b], busy: [busy_a, busy_b] }
-}
-
-/// The chain's rates in a band. In each of its levels, by how many are there of the first kind, the state of `b` of the second with one of the
-/// first in service is number `2 b`, with one of the second `2 b - 1`; nobody is there in number 0 of level 0, of which no other even number is one.
-struct Chain<S> {
-    kinds: [Kind<S>; 2],
-    /// Most of each kind.
-    most: [usize; 2],
-    width: usize,
-    /// From each state to those as far before and after as one level and one state.
-    rates: Vec<S>,
-}
-
-impl<S: Scalar> Chain<S> {
-    fn new(levels: Kind<S>, inner: Kind<S>) -> Self {
-        let most = [levels, inner].map(|kind| number(kind.sources));
-        let width = 2 * most[1] + 1;
-        let states = (most[0] + 1) * width;
-        let mut chain = Self { kinds: [levels, inner], most, width, rates: vec![S::from(0.0); states * (2 * width + 3)] };
-        for a in 0..=most[0] {
-            for b in 0..=most[1] {
-                chain.set_rates([a, b]);
-            }
-        }
-        chain
-    }
-
-    /// How far transitions go.
-    fn reach(&self) -> usize {
-        self.width + 1
-    }
-
-    /// The number of the state of a service of kind `of` with so many there; that of nobody there.
-    fn state(&self, of: usize, [a, b]: [usize; 2]) -> usize {
-        a * self.width + 2 * b - if of == 1 && b > 0 { 1 } else { 0 }
-    }
-
-    fn is_state(&self, state: usize) -> bool {
-        state == 0 || state >= self.width || !state.is_multiple_of(2)
-    }
-
-    fn place(&self, from: usize, to: usize) -> usize {
-        from * (2 * self.reach() + 1) + to + self.reach() - from
-    }
-
-    /// The rates from the states with so many there.
-    fn set_rates(&mut self, n: [usize; 2]) {
-        let comes = [0, 1].map(|of| self.kinds[of].away.recip() * (self.kinds[of].sources - count(n[of])));
-        let nobody = n == [0, 0];
-        for of in [0, 1].into_iter().filter(|&of| n[of] > 0 || nobody && of == 0) {
-            let from = self.state(of, n);
-            for (next, rate) in comes.into_iter().enumerate().filter(|&(next, _)| n[next] < self.most[next]) {
-                let mut more = n;
-                more[next] += 1;
-                let place = self.place(from, self.state(if nobody { next } else { of }, more));
-                self.rates[place] += rate;
-            }
-            if nobody {
-                continue;
-            }
-            let mut left = n;
-            left[of] -= 1;
-            let rate = self.kinds[of].service.recip();
-            if left == [0, 0] {
-                let place = self.place(from, 0);
-                self.rates[place] += rate;
-            }
-            for next in [0, 1].into_iter().filter(|&next| left[next] > 0) {
-                let place = self.place(from, self.state(next, left));
-                self.rates[place] += rate * (count(left[next]) / count(left[0] + left[1]));
-            }
-        }
-    }
-
-    fn solve(mut self) -> There<S> {
-        let weights = self.weights();
-        let zero = S::from(0.0);
-        let (mut there, mut sum) = (There { waiting: [zero; 2], busy: [zero; 2] }, zero);
-        for (state, &weight) in weights.iter().enumerate() {
-            sum += weight;
-            if state == 0 || !self.is_state(state) {
-                continue;
-            }
-            let (a, b) = (state / self.width, (state % self.width).div_ceil(2));
-            let of = (state % self.width) % 2;
-            there.busy[of] += weight;
-            let mut waiting = [a, b];
-            waiting[of] -= 1;
-            for (all, n) in there.waiting.iter_mut().zip(waiting) {
-                *all += weight * count(n);
-            }
-        }
-        There { waiting: there.waiting.map(|n| n / sum), busy: there.busy.map(|chance| chance / sum) }
-    }
-
-    /// How often each state is, over any of them.
-    fn weights(&mut self) -> Vec<S> {
-        let (reach, states) = (self.reach(), (self.most[0] + 1) * self.width);
-        let stride = 2 * reach + 1;
-        let mut left = vec![S::from(1.0); states];
-        for state in (1..states).rev() {
-            if !self.is_state(state) {
-                continue;
-            }
-            let first = state.saturating_sub(reach);
-            let (before, its) = self.rates.split_at_mut(state * stride);
-            let its = &its[first + reach - state..reach];
-            let out = its.iter().fold(S::from(0.0), |sum, &rate| sum + rate);
-            left[state] = out;
-            for from in first..state {
-                let place = from * stride + state + reach - from;
-                let rate = before[place];
-                if rate == 0.0 {
-                    continue;
-                }
-                let share = rate / out;
-                let row = from * stride + first + reach - from;
-                for (rate, &its) in before[row..row + state - first].iter_mut().zip(its) {
-                    *rate += share * its;
-                }
-            }
-        }
-        let mut weights = vec![S::from(0.0); states];
-        weights[0] = S::from(1.0);
-        for state in (1..states).filter(|&state| self.is_state(state)) {
-            let came = (state.saturating_sub(reach)..state)
-                .fold(S::from(0.0), |sum, from| sum + weights[from] * self.rates[self.place(from, state)]);
-            weights[state] = came / left[state];
-            if weights[state] > LARGE {
-                let by = weights[state].value().recip();
-                weights[..=state].iter_mut().for_each(|weight| *weight *= by);
-            }
-        }
-        weights
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of sources are few here")]
-fn number(sources: f64) -> usize {
-    sources as usize
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of sources are few here")]
-fn count(n: usize) -> f64 {
-    n as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -478,47 +307,6 @@ mod tests {
             for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)]) {
                 assert!((ratio - 1.0).abs() < 1e-9, "{a:?} {b:?}: {ratio}");
             }
-        }
-    }
-
-    /// Waits in order of arrival, by the chain of all orders.
-    #[test]
-    fn waits_are_near_those_in_order_of_arrival() {
-        for (a, b, waits) in [
-            (kind(12.0, 3.0, 0.2), kind(2.0, 4.0, 1.0), [1.10973, 0.91097]),
-            (kind(2.0, 0.42, 0.2), kind(4.0, 15.46, 3.0), [0.85458, 2.27612]),
-            (kind(4.0, 1.0, 0.2), kind(2.0, 6.0, 3.0), [1.41606, 1.48283]),
-            (kind(3.0, 2.0, 1.0), kind(3.0, 1.0, 0.3), [1.53544, 1.66800]),
-        ] {
-            let found = there([a, b]);
-            for (of, service) in [a.service, b.service].into_iter().enumerate() {
-                let wait = found.waiting[of] * service / found.busy[of];
-                assert!((wait / waits[of] - 1.0).abs() < 0.054, "{a:?} {b:?}: {wait} {}", waits[of]);
-            }
-        }
-    }
-
-    /// Of one source each there is no order to choose.
-    #[test]
-    fn two_sources_wait_as_their_chain_says() {
-        let (a, b) = (kind(1.0, 0.7, 0.3), kind(1.0, 1.1, 2.0));
-        let found = there([a, b]);
-        // Nobody, one alone, one before the other.
-        let mut p = [0.2; 5];
-        for _ in 0..20_000 {
-            let [none, only_a, only_b, a_first, b_first] = p;
-            let step = 0.05;
-            p = [
-                none + step * (only_a / 0.3 + only_b / 2.0 - none * (1.0 / 0.7 + 1.0 / 1.1)),
-                only_a + step * (none / 0.7 + b_first / 2.0 - only_a * (1.0 / 0.3 + 1.0 / 1.1)),
-                only_b + step * (none / 1.1 + a_first / 0.3 - only_b * (1.0 / 2.0 + 1.0 / 0.7)),
-                a_first + step * (only_a / 1.1 - a_first / 0.3),
-                b_first + step * (only_b / 0.7 - b_first / 2.0),
-            ];
-        }
-        let expected = [p[4], p[3], p[1] + p[3], p[2] + p[4]];
-        for (found, expected) in found.waiting.into_iter().chain(found.busy).zip(expected) {
-            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         }
     }
 
