@@ -7,10 +7,18 @@
 //! out_n = Σ_{j<n} q_nj        q_ij += q_in q_nj / out_n   (i, j < n)        p_0 = 1    p_n = Σ_{i<n} p_i q_in / out_n
 //! ```
 //!
+//! Slopes `p'` along a mean time `t` of what comes or goes follow from the same rates, whatever the number of parameters:
+//!
+//! ```text
+//! r_j = Σ_i (p_i q_ij - p_j q_ji)/t, over transitions by that        r_j += r_n q_nj / out_n  (j < n)
+//! p'_0 = 0     p'_n = (Σ_{i<n} p'_i q_in - r_n) / out_n                less p Σ p'
+//! ```
+//!
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `q_ij` | `rates` | from a state to another, in a band as wide as two levels |
-//! | `p_n` | `weights` | how often the chain is there |
+//! | `out_n` | `out` | all from a state to those before it, when it is taken out |
+//! | `p_n`, `r_n` | `weights`, `asked` | how often the chain is there, and what a longer time asks for |
 
 use crate::model::Scalar;
 
@@ -33,37 +41,57 @@ pub(super) struct There<S> {
 }
 
 /// Who is there of both kinds.
-pub(super) fn there<S: Scalar>([a, b]: [Kind<S>; 2]) -> There<S> {
-    if a.sources >= b.sources {
-        return Chain::new(a, b).solve();
+pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> There<S> {
+    let plain = |of: usize| Kind { sources: kinds[of].sources, away: kinds[of].away.value(), service: kinds[of].service.value() };
+    // The more numerous kind is that of the levels.
+    let order = if kinds[0].sources >= kinds[1].sources { [0, 1] } else { [1, 0] };
+    let chain = Chain::new(order.map(plain));
+    let solved = Solved::new(&chain);
+    let in_order = |it: There<f64>| There { waiting: order.map(|of| it.waiting[of]), busy: order.map(|of| it.busy[of]) };
+    let with_value = |value: f64| S::from(value);
+    let values = in_order(chain.sums(&solved.weights));
+    let mut found = There { waiting: values.waiting.map(with_value), busy: values.busy.map(with_value) };
+    for (place, &of) in order.iter().enumerate() {
+        for (time, cause) in [(kinds[of].away, Cause::Comes(place)), (kinds[of].service, Cause::Goes(place))] {
+            if time.derivatives().iter().all(|slope| *slope == 0.0) {
+                continue;
+            }
+            let slopes = in_order(chain.sums(&solved.slopes(&chain, cause, time.value())));
+            let moved = time - time.value();
+            for (found, slope) in found.waiting.iter_mut().chain(&mut found.busy).zip(slopes.waiting.into_iter().chain(slopes.busy)) {
+                *found += moved * slope;
+            }
+        }
     }
-    let There { waiting: [wait_b, wait_a], busy: [busy_b, busy_a] } = Chain::new(b, a).solve();
-    There { waiting: [wait_a, wait_b], busy: [busy_a, busy_b] }
+    found
 }
 
-/// The chain's rates in a band. In each of its levels, by how many are there of the first kind, the state of `b` of the second with one of the
+/// What a transition is by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// One of such a kind comes.
+    Comes(usize),
+    /// One of it has been served.
+    Goes(usize),
+}
+
+/// The chain in a band. In each of its levels, by how many are there of the first kind, the state of `b` of the second with one of the
 /// first in service is number `2 b`, with one of the second `2 b - 1`; nobody is there in number 0 of level 0, of which no other even number is one.
-struct Chain<S> {
-    kinds: [Kind<S>; 2],
+struct Chain {
+    kinds: [Kind<f64>; 2],
     /// Most of each kind.
     most: [usize; 2],
     width: usize,
-    /// From each state to those as far before and after as one level and one state.
-    rates: Vec<S>,
 }
 
-impl<S: Scalar> Chain<S> {
-    fn new(levels: Kind<S>, inner: Kind<S>) -> Self {
-        let most = [levels, inner].map(|kind| number(kind.sources));
-        let width = 2 * most[1] + 1;
-        let states = (most[0] + 1) * width;
-        let mut chain = Self { kinds: [levels, inner], most, width, rates: vec![S::from(0.0); states * (2 * width + 3)] };
-        for a in 0..=most[0] {
-            for b in 0..=most[1] {
-                chain.set_rates([a, b]);
-            }
-        }
-        chain
+impl Chain {
+    fn new(kinds: [Kind<f64>; 2]) -> Self {
+        let most = kinds.map(|kind| number(kind.sources));
+        Self { kinds, most, width: 2 * most[1] + 1 }
+    }
+
+    fn n_states(&self) -> usize {
+        (self.most[0] + 1) * self.width
     }
 
     /// How far transitions go.
@@ -73,28 +101,31 @@ impl<S: Scalar> Chain<S> {
 
     /// The number of the state of a service of kind `of` with so many there; that of nobody there.
     fn state(&self, of: usize, [a, b]: [usize; 2]) -> usize {
-        a * self.width + 2 * b - if of == 1 && b > 0 { 1 } else { 0 }
+        a * self.width + 2 * b - usize::from(of == 1 && b > 0)
     }
 
     fn is_state(&self, state: usize) -> bool {
         state == 0 || state >= self.width || !state.is_multiple_of(2)
     }
 
-    fn place(&self, from: usize, to: usize) -> usize {
-        from * (2 * self.reach() + 1) + to + self.reach() - from
+    /// Calls `each` for every transition: from and to which state, its rate and what it is by.
+    fn for_each(&self, mut each: impl FnMut(usize, usize, f64, Cause)) {
+        for a in 0..=self.most[0] {
+            for b in 0..=self.most[1] {
+                self.for_each_from([a, b], &mut each);
+            }
+        }
     }
 
-    /// The rates from the states with so many there.
-    fn set_rates(&mut self, n: [usize; 2]) {
-        let comes = [0, 1].map(|of| self.kinds[of].away.recip() * (self.kinds[of].sources - count(n[of])));
+    fn for_each_from(&self, n: [usize; 2], each: &mut impl FnMut(usize, usize, f64, Cause)) {
         let nobody = n == [0, 0];
         for of in [0, 1].into_iter().filter(|&of| n[of] > 0 || nobody && of == 0) {
             let from = self.state(of, n);
-            for (next, rate) in comes.into_iter().enumerate().filter(|&(next, _)| n[next] < self.most[next]) {
+            for next in [0, 1].into_iter().filter(|&next| n[next] < self.most[next]) {
                 let mut more = n;
                 more[next] += 1;
-                let place = self.place(from, self.state(if nobody { next } else { of }, more));
-                self.rates[place] += rate;
+                let to = self.state(if nobody { next } else { of }, more);
+                each(from, to, (self.kinds[next].sources - count(n[next])) / self.kinds[next].away, Cause::Comes(next));
             }
             if nobody {
                 continue;
@@ -103,25 +134,18 @@ impl<S: Scalar> Chain<S> {
             left[of] -= 1;
             let rate = self.kinds[of].service.recip();
             if left == [0, 0] {
-                let place = self.place(from, 0);
-                self.rates[place] += rate;
+                each(from, 0, rate, Cause::Goes(of));
             }
             for next in [0, 1].into_iter().filter(|&next| left[next] > 0) {
-                let place = self.place(from, self.state(next, left));
-                self.rates[place] += rate * (count(left[next]) / count(left[0] + left[1]));
+                each(from, self.state(next, left), rate * (count(left[next]) / count(left[0] + left[1])), Cause::Goes(of));
             }
         }
     }
 
-    fn solve(mut self) -> There<S> {
-        let weights = self.weights();
-        let zero = S::from(0.0);
-        let (mut there, mut sum) = (There { waiting: [zero; 2], busy: [zero; 2] }, zero);
-        for (state, &weight) in weights.iter().enumerate() {
-            sum += weight;
-            if state == 0 || !self.is_state(state) {
-                continue;
-            }
+    /// The sums over states with such weights.
+    fn sums(&self, weights: &[f64]) -> There<f64> {
+        let mut there = There { waiting: [0.0; 2], busy: [0.0; 2] };
+        for (state, &weight) in weights.iter().enumerate().filter(|&(state, _)| state > 0 && self.is_state(state)) {
             let (a, b) = (state / self.width, (state % self.width).div_ceil(2));
             let of = (state % self.width) % 2;
             there.busy[of] += weight;
@@ -131,26 +155,48 @@ impl<S: Scalar> Chain<S> {
                 *all += weight * count(n);
             }
         }
-        There { waiting: there.waiting.map(|n| n / sum), busy: there.busy.map(|chance| chance / sum) }
+        there
+    }
+}
+
+/// A chain with its states taken out.
+struct Solved {
+    reach: usize,
+    /// From each state to those as far before and after as one level and one state, of those before it when it was taken out.
+    rates: Vec<f64>,
+    /// The sum of these; 0 where there is no such state.
+    out: Vec<f64>,
+    /// Chances of the states.
+    weights: Vec<f64>,
+}
+
+impl Solved {
+    fn new(chain: &Chain) -> Self {
+        let (reach, states) = (chain.reach(), chain.n_states());
+        let mut it = Self { reach, rates: vec![0.0; states * (2 * reach + 1)], out: vec![0.0; states], weights: vec![0.0; states] };
+        chain.for_each(|from, to, rate, _| {
+            let place = it.place(from, to);
+            it.rates[place] += rate;
+        });
+        it.take_out(chain);
+        it.find_weights();
+        it
     }
 
-    /// How often each state is, over any of them.
-    fn weights(&mut self) -> Vec<S> {
-        let (reach, states) = (self.reach(), (self.most[0] + 1) * self.width);
-        let stride = 2 * reach + 1;
-        let mut left = vec![S::from(1.0); states];
-        for state in (1..states).rev() {
-            if !self.is_state(state) {
-                continue;
-            }
+    fn place(&self, from: usize, to: usize) -> usize {
+        from * (2 * self.reach + 1) + to + self.reach - from
+    }
+
+    fn take_out(&mut self, chain: &Chain) {
+        let (reach, stride) = (self.reach, 2 * self.reach + 1);
+        for state in (1..chain.n_states()).rev().filter(|&state| chain.is_state(state)) {
             let first = state.saturating_sub(reach);
             let (before, its) = self.rates.split_at_mut(state * stride);
             let its = &its[first + reach - state..reach];
-            let out = its.iter().fold(S::from(0.0), |sum, &rate| sum + rate);
-            left[state] = out;
+            let out: f64 = its.iter().sum();
+            self.out[state] = out;
             for from in first..state {
-                let place = from * stride + state + reach - from;
-                let rate = before[place];
+                let rate = before[from * stride + state + reach - from];
                 if rate == 0.0 {
                     continue;
                 }
@@ -161,18 +207,54 @@ impl<S: Scalar> Chain<S> {
                 }
             }
         }
-        let mut weights = vec![S::from(0.0); states];
-        weights[0] = S::from(1.0);
-        for state in (1..states).filter(|&state| self.is_state(state)) {
-            let came = (state.saturating_sub(reach)..state)
-                .fold(S::from(0.0), |sum, from| sum + weights[from] * self.rates[self.place(from, state)]);
-            weights[state] = came / left[state];
-            if weights[state] > LARGE {
-                let by = weights[state].value().recip();
-                weights[..=state].iter_mut().for_each(|weight| *weight *= by);
+    }
+
+    /// What comes to a state from those before it, of such weights.
+    fn came(&self, weights: &[f64], state: usize) -> f64 {
+        (state.saturating_sub(self.reach)..state).map(|from| weights[from] * self.rates[self.place(from, state)]).sum()
+    }
+
+    fn find_weights(&mut self) {
+        self.weights[0] = 1.0;
+        let mut sum = 1.0;
+        for state in (1..self.weights.len()).filter(|&state| self.out[state] > 0.0) {
+            let weight = self.came(&self.weights, state) / self.out[state];
+            self.weights[state] = weight;
+            sum += weight;
+            if weight > LARGE {
+                self.weights[..=state].iter_mut().for_each(|weight| *weight /= LARGE);
+                sum /= LARGE;
             }
         }
-        weights
+        self.weights.iter_mut().for_each(|weight| *weight /= sum);
+    }
+
+    /// How the weights change with the mean `time` of what is by a cause.
+    fn slopes(&self, chain: &Chain, cause: Cause, time: f64) -> Vec<f64> {
+        let mut asked = vec![0.0; self.weights.len()];
+        chain.for_each(|from, to, rate, by| {
+            if by == cause {
+                let less = self.weights[from] * rate / time;
+                asked[to] += less;
+                asked[from] -= less;
+            }
+        });
+        let stride = 2 * self.reach + 1;
+        for state in (1..asked.len()).rev().filter(|&state| self.out[state] > 0.0) {
+            let first = state.saturating_sub(self.reach);
+            let share = asked[state] / self.out[state];
+            let its = &self.rates[state * stride + first + self.reach - state..state * stride + self.reach];
+            for (asked, &rate) in asked[first..state].iter_mut().zip(its) {
+                *asked += share * rate;
+            }
+        }
+        let mut slopes = vec![0.0; asked.len()];
+        for state in (1..asked.len()).filter(|&state| self.out[state] > 0.0) {
+            slopes[state] = (self.came(&slopes, state) - asked[state]) / self.out[state];
+        }
+        let all: f64 = slopes.iter().sum();
+        slopes.iter_mut().zip(&self.weights).for_each(|(slope, &weight)| *slope -= all * weight);
+        slopes
     }
 }
 

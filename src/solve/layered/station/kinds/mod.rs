@@ -46,7 +46,7 @@ use super::{
     At,
     layout::Layout,
 };
-use crate::model::{Scalar, Tangent};
+use crate::model::Scalar;
 
 /// Most products of a chain's elimination.
 const MOST_WORK: f64 = 20_000.0;
@@ -199,22 +199,13 @@ fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2]) -> [S; N] {
     of_kinds(kinds).map(|ratio| (ratio - 1.0) * counts + 1.0)
 }
 
+/// The same, of services that are not alike.
 fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2]) -> [S; N] {
     let [a, b] = kinds.map(|kind| {
         let least = kind.service * SHORTEST_AWAY;
         Kind { away: if kind.away > least { kind.away } else { least }, ..kind }
     });
-    let ratios = [b.service / a.service, a.service / a.away, b.service / b.away];
-    let sources = [a.sources, b.sources];
-    if ratios.iter().all(|ratio| ratio.derivatives().is_empty()) {
-        return of_ratios(sources, ratios.map(|ratio| ratio.value())).map(S::from);
-    }
-    let mut direction = 0..;
-    let variables = ratios.map(|ratio| Tangent::<3>::variable(ratio.value(), direction.next().unwrap_or_default()));
-    of_ratios(sources, variables).map(|found| {
-        let slopes = found.derivatives.iter().zip(ratios);
-        slopes.fold(S::from(found.value), |sum, (&slope, ratio)| sum + (ratio - ratio.value()) * slope)
-    })
+    of_ratios([a.sources, b.sources], [b.service / a.service, a.service / a.away, b.service / b.away])
 }
 
 /// The same, by `s_b/s_a`, `s_a/y_a` and `s_b/y_b`.
@@ -296,6 +287,7 @@ fn fewer(sources: [f64; 2], most_work: f64) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tangent;
 
     fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
         Kind { sources, away, service }
