@@ -67,7 +67,8 @@ impl<S: Scalar> At<'_, S> {
                 load[x] += late + overtaken;
             }
         }
-        if let Some(unlike) = self.kinds().and(self.sweep.populations.changes.unlike.get(self.layout.arcs[row.arc])).copied() {
+        let unlike = self.sweep.populations.changes.unlike.get(self.layout.arcs[row.arc]);
+        if let Some(&unlike) = unlike.filter(|_| self.kinds().is_some()) {
             scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= unlike);
             scratch.beta[terms].iter_mut().for_each(|part| *part *= unlike);
         }

@@ -22,7 +22,8 @@
 //! leaves; it is all there is where there are but two. `φ` is 1 for exponential services, and towards endless sources; where all
 //! others are always there, `r' = s`: who waits behind all of them waits for no rest. The law is that of the services which those of the row find
 //! before their own, since it is these that make others come before it begins. Of a single pool what exponential phases before and after
-//! the reply do is known ([`super::second_phase`]): there `φ` is relative to theirs.
+//! the reply do is known ([`super::second_phase`]): there `φ` is relative to theirs. Of several pools what an exponential time of each one's mean
+//! does is known ([`super::kinds`]), and `φ` relative to these.
 //!
 //! With several servers, or other orders, long services keep less from coming, and nothing as simple is known. There a rest is
 //!
