@@ -74,6 +74,8 @@ const MOST_COPIES: usize = 1_000;
 const MOST_MEETINGS: f64 = 4e6;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
+/// How often the network is solved anew with what follows from services that are unlike each other: once is not enough near saturation.
+const UNLIKE_ROUNDS: usize = 2;
 
 /// The model's structure, and the plain-number solution of every stage, from which the same stages over dual numbers start.
 #[derive(Clone, Debug, Default)]
@@ -237,7 +239,10 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             break;
         }
         changes.unlike = unlike_at(net, &at_full, &full, &full);
-        if !changes.unlike.is_empty() {
+        for _ in 0..UNLIKE_ROUNDS {
+            if changes.unlike.is_empty() {
+                break;
+            }
             at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             changes.unlike = unlike_at(net, &at_full, &full, &full);
         }
