@@ -32,7 +32,7 @@ pub use comparison::{
     compare::{self, CompareError, Comparison, compare},
     f_test,
 };
-pub use correction::{CorrectionOptions, fit_corrected};
+pub use correction::{CorrectionOptions, fit_corrected, fit_corrected_with};
 pub use design::{Design, DesignError, DesignOptions, design};
 pub use engine::{finite_difference, least_squares, svd, trust_region};
 pub use inference::distribution;

@@ -46,7 +46,7 @@ mod slopes;
 mod text;
 
 pub(crate) use noise::{Fitted, OwnError};
-pub use refit::fit_corrected;
+pub use refit::{fit_corrected, fit_corrected_with};
 pub(crate) use report::simulated_apart;
 pub use report::{CorrectionOptions, CorrectionOutcome, CorrectionReport, CorrectionRound, PlainEstimate};
 pub use simulated::{Simulated, SimulationOptions, simulated};

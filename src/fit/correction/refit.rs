@@ -21,7 +21,7 @@ use crate::{
         report::{Fit, ParameterEstimate, assemble::OptionalMatrix, digits::two_digits},
         search::{
             run::{FitError, FitFound, FitOptions, Progress, fit_corrected_by},
-            solver::solve_trials,
+            solver::{SolveFn, solve_trials},
         },
     },
     model::Bindings,
@@ -53,11 +53,25 @@ pub fn fit_corrected(
     correction: &CorrectionOptions,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
+    fit_corrected_with(problem, options, correction, &solve::sensitivities, progress)
+}
+
+/// As [`fit_corrected`], with another solver: it is that one's error that is corrected.
+///
+/// # Errors
+/// As [`fit_corrected`].
+pub fn fit_corrected_with(
+    problem: &Problem,
+    options: &FitOptions,
+    correction: &CorrectionOptions,
+    solver: &SolveFn<'_>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Fit, FitError> {
     problem.check()?;
     let lean = FitOptions { cures: Cures::LeftOut, ..options.clone() };
     let mut refit =
-        Refit { options: &lean, correction, quick: quick(problem), simulations: Simulations::default(), slopes: Slopes::default() };
-    let FitFound { fit: plain, covariance, .. } = fit_corrected_by(&refit.quick, &lean, &solve::sensitivities, None, progress)?;
+        Refit { options: &lean, correction, solver, quick: quick(problem), simulations: Simulations::default(), slopes: Slopes::default() };
+    let FitFound { fit: plain, covariance, .. } = fit_corrected_by(&refit.quick, &lean, solver, None, progress)?;
     let mut report = CorrectionReport {
         outcome: CorrectionOutcome::NotSettled,
         rounds: Vec::new(),
@@ -99,7 +113,7 @@ pub fn fit_corrected(
         report.outcome = CorrectionOutcome::NoMinimum;
     }
     let reached = (report.outcome != CorrectionOutcome::Settled).then(|| refit.reach(&report.correction));
-    let mut fit = finished(problem, options, &last.fit, report, (&own, reached.as_deref()), progress)?;
+    let mut fit = refit.finished((problem, options), &last.fit, report, (&own, reached.as_deref()), progress)?;
     fit.notes.extend(lost.map(|trial| {
         format!(
             "the correction for the solver's error ended early: trial \"{trial}\" could not be simulated at the estimates of its last round, which \
@@ -110,36 +124,6 @@ pub fn fit_corrected(
     if fit.weighting.rounds == 0 {
         fit.notes.extend(explains_less(plain_left, fit.sum_of_squares));
     }
-    Ok(fit)
-}
-
-/// The whole fit with the last factors and their errors, from the last estimates; within what the factors reach, where rounds have not
-/// settled.
-fn finished(
-    problem: &Problem,
-    options: &FitOptions,
-    last: &Fit,
-    mut report: CorrectionReport,
-    (own, reached): (&OwnError, Option<&[(f64, f64)]>),
-    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Fit, FitError> {
-    let mut asked = started(problem, last);
-    reached.into_iter().for_each(|reached| keep_within(&mut asked, reached));
-    let solver = report.correction.around(&solve::sensitivities);
-    let FitFound { mut fit, own_squares, .. } = fit_corrected_by(&asked, options, &*solver, Some(own), progress)?;
-    drop(solver);
-    fit.problem = problem.clone();
-    say_what_is_held(&mut fit, reached);
-    report.own_squares = Some(own_squares).filter(|s| s.is_finite());
-    fit.notes.extend(own_share(&report, fit.sum_of_squares).map(|share| {
-        format!(
-            "{} % of the sum of squares is to be expected from the simulation's own error alone: a smaller precision asked of it tells more of \
-             how well the model fits",
-            two_digits(100.0 * share)
-        )
-    }));
-    fit.notes.extend(notes(&report, problem.method.correct_solver.map(|c| c.simulation.precision)));
-    fit.correction = Some(report);
     Ok(fit)
 }
 
@@ -161,6 +145,8 @@ impl End {
 struct Refit<'a> {
     options: &'a FitOptions,
     correction: &'a CorrectionOptions,
+    /// What is corrected.
+    solver: &'a SolveFn<'a>,
     /// The problem without what is only wanted of the last fit.
     quick: Problem,
     simulations: Simulations,
@@ -242,7 +228,7 @@ impl Refit<'_> {
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Taken, FitError> {
         let problem = &self.quick;
-        let solved = solve_trials(problem, x, &[], &self.options.solve, &solve::sensitivities).map_err(FitError::Solution)?;
+        let solved = solve_trials(problem, x, &[], &self.options.solve, self.solver).map_err(FitError::Solution)?;
         let measures = &problem.trials.measures;
         let size = |k: usize| solved.values.iter().map(|row| row[k].abs()).fold(0.0, f64::max);
         let sizes: Vec<f64> = (0..measures.len()).map(size).collect();
@@ -273,6 +259,36 @@ impl Refit<'_> {
         Ok(Taken { correction: Correction { points, at }, deviations })
     }
 
+    /// The whole fit with the last factors and their errors, from the last estimates; within what the factors reach, where rounds have not
+    /// settled.
+    fn finished(
+        &self,
+        (problem, options): (&Problem, &FitOptions),
+        last: &Fit,
+        mut report: CorrectionReport,
+        (own, reached): (&OwnError, Option<&[(f64, f64)]>),
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Fit, FitError> {
+        let mut asked = started(problem, last);
+        reached.into_iter().for_each(|reached| keep_within(&mut asked, reached));
+        let solver = report.correction.around(self.solver);
+        let FitFound { mut fit, own_squares, .. } = fit_corrected_by(&asked, options, &*solver, Some(own), progress)?;
+        drop(solver);
+        fit.problem = problem.clone();
+        say_what_is_held(&mut fit, reached);
+        report.own_squares = Some(own_squares).filter(|s| s.is_finite());
+        fit.notes.extend(own_share(&report, fit.sum_of_squares).map(|share| {
+            format!(
+                "{} % of the sum of squares is to be expected from the simulation's own error alone: a smaller precision asked of it tells more of \
+                 how well the model fits",
+                two_digits(100.0 * share)
+            )
+        }));
+        fit.notes.extend(notes(&report, problem.method.correct_solver.map(|c| c.simulation.precision)));
+        fit.correction = Some(report);
+        Ok(fit)
+    }
+
     fn round(
         &self,
         correction: &Correction,
@@ -280,7 +296,7 @@ impl Refit<'_> {
         from: &Fit,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<End, FitError> {
-        let solver = correction.around(&solve::sensitivities);
+        let solver = correction.around(self.solver);
         let reach = self.reach(correction);
         let mut asked = started(&self.quick, from);
         keep_within(&mut asked, &reach);

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     fit::{
-        correction::{OwnError, fit_corrected},
+        correction::{OwnError, fit_corrected_with},
         design::Cures,
         engine::{
             least_squares::{Bounds, EvaluationError, Iterate, Jacobians, LeastSquaresOptions, Minimum, Start, StartError, StopReason},
@@ -126,7 +126,7 @@ pub fn fit(problem: &Problem, options: &FitOptions, progress: &mut dyn FnMut(&Pr
     fit_as_asked(problem, options, &solve::sensitivities, progress)
 }
 
-/// As [`fit`]; what is not to be corrected, with another solver.
+/// As [`fit`], with another solver.
 ///
 /// # Errors
 /// As [`fit`].
@@ -137,7 +137,7 @@ pub(crate) fn fit_as_asked(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Fit, FitError> {
     match &problem.method.correct_solver {
-        Some(correction) => fit_corrected(problem, options, correction, progress),
+        Some(correction) => fit_corrected_with(problem, options, correction, solver, progress),
         None => fit_with(problem, options, solver, progress),
     }
 }

@@ -359,4 +359,24 @@ mod tests {
         assert!((rest_after_gap(1e12, (1.0, 3.0), 1.0_f64) - 3.0).abs() < 1e-9);
         assert!((rest_after_gap(1e-12, (1.0, 3.0), 1.0_f64) - 1.0).abs() < 1e-9);
     }
+
+    /// What takes no time has limits.
+    #[test]
+    fn nothing_leaves_numbers() {
+        assert_eq!(rest_after_gap(0.0, (2.0, 3.0), 1.5_f64), 1.5, "all of a service is left");
+        assert_eq!(rest_after_gap(0.0, (0.0, 0.0), 1.5_f64), 0.0);
+        assert_eq!(rest_after_gap(0.7, (0.0, 0.0), 1.5_f64), 0.0);
+        for rest in [0.5, 1.0, 3.0_f64] {
+            let law = Law::new(rest);
+            assert!((law.left(0.1 * ALL_LEFT) - law.left(f64::INFINITY)).abs() < 1e-12 && law.left(f64::INFINITY) == 1.0, "{rest}");
+        }
+        // One that is never away is there, whole after no gap, whatever the finder was served.
+        let other = Other::new(2.0, Law::new(1.5), 1.0, Away { short_share: 0.0, short: 0.0, long: 0.0 });
+        for own in [0.0, 0.4] {
+            let at = other.at_departure(own, own);
+            assert!((at.long - if own > 0.0 { 1.0 } else { 0.0 }).abs() < 1e-5, "{at:?}");
+            assert!((other.rest(0.0, (2.0, 3.0), &at) - 2.0).abs() < 1e-2, "{own}");
+            assert_eq!(other.rest(0.0, (0.0, 0.0), &at), 0.0);
+        }
+    }
 }

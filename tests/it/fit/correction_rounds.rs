@@ -1,7 +1,7 @@
 //! How far the rounds of a corrected fit go.
 //!
-//! The throughput of the few in [`unequal`] is up to 4 % too high by the layered solver, which makes up for it by what else they do in a
-//! cycle: an audit, and that is a small part of it.
+//! The throughput of the few in [`unequal`] is 2 to 3 % too high by the solver there, which makes up for it by what else they do in a cycle: an
+//! audit, and that is a small part of it.
 
 use layerfit::{
     fit::{
@@ -14,7 +14,7 @@ use layerfit::{
     solve::{self, MarkovOptions, solve_markov},
 };
 
-use super::{three_queue::fitted, unequal};
+use super::unequal::{self, fitted};
 use crate::solve::build::{Does, entry, server};
 
 const USERS: [f64; 3] = [6.0, 8.0, 10.0];

@@ -40,6 +40,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("second phases on one processor", second_phases_on_one_processor(), Within(1.5, 2.6)),
         ("second phases left behind", second_phases_left_behind(), Within(1.1, 2.8)),
         ("second phases below few threads", second_phases_below_few_threads(), Within(4.3, 9.5)),
+        ("replies at once", replies_at_once(), Within(4.5, 7.0)),
         ("forwarding", forwarding(), Within(0.1, 0.1)),
         ("asynchronous requests", asynchronous(), Within(0.2, 0.3)),
         ("open arrivals", open_arrivals(), Within(1.0, 7.7)),
@@ -314,6 +315,25 @@ fn second_phases_left_behind() -> Vec<Model> {
     ]
     .map(of)
     .into()
+}
+
+/// Tasks that reply before they do anything, alone, to two classes and between a task and its callee.
+fn replies_at_once() -> Vec<Model> {
+    let at_once = |name: &str, late: Activity| entry(name, [work(&format!("{name}1"), 0.0), late]);
+    let of = |(n, think, second): (u32, f64, f64)| {
+        model([], [customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)), server("s", [at_once("e", work("e2", second))])])
+    };
+    let threads = [
+        customers("a", 4, 1.0, work("a", 0.0).calls_about("e", 1.0)),
+        customers("b", 1, 2.0, work("b", 0.0).calls_about("f", 1.0)),
+        server("s", [at_once("e", work("e2", 0.3)), entry("f", [work("f1", 0.2), work("f2", 0.3)])]).times(3.0).on("cpu"),
+    ];
+    let between = [
+        customers("c", 3, 1.0, work("c", 0.1).calls_about("e", 1.0)),
+        server("s", [at_once("e", work("e2", 0.1).calls_about("f", 1.0))]),
+        server("t", [serves("f", 0.2)]),
+    ];
+    [(1, 0.5, 0.5), (4, 1.0, 0.3)].map(of).into_iter().chain([model([pool_processor("cpu", 1)], threads), model([], between)]).collect()
 }
 
 fn forwarding() -> Vec<Model> {

@@ -152,4 +152,14 @@ impl<S: Scalar> At<'_, S> {
             None => me.gap.mean(long, |z| rest_after_gap(z, service, self.mean_service)),
         }
     }
+
+    /// The same, where it is known how the requests of the row were here last.
+    fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
+        let service = (it.first, it.first_rest);
+        let Some(found) = other else {
+            return mean_since(since, |before| rest_after_gap(before.gap, service, self.mean_service));
+        };
+        let other = &found.other;
+        found.relative(mean_since(since, |before| other.rest(before.gap, service, &other.at_departure(before.served, before.rest))))
+    }
 }

@@ -17,12 +17,7 @@
 //! | `N_c`, `ρ_b(c)` | customers of the class, and its share of the row's requests |
 //! | `λ_b`, `W_b`, `s_b` | slices of the row a unit of time, the wait for one, and how long it is served |
 
-use super::{
-    super::residual::rest_after_gap,
-    At,
-    rests::OnlyOther,
-    visit::{SHORTEST_GAP, Visit},
-};
+use super::{At, visit::SHORTEST_GAP};
 use crate::model::Scalar;
 
 /// One way in which a request was at its processor last.
@@ -31,9 +26,9 @@ pub(super) struct Since<S> {
     /// Share of the arrivals.
     part: S,
     /// What it was served then.
-    served: S,
+    pub served: S,
     /// The mean rest of such a service.
-    rest: S,
+    pub rest: S,
     /// How long ago.
     pub gap: S,
 }
@@ -112,16 +107,6 @@ impl<S: Scalar> At<'_, S> {
             let long = self.visits[row.arc].gap.long.filter(|thread| *thread < long).unwrap_or(long);
             since[next - 1].gap = floor(long);
         }
-    }
-
-    /// The rest of a service in progress.
-    pub(super) fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
-        let service = (it.first, it.first_rest);
-        let Some(found) = other else {
-            return mean_since(since, |before| rest_after_gap(before.gap, service, self.mean_service));
-        };
-        let other = &found.other;
-        found.relative(mean_since(since, |before| other.rest(before.gap, service, &other.at_departure(before.served, before.rest))))
     }
 }
 
