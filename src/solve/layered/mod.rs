@@ -55,7 +55,7 @@ use self::{
     net::Net,
     rotation::Rotation,
     stages::{Alone, Asked, NotTogether, Stages, Together, caps},
-    station::{Capacity, unlike_waits},
+    station::{Capacity, Unlike},
 };
 use super::{
     SolveError, SolveOptions,
@@ -238,14 +238,16 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         if net.classes.is_empty() {
             break;
         }
-        changes.unlike = unlike_at(net, &at_full, &full, &full);
+        let mut unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
         for _ in 0..UNLIKE_ROUNDS {
-            if changes.unlike.is_empty() {
+            if unlike.by_arc.is_empty() {
                 break;
             }
+            changes.unlike = unlike.by_arc;
             at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
-            changes.unlike = unlike_at(net, &at_full, &full, &full);
+            unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
         }
+        changes.unlike.clone_from(&unlike.by_arc);
         let mut next = changes.clone();
         let present = presence(net, &at_full);
         let mut is_set = vec![false; net.classes.len()];
@@ -256,7 +258,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             let mut less = full.clone();
             less[c] -= 1.0;
             if !next.unlike.is_empty() {
-                changes.unlike = unlike_at(net, &at_full, &full, &less);
+                changes.unlike = unlike_at(net, &at_full, (&full, &less), &unlike).by_arc;
             }
             let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             let (mut class, mut without) = (c, presence(net, &stage));
@@ -277,9 +279,9 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
     Ok(at_full)
 }
 
-/// How much longer requests wait since others have unlike services, from a stage of `full` customers, for `less` of them.
-fn unlike_at<S: Scalar>(net: &Net<S>, stage: &Stage<S>, full: &[f64], less: &[f64]) -> Vec<S> {
-    unlike_waits(net, (&stage.flow, &stage.unknowns), &caps(net, full), &caps(net, less))
+/// How much longer requests wait since others have unlike services, from a stage of `full` customers, for `less` of them; `same` was found of it.
+fn unlike_at<S: Scalar>(net: &Net<S>, stage: &Stage<S>, (full, less): (&[f64], &[f64]), same: &Unlike<S>) -> Unlike<S> {
+    Unlike::new(net, (&stage.flow, &stage.unknowns), (&caps(net, full), &caps(net, less)), same)
 }
 
 /// Whether a station of a stage serves more than this share of what its servers can.

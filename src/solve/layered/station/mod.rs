@@ -60,7 +60,7 @@ pub(super) use self::{
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
-    kinds::unlike_waits,
+    kinds::Unlike,
     layout::{Layout, calls_by_entry},
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},

@@ -121,34 +121,59 @@ impl<S: Scalar> At<'_, S> {
     }
 }
 
-/// `ψ` by arc, from how long each pool is away from each station and is served there, of a network with such flow and waits and at most `caps` busy
-/// threads of each task, for at most `less` of them; empty where it is 1 for all.
-pub(in super::super) fn unlike_waits<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], less: &[f64]) -> Vec<S> {
-    let one = S::from(1.0);
-    let mut all = Vec::new();
-    for (s, station) in net.stations.iter().enumerate() {
-        if station.servers != 1.0 || station.discipline != Discipline::Fcfs {
-            continue;
-        }
-        let Some((tasks, pools)) = pools_at(net, (flow, waits), caps, s) else { continue };
-        for (mine, &task) in tasks.iter().enumerate() {
-            let others = tasks.iter().filter(|&&other| other != task).map(|&other| strands(net, less, other)).sum::<f64>();
-            let [mut mine, mut rest] = apart(&pools, mine);
-            (mine.sources, rest.sources) = (strands(net, less, task), others);
-            if mine.sources < 1.0 || rest.sources < 1.0 || mine.sources + rest.sources <= 2.0 {
-                continue;
-            }
-            let [ratio] = longer_waits([mine, rest]);
-            if ratio == 1.0 {
-                continue;
-            }
-            all.resize(net.arcs.len(), one);
-            for &arc in station.arcs.iter().filter(|&&arc| pool_of(net, arc) == Some(task)) {
-                all[arc] = ratio;
-            }
-        }
+/// `ψ` at the stations of a network.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Unlike<S> {
+    /// By arc; empty where it is 1 for all.
+    pub by_arc: Vec<S>,
+    /// Of each station that several pools come to: their sources, and `ψ` of each.
+    found: Vec<(Vec<f64>, Vec<S>)>,
+}
+
+impl<S: Scalar> Unlike<S> {
+    /// Where nothing is known.
+    pub fn none() -> Self {
+        Self { by_arc: Vec::new(), found: Vec::new() }
     }
-    all
+
+    /// From how long each pool is away from each station and is served there, of a network with such flow and waits and at most `caps` busy threads
+    /// of each task, for at most `less` of them; `same` is what was found of the same network, and holds where its sources were as many.
+    pub fn new(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), (caps, less): (&[f64], &[f64]), same: &Self) -> Self {
+        let mut it = Self::none();
+        for (s, station) in net.stations.iter().enumerate() {
+            if station.servers != 1.0 || station.discipline != Discipline::Fcfs {
+                continue;
+            }
+            let Some((tasks, pools)) = pools_at(net, (flow, waits), caps, s) else { continue };
+            let sources: Vec<f64> = tasks.iter().map(|&task| strands(net, less, task)).collect();
+            let ratios = match same.found.get(it.found.len()) {
+                Some((as_many, ratios)) if *as_many == sources => ratios.clone(),
+                _ => ratios(&pools, &sources),
+            };
+            for (&task, &ratio) in tasks.iter().zip(&ratios).filter(|(_, ratio)| **ratio != 1.0) {
+                it.by_arc.resize(net.arcs.len(), S::from(1.0));
+                station.arcs.iter().filter(|&&arc| pool_of(net, arc) == Some(task)).for_each(|&arc| it.by_arc[arc] = ratio);
+            }
+            it.found.push((sources, ratios));
+        }
+        it
+    }
+}
+
+/// `ψ` of each of several pools, of so many sources each.
+fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64]) -> Vec<S> {
+    let kinds = |mine: usize| {
+        let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
+        let [a, b] = apart(pools, mine);
+        let kinds = [Kind { sources: sources[mine], ..a }, Kind { sources: others, ..b }];
+        (kinds[0].sources >= 1.0 && others >= 1.0 && kinds[0].sources + others > 2.0).then_some(kinds)
+    };
+    let one = S::from(1.0);
+    match sources.len() {
+        // All chains of the one are those of the other.
+        2 => kinds(0).map_or([one; 2], longer_waits).to_vec(),
+        n => (0..n).map(|mine| kinds(mine).map_or(one, |kinds| longer_waits::<S, 1>(kinds)[0])).collect(),
+    }
 }
 
 /// Strands of a task's threads.
