@@ -372,11 +372,10 @@ mod tests {
         }
         // One that is never away is there, whole after no gap, whatever the finder was served.
         let other = Other::new(2.0, Law::new(1.5), 1.0, Away { short_share: 0.0, short: 0.0, long: 0.0 });
-        for own in [0.0, 0.4] {
-            let at = other.at_departure(own, own);
-            assert!((at.long - if own > 0.0 { 1.0 } else { 0.0 }).abs() < 1e-5, "{at:?}");
-            assert!((other.rest(0.0, (2.0, 3.0), &at) - 2.0).abs() < 1e-2, "{own}");
-            assert_eq!(other.rest(0.0, (0.0, 0.0), &at), 0.0);
-        }
+        let (at, at_once) = (other.at_departure(0.4, 0.4), other.at_departure(0.0, 0.0));
+        assert!((at.long - 1.0).abs() < 1e-5 && at_once.long == 0.0, "{at:?} {at_once:?}");
+        assert!((other.rest(0.0, (2.0, 3.0), &at) - 2.0).abs() < 1e-2);
+        assert!((0.0..0.01).contains(&other.rest(0.0, (2.0, 3.0), &at_once)));
+        assert_eq!(other.rest(0.0, (0.0, 0.0), &at), 0.0);
     }
 }
