@@ -259,9 +259,9 @@ fn threads_whose_time_varies_hold_up_customers() {
     }
 }
 
-/// Customers of short requests and of long ones, before one thread, before one core in order of arrival by threads of their own, and there
-/// themselves: response times beside the chain. Where nobody had who waits behind whom, short ones were up to 100 % long where long ones are
-/// many, up to 22 % short where they are few, and long ones up to 16 % short.
+/// Customers of short requests and of long ones, before one thread, and before one core in order of arrival with threads of their own:
+/// response times beside the chain. Where nobody had who waits behind whom, short ones were up to 100 % long where long ones are many, up to
+/// 22 % short where they are few, and long ones up to 16 % short.
 #[test]
 fn short_requests_wait_behind_long_ones() {
     let (mut sum, mut n_cases) = (0.0, 0.0);
