@@ -71,6 +71,9 @@ impl<S: Scalar> At<'_, S> {
             let busy = met.fold(S::from(0.0), |sum, (_, &load)| sum + load);
             let sources = if interrupts && self.servers > 1.0 { self.sources_from(level) } else { self.sources };
             probability[r] = self.scale_to_servers(r, (busy, sources), scratch);
+            if self.servers > 1.0 {
+                self.lengthen(r, scratch);
+            }
             if let Some(stretch) = &stretch {
                 let interrupted = self.interrupted(r, (busy, probability[r]), scratch);
                 self.by_urgency(r, (stretch, interrupted), scratch);

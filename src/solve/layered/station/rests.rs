@@ -4,9 +4,9 @@
 //! away for a while; in full, for arrivals that no number of threads bounds and for those that they find at queues in order of arrival.
 //!
 //! Threads that hold each other up ([`super::crowd`]) leave a full pool at the pace of the stations where they do. However little their own
-//! services vary, the time until one of them leaves varies as the services there: a rest shorter than the service is `s + h (rest - s)`,
-//! where `h` is the chance that none of these stations is busy with them while all threads are. A longer one stays: what makes it long is
-//! not there.
+//! services vary, the time until one of them leaves varies as the services there: the rest of one that varies less than an exponential one
+//! is `r + h (rest - r)`, with `r` that of an exponential one and `h` the chance that none of these stations is busy with them while all threads
+//! are. One that varies more stays: what makes its rest long is not there.
 
 use super::{
     super::{
@@ -53,8 +53,16 @@ impl<S: Scalar> At<'_, S> {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
             }
-            let rest = if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) };
-            let rest = if rest < it.first { it.first + (rest - it.first) * slack } else { rest };
+            let of_law = |it: &Visit<S>| {
+                if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) }
+            };
+            let rest = of_law(it);
+            let rest = if slack < 1.0 && it.first_rest < it.first {
+                let exponential = of_law(&Visit { first_rest: it.first, full_first_rest: it.first, ..*it });
+                exponential + (rest - exponential) * slack
+            } else {
+                rest
+            };
             let scarcity = scratch.scarcity.get(self.layout.row_of[x]).copied().unwrap_or(S::from(1.0));
             beta[x] *= (rest + it.late) * scarcity;
             if it.late > 0.0 {
@@ -67,10 +75,8 @@ impl<S: Scalar> At<'_, S> {
                 load[x] += late + overtaken;
             }
         }
-        let unlike = self.sweep.populations.changes.unlike.get(self.layout.arcs[row.arc]);
-        if let Some(&unlike) = unlike.filter(|_| self.kinds().is_some()) {
-            scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= unlike);
-            scratch.beta[terms].iter_mut().for_each(|part| *part *= unlike);
+        if self.servers == 1.0 {
+            self.lengthen(r, scratch);
         }
     }
 

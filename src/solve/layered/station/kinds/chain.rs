@@ -66,6 +66,12 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> There<S> {
     found
 }
 
+/// What the elimination of a chain's states multiplies.
+pub(super) fn work([a, b]: [f64; 2]) -> f64 {
+    let (levels, width) = (a.max(b) + 1.0, 2.0 * a.min(b) + 1.0);
+    levels * width * (width + 1.0) * (width + 1.0)
+}
+
 /// What a transition is by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {

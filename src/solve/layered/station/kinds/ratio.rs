@@ -1,0 +1,243 @@
+//! How much longer those of either kind wait than by equations of mean values: `ψ`, from the chain of who is there.
+//!
+//! A single server before few sources has the chain of [`super::chain`], others that of [`super::moments`]. With `L(j)` waiting and `U(j)` in service of kind
+//! `j`, of the chain and, as `L⁻` and `U⁻`, of that with one of kind `a` less, the waits before `m` servers are, and would be by equations of mean values,
+//!
+//! ```text
+//! W_a  = L(a) s_a/U(a)
+//! W_a° = [Σ_j s_j L⁻(j) + Π/û Σ_j U⁻(j) (y_a + s̄) s_j/(y_a + s_j)]/m        s̄ the mean service, û = Σ_j U⁻(j)
+//! ψ_a  = W_a/W_a°
+//! ```
+//!
+//! with the chance `Π` that all servers are busy, as it is found from the load ([`super::super::servers`]; `û` of one server).
+//!
+//! Chains of too many states are solved with fewer sources, in the same proportion and with times away shorter by as much, twice: how `ψ - 1` falls from
+//! the fewer to the more, as a power of their number, is taken to go on. Servers are not fewer then; where they are too many for that, `ψ` is 1.
+
+use super::{
+    super::{
+        busy::{Sources, all_busy},
+        unlike::{self, Pool},
+    },
+    chain::{self, Kind, There},
+    moments,
+};
+use crate::model::{Scalar, Tangent};
+
+/// Most products of an elimination in which those who wait are told apart.
+const MOST_WORK: f64 = 20_000.0;
+/// The same, where they are known in the mean.
+const MOST_WORK_OF_MEANS: f64 = 250_000.0;
+/// Part of it that the chain of still fewer sources may take.
+const LESS_WORK: f64 = 0.4;
+/// Sources of a kind that are not left out.
+const LAST_SOURCES: f64 = 3.0;
+/// The most that are left out.
+const LEAST_PART: f64 = 1e-7;
+/// Sources are no fewer than so many times the servers.
+const LEAST_OF_A_SERVER: f64 = 2.0;
+/// What sources change is less by this power of their number at most.
+const MOST_POWER: f64 = 2.0;
+/// Times away are no shorter than this part of a service.
+const SHORTEST_AWAY: f64 = 1e-6;
+/// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
+const ALIKE: f64 = 0.05;
+const UNLIKE: f64 = 0.3;
+
+/// `ψ` of the first `N` of both kinds, before so many servers.
+pub(super) fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> [S; N] {
+    let longer = kinds[1].service / kinds[0].service;
+    let alike = longer.ln();
+    let alike = if alike < 0.0 { -alike } else { alike };
+    if alike <= ALIKE || kinds[0].sources + kinds[1].sources <= servers {
+        return [S::from(1.0); N];
+    }
+    let counts = if alike < UNLIKE {
+        let part = (alike - ALIKE) / (UNLIKE - ALIKE);
+        part * part * (-part * 2.0 + 3.0)
+    } else {
+        S::from(1.0)
+    };
+    of_kinds(kinds, servers).map(|ratio| (ratio - 1.0) * counts + 1.0)
+}
+
+/// The same, of services that are not alike.
+fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> [S; N] {
+    let [a, b] = kinds.map(|kind| {
+        let least = kind.service * SHORTEST_AWAY;
+        Kind { away: if kind.away > least { kind.away } else { least }, ..kind }
+    });
+    let (sources, ratios) = ([a.sources, b.sources], [b.service / a.service, a.service / a.away, b.service / b.away]);
+    if servers == 1.0 && chain::work(sources) <= MOST_WORK {
+        return of_chain(sources, sources, ratios, servers, &chain::there);
+    }
+    let values = of_means(sources, ratios.map(|ratio| ratio.value()), servers);
+    let mut found = values.map(|value: f64| S::from(value));
+    if ratios.iter().any(|ratio| ratio.derivatives().iter().any(|slope| *slope != 0.0)) {
+        let mut place = 0..;
+        let along = ratios.map(|ratio| Tangent::<3>::variable(ratio.value(), place.next().unwrap_or(0)));
+        let slopes: [Tangent<3>; N] = of_means(sources, along, servers);
+        for (found, slopes) in found.iter_mut().zip(slopes) {
+            for (ratio, &slope) in ratios.iter().zip(slopes.derivatives()) {
+                *found += (*ratio - ratio.value()) * slope;
+            }
+        }
+    }
+    found
+}
+
+/// The same, by `s_b/s_a`, `s_a/y_a` and `s_b/y_b`, where those who wait are known in the mean.
+fn of_means<T: Scalar, const N: usize>(sources: [f64; 2], ratios: [T; 3], servers: f64) -> [T; N] {
+    let there = |kinds| moments::there(kinds, servers);
+    let Some(many) = fewer(sources, servers, MOST_WORK_OF_MEANS) else { return [T::from(1.0); N] };
+    let found: [T; N] = of_chain(sources, many, ratios, servers, &there);
+    let few = fewer(sources, servers, MOST_WORK_OF_MEANS * LESS_WORK).filter(|few| many != sources && *few != many);
+    let Some(few) = few else { return found };
+    let of_few: [T; N] = of_chain(sources, few, ratios, servers, &there);
+    // Of all sources over those of the chain, and of these over the fewer.
+    let [more, again] = [(sources, many), (many, few)].map(|(more, less)| ((more[0] + more[1]) / (less[0] + less[1])).ln());
+    std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0)
+}
+
+/// `ψ - 1` of all sources: `found` of some and `of_few` of fewer fall as a power of the numbers, from 0 to [`MOST_POWER`]. `more` is the logarithm of all
+/// sources over the some, `steps` how many times that of these over the fewer.
+fn beyond<S: Scalar>(found: S, of_few: S, steps: f64, more: f64) -> S {
+    let [size, of_few_size] = [found, of_few].map(|it| if it < 0.0 { -it } else { it });
+    if size <= 0.0 {
+        return found;
+    }
+    let least = -MOST_POWER * more;
+    let power = if of_few_size * size <= 0.0 || (found < 0.0) != (of_few < 0.0) {
+        // Between the two ends, where one of them is 0.
+        of_few_size / (size + of_few_size) * least
+    } else {
+        (size / of_few_size).ln() * steps
+    };
+    let power = if power > 0.0 {
+        S::from(0.0)
+    } else if power < least {
+        S::from(least)
+    } else {
+        power
+    };
+    found * power.exp()
+}
+
+/// `ψ`, by the chain of `fewer` sources, of which `there` tells who is there.
+fn of_chain<S: Scalar, const N: usize>(
+    sources: [f64; 2],
+    fewer: [f64; 2],
+    [longer, of_a, of_b]: [S; 3],
+    servers: f64,
+    there: &impl Fn([Kind<S>; 2]) -> There<S>,
+) -> [S; N] {
+    let kind = |of: usize, service: S, ratio: S| Kind { sources: fewer[of], away: service / ratio * (fewer[of] / sources[of]), service };
+    let kinds = [kind(0, S::from(1.0), of_a), kind(1, longer, of_b)];
+    let all = there(kinds);
+    let served = |of: usize| all.busy[of] / kinds[of].service;
+    let mean = (all.busy[0] + all.busy[1]) / (served(0) + served(1));
+    std::array::from_fn(|of| {
+        let mut less = kinds;
+        less[of].sources -= 1.0;
+        let found = there(less);
+        let service = |j: usize| kinds[j].service;
+        let waiting = service(0) * found.waiting[0] + service(1) * found.waiting[1];
+        let away = kinds[of].away;
+        let rest = |j: usize| found.busy[j] * (away + mean) * service(j) / (away + service(j));
+        let expected = (waiting + (rest(0) + rest(1)) * share_of_busy(&found, less, servers)) / servers;
+        let longer = all.waiting[of] / served(of) / expected;
+        if longer > 0.0 && longer.value().is_finite() { longer } else { S::from(1.0) }
+    })
+}
+
+/// `Π/û`, of those that an arrival finds.
+fn share_of_busy<S: Scalar>(found: &There<S>, others: [Kind<S>; 2], servers: f64) -> S {
+    if servers == 1.0 {
+        return S::from(1.0);
+    }
+    let (busy, sources) = (found.busy[0] + found.busy[1], others[0].sources + others[1].sources);
+    let (mut coming, mut room) = (Vec::new(), Vec::new());
+    if sources <= unlike::MOST {
+        let pools: Vec<Pool<S>> =
+            (0..2).filter(|&j| others[j].sources >= 1.0).map(|j| Pool::new(others[j].sources, found.busy[j], found.waiting[j])).collect();
+        unlike::coming(&pools, sources, &mut coming, &mut room);
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "servers of a chain that is solved")]
+    let chance = all_busy(servers as u32, Sources { number: sources, coming: &coming }, busy, &[], &mut None);
+    chance / busy
+}
+
+/// So many sources of each kind that their chain takes so much work at most: in proportion, but for the last few of the fewer; none where these would be too
+/// few for the servers.
+fn fewer(sources: [f64; 2], servers: f64, most_work: f64) -> Option<[f64; 2]> {
+    let mut part = 1.0;
+    let mut n = sources;
+    while moments::work(n, servers) > most_work {
+        part *= 0.95;
+        n = sources.map(|all| (all * part).round().max(all.min(LAST_SOURCES)));
+        if n[0] + n[1] < LEAST_OF_A_SERVER * servers {
+            return None;
+        }
+        if part < LEAST_PART {
+            n = n.map(|n| n.min(LAST_SOURCES));
+            break;
+        }
+    }
+    Some(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
+        Kind { sources, away, service }
+    }
+
+    #[test]
+    fn services_alike_have_a_product_form_at_one_server() {
+        for (a, b, service) in [((1.0, 3.0), (2.0, 0.4), 0.7), ((5.0, 1e3), (4.0, 1.0), 1.0), ((9.0, 0.0), (2.0, 5.0), 2.0)] {
+            for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)], 1.0) {
+                assert!((ratio - 1.0).abs() < 1e-9, "{a:?} {b:?}: {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn slopes_are_those_of_differences() {
+        for servers in [1.0, 2.0, 4.0] {
+            let at = |x: [f64; 4]| -> [f64; 2] { longer_waits([kind(6.0, x[0], x[1]), kind(3.0, x[2], x[3])], servers) };
+            let x = [2.0, 0.3, 5.0, 1.7];
+            let mut direction = 0..;
+            let [a, b, c, d] = x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap()));
+            let kinds = [Kind { sources: 6.0, away: a, service: b }, Kind { sources: 3.0, away: c, service: d }];
+            let found: [Tangent<4>; 2] = longer_waits(kinds, servers);
+            for (of, found) in found.into_iter().enumerate() {
+                assert_eq!(found.value(), at(x)[of], "to the last bit");
+                for (direction, &slope) in found.derivatives().iter().enumerate() {
+                    let (mut more, mut less) = (x, x);
+                    more[direction] += 1e-5;
+                    less[direction] -= 1e-5;
+                    let difference = (at(more)[of] - at(less)[of]) / 2e-5;
+                    assert!((slope - difference).abs() < 1e-6, "{servers} {direction}: {slope} {difference}");
+                }
+            }
+        }
+    }
+
+    /// Many sources, near saturation, without overflow; those of a chain that is too long are taken to be fewer.
+    #[test]
+    fn many_sources_are_fewer_in_proportion() {
+        assert_eq!(fewer([50.0, 2.0], 1.0, MOST_WORK_OF_MEANS), Some([50.0, 2.0]));
+        let [a, b] = fewer([10_000.0, 1_000.0], 1.0, MOST_WORK_OF_MEANS).unwrap();
+        assert!(a / b > 7.0 && a / b < 13.0 && b >= 3.0, "{a} {b}");
+        assert_eq!(fewer([1e9, 2.0], 1.0, MOST_WORK_OF_MEANS).unwrap()[1], 2.0);
+        assert_eq!(fewer([1e9, 1e8], 1e8, MOST_WORK_OF_MEANS), None);
+        for servers in [1.0, 3.0] {
+            for (sources, away) in [(60.0, 1e-3), (3_000.0, 1.0), (3_000.0, 1e5)] {
+                let found: [f64; 2] = longer_waits([kind(sources, away, 0.2), kind(sources / 6.0, away, 3.0)], servers);
+                assert!(found.iter().all(|ratio| (0.1..4.0).contains(ratio)), "{servers} {sources} {away}: {found:?}");
+            }
+        }
+    }
+}
