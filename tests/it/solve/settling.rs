@@ -20,8 +20,8 @@ const BEFORE_ONE_THREAD: &str = "P 0 p UsersP i p WSP f m 2 p AppP f p DBP f -1
     T 0 t Users r users -1 UsersP z 5 m 15 t WS n wsOp -1 WSP m $threads t App n appOp -1 AppP t Dir n dirOp -1 AppP t DB n dbOp -1 DBP -1
     E 0 s users 0 -1 y users wsOp 1 -1 s wsOp $web -1 y wsOp appOp 1 -1 y wsOp dirOp 0.2 -1 s appOp $first $second -1
     y appOp dbOp 1.2 1.2 -1 s dirOp $dir -1 s dbOp $db -1 -1";
-/// Sweeps that are enough for each of them.
-const ENOUGH: usize = 120;
+/// Sweeps that are enough for each of them: 139 of 140 take up to 120, with what short services behind long ones change at the cores.
+const ENOUGH: usize = 140;
 
 #[test]
 fn threads_before_one_that_is_full_settle_at_once() {
