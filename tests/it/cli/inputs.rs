@@ -89,7 +89,7 @@ fn a_run_that_fails_leaves_no_trace() {
     let model = written(folder.path(), "open.lqn", OPEN);
     let trace = folder.path().join("run.json");
     let trace = trace.to_str().unwrap();
-    let run = ["simulate", &model, "--set", "rate=2", "--set", "demand=1", "--time", "1e9", "--trace", trace, "--trace-format", "otlp"];
+    let run = ["simulate", &model, "--set", "rate=20", "--set", "demand=1", "--time", "1e9", "--trace", trace, "--trace-format", "otlp"];
     refused(&run, "no steady state");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
