@@ -204,7 +204,7 @@ pub(super) fn station_waits<S: Scalar>(
     let mean_service = if rate > 0.0 { first / rate } else { S::from(0.0) };
     let left = &sweep.left[place..place + layout.pools.len()];
     let services = sweep.crowds.map_or(&[][..], |crowds| crowds.at(station));
-    let at = At {
+    let mut at = At {
         station,
         sweep,
         layout,
@@ -218,7 +218,9 @@ pub(super) fn station_waits<S: Scalar>(
         mean_service,
         sources,
         late,
+        has_kinds: false,
     };
+    at.has_kinds = !sweep.populations.changes.unlike.is_empty() && at.kinds().is_some();
     at.run(load, scratch, next);
     scratch.visits = visits;
 }
@@ -243,6 +245,8 @@ struct At<'a, S> {
     sources: f64,
     /// Whether some service goes on after the reply.
     late: bool,
+    /// Whether rows have factors of waits for services of unlike length ([`kinds`]).
+    has_kinds: bool,
 }
 
 impl<S: Scalar> At<'_, S> {

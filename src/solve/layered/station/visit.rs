@@ -97,33 +97,53 @@ pub(super) struct Inside<S> {
     host: bool,
 }
 
+impl<S: Scalar> Inside<S> {
+    pub fn none() -> Self {
+        Self { visits: S::from(0.0), time: S::from(0.0), host: false }
+    }
+
+    /// So many visits, to the node's processor or elsewhere, of such a time each.
+    pub fn add(&mut self, visits: S, time: S, host: bool) {
+        self.visits += visits;
+        self.time += visits * time;
+        self.host = host;
+    }
+
+    /// The share of gaps that are inside an execution of the node, which takes so long, and their mean.
+    pub fn gaps(&self, elapsed: S, deterministic: bool) -> (S, S) {
+        let &Self { visits: y, time, host } = self;
+        let zero = S::from(0.0);
+        let away = elapsed - time;
+        let away = if away > 0.0 { away } else { zero };
+        let (share, gaps) = match (host, deterministic) {
+            (true, _) => ((y - 1.0) / y, y - 1.0),
+            (false, true) => ((y - 1.0) / y, y + 1.0),
+            (false, false) => (y / (y + 1.0), y + 1.0),
+        };
+        (if share > 0.0 { share } else { zero }, if gaps > 0.0 { away / gaps } else { zero })
+    }
+
+    /// Chance that one of these visits is followed by another at once: a gap that is short beside the time of a visit is none.
+    pub fn again(&self, elapsed: S, deterministic: bool) -> S {
+        let (share, short) = self.gaps(elapsed, deterministic);
+        let stay = self.time / self.visits;
+        if stay > 0.0 { share * stay / (stay + short) } else { share }
+    }
+}
+
 /// Sets the gaps of all visits of a station.
 pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits: &mut [Visit<S>], groups: &mut Vec<Inside<S>>) {
     let net = sweep.net;
-    let zero = S::from(0.0);
     groups.clear();
-    groups.resize(layout.groups.len(), Inside { visits: zero, time: zero, host: false });
+    groups.resize(layout.groups.len(), Inside::none());
     for ((v, &a), group) in visits.iter().zip(&layout.arcs).zip(&layout.group_of) {
         let (arc, Some(group)) = (&net.arcs[a], *group) else { continue };
-        let inside = &mut groups[group];
-        inside.visits += arc.visits;
-        inside.time += arc.visits * (v.wait + v.first);
-        inside.host = arc.target.is_none();
+        groups[group].add(arc.visits, v.wait + v.first, arc.target.is_none());
     }
     for (v, group) in visits.iter_mut().zip(&layout.group_of) {
         let Some(group) = *group else { continue };
-        let Inside { visits: y, time, host } = groups[group];
-        let away = sweep.flow.elapsed[layout.groups[group]] - time;
-        let away = if away > 0.0 { away } else { zero };
-        let (share, gaps) = if host {
-            ((y - 1.0) / y, y - 1.0)
-        } else if net.nodes[layout.groups[group]].deterministic {
-            ((y - 1.0) / y, y + 1.0)
-        } else {
-            (y / (y + 1.0), y + 1.0)
-        };
-        v.gap.short_share = if share > 0.0 { share } else { zero };
-        v.gap.short = if gaps > 0.0 { away / gaps } else { zero };
+        let node = layout.groups[group];
+        (v.gap.short_share, v.gap.short) = groups[group].gaps(sweep.flow.elapsed[node], net.nodes[node].deterministic);
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
         set_long_gap(sweep.populations.strands(net, task), visits, |x| layout.pool_of[x] == Some(pool));

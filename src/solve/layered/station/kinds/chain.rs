@@ -7,10 +7,10 @@
 //! out_n = Σ_{j<n} q_nj        q_ij += q_in q_nj / out_n   (i, j < n)        p_0 = 1    p_n = Σ_{i<n} p_i q_in / out_n
 //! ```
 //!
-//! Slopes `p'` along a mean time `t` of what comes or goes follow from the same rates, whatever the number of parameters:
+//! Slopes `p'` along a number `t` of a kind follow from the same rates, whatever the number of parameters:
 //!
 //! ```text
-//! r_j = Σ_i (p_i q_ij - p_j q_ji)/t, over transitions by that        r_j += r_n q_nj / out_n  (j < n)
+//! r_j = -Σ_i (p_i q_ij - p_j q_ji) d ln q/dt, with the slope of each rate        r_j += r_n q_nj / out_n  (j < n)
 //! p'_0 = 0     p'_n = (Σ_{i<n} p'_i q_in - r_n) / out_n                less p Σ p'
 //! ```
 //!
@@ -20,65 +20,29 @@
 //! | `out_n` | `out` | all from a state to those before it, when it is taken out |
 //! | `p_n`, `r_n` | `weights`, `asked` | how often the chain is there, and what a longer time asks for |
 
+use super::sources::{Along, Cause, Kind, There, count, number, plain};
 use crate::model::Scalar;
 
 /// States whose weight is above this are scaled down.
 const LARGE: f64 = 1e100;
 
-/// Sources of a kind.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Kind<S> {
-    pub sources: f64,
-    pub away: S,
-    pub service: S,
-}
-
-/// How many of each kind wait, and the chances that they are in service.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct There<S> {
-    pub waiting: [S; 2],
-    pub busy: [S; 2],
-}
-
 /// Who is there of both kinds.
-pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> There<S> {
-    let plain = |of: usize| Kind { sources: kinds[of].sources, away: kinds[of].away.value(), service: kinds[of].service.value() };
+pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
     // The more numerous kind is that of the levels.
     let order = if kinds[0].sources >= kinds[1].sources { [0, 1] } else { [1, 0] };
-    let chain = Chain::new(order.map(plain));
+    let chain = Chain::new(order.map(|of| plain(&kinds)[of]));
     let solved = Solved::new(&chain);
     let in_order = |it: There<f64>| There { waiting: order.map(|of| it.waiting[of]), busy: order.map(|of| it.busy[of]) };
-    let with_value = |value: f64| S::from(value);
-    let values = in_order(chain.sums(&solved.weights));
-    let mut found = There { waiting: values.waiting.map(with_value), busy: values.busy.map(with_value) };
-    for (place, &of) in order.iter().enumerate() {
-        for (time, cause) in [(kinds[of].away, Cause::Comes(place)), (kinds[of].service, Cause::Goes(place))] {
-            if time.derivatives().iter().all(|slope| *slope == 0.0) {
-                continue;
-            }
-            let slopes = in_order(chain.sums(&solved.slopes(&chain, cause, time.value())));
-            let moved = time - time.value();
-            for (found, slope) in found.waiting.iter_mut().chain(&mut found.busy).zip(slopes.waiting.into_iter().chain(slopes.busy)) {
-                *found += moved * slope;
-            }
-        }
-    }
-    found
+    There::with_slopes(in_order(chain.sums(&solved.weights)), &kinds, |along| {
+        let along = if order[0] == 0 { along } else { along.swapped() };
+        Some(in_order(chain.sums(&solved.slopes(&chain, along))))
+    })
 }
 
 /// What the elimination of a chain's states multiplies.
 pub(super) fn work([a, b]: [f64; 2]) -> f64 {
     let (levels, width) = (a.max(b) + 1.0, 2.0 * a.min(b) + 1.0);
     levels * width * (width + 1.0) * (width + 1.0)
-}
-
-/// What a transition is by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// One of such a kind comes.
-    Comes(usize),
-    /// One of it has been served.
-    Goes(usize),
 }
 
 /// The chain in a band. In each of its levels, by how many are there of the first kind, the state of `b` of the second with one of the
@@ -138,12 +102,16 @@ impl Chain {
             }
             let mut left = n;
             left[of] -= 1;
-            let rate = self.kinds[of].service.recip();
+            let (rate, again) = (self.kinds[of].service.recip(), self.kinds[of].again);
             if left == [0, 0] {
-                each(from, 0, rate, Cause::Goes(of));
+                each(from, 0, rate * (1.0 - again), Cause::Goes(of));
             }
             for next in [0, 1].into_iter().filter(|&next| left[next] > 0) {
-                each(from, self.state(next, left), rate * (count(left[next]) / count(left[0] + left[1])), Cause::Goes(of));
+                let rate = rate * (count(left[next]) / count(left[0] + left[1]));
+                each(from, self.state(next, left), rate * (1.0 - again), Cause::Goes(of));
+                if next != of && again > 0.0 {
+                    each(from, self.state(next, n), rate * again, Cause::Stays(of));
+                }
             }
         }
     }
@@ -235,15 +203,13 @@ impl Solved {
         self.weights.iter_mut().for_each(|weight| *weight /= sum);
     }
 
-    /// How the weights change with the mean `time` of what is by a cause.
-    fn slopes(&self, chain: &Chain, cause: Cause, time: f64) -> Vec<f64> {
+    /// How the weights change along a number of a kind.
+    fn slopes(&self, chain: &Chain, along: Along) -> Vec<f64> {
         let mut asked = vec![0.0; self.weights.len()];
         chain.for_each(|from, to, rate, by| {
-            if by == cause {
-                let less = self.weights[from] * rate / time;
-                asked[to] += less;
-                asked[from] -= less;
-            }
+            let more = self.weights[from] * rate * along.weight(by);
+            asked[to] -= more;
+            asked[from] += more;
         });
         let stride = 2 * self.reach + 1;
         for state in (1..asked.len()).rev().filter(|&state| self.out[state] > 0.0) {
@@ -264,22 +230,12 @@ impl Solved {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of sources are few here")]
-fn number(sources: f64) -> usize {
-    sources as usize
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of sources are few here")]
-fn count(n: usize) -> f64 {
-    n as f64
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
-        Kind { sources, away, service }
+    pub(in super::super) fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
+        Kind { sources, away, service, again: 0.0 }
     }
 
     /// Waits in order of arrival, by the chain of all orders.
@@ -291,7 +247,7 @@ mod tests {
             (kind(4.0, 1.0, 0.2), kind(2.0, 6.0, 3.0), [1.41606, 1.48283]),
             (kind(3.0, 2.0, 1.0), kind(3.0, 1.0, 0.3), [1.53544, 1.66800]),
         ] {
-            let found = there([a, b]);
+            let found = there([a, b]).unwrap();
             for (of, service) in [a.service, b.service].into_iter().enumerate() {
                 let wait = found.waiting[of] * service / found.busy[of];
                 assert!((wait / waits[of] - 1.0).abs() < 0.054, "{a:?} {b:?}: {wait} {}", waits[of]);
@@ -303,7 +259,7 @@ mod tests {
     #[test]
     fn two_sources_wait_as_their_chain_says() {
         let (a, b) = (kind(1.0, 0.7, 0.3), kind(1.0, 1.1, 2.0));
-        let found = there([a, b]);
+        let found = there([a, b]).unwrap();
         // Nobody, one alone, one before the other.
         let mut p = [0.2; 5];
         for _ in 0..20_000 {

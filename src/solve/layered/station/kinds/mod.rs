@@ -9,11 +9,16 @@
 //! states     how many of each kind are served and wait
 //! come       (N_a - n_a)/y_a, (N_b - n_b)/y_b         n of the kind there, with those served
 //! goes       1/s_k each; who is next is of kind a with chance w_a/(w_a + w_b), of those that wait
+//! back       with chance r_k at once, behind those who wait
 //! ```
 //!
 //! where the last line stands for the order of arrival, of which states would be too many: of four stations of one server waits are up to 3.5 % long where
 //! services are short, and up to 5 % short where they are long. Of one server and few sources this is the chain ([`chain`]); of more, who waits is known in
 //! the mean ([`moments`]). By it ([`ratio`]) the waits of a kind are `ψ` times as long as by equations of mean values.
+//!
+//! Who comes several times in an execution is back soon, while those that it met are still there. A short gap `g` between two visits of time `R` is none with
+//! chance `R/(R + g)`, and one as all others otherwise: with the share `σ` of gaps that are short, `r = σ R/(R + g)`, and sources are away for `y` so that
+//! `(1 - r) y` is the mean over all gaps. That is chosen, not derived.
 //!
 //! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form.
 //! Of more kinds, all but that which comes are one. What services vary beyond their kind's exponential time is [`super::scarce`]'s. `ψ` is a number
@@ -22,14 +27,16 @@
 //!
 //! | symbol | here | is |
 //! |---|---|---|
-//! | `N`, `y`, `s` | [`Kind`] | sources of a kind, how long each is away, and its mean service |
+//! | `N`, `y`, `s`, `r` | [`Kind`] | sources of a kind, how long each is away, its mean service, and the chance that it is back at once |
 
 mod chain;
 mod levels;
 mod moments;
 mod ratio;
+mod sources;
+mod waiting;
 
-use self::{chain::Kind, ratio::longer_waits};
+use self::{ratio::longer_waits, sources::Kind};
 use super::{
     super::{
         flow::Flow,
@@ -37,6 +44,7 @@ use super::{
     },
     At, Scratch,
     layout::Layout,
+    visit::Inside,
 };
 use crate::model::Scalar;
 
@@ -48,12 +56,14 @@ pub(super) struct Pool<S> {
     /// Services in progress in the mean, and requests there.
     busy: S,
     there: S,
+    /// Visits a unit of time after which the next follows at once ([`Inside::again`]).
+    again: S,
 }
 
 impl<S: Scalar> Pool<S> {
     fn new(sources: f64) -> Self {
         let zero = S::from(0.0);
-        Self { sources, rate: zero, busy: zero, there: zero }
+        Self { sources, rate: zero, busy: zero, there: zero, again: zero }
     }
 
     fn add(&mut self, rate: S, wait: S, held: S) {
@@ -63,7 +73,8 @@ impl<S: Scalar> Pool<S> {
     }
 
     fn kind(&self) -> Kind<S> {
-        Kind { sources: self.sources, away: (-self.there + self.sources) / self.rate, service: self.busy / self.rate }
+        let away = (-self.there + self.sources) / (self.rate - self.again);
+        Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
     }
 }
 
@@ -75,6 +86,7 @@ pub(super) fn apart<S: Scalar>(pools: &[Pool<S>], mine: usize) -> [Kind<S>; 2] {
         others.rate += pool.rate;
         others.busy += pool.busy;
         others.there += pool.there;
+        others.again += pool.again;
     }
     [pools[mine].kind(), others.kind()]
 }
@@ -99,10 +111,10 @@ impl<S: Scalar> At<'_, S> {
 
     /// Takes what a row waits for times its `ψ`.
     pub(super) fn lengthen(&self, r: usize, scratch: &mut Scratch<S>) {
-        let Some(&longer) = self.sweep.populations.changes.unlike.get(self.layout.arcs[self.layout.rows[r].arc]) else { return };
-        if longer == S::from(1.0) || self.kinds().is_none() {
+        if !self.has_kinds {
             return;
         }
+        let longer = self.sweep.populations.changes.unlike[self.layout.arcs[self.layout.rows[r].arc]];
         let n = self.visits.len();
         let terms = r * n..(r + 1) * n;
         scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= longer);
@@ -130,7 +142,10 @@ impl<S: Scalar> Unlike<S> {
     pub fn new(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), (caps, less): (&[f64], &[f64]), same: &Self) -> Self {
         let mut it = Self::none();
         for (s, station) in net.stations.iter().enumerate() {
-            if station.servers.is_infinite() || station.discipline != Discipline::Fcfs {
+            let goes_on = |arc: &usize| net.arcs[*arc].target.is_some_and(|entry| flow.held(entry) > flow.phases[entry][0]);
+            let (one, all) = (station.servers == 1.0, station.servers.is_infinite());
+            // Of several servers a source whose service goes on after the reply may be back before it is done.
+            if all || station.discipline != Discipline::Fcfs || !one && station.arcs.iter().any(goes_on) {
                 continue;
             }
             let Some((tasks, pools)) = pools_at(net, (flow, waits), caps, s) else { continue };
@@ -178,19 +193,28 @@ fn pool_of<S>(net: &Net<S>, arc: usize) -> Option<usize> {
 /// The tasks that bound what comes to a station, and what comes of each; none where others come, too, or not several.
 fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<(Vec<usize>, Vec<Pool<S>>)> {
     let (mut tasks, mut pools) = (Vec::new(), Vec::new());
+    let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
     for &arc in &net.stations[station].arcs {
-        let task = pool_of(net, arc)?;
+        let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
         let place = tasks.iter().position(|&other| other == task).unwrap_or_else(|| {
             tasks.push(task);
             pools.push(Pool::new(strands(net, caps, task)));
             pools.len() - 1
         });
-        let held = match (net.arcs[arc].target, net.arcs[arc].source.held()) {
-            (Some(entry), _) => flow.held(entry),
-            (None, Some(node)) => net.nodes[node].demand / net.nodes[node].slices,
-            (None, None) => return None,
-        };
+        let it = &net.arcs[arc];
+        let held = it.target.map_or_else(|| net.nodes[node].demand / net.nodes[node].slices, |entry| flow.held(entry));
         pools[place].add(flow.arc_rate[arc], waits[arc], held);
+        let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
+            nodes.push((node, Inside::none()));
+            nodes.len() - 1
+        });
+        nodes[inside].1.add(it.visits, waits[arc] + held, it.target.is_none());
+    }
+    for &arc in &net.stations[station].arcs {
+        let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
+        let inside = nodes.iter().find(|(other, _)| *other == node).map(|(_, inside)| inside)?;
+        let pool = tasks.iter().position(|&other| other == task)?;
+        pools[pool].again += flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic);
     }
     let are_known = pools.len() > 1 && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
     are_known.then_some((tasks, pools))

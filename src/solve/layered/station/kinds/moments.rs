@@ -8,17 +8,19 @@
 //! come       kind a   A p - M   over y_a, with them  A M - Q            kind b   (B - w) p + M   over y_b, with them  (B - w) M + Q
 //! goes       i/s_a + j/s_b; who is next, if somebody waits, is of kind a:   M/w, with them Q/w (then one less)
 //!                                                                        of kind b:   p - M/w, with them  M - Q/w
+//!            whoever was served is back at once with chance r of its kind, and waits if somebody is next
 //! ```
 //!
 //! Balance of `p` and of `M` in all states is exact, for whoever waits may be next with the same chance, and linear but for `Q`, which is taken to be that of
 //! the law of `v` when `w` of `A + B` sources are drawn, those of one kind each with a weight of its own (Fisher's noncentral hypergeometric law):
 //!
 //! ```text
-//! Q = p (x² + V(x))     x = M/p     1/V = (R - 1)/R [1/x + 1/(w - x) + 1/(A - x) + 1/(B - w + x)]     R = A + B
+//! Q = p (x² + V(x))     x = M/p     P(v) ∝ C(A, v) C(B, w - v) ω^v, with the ω for which x is its mean
 //! ```
 //!
-//! (Cornfield 1956, corrected so that it is that of equal weights), and exact where `v` or what is not drawn is one of two numbers: `w = 1`, `A = 1`, `B = 1`,
-//! `w = R - 1`. Newton's method takes `Q` as `g M + h p` at the `x` of the last step. It begins where those who wait came in proportion to who were away,
+//! ([`Waiting::square`]; of very many Cornfield 1956), and exact where `v` or what is not drawn is one of two numbers: `w = 1`, `A = 1`, `B = 1`,
+//! `w = R - 1`, with `R = A + B`. Newton's method takes `Q` as `g M + h p` at the `x` of the last step. It begins where those who wait came in proportion
+//! to who were away,
 //!
 //! ```text
 //! x/(w - x) = (A - x) y_b / ((B - w + x) y_a)
@@ -30,8 +32,19 @@
 //! G_n = (D_n - L_{n+1} G_{n+1})⁻¹ U_{n-1}        D what leaves, L what goes to the level before, U to the next
 //! ```
 //!
-//! Of 24 drawn stations of two to four servers and up to eleven sources, services in ratios of 2 to 50, the responses of short and long requests are .4 and .6 %
-//! off in the mean, 3.6 and 4.2 at worst (those of the order of arrival, as in [`super::chain`], and those of the law); in two or three steps.
+//! and levels above one that is reached with a chance of less than 1e-8 when all servers are busy are left out. What is left of the balance when `Q` is that of the new `x`, or what a
+//! change of a number of a kind asks for of the flows ([`Along`](super::sources::Along)), is answered by the same levels:
+//!
+//! ```text
+//! c_n = (D_n - L_{n+1} G_{n+1})⁻¹ (r_n + L_{n+1} c_{n+1})        z'_0 = 0     z'_n = G_n z'_{n-1} + c_n
+//! ```
+//!
+//! with `r` the part that is asked for. Steps of this kind cost little beside the `G`, which are found anew where the steps do not become short quickly, and for
+//! slopes.
+//!
+//! Of 24 drawn stations of one to four servers and up to twelve sources, services in ratios of 2 to 50, the responses of short and long requests are .6 and .4 %
+//! off in the mean, 4.4 and 1.6 at worst (those of the order of arrival, as in [`super::chain`], and those of the law). By Cornfield's law they were .8 and 1.1 %,
+//! 6.4 and 9.8: near its ends it has less than the variance of the two numbers next to `x`, and where long services are back at once chances became negative.
 //!
 //! | symbol | here | is |
 //! |---|---|---|
@@ -40,33 +53,63 @@
 //! | `x`, `A`, `B`, `w` | [`Waiting`] | mean number of kind `a` that wait, sources of each kind that are not served, and all that wait |
 //! | `g`, `h` | [`Waiting::square`] | `Q` by `M` and `p` |
 
+use std::ops::Range;
+
+use nalgebra::DVector;
+
 use super::{
-    chain::{Kind, There},
-    levels::{Block, Levels},
+    levels::Levels,
+    sources::{Cause, Kind, There, count, number, plain},
+    waiting::Waiting,
 };
 use crate::model::Scalar;
 
-/// Steps of Newton's method: where it is not done by then, the next would change little.
-const MOST_STEPS: usize = 4;
+/// Steps in which the means are found.
+const MOST_STEPS: usize = 20;
 /// Mean change of `x` that is none.
-const NO_CHANGE: f64 = 1e-7;
-/// `x` is no nearer to the least and the most that there can be, as a share of what is between.
-const NEAREST_END: f64 = 1e-6;
+const NO_CHANGE: f64 = 1e-8;
+/// A step at the same levels is to leave less than this part of the change before.
+const SLOW: f64 = 0.25;
+/// Levels above one that is reached with less than this chance, once all servers are busy, are left out.
+const LEAST_CHANCE: f64 = 1e-8;
 
-/// Who is there of both kinds, before so many servers.
-pub(super) fn there<T: Scalar>(kinds: [Kind<T>; 2], servers: f64) -> There<T> {
-    let chain = Chain { kinds, most: kinds.map(|kind| number(kind.sources)), servers: number(servers) };
-    let mut means = chain.first_means();
-    let mut there = None;
-    for _ in 0..MOST_STEPS {
-        let vectors = chain.solve(&means);
-        there = Some(chain.sums(&means, &vectors));
-        if chain.renew(&mut means, &vectors) < NO_CHANGE {
-            break;
+/// Who is there of both kinds, before so many servers; none where the chain has no solution.
+pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2], servers: f64) -> Option<There<S>> {
+    let (kinds_alone, servers) = (plain(&kinds), number(servers));
+    let all = kinds_alone.iter().map(|kind| number(kind.sources)).sum::<usize>();
+    let mut last = last_level(&kinds_alone, servers);
+    let (chain, found) = loop {
+        let chain = Chain::new(&kinds_alone, servers, last);
+        let found = chain.solve()?;
+        if last == all || chain.chance(&found.vector, servers, last) <= LEAST_CHANCE {
+            break (chain, found);
         }
+        last = all.min(2 * last);
+    };
+    let (sums, all) = chain.sums(&found.vector);
+    let values = sums.map(|sum| sum / all);
+    let mut levels = None;
+    There::with_slopes(values, &kinds, |along| {
+        let levels = if let Some(levels) = &levels { levels } else { levels.insert(chain.take_out(&found.means)?) };
+        let asked = chain.balance(&found, |by| along.weight(by));
+        let (slopes, more) = chain.sums(&levels.answers(asked)?);
+        Some(slopes.zip(values, |slope, value| (slope - value * more) / all))
+    })
+}
+
+/// A level that next to nothing of what waits seems to reach, or the last: as sources of one kind of that load reach it.
+fn last_level(kinds: &[Kind<f64>; 2], servers: usize) -> usize {
+    let all = kinds[0].sources + kinds[1].sources;
+    let load: f64 = kinds.iter().map(|kind| kind.sources * kind.service / (kind.service + kind.away * (1.0 - kind.again))).sum();
+    let odds = load / (all - load);
+    let (mut n, mut chance) = (count(servers).min(all), 1.0);
+    let mut most: f64 = chance;
+    while n < all && chance > LEAST_CHANCE * most {
+        n += 1.0;
+        chance *= (all - n + 1.0) * odds / count(servers);
+        most = chance.max(most);
     }
-    let nobody = [T::from(0.0); 2];
-    there.unwrap_or(There { waiting: nobody, busy: nobody })
+    number(n)
 }
 
 /// What the elimination of a chain's levels multiplies.
@@ -75,278 +118,250 @@ pub(super) fn work(sources: [f64; 2], servers: f64) -> f64 {
     (sources[0] + sources[1]) * width * width * width
 }
 
-/// Those that wait in a state.
+/// A transition from a state: of `α p + β M` a unit of time and, of those of the first kind that wait, `α M + β Q`, of whom there are so many more then.
 #[derive(Clone, Copy, Debug)]
-struct Waiting<T> {
-    /// All of them.
-    all: f64,
-    /// Sources of each kind that are not in service.
-    left: [f64; 2],
-    /// Mean number of the first kind.
-    mean: T,
+struct Transition {
+    to: usize,
+    alpha: f64,
+    beta: f64,
+    more: f64,
+    by: Cause,
 }
 
-impl<T: Scalar> Waiting<T> {
-    /// The least and the most of the first kind.
-    fn ends(&self) -> [f64; 2] {
-        [(self.all - self.left[1]).max(0.0), self.all.min(self.left[0])]
-    }
+/// Who is there in a state.
+#[derive(Clone, Debug)]
+struct State {
+    served: [f64; 2],
+    waiting: Waiting,
+    transitions: Range<usize>,
+}
 
-    /// Whether there can be more of the first kind or fewer.
-    fn is_free(&self) -> bool {
-        let [least, most] = self.ends();
-        most > least
-    }
+/// A chain, of which `p` and `M` of all states stand one after the other, by level and then by how many of the first kind are served.
+struct Chain {
+    away: [f64; 2],
+    states: Vec<State>,
+    transitions: Vec<Transition>,
+    /// Where the states of each level begin, and where the last ones end.
+    starts: Vec<usize>,
+}
 
-    /// A mean within what can be.
-    fn within(&self, mean: T) -> T {
-        let [least, most] = self.ends();
-        let margin = NEAREST_END * (most - least);
-        if mean > least + margin { if mean < most - margin { mean } else { T::from(most - margin) } } else { T::from(least + margin) }
-    }
+/// What is known of the first kind that waits in a state: its mean number `x`, `h` and `g`, and the odds of the law.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    x: f64,
+    square: [f64; 2],
+    odds: Option<f64>,
+}
 
-    /// `x`, where those who wait came as sources are away.
-    fn in_proportion(&self, away: [T; 2]) -> T {
-        let [a, b] = self.left;
-        let square = away[0] - away[1];
-        let linear = away[0] * (b - self.all) + away[1] * (self.all + a);
-        let product = away[1] * (self.all * a);
-        let root = (linear * linear + square * product * 4.0).sqrt();
-        product * 2.0 / (linear + root)
-    }
+/// The means of all states, and `p` and `M` from which they are.
+struct Found {
+    means: Vec<Mean>,
+    vector: DVector<f64>,
+}
 
-    /// `h` and `g`.
-    fn square(&self) -> [T; 2] {
-        let Self { all: w, left: [a, b], mean: x } = *self;
-        let sources = a + b;
-        let linear = |constant: f64, slope: f64| [T::from(constant), T::from(slope)];
-        if w == 1.0 || a == 1.0 {
-            return linear(0.0, 1.0);
+impl Chain {
+    /// Of such kinds, with so many there at most.
+    fn new(kinds: &[Kind<f64>; 2], servers: usize, last: usize) -> Self {
+        let most = kinds.map(|kind| number(kind.sources));
+        // How many of the first kind may be served with so many there.
+        let served = |n: usize| n.min(servers).saturating_sub(most[1])..=n.min(servers).min(most[0]);
+        let mut starts = vec![0];
+        for n in 0..=last {
+            starts.push(starts[n] + served(n).count());
         }
-        if b == 1.0 {
-            return linear(w - w * w, 2.0 * w - 1.0);
-        }
-        if w == sources - 1.0 {
-            return linear(a - a * a, 2.0 * a - 1.0);
-        }
-        let parts = [x.recip(), (-x + w).recip(), (-x + a).recip(), (x + (b - w)).recip()];
-        let sum = parts[0] + parts[1] + parts[2] + parts[3];
-        let slope = parts[1] * parts[1] + parts[2] * parts[2] - parts[0] * parts[0] - parts[3] * parts[3];
-        let fewer = (sources - 1.0) / sources;
-        let variance = (sum * fewer).recip();
-        let g = x * 2.0 - variance * variance * slope * fewer;
-        [x * x + variance - g * x, g]
-    }
-}
-
-/// A linear form of `p` and `M` of a state.
-type Form<T> = [T; 2];
-
-fn scaled<T: Scalar>(form: Form<T>, by: T) -> Form<T> {
-    form.map(|part| part * by)
-}
-
-/// What a transition takes along: chance, what leaves of `M`, and what of it arrives.
-#[derive(Clone, Copy)]
-struct Taken<T> {
-    chance: Form<T>,
-    leaves: Form<T>,
-    arrives: Form<T>,
-}
-
-struct Chain<T> {
-    kinds: [Kind<T>; 2],
-    /// Most of each kind.
-    most: [usize; 2],
-    servers: usize,
-}
-
-impl<T: Scalar> Chain<T> {
-    fn last(&self) -> usize {
-        self.most[0] + self.most[1]
-    }
-
-    /// The least and the most of the first kind that are served with so many there.
-    fn served(&self, n: usize) -> [usize; 2] {
-        let busy = n.min(self.servers);
-        [busy.saturating_sub(self.most[1]), busy.min(self.most[0])]
-    }
-
-    /// The numbers of a level's states: how many of the first kind are served.
-    fn states(&self, n: usize) -> std::ops::RangeInclusive<usize> {
-        let [least, most] = self.served(n);
-        least..=most
-    }
-
-    fn waiting(&self, n: usize, i: usize) -> Waiting<T> {
-        let busy = n.min(self.servers);
-        let left = [count(self.most[0] - i), count(self.most[1] - (busy - i))];
-        Waiting { all: count(n - busy), left, mean: T::from(0.0) }
-    }
-
-    /// Those that wait, by level and state, as they come first.
-    fn first_means(&self) -> Vec<Vec<Waiting<T>>> {
-        let away = self.kinds.map(|kind| kind.away);
-        let of_state = |n: usize, i: usize| {
-            let it = self.waiting(n, i);
-            let mean = if it.is_free() { it.within(it.in_proportion(away)) } else { T::from(it.ends()[1]) };
-            Waiting { mean, ..it }
-        };
-        (0..=self.last()).map(|n| self.states(n).map(|i| of_state(n, i)).collect()).collect()
-    }
-
-    /// Where `p` and `M` of a level's states stand; `M` of those where it is free.
-    fn places(waiting: &[Waiting<T>]) -> (Vec<[Option<usize>; 2]>, usize) {
-        let mut next = 0;
-        let mut take = || {
-            next += 1;
-            Some(next - 1)
-        };
-        let places = waiting.iter().map(|it| [take(), if it.is_free() { take() } else { None }]).collect();
-        (places, next)
-    }
-
-    /// `p` and `M` of all levels, `p` of nobody there being 1 or less.
-    fn solve(&self, means: &[Vec<Waiting<T>>]) -> Vec<Vec<T>> {
-        let places: Vec<_> = means.iter().map(|level| Self::places(level)).collect();
-        let mut levels = Levels::new();
-        for n in (0..means.len()).rev() {
-            let size = |n: Option<usize>| n.and_then(|n| places.get(n)).map_or(0, |(_, size)| *size);
-            let own = size(Some(n));
-            let mut block = Block::new(own, size(n.checked_sub(1)), size(Some(n + 1)));
-            for (i, (it, &from)) in self.states(n).zip(means[n].iter().zip(&places[n].0)) {
-                self.for_each(n, i, it, |to, taken| {
-                    let level = if to[0] > n { &mut block.up } else { &mut block.down };
-                    let into = places[to[0]].0[to[1] - self.served(to[0])[0]];
-                    for (column, at) in from.into_iter().enumerate().filter_map(|(column, at)| Some((column, at?))) {
-                        for (row, leaves) in from.into_iter().zip([&taken.chance, &taken.leaves]) {
-                            row.into_iter().for_each(|row| block.own.add(row, at, leaves[column]));
-                        }
-                        for (row, arrives) in into.into_iter().zip([&taken.chance, &taken.arrives]) {
-                            row.into_iter().for_each(|row| level.add(row, at, arrives[column]));
-                        }
-                    }
+        let mut it =
+            Self { away: kinds.map(|kind| kind.away), states: Vec::with_capacity(starts[last + 1]), transitions: Vec::new(), starts };
+        for n in 0..=last {
+            for i in served(n) {
+                let j = n.min(servers) - i;
+                let waiting = Waiting { all: count(n - i - j), left: [count(most[0] - i), count(most[1] - j)] };
+                let first = it.transitions.len();
+                for_each_transition(kinds, [i, j], &waiting, (n < last, n >= servers), |level, more_served, transition| {
+                    let (level, i) = (n.wrapping_add_signed(level), i.wrapping_add_signed(more_served));
+                    let to = it.starts[level] + i - served(level).start();
+                    it.transitions.push(Transition { to, ..transition });
                 });
+                it.states.push(State { served: [count(i), count(j)], waiting, transitions: first..it.transitions.len() });
             }
-            levels.take_out(block);
         }
-        levels.vectors()
+        it
     }
 
-    /// `E[v]` and `E[v²]` of a state by `p` and `M`.
-    fn moments_of(it: &Waiting<T>) -> [Form<T>; 2] {
-        let zero = T::from(0.0);
-        if it.is_free() { [[zero, T::from(1.0)], it.square()] } else { [[it.mean, zero], [it.mean * it.mean, zero]] }
-    }
-
-    /// Calls `each` for every transition from a state: the level and the state it leads to, and what it takes along.
-    fn for_each(&self, n: usize, i: usize, it: &Waiting<T>, mut each: impl FnMut([usize; 2], Taken<T>)) {
-        let one: Form<T> = [T::from(1.0), T::from(0.0)];
-        let [mean, square] = Self::moments_of(it);
-        let combined = |a: Form<T>, by: f64, b: Form<T>, sign: f64| std::array::from_fn(|k| a[k] * by + b[k] * sign);
-        let taken = |rate: T, chance: Form<T>, with: Form<T>, more: f64| {
-            let (chance, leaves) = (scaled(chance, rate), scaled(with, rate));
-            Taken { chance, leaves, arrives: combined(leaves, 1.0, chance, more) }
+    fn solve(&self) -> Option<Found> {
+        let first = |State { waiting, .. }: &State| {
+            let (x, mut odds) = (waiting.first_mean(self.away), None);
+            Mean { x, square: waiting.square(x, &mut odds), odds }
         };
-        let [a, b] = it.left;
-        let all_busy = n >= self.servers;
-        let come = self.kinds.map(|kind| kind.away.recip());
-        if comes(it, 0) {
-            let more = if all_busy { 1.0 } else { 0.0 };
-            each(
-                [n + 1, if all_busy { i } else { i + 1 }],
-                taken(come[0], combined(one, a, mean, -1.0), combined(mean, a, square, -1.0), more),
-            );
-        }
-        if comes(it, 1) {
-            each([n + 1, i], taken(come[1], combined(one, b - it.all, mean, 1.0), combined(mean, b - it.all, square, 1.0), 0.0));
-        }
-        let served = [i, n.min(self.servers) - i];
-        for (of, &number) in served.iter().enumerate().filter(|(_, number)| **number > 0) {
-            let rate = self.kinds[of].service.recip() * count(number);
-            // How many of the first kind are served when one of this kind has gone.
-            let after = if of == 0 { i - 1 } else { i };
-            if it.all == 0.0 {
-                each([n - 1, after], taken(rate, one, mean, 0.0));
-                continue;
+        let means: Vec<Mean> = self.states.iter().map(first).collect();
+        let mut levels = self.take_out(&means)?;
+        let mut found = Found { means, vector: levels.vector() };
+        let mut change = self.renew(&mut found);
+        for _ in 1..MOST_STEPS {
+            if change < NO_CHANGE {
+                break;
             }
-            let rate = rate / it.all;
-            if it.ends()[1] > 0.0 {
-                each([n - 1, after + 1], taken(rate, mean, square, -1.0));
-            }
-            if it.ends()[0] < it.all {
-                each([n - 1, after], taken(rate, combined(one, it.all, mean, -1.0), combined(mean, it.all, square, -1.0), 0.0));
+            found.vector += levels.answers(self.balance(&found, |_| 1.0))?;
+            let before = std::mem::replace(&mut change, self.renew(&mut found));
+            if change > before * SLOW {
+                levels = self.take_out(&found.means)?;
+                found.vector = levels.vector();
+                change = self.renew(&mut found);
             }
         }
+        Some(found)
     }
 
-    /// Those who wait and are served, over all states.
-    fn sums(&self, means: &[Vec<Waiting<T>>], vectors: &[Vec<T>]) -> There<T> {
-        let zero = T::from(0.0);
-        let (mut all, mut waiting, mut busy) = (zero, [zero; 2], [zero; 2]);
-        self.for_each_state(means, vectors, |n, i, it, p, v| {
-            let j = n.min(self.servers) - i;
+    /// The levels of the equations at such means.
+    fn take_out(&self, means: &[Mean]) -> Option<Levels> {
+        let mut levels = Levels::new(self.starts.iter().map(|start| 2 * start).collect());
+        for n in (0..self.starts.len() - 1).rev() {
+            let mut block = levels.block(n);
+            let (first, end) = (self.starts[n], self.starts[n + 1]);
+            for (k, state) in (first..end).zip(&self.states[first..end]) {
+                let from = 2 * (k - first);
+                let Mean { x, square: [h, g], .. } = means[k];
+                let is_free = state.waiting.is_free();
+                if !is_free {
+                    block.own[(from + 1, from)] = -x;
+                    block.own[(from + 1, from + 1)] = 1.0;
+                }
+                for &Transition { to, alpha, beta, more, .. } in &self.transitions[state.transitions.clone()] {
+                    let leaves = [beta * h, alpha + beta * g];
+                    let arrives = [leaves[0] + more * alpha, leaves[1] + more * beta];
+                    block.own[(from, from)] += alpha;
+                    block.own[(from, from + 1)] += beta;
+                    if is_free {
+                        block.own[(from + 1, from)] += leaves[0];
+                        block.own[(from + 1, from + 1)] += leaves[1];
+                    }
+                    let (level, into, sign) = if to >= end {
+                        (&mut block.up, 2 * (to - end), 1.0)
+                    } else if to >= first {
+                        (&mut block.own, 2 * (to - first), -1.0)
+                    } else {
+                        (&mut block.down, 2 * (to - self.starts[n - 1]), 1.0)
+                    };
+                    level[(into, from)] += sign * alpha;
+                    level[(into, from + 1)] += sign * beta;
+                    if self.states[to].waiting.is_free() {
+                        level[(into + 1, from)] += sign * arrives[0];
+                        level[(into + 1, from + 1)] += sign * arrives[1];
+                    }
+                }
+            }
+            levels.take_out(block)?;
+        }
+        Some(levels)
+    }
+
+    /// What comes less what goes, by `p` and `M` of each state, where each transition counts with a weight.
+    fn balance(&self, found: &Found, weight: impl Fn(Cause) -> f64) -> DVector<f64> {
+        let mut balance = DVector::zeros(2 * self.states.len());
+        for (k, state) in self.states.iter().enumerate() {
+            let [p, v] = [found.vector[2 * k], found.vector[2 * k + 1]];
+            let [h, g] = found.means[k].square;
+            let square = h * p + g * v;
+            let is_free = state.waiting.is_free();
+            for &Transition { to, alpha, beta, more, by } in &self.transitions[state.transitions.clone()] {
+                let weight = weight(by);
+                let (chance, leaves) = ((alpha * p + beta * v) * weight, (alpha * v + beta * square) * weight);
+                balance[2 * k] -= chance;
+                balance[2 * to] += chance;
+                if is_free {
+                    balance[2 * k + 1] -= leaves;
+                }
+                if self.states[to].waiting.is_free() {
+                    balance[2 * to + 1] += leaves + more * chance;
+                }
+            }
+        }
+        balance
+    }
+
+    /// Those who wait and are served, over all states, by their `p` and `M`; and the sum of `p`.
+    fn sums(&self, vector: &DVector<f64>) -> (There<f64>, f64) {
+        let (mut all, mut waiting, mut busy) = (0.0, [0.0; 2], [0.0; 2]);
+        for (k, state) in self.states.iter().enumerate() {
+            let [p, v] = [vector[2 * k], vector[2 * k + 1]];
             all += p;
             waiting[0] += v;
-            waiting[1] += p * it.all - v;
-            busy[0] += p * count(i);
-            busy[1] += p * count(j);
-        });
-        There { waiting: waiting.map(|sum| sum / all), busy: busy.map(|sum| sum / all) }
+            waiting[1] += p * state.waiting.all - v;
+            busy[0] += p * state.served[0];
+            busy[1] += p * state.served[1];
+        }
+        (There { waiting, busy }, all)
     }
 
-    /// Sets the means to those found; returns how far they were from them.
-    fn renew(&self, means: &mut [Vec<Waiting<T>>], vectors: &[Vec<T>]) -> f64 {
+    /// The chance that so many are there when all servers are busy.
+    fn chance(&self, vector: &DVector<f64>, servers: usize, level: usize) -> f64 {
+        let of_states = |states: Range<usize>| states.map(|k| vector[2 * k]).sum::<f64>();
+        of_states(self.starts[level]..self.starts[level + 1]) / of_states(self.starts[servers.min(level)]..self.states.len())
+    }
+
+    /// Sets the means to those of the vector; returns how far they were from them, where they are not the same always.
+    fn renew(&self, found: &mut Found) -> f64 {
         let (mut all, mut change) = (0.0, 0.0);
-        let mut renewed = Vec::new();
-        self.for_each_state(means, vectors, |_, _, it, p, v| {
-            let mean = if it.is_free() && p > f64::MIN_POSITIVE { it.within(v / p) } else { it.mean };
-            all += p.value();
-            change += p.value().abs() * (mean.value() - it.mean.value()).abs();
-            renewed.push(mean);
-        });
-        means.iter_mut().flatten().zip(renewed).for_each(|(it, mean)| it.mean = mean);
-        change / all
+        for (k, (state, mean)) in self.states.iter().zip(&mut found.means).enumerate() {
+            let [p, v] = [found.vector[2 * k], found.vector[2 * k + 1]];
+            if state.waiting.is_free() && p > f64::MIN_POSITIVE {
+                all += p;
+                let x = state.waiting.within(v / p);
+                change += p * (x - mean.x).abs();
+                mean.x = x;
+                mean.square = state.waiting.square(x, &mut mean.odds);
+            }
+        }
+        if all > 0.0 { change / all } else { 0.0 }
     }
+}
 
-    /// Calls `each` with every state, those who wait there, `p` and `M`.
-    fn for_each_state(&self, means: &[Vec<Waiting<T>>], vectors: &[Vec<T>], mut each: impl FnMut(usize, usize, &Waiting<T>, T, T)) {
-        for (n, (level, vector)) in means.iter().zip(vectors).enumerate() {
-            let (places, _) = Self::places(level);
-            for (i, (it, [p, v])) in self.states(n).zip(level.iter().zip(places)) {
-                let Some(p) = p.map(|p| vector[p]) else { continue };
-                each(n, i, it, p, v.map_or(it.mean * p, |v| vector[v]));
+/// Calls `each` for every transition from a state of such numbers in service: how many more are there and how many more of the first kind are served
+/// then, and what it is but for where it leads. Others may come or not, and find all servers busy or not.
+fn for_each_transition(
+    kinds: &[Kind<f64>; 2],
+    served: [usize; 2],
+    waiting: &Waiting,
+    (may_come, all_busy): (bool, bool),
+    mut each: impl FnMut(isize, isize, Transition),
+) {
+    let &Waiting { all: w, left: [a, b] } = waiting;
+    let [least, most] = waiting.ends();
+    let of =
+        |rate: f64, [alpha, beta]: [f64; 2], more: f64, by: Cause| Transition { to: 0, alpha: rate * alpha, beta: rate * beta, more, by };
+    if may_come && a > least {
+        let (served, more) = if all_busy { (0, 1.0) } else { (1, 0.0) };
+        each(1, served, of(kinds[0].away.recip(), [a, -1.0], more, Cause::Comes(0)));
+    }
+    if may_come && b > w - most {
+        each(1, 0, of(kinds[1].away.recip(), [b - w, 1.0], 0.0, Cause::Comes(1)));
+    }
+    for (kind, &number) in served.iter().enumerate().filter(|(_, number)| **number > 0) {
+        let (rate, again) = (count(number) / kinds[kind].service, kinds[kind].again);
+        // One of the first kind less is served, and waits if it is back at once.
+        let (fewer, back) = if kind == 0 { (-1, 1.0) } else { (0, 0.0) };
+        if w == 0.0 {
+            each(-1, fewer, of(rate * (1.0 - again), [1.0, 0.0], 0.0, Cause::Goes(kind)));
+            continue;
+        }
+        for (next, can_be, form) in [(0, most > 0.0, [0.0, 1.0]), (1, least < w, [w, -1.0])] {
+            if !can_be {
+                continue;
+            }
+            let (taken_up, picked) = if next == 0 { (1, -1.0) } else { (0, 0.0) };
+            each(-1, fewer + taken_up, of(rate * (1.0 - again) / w, form, picked, Cause::Goes(kind)));
+            if next != kind && again > 0.0 {
+                each(0, fewer + taken_up, of(rate * again / w, form, picked + back, Cause::Stays(kind)));
             }
         }
     }
-}
-
-/// Whether one of a kind may be away.
-fn comes<T: Scalar>(it: &Waiting<T>, of: usize) -> bool {
-    let [least, most] = it.ends();
-    it.left[of] > if of == 0 { least } else { it.all - most }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of sources and of servers are few here")]
-fn number(sources: f64) -> usize {
-    sources as usize
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of sources are few here")]
-fn count(n: usize) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
-        Kind { sources, away, service }
-    }
+    use super::{super::chain::tests::kind, *};
 
     fn waits(kinds: [Kind<f64>; 2], servers: f64) -> [f64; 2] {
-        let found = there(kinds, servers);
+        let found = there(kinds, servers).unwrap();
         [0, 1].map(|of| found.waiting[of] * kinds[of].service / found.busy[of])
     }
 
@@ -354,8 +369,8 @@ mod tests {
     #[test]
     fn of_one_source_of_a_kind_it_is_the_chain_of_all_states() {
         let kinds = [kind(4.0, 0.7, 0.3), kind(1.0, 1.1, 2.0)];
-        let all = super::super::chain::there(kinds);
-        let found = there(kinds, 1.0);
+        let all = super::super::chain::there(kinds).unwrap();
+        let found = there(kinds, 1.0).unwrap();
         for (found, all) in found.waiting.into_iter().chain(found.busy).zip(all.waiting.into_iter().chain(all.busy)) {
             assert!((found - all).abs() < 1e-9, "{found} {all}");
         }
@@ -366,7 +381,7 @@ mod tests {
     fn services_alike_have_the_queue_of_machine_repair() {
         for (sources, servers) in [([3.0, 4.0], 1.0), ([3.0, 4.0], 2.0), ([6.0, 2.0], 3.0), ([40.0, 30.0], 4.0)] {
             let (away, service) = (2.0, 0.5);
-            let found = there(sources.map(|n| kind(n, away, service)), servers);
+            let found = there(sources.map(|n| kind(n, away, service)), servers).unwrap();
             let all = sources[0] + sources[1];
             let (mut chance, mut sum, mut waiting, mut n) = (1.0, 1.0, 0.0, 0.0);
             while n < all {
@@ -386,7 +401,7 @@ mod tests {
     #[test]
     fn sources_are_there_or_away() {
         for (kinds, servers) in [([kind(5.0, 0.9, 0.2), kind(4.0, 34.4, 10.0)], 2.0), ([kind(30.0, 5.0, 0.2), kind(9.0, 20.0, 3.0)], 4.0)] {
-            let found = there(kinds, servers);
+            let found = there(kinds, servers).unwrap();
             for (of, kind) in kinds.into_iter().enumerate() {
                 let throughput = found.busy[of] / kind.service;
                 let somewhere = found.waiting[of] + found.busy[of] + throughput * kind.away;
@@ -395,17 +410,88 @@ mod tests {
         }
     }
 
-    /// Waits in order of arrival, by the exact chain of a pool with such customers.
+    /// Threads of a pool, sources, time away and service of each kind, and responses by the exact chain of who came when.
+    type Case = (f64, [(f64, f64, f64); 2], [f64; 2]);
+
+    /// Drawn pools of 1 to 4 threads.
+    const POOLS: [Case; 24] = [
+        (1.0, [(5.0, 2.92464, 0.2), (1.0, 1.50679, 0.90914)], [0.64893, 1.03064]),
+        (3.0, [(4.0, 0.54382, 0.2), (1.0, 2.24001, 7.09355)], [0.21626, 7.09838]),
+        (1.0, [(6.0, 2.02476, 0.2), (4.0, 8.43562, 0.9427)], [0.91128, 1.71055]),
+        (1.0, [(3.0, 6.61822, 0.2), (1.0, 0.15765, 0.4298)], [0.54599, 0.46010]),
+        (3.0, [(6.0, 0.66993, 0.2), (2.0, 5.2861, 9.0515)], [0.35374, 9.11109]),
+        (3.0, [(4.0, 1.80046, 0.2), (5.0, 3.17048, 0.84703)], [0.23798, 0.87468]),
+        (3.0, [(3.0, 0.0311, 0.2), (1.0, 1.50994, 1.52705)], [0.23129, 1.57034]),
+        (1.0, [(2.0, 1.85822, 0.2), (6.0, 64.04763, 9.76284)], [3.56972, 20.40784]),
+        (2.0, [(6.0, 0.90393, 0.2), (6.0, 9.33932, 2.00515)], [0.74816, 2.74324]),
+        (1.0, [(3.0, 0.56765, 0.2), (3.0, 32.79786, 2.65132)], [0.54174, 3.38681]),
+        (4.0, [(4.0, 0.22061, 0.2), (5.0, 31.11672, 6.23599)], [0.21999, 6.26960]),
+        (3.0, [(4.0, 0.3447, 0.2), (6.0, 4.8984, 0.69809)], [0.24732, 0.76646]),
+        (2.0, [(1.0, 0.9207, 0.2), (4.0, 19.41842, 3.38808)], [0.28994, 3.52061]),
+        (3.0, [(3.0, 0.65374, 0.2), (4.0, 8.55517, 4.2308)], [0.31291, 4.34462]),
+        (4.0, [(5.0, 0.94196, 0.2), (5.0, 6.74624, 1.42)], [0.20900, 1.42803]),
+        (1.0, [(2.0, 1.07847, 0.2), (5.0, 83.06136, 7.73189)], [0.99869, 11.29853]),
+        (2.0, [(5.0, 1.60179, 0.2), (3.0, 9.30148, 1.75347)], [0.30112, 1.83624]),
+        (1.0, [(4.0, 2.54705, 0.2), (6.0, 109.28238, 2.08211)], [0.42158, 2.40981]),
+        (1.0, [(4.0, 2.28718, 0.2), (1.0, 5.08468, 1.88196)], [0.65634, 1.98529]),
+        (4.0, [(4.0, 2.92722, 0.2), (4.0, 4.17779, 5.48374)], [0.33206, 5.49692]),
+        (4.0, [(5.0, 0.23106, 0.2), (5.0, 6.10013, 1.16137)], [0.22996, 1.20576]),
+        (1.0, [(5.0, 4.75346, 0.2), (5.0, 20.16463, 0.71579)], [0.39009, 0.90561]),
+        (2.0, [(1.0, 0.01747, 0.2), (6.0, 2.31411, 0.50182)], [0.27157, 0.69102]),
+        (2.0, [(2.0, 0.46584, 0.2), (3.0, 1.13983, 0.56901)], [0.31836, 0.67492]),
+    ];
+
     #[test]
     fn waits_are_near_those_in_order_of_arrival() {
-        for (a, b, servers, responses) in [
-            (kind(4.0, 0.68889, 0.2), kind(5.0, 45.55556, 10.0), 2.0, [0.580_444, 11.249_993]),
-            (kind(4.0, 0.24444, 0.2), kind(5.0, 17.77778, 10.0), 4.0, [0.300_204, 10.159_397]),
-            (kind(2.0, 0.1, 0.2), kind(4.0, 6.2, 3.0), 2.0, [0.516_707, 3.743_401]),
+        let (mut sums, mut most) = ([0.0; 2], [0.0_f64; 2]);
+        for (servers, kinds, responses) in POOLS {
+            let kinds = kinds.map(|(sources, away, service)| kind(sources, away, service));
+            let found = waits(kinds, servers);
+            for of in 0..2 {
+                let error = ((found[of] + kinds[of].service) / responses[of] - 1.0).abs();
+                sums[of] += error / count(POOLS.len());
+                most[of] = most[of].max(error);
+            }
+        }
+        assert!(sums[0] < 0.0065 && sums[1] < 0.004 && most[0] < 0.045 && most[1] < 0.016, "{sums:?} {most:?}");
+    }
+
+    /// The same, where sources are back at once with some chance: customers with so many visits in the mean, one after the other.
+    #[test]
+    fn who_is_back_at_once_is_behind_all_who_are_there() {
+        for (servers, classes, responses) in [
+            (1.0, [(4.0, 3.4, 0.2, 2.0), (4.0, 48.0, 5.2, 1.0)], [1.06666, 7.54885]),
+            (1.0, [(5.0, 37.0, 0.2, 8.0), (3.0, 32.0, 9.3, 1.0)], [2.48968, 14.69508]),
+            (2.0, [(3.0, 9.4, 0.2, 8.0), (3.0, 10.7, 7.0, 2.0)], [1.32076, 8.41460]),
+            (3.0, [(3.0, 1.3, 0.2, 2.0), (4.0, 92.0, 9.8, 5.0)], [0.34298, 10.07091]),
         ] {
-            let found = waits([a, b], servers);
-            for (wait, (kind, response)) in found.into_iter().zip([a, b].into_iter().zip(responses)) {
-                assert!(((wait + kind.service) / response - 1.0).abs() < 0.05, "{kind:?}: {} {response}", wait + kind.service);
+            let kinds = classes.map(|(sources, think, service, visits)| {
+                let again = visits / (1.0 + visits);
+                Kind { again, ..kind(sources, think / again, service) }
+            });
+            let found = waits(kinds, servers);
+            for of in 0..2 {
+                let response = found[of] + kinds[of].service;
+                assert!((response / responses[of] - 1.0).abs() < 0.03, "{:?}: {response} {}", kinds[of], responses[of]);
+            }
+        }
+    }
+
+    /// Levels that are left out are those that next to nothing reaches.
+    #[test]
+    fn levels_that_are_left_out_change_nothing() {
+        for (kinds, servers) in [([kind(30.0, 40.0, 0.2), kind(12.0, 300.0, 4.0)], 1), ([kind(30.0, 4.0, 0.2), kind(12.0, 60.0, 4.0)], 4)] {
+            let sums = |last: usize| {
+                let chain = Chain::new(&kinds, servers, last);
+                let found = chain.solve().unwrap();
+                let (sums, all) = chain.sums(&found.vector);
+                (sums.map(|sum| sum / all), chain.chance(&found.vector, servers, last))
+            };
+            let last = last_level(&kinds, servers);
+            assert!(last < 35, "{last}");
+            let (all, few) = (sums(42).0, there(kinds, count(servers)).unwrap());
+            for (all, few) in all.waiting.into_iter().chain(all.busy).zip(few.waiting.into_iter().chain(few.busy)) {
+                assert!((few / all - 1.0).abs() < 1e-5, "{few} {all}, {last} levels left {}", sums(last).1);
             }
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! W_a  = L(a) s_a/U(a)
-//! W_a° = [Σ_j s_j L⁻(j) + Π/û Σ_j U⁻(j) (y_a + s̄) s_j/(y_a + s_j)]/m        s̄ the mean service, û = Σ_j U⁻(j)
+//! W_a° = [Σ_j s_j L⁻(j) + Π/û Σ_j U⁻(j) ((1 - r_a) (y_a + s̄) s_j/(y_a + s_j) + r_a s̄)]/m        s̄ the mean service, û = Σ_j U⁻(j)
 //! ψ_a  = W_a/W_a°
 //! ```
 //!
@@ -19,10 +19,10 @@ use super::{
         busy::{Sources, all_busy},
         unlike::{self, Pool},
     },
-    chain::{self, Kind, There},
-    moments,
+    chain, moments,
+    sources::{Kind, There},
 };
-use crate::model::{Scalar, Tangent};
+use crate::model::Scalar;
 
 /// Most products of an elimination in which those who wait are told apart.
 const MOST_WORK: f64 = 20_000.0;
@@ -38,6 +38,8 @@ const LEAST_PART: f64 = 1e-7;
 const LEAST_OF_A_SERVER: f64 = 2.0;
 /// What sources change is less by this power of their number at most.
 const MOST_POWER: f64 = 2.0;
+/// Waits shorter than this part of a service are as short by mean values.
+const LEAST_WAIT: f64 = 1e-7;
 /// Times away are no shorter than this part of a service.
 const SHORTEST_AWAY: f64 = 1e-6;
 /// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
@@ -58,45 +60,28 @@ pub(super) fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], serve
     } else {
         S::from(1.0)
     };
-    of_kinds(kinds, servers).map(|ratio| (ratio - 1.0) * counts + 1.0)
+    of_kinds(kinds, servers).map_or([S::from(1.0); N], |ratios| ratios.map(|ratio| (ratio - 1.0) * counts + 1.0))
 }
 
-/// The same, of services that are not alike.
-fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> [S; N] {
-    let [a, b] = kinds.map(|kind| {
+/// The same, of services that are not alike; none where no chain tells it.
+fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> Option<[S; N]> {
+    let kinds = kinds.map(|kind| {
         let least = kind.service * SHORTEST_AWAY;
         Kind { away: if kind.away > least { kind.away } else { least }, ..kind }
     });
-    let (sources, ratios) = ([a.sources, b.sources], [b.service / a.service, a.service / a.away, b.service / b.away]);
+    let sources = kinds.map(|kind| kind.sources);
     if servers == 1.0 && chain::work(sources) <= MOST_WORK {
-        return of_chain(sources, sources, ratios, servers, &chain::there);
+        return of_chain(kinds, sources, servers, &chain::there);
     }
-    let values = of_means(sources, ratios.map(|ratio| ratio.value()), servers);
-    let mut found = values.map(|value: f64| S::from(value));
-    if ratios.iter().any(|ratio| ratio.derivatives().iter().any(|slope| *slope != 0.0)) {
-        let mut place = 0..;
-        let along = ratios.map(|ratio| Tangent::<3>::variable(ratio.value(), place.next().unwrap_or(0)));
-        let slopes: [Tangent<3>; N] = of_means(sources, along, servers);
-        for (found, slopes) in found.iter_mut().zip(slopes) {
-            for (ratio, &slope) in ratios.iter().zip(slopes.derivatives()) {
-                *found += (*ratio - ratio.value()) * slope;
-            }
-        }
-    }
-    found
-}
-
-/// The same, by `s_b/s_a`, `s_a/y_a` and `s_b/y_b`, where those who wait are known in the mean.
-fn of_means<T: Scalar, const N: usize>(sources: [f64; 2], ratios: [T; 3], servers: f64) -> [T; N] {
     let there = |kinds| moments::there(kinds, servers);
-    let Some(many) = fewer(sources, servers, MOST_WORK_OF_MEANS) else { return [T::from(1.0); N] };
-    let found: [T; N] = of_chain(sources, many, ratios, servers, &there);
+    let many = fewer(sources, servers, MOST_WORK_OF_MEANS)?;
+    let found: [S; N] = of_chain(kinds, many, servers, &there)?;
     let few = fewer(sources, servers, MOST_WORK_OF_MEANS * LESS_WORK).filter(|few| many != sources && *few != many);
-    let Some(few) = few else { return found };
-    let of_few: [T; N] = of_chain(sources, few, ratios, servers, &there);
+    let Some(few) = few else { return Some(found) };
+    let of_few: [S; N] = of_chain(kinds, few, servers, &there)?;
     // Of all sources over those of the chain, and of these over the fewer.
     let [more, again] = [(sources, many), (many, few)].map(|(more, less)| ((more[0] + more[1]) / (less[0] + less[1])).ln());
-    std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0)
+    Some(std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0))
 }
 
 /// `ψ - 1` of all sources: `found` of some and `of_few` of fewer fall as a power of the numbers, from 0 to [`MOST_POWER`]. `more` is the logarithm of all
@@ -125,29 +110,38 @@ fn beyond<S: Scalar>(found: S, of_few: S, steps: f64, more: f64) -> S {
 
 /// `ψ`, by the chain of `fewer` sources, of which `there` tells who is there.
 fn of_chain<S: Scalar, const N: usize>(
-    sources: [f64; 2],
+    kinds: [Kind<S>; 2],
     fewer: [f64; 2],
-    [longer, of_a, of_b]: [S; 3],
     servers: f64,
-    there: &impl Fn([Kind<S>; 2]) -> There<S>,
-) -> [S; N] {
-    let kind = |of: usize, service: S, ratio: S| Kind { sources: fewer[of], away: service / ratio * (fewer[of] / sources[of]), service };
-    let kinds = [kind(0, S::from(1.0), of_a), kind(1, longer, of_b)];
-    let all = there(kinds);
+    there: &impl Fn([Kind<S>; 2]) -> Option<There<S>>,
+) -> Option<[S; N]> {
+    let mut number = fewer.into_iter();
+    let kinds = kinds.map(|kind| {
+        let sources = number.next().unwrap_or(kind.sources);
+        Kind { sources, away: kind.away * (sources / kind.sources), ..kind }
+    });
+    let all = there(kinds)?;
     let served = |of: usize| all.busy[of] / kinds[of].service;
     let mean = (all.busy[0] + all.busy[1]) / (served(0) + served(1));
-    std::array::from_fn(|of| {
+    let mut ratios = [S::from(1.0); N];
+    for (of, ratio) in ratios.iter_mut().enumerate() {
         let mut less = kinds;
         less[of].sources -= 1.0;
-        let found = there(less);
+        let found = there(less)?;
         let service = |j: usize| kinds[j].service;
         let waiting = service(0) * found.waiting[0] + service(1) * found.waiting[1];
         let away = kinds[of].away;
-        let rest = |j: usize| found.busy[j] * (away + mean) * service(j) / (away + service(j));
+        let again = kinds[of].again;
+        let after_gap = |j: usize| (away + mean) * service(j) / (away + service(j));
+        let rest = |j: usize| found.busy[j] * (after_gap(j) + again * (mean - after_gap(j)));
         let expected = (waiting + (rest(0) + rest(1)) * share_of_busy(&found, less, servers)) / servers;
         let longer = all.waiting[of] / served(of) / expected;
-        if longer > 0.0 && longer.value().is_finite() { longer } else { S::from(1.0) }
-    })
+        let waits = all.waiting[of] > all.busy[of] * LEAST_WAIT;
+        if waits && longer > 0.0 && longer.value().is_finite() {
+            *ratio = longer;
+        }
+    }
+    Some(ratios)
 }
 
 /// `Π/û`, of those that an arrival finds.
@@ -188,29 +182,41 @@ fn fewer(sources: [f64; 2], servers: f64, most_work: f64) -> Option<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn kind(sources: f64, away: f64, service: f64) -> Kind<f64> {
-        Kind { sources, away, service }
-    }
+    use super::{super::chain::tests::kind, *};
+    use crate::model::Tangent;
 
     #[test]
     fn services_alike_have_a_product_form_at_one_server() {
         for (a, b, service) in [((1.0, 3.0), (2.0, 0.4), 0.7), ((5.0, 1e3), (4.0, 1.0), 1.0), ((9.0, 0.0), (2.0, 5.0), 2.0)] {
-            for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)], 1.0) {
+            for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)], 1.0).unwrap() {
                 assert!((ratio - 1.0).abs() < 1e-9, "{a:?} {b:?}: {ratio}");
             }
+        }
+    }
+
+    /// Where next to nobody waits there is little to tell, and nothing strange.
+    #[test]
+    fn where_servers_are_many_nobody_waits() {
+        for (sources, away) in [(19.0, 43.4), (19.0, 5.0), (30.0, 1.0), (60.0, 0.4)] {
+            let found: [f64; 2] = longer_waits([kind(1.0, 0.294, 0.0937), kind(sources, away, 0.0574)], 8.0);
+            assert!(found.iter().all(|ratio| (0.8..1.3).contains(ratio)), "{sources} {away}: {found:?}");
         }
     }
 
     #[test]
     fn slopes_are_those_of_differences() {
         for servers in [1.0, 2.0, 4.0] {
-            let at = |x: [f64; 4]| -> [f64; 2] { longer_waits([kind(6.0, x[0], x[1]), kind(3.0, x[2], x[3])], servers) };
+            let at = |x: [f64; 4]| -> [f64; 2] {
+                longer_waits(
+                    [Kind { again: x[0] * 0.1, ..kind(6.0, x[0], x[1]) }, Kind { again: x[3] * 0.3, ..kind(3.0, x[2], x[3]) }],
+                    servers,
+                )
+            };
             let x = [2.0, 0.3, 5.0, 1.7];
             let mut direction = 0..;
             let [a, b, c, d] = x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap()));
-            let kinds = [Kind { sources: 6.0, away: a, service: b }, Kind { sources: 3.0, away: c, service: d }];
+            let kinds =
+                [Kind { sources: 6.0, away: a, service: b, again: a * 0.1 }, Kind { sources: 3.0, away: c, service: d, again: d * 0.3 }];
             let found: [Tangent<4>; 2] = longer_waits(kinds, servers);
             for (of, found) in found.into_iter().enumerate() {
                 assert_eq!(found.value(), at(x)[of], "to the last bit");
