@@ -30,13 +30,11 @@ const LARGE: f64 = 1e100;
 pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
     // The more numerous kind is that of the levels.
     let order = if kinds[0].sources >= kinds[1].sources { [0, 1] } else { [1, 0] };
-    let chain = Chain::new(order.map(|of| plain(&kinds)[of]));
+    let kinds = order.map(|of| kinds[of]);
+    let chain = Chain::new(plain(&kinds));
     let solved = Solved::new(&chain);
-    let in_order = |it: There<f64>| There { waiting: order.map(|of| it.waiting[of]), busy: order.map(|of| it.busy[of]) };
-    There::with_slopes(in_order(chain.sums(&solved.weights)), &kinds, |along| {
-        let along = if order[0] == 0 { along } else { along.swapped() };
-        Some(in_order(chain.sums(&solved.slopes(&chain, along))))
-    })
+    let found = There::with_slopes(chain.sums(&solved.weights), &kinds, |along| Some(chain.sums(&solved.slopes(&chain, along))))?;
+    Some(There { waiting: order.map(|of| found.waiting[of]), busy: order.map(|of| found.busy[of]) })
 }
 
 /// What the elimination of a chain's states multiplies.

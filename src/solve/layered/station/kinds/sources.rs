@@ -48,15 +48,6 @@ impl Along {
             _ => 0.0,
         }
     }
-
-    /// The same of the other kind.
-    pub fn swapped(self) -> Self {
-        match self {
-            Self::Away(kind, time) => Self::Away(1 - kind, time),
-            Self::Service(kind, time) => Self::Service(1 - kind, time),
-            Self::Again(kind, chance) => Self::Again(1 - kind, chance),
-        }
-    }
 }
 
 impl There<f64> {

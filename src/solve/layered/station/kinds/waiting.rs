@@ -53,7 +53,7 @@ impl Waiting {
         }
     }
 
-    /// The odds of one of the first kind that give such a mean, nearly, and exactly where sources are many (Cornfield).
+    /// The odds of one of the first kind that give such a mean, nearly (Cornfield).
     fn first_odds(&self, x: f64) -> f64 {
         let Self { all: w, left: [a, b] } = *self;
         x * (b - w + x) / ((a - x) * (w - x))
