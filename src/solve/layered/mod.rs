@@ -74,8 +74,6 @@ const MOST_COPIES: usize = 1_000;
 const MOST_MEETINGS: f64 = 4e6;
 /// Load over capacity that rounding explains.
 const CAPACITY_TOLERANCE: f64 = 1e-9;
-/// How often the network is solved anew with what follows from services that are unlike each other: once is not enough near saturation.
-const UNLIKE_ROUNDS: usize = 2;
 
 /// The model's structure, and the plain-number solution of every stage, from which the same stages over dual numbers start.
 #[derive(Clone, Debug, Default)]
@@ -238,17 +236,15 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         if net.classes.is_empty() {
             break;
         }
-        let mut unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
-        for _ in 0..UNLIKE_ROUNDS {
-            if unlike.by_arc.is_empty() {
-                break;
-            }
-            changes.unlike = unlike.by_arc;
+        let before = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
+        let mut unlike = before.clone();
+        if !before.by_arc.is_empty() {
+            changes.unlike.clone_from(&before.by_arc);
             at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
         }
-        changes.unlike.clone_from(&unlike.by_arc);
         let mut next = changes.clone();
+        next.unlike = unlike.led_on(&before);
         let present = presence(net, &at_full);
         let mut is_set = vec![false; net.classes.len()];
         for c in 0..net.classes.len() {
@@ -258,7 +254,8 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             let mut less = full.clone();
             less[c] -= 1.0;
             if !next.unlike.is_empty() {
-                changes.unlike = unlike_at(net, &at_full, (&full, &less), &unlike).by_arc;
+                // As those of all customers with which this stage is compared.
+                changes.unlike = unlike_at(net, &at_full, (&full, &less), &unlike).as_before(&unlike, &before);
             }
             let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             let (mut class, mut without) = (c, presence(net, &stage));

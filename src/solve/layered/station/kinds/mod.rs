@@ -20,23 +20,34 @@
 //! chance `R/(R + g)`, and one as all others otherwise: with the share `σ` of gaps that are short, `r = σ R/(R + g)`, and sources are away for `y` so that
 //! `(1 - r) y` is the mean over all gaps. That is chosen, not derived.
 //!
-//! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form.
+//! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form, and where
+//! requests of the kind hardly wait, which is most servers of several, and saves their chains.
 //! Of more kinds, all but that which comes are one. What services vary beyond their kind's exponential time is [`super::scarce`]'s. `ψ` is a number
-//! of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little, and is the same
-//! until the next is.
+//! of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network with 1 for
+//! it, `ψ_1` of one with `ψ_0`, and in the last one
+//!
+//! ```text
+//! ψ = ψ_1 + (ψ_1 - ψ_0)²/((ψ_0 - 1) - (ψ_1 - ψ_0))
+//! ```
+//!
+//! as if each difference were the same part of the one before. Networks of a customer less, which are compared with the one with `ψ_0`, have theirs times `ψ_0/ψ_1`.
 //!
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `N`, `y`, `s`, `r` | [`Kind`] | sources of a kind, how long each is away, its mean service, and the chance that it is back at once |
 
+mod band;
 mod chain;
-mod levels;
 mod moments;
 mod ratio;
 mod sources;
+mod states;
 mod waiting;
 
-use self::{ratio::longer_waits, sources::Kind};
+use self::{
+    ratio::{Known, longer_waits},
+    sources::{Kind, ramp},
+};
 use super::{
     super::{
         flow::Flow,
@@ -47,6 +58,11 @@ use super::{
     visit::Inside,
 };
 use crate::model::Scalar;
+
+/// Shares of their responses that requests wait: up to the one, waits are as by equations of mean values, from the other their `ψ` counts in full.
+const WAITS: [f64; 2] = [0.002, 0.006];
+/// Part of a difference that the next one is taken to be at most.
+const MOST_LEFT: f64 = 0.5;
 
 /// What comes of a pool to a station.
 #[derive(Clone, Copy, Debug)]
@@ -127,8 +143,17 @@ impl<S: Scalar> At<'_, S> {
 pub(in super::super) struct Unlike<S> {
     /// By arc; empty where it is 1 for all.
     pub by_arc: Vec<S>,
-    /// Of each station that several pools come to: their sources, and `ψ` of each.
-    found: Vec<(Vec<f64>, Vec<S>)>,
+    /// Of each station that several pools come to.
+    found: Vec<Found<S>>,
+}
+
+/// What is found at a station.
+#[derive(Clone, Debug)]
+struct Found<S> {
+    /// Sources of each pool, and its `ψ`.
+    sources: Vec<f64>,
+    ratios: Vec<S>,
+    known: Known<S>,
 }
 
 impl<S: Scalar> Unlike<S> {
@@ -150,34 +175,75 @@ impl<S: Scalar> Unlike<S> {
             }
             let Some((tasks, pools)) = pools_at(net, (flow, waits), caps, s) else { continue };
             let sources: Vec<f64> = tasks.iter().map(|&task| strands(net, less, task)).collect();
-            let ratios = match same.found.get(it.found.len()) {
-                Some((as_many, ratios)) if *as_many == sources => ratios.clone(),
-                _ => ratios(&pools, &sources, station.servers),
+            let found = match same.found.get(it.found.len()) {
+                Some(found) if found.sources == sources => found.clone(),
+                found => {
+                    let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
+                    Found { ratios: ratios(&pools, &sources, station.servers, &mut known), sources, known }
+                }
             };
-            for (&task, &ratio) in tasks.iter().zip(&ratios).filter(|(_, ratio)| **ratio != 1.0) {
+            for (&task, &ratio) in tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
                 it.by_arc.resize(net.arcs.len(), S::from(1.0));
                 station.arcs.iter().filter(|&&arc| pool_of(net, arc) == Some(task)).for_each(|&arc| it.by_arc[arc] = ratio);
             }
-            it.found.push((sources, ratios));
+            it.found.push(found);
         }
         it
+    }
+
+    fn at(&self, arc: usize) -> S {
+        self.by_arc.get(arc).copied().unwrap_or(S::from(1.0))
+    }
+
+    /// Where `ψ` lead, by arc, that were 1 in a first network, in a second one what was found `before` of it, and for which of that these were found: the
+    /// difference becomes less by the same part again and again.
+    pub fn led_on(&self, before: &Self) -> Vec<S> {
+        let arcs = 0..self.by_arc.len().max(before.by_arc.len());
+        arcs.map(|arc| {
+            let (now, before) = (self.at(arc), before.at(arc));
+            let first = before - 1.0;
+            let most = if first < 0.0 { first * -MOST_LEFT } else { first * MOST_LEFT };
+            let second = now - before;
+            let second = if second > most {
+                most
+            } else if second < -most {
+                -most
+            } else {
+                second
+            };
+            if second == 0.0 { now } else { now + second * second / (first - second) }
+        })
+        .collect()
+    }
+
+    /// By arc, what would be found of fewer customers in the network in which `before` was found of all, where `now` is found of all in this one.
+    pub fn as_before(&self, now: &Self, before: &Self) -> Vec<S> {
+        let arcs = 0..self.by_arc.len().max(now.by_arc.len()).max(before.by_arc.len());
+        arcs.map(|arc| self.at(arc) * before.at(arc) / now.at(arc)).collect()
     }
 }
 
 /// `ψ` of each of several pools, of so many sources each, before so many servers.
-fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64) -> Vec<S> {
+fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64, known: &mut Known<S>) -> Vec<S> {
+    let one = S::from(1.0);
     let kinds = |mine: usize| {
         let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
         let [a, b] = apart(pools, mine);
         let kinds = [Kind { sources: sources[mine], ..a }, Kind { sources: others, ..b }];
         (kinds[0].sources >= 1.0 && others >= 1.0 && kinds[0].sources + others > 2.0).then_some(kinds)
     };
-    let one = S::from(1.0);
-    match sources.len() {
+    let counts: Vec<S> = pools.iter().map(|pool| ramp((pool.there - pool.busy) / pool.there, WAITS)).collect();
+    let found: Vec<S> = match sources.len() {
         // All chains of the one are those of the other.
-        2 => kinds(0).map_or([one; 2], |kinds| longer_waits(kinds, servers)).to_vec(),
-        n => (0..n).map(|mine| kinds(mine).map_or(one, |kinds| longer_waits::<S, 1>(kinds, servers)[0])).collect(),
-    }
+        2 if counts.iter().any(|count| *count > 0.0) => kinds(0).map_or([one; 2], |kinds| longer_waits(kinds, servers, known)).to_vec(),
+        n => (0..n)
+            .map(|mine| match kinds(mine).filter(|_| counts[mine] > 0.0) {
+                Some(kinds) => longer_waits::<S, 1>(kinds, servers, known)[0],
+                None => one,
+            })
+            .collect(),
+    };
+    found.into_iter().zip(counts).map(|(ratio, counts)| (ratio - 1.0) * counts + 1.0).collect()
 }
 
 /// Strands of a task's threads.
@@ -202,13 +268,14 @@ fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f6
             pools.len() - 1
         });
         let it = &net.arcs[arc];
-        let held = it.target.map_or_else(|| net.nodes[node].demand / net.nodes[node].slices, |entry| flow.held(entry));
+        let slice = net.nodes[node].demand / net.nodes[node].slices;
+        let (held, until_reply) = it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]));
         pools[place].add(flow.arc_rate[arc], waits[arc], held);
         let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
             nodes.push((node, Inside::none()));
             nodes.len() - 1
         });
-        nodes[inside].1.add(it.visits, waits[arc] + held, it.target.is_none());
+        nodes[inside].1.add(it.visits, waits[arc] + until_reply, it.target.is_none());
     }
     for &arc in &net.stations[station].arcs {
         let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
@@ -218,4 +285,41 @@ fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f6
     }
     let are_known = pools.len() > 1 && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
     are_known.then_some((tasks, pools))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unlike(by_arc: Vec<f64>) -> Unlike<f64> {
+        Unlike { by_arc, found: Vec::new() }
+    }
+
+    #[test]
+    fn differences_that_become_less_are_followed_to_their_end() {
+        let (before, now) = (unlike(vec![1.2, 0.6, 1.0, 1.1, 1.1]), unlike(vec![1.26, 0.72, 1.0, 1.1, 2.1]));
+        let led = now.led_on(&before);
+        for (found, end) in led.iter().zip([1.2 + 0.06 / 0.7, 0.6 + 0.12 / 1.3, 1.0, 1.1, 2.15]) {
+            assert!((found - end).abs() < 1e-12, "{led:?}");
+        }
+        assert_eq!(unlike(Vec::new()).led_on(&unlike(vec![1.5])).len(), 1);
+        let less = unlike(vec![1.3]).as_before(&now, &before);
+        assert!((less[0] - 1.3 * 1.2 / 1.26).abs() < 1e-12 && (less[1] - 0.6 / 0.72).abs() < 1e-12, "{less:?}");
+    }
+
+    /// A short class of services behind a long one, on four servers.
+    #[test]
+    fn who_hardly_waits_waits_as_by_mean_values() {
+        let pools = |waits: f64| {
+            [(4.0, 0.2, 2.0), (6.0, 3.0, 0.3)].map(|(sources, service, rate)| {
+                let mut pool = Pool::new(sources);
+                pool.add(rate, waits * service, service);
+                pool
+            })
+        };
+        let found = |waits: f64| ratios(&pools(waits), &[4.0, 6.0], 4.0, &mut Known::nothing());
+        assert_eq!(found(WAITS[0] / 2.0), [1.0, 1.0]);
+        let [some, full] = [found(0.004), found(0.05)];
+        assert!((0.2..0.8).contains(&((some[0] - 1.0) / (full[0] - 1.0))), "{some:?} {full:?}");
+    }
 }

@@ -20,7 +20,7 @@ use super::{
         unlike::{self, Pool},
     },
     chain, moments,
-    sources::{Kind, There},
+    sources::{Kind, There, plain, ramp},
 };
 use crate::model::Scalar;
 
@@ -43,42 +43,62 @@ const LEAST_WAIT: f64 = 1e-7;
 /// Times away are no shorter than this part of a service.
 const SHORTEST_AWAY: f64 = 1e-6;
 /// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
-const ALIKE: f64 = 0.05;
-const UNLIKE: f64 = 0.3;
+const UNLIKE: [f64; 2] = [0.05, 0.3];
+
+/// Chains of a station that are solved, of one network: those of the same kinds have the same slopes.
+#[derive(Clone, Debug)]
+pub(super) struct Known<S>(Vec<(Asked, Option<There<S>>)>);
+
+/// What a chain is asked: of which kinds, and whether those who wait are told apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    kinds: [Kind<f64>; 2],
+    are_marked: bool,
+}
+
+impl<S: Scalar> Known<S> {
+    pub fn nothing() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Who is there of such kinds, before so many servers.
+    fn there(&mut self, kinds: [Kind<S>; 2], servers: f64, are_marked: bool) -> Option<There<S>> {
+        let asked = Asked { kinds: plain(&kinds), are_marked };
+        if let Some((_, found)) = self.0.iter().find(|(known, _)| *known == asked) {
+            return *found;
+        }
+        let found = if are_marked { chain::there(kinds) } else { moments::there(kinds, servers) };
+        self.0.push((asked, found));
+        found
+    }
+}
 
 /// `ψ` of the first `N` of both kinds, before so many servers.
-pub(super) fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> [S; N] {
-    let longer = kinds[1].service / kinds[0].service;
-    let alike = longer.ln();
-    let alike = if alike < 0.0 { -alike } else { alike };
-    if alike <= ALIKE || kinds[0].sources + kinds[1].sources <= servers {
+pub(super) fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64, known: &mut Known<S>) -> [S; N] {
+    let longer = (kinds[1].service / kinds[0].service).ln();
+    let counts = ramp(if longer < 0.0 { -longer } else { longer }, UNLIKE);
+    if counts <= 0.0 || kinds[0].sources + kinds[1].sources <= servers {
         return [S::from(1.0); N];
     }
-    let counts = if alike < UNLIKE {
-        let part = (alike - ALIKE) / (UNLIKE - ALIKE);
-        part * part * (-part * 2.0 + 3.0)
-    } else {
-        S::from(1.0)
-    };
-    of_kinds(kinds, servers).map_or([S::from(1.0); N], |ratios| ratios.map(|ratio| (ratio - 1.0) * counts + 1.0))
+    of_kinds(kinds, servers, known).map_or([S::from(1.0); N], |ratios| ratios.map(|ratio| (ratio - 1.0) * counts + 1.0))
 }
 
 /// The same, of services that are not alike; none where no chain tells it.
-fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64) -> Option<[S; N]> {
+fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64, known: &mut Known<S>) -> Option<[S; N]> {
     let kinds = kinds.map(|kind| {
         let least = kind.service * SHORTEST_AWAY;
         Kind { away: if kind.away > least { kind.away } else { least }, ..kind }
     });
     let sources = kinds.map(|kind| kind.sources);
     if servers == 1.0 && chain::work(sources) <= MOST_WORK {
-        return of_chain(kinds, sources, servers, &chain::there);
+        return of_chain(kinds, sources, servers, &mut |kinds| known.there(kinds, servers, true));
     }
-    let there = |kinds| moments::there(kinds, servers);
+    let mut there = |kinds| known.there(kinds, servers, false);
     let many = fewer(sources, servers, MOST_WORK_OF_MEANS)?;
-    let found: [S; N] = of_chain(kinds, many, servers, &there)?;
+    let found: [S; N] = of_chain(kinds, many, servers, &mut there)?;
     let few = fewer(sources, servers, MOST_WORK_OF_MEANS * LESS_WORK).filter(|few| many != sources && *few != many);
     let Some(few) = few else { return Some(found) };
-    let of_few: [S; N] = of_chain(kinds, few, servers, &there)?;
+    let Some(of_few) = of_chain::<S, N>(kinds, few, servers, &mut there) else { return Some(found) };
     // Of all sources over those of the chain, and of these over the fewer.
     let [more, again] = [(sources, many), (many, few)].map(|(more, less)| ((more[0] + more[1]) / (less[0] + less[1])).ln());
     Some(std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0))
@@ -113,7 +133,7 @@ fn of_chain<S: Scalar, const N: usize>(
     kinds: [Kind<S>; 2],
     fewer: [f64; 2],
     servers: f64,
-    there: &impl Fn([Kind<S>; 2]) -> Option<There<S>>,
+    there: &mut impl FnMut([Kind<S>; 2]) -> Option<There<S>>,
 ) -> Option<[S; N]> {
     let kinds: [Kind<S>; 2] = std::array::from_fn(|of| {
         let Kind { sources, away, .. } = kinds[of];
@@ -187,7 +207,7 @@ mod tests {
     #[test]
     fn services_alike_have_a_product_form_at_one_server() {
         for (a, b, service) in [((1.0, 3.0), (2.0, 0.4), 0.7), ((5.0, 1e3), (4.0, 1.0), 1.0), ((9.0, 0.0), (2.0, 5.0), 2.0)] {
-            for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)], 1.0).unwrap() {
+            for ratio in of_kinds::<f64, 2>([kind(a.0, a.1, service), kind(b.0, b.1, service)], 1.0, &mut Known::nothing()).unwrap() {
                 assert!((ratio - 1.0).abs() < 1e-9, "{a:?} {b:?}: {ratio}");
             }
         }
@@ -200,6 +220,7 @@ mod tests {
                 longer_waits(
                     [Kind { again: x[0] * 0.1, ..kind(6.0, x[0], x[1]) }, Kind { again: x[3] * 0.3, ..kind(3.0, x[2], x[3]) }],
                     servers,
+                    &mut Known::nothing(),
                 )
             };
             let x = [2.0, 0.3, 5.0, 1.7];
@@ -207,7 +228,7 @@ mod tests {
             let [a, b, c, d] = x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap()));
             let kinds =
                 [Kind { sources: 6.0, away: a, service: b, again: a * 0.1 }, Kind { sources: 3.0, away: c, service: d, again: d * 0.3 }];
-            let found: [Tangent<4>; 2] = longer_waits(kinds, servers);
+            let found: [Tangent<4>; 2] = longer_waits(kinds, servers, &mut Known::nothing());
             for (of, found) in found.into_iter().enumerate() {
                 assert_eq!(found.value(), at(x)[of], "to the last bit");
                 for (direction, &slope) in found.derivatives().iter().enumerate() {
@@ -231,7 +252,8 @@ mod tests {
         assert_eq!(fewer([1e9, 1e8], 1e8, MOST_WORK_OF_MEANS), None);
         for servers in [1.0, 3.0] {
             for (sources, away) in [(60.0, 1e-3), (3_000.0, 1.0), (3_000.0, 1e5)] {
-                let found: [f64; 2] = longer_waits([kind(sources, away, 0.2), kind(sources / 6.0, away, 3.0)], servers);
+                let found: [f64; 2] =
+                    longer_waits([kind(sources, away, 0.2), kind(sources / 6.0, away, 3.0)], servers, &mut Known::nothing());
                 assert!(found.iter().all(|ratio| (0.1..4.0).contains(ratio)), "{servers} {sources} {away}: {found:?}");
             }
         }

@@ -3,7 +3,7 @@
 use crate::model::Scalar;
 
 /// Sources of a kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Kind<S> {
     pub sources: f64,
     /// Mean time until one that went is back, unless it is back at once.
@@ -99,4 +99,16 @@ pub(super) fn number(sources: f64) -> usize {
 #[expect(clippy::cast_precision_loss, reason = "numbers of sources are few here")]
 pub(super) fn count(n: usize) -> f64 {
     n as f64
+}
+
+/// 0 up to the one, 1 from the other, and smooth between them.
+pub(super) fn ramp<S: Scalar>(x: S, [none, all]: [f64; 2]) -> S {
+    if x <= none {
+        return S::from(0.0);
+    }
+    if x >= all {
+        return S::from(1.0);
+    }
+    let part = (x - none) / (all - none);
+    part * part * (-part * 2.0 + 3.0)
 }
