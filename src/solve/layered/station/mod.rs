@@ -220,7 +220,7 @@ pub(super) fn station_waits<S: Scalar>(
         late,
         has_kinds: false,
     };
-    at.has_kinds = !sweep.populations.changes.unlike.is_empty() && at.kinds().is_some();
+    at.has_kinds = !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
     at.run(load, scratch, next);
     scratch.visits = visits;
 }

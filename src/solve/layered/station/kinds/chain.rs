@@ -20,7 +20,7 @@
 //! | `out_n` | `out` | all from a state to those before it, when it is taken out |
 //! | `p_n`, `r_n` | `weights`, `asked` | how often the chain is there, and what a longer time asks for |
 
-use super::sources::{Along, Cause, Kind, There, count, number, plain};
+use super::sources::{Along, Cause, Kind, There, count, number, numbers, plain, with_slopes};
 use crate::model::Scalar;
 
 /// States whose weight is above this are scaled down.
@@ -33,7 +33,7 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
     let kinds = order.map(|of| kinds[of]);
     let chain = Chain::new(plain(&kinds));
     let solved = Solved::new(&chain);
-    let found = There::with_slopes(chain.sums(&solved.weights), &kinds, |along| Some(chain.sums(&solved.slopes(&chain, along))))?;
+    let found = with_slopes(chain.sums(&solved.weights), numbers(&kinds), |along| Some(chain.sums(&solved.slopes(&chain, along))))?;
     Some(There { waiting: order.map(|of| found.waiting[of]), busy: order.map(|of| found.busy[of]) })
 }
 

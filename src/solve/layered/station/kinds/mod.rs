@@ -21,10 +21,12 @@
 //! `(1 - r) y` is the mean over all gaps. That is chosen, not derived.
 //!
 //! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form, and where
-//! requests of the kind hardly wait, which is most servers of several, and saves their chains.
-//! Of more kinds, all but that which comes are one. What services vary beyond their kind's exponential time is [`super::scarce`]'s. `ψ` is a number
-//! of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network with 1 for
-//! it, `ψ_1` of one with `ψ_0`, and in the last one
+//! requests of the kind hardly wait, which is most servers of several, and saves their chains. Of more kinds, all but that which comes are one. One pool whose own
+//! services differ has a `ψ` at several servers, too, from a chain of its own ([`mixed`]). What services vary beyond their kind's exponential time is
+//! [`super::scarce`]'s.
+//!
+//! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
+//! with 1 for it, `ψ_1` of one with `ψ_0`, and in the last one
 //!
 //! ```text
 //! ψ = ψ_1 + (ψ_1 - ψ_0)²/((ψ_0 - 1) - (ψ_1 - ψ_0))
@@ -38,6 +40,7 @@
 
 mod band;
 mod chain;
+mod mixed;
 mod moments;
 mod ratio;
 mod sources;
@@ -45,7 +48,8 @@ mod states;
 mod waiting;
 
 use self::{
-    ratio::{Known, longer_waits},
+    mixed::Mixed,
+    ratio::{Known, longer_waits, of_mixed},
     sources::{Kind, ramp},
 };
 use super::{
@@ -91,6 +95,22 @@ impl<S: Scalar> Pool<S> {
     fn kind(&self) -> Kind<S> {
         let away = (-self.there + self.sources) / (self.rate - self.again);
         Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
+    }
+
+    /// How far `ψ` of its requests counts.
+    fn counts(&self) -> S {
+        ramp((self.there - self.busy) / self.there, WAITS)
+    }
+
+    /// `ψ` of one pool that is all that comes, of so many sources and with services of such rates and lengths.
+    fn ratio(&self, sources: f64, services: &[(S, S)], servers: f64, known: &mut Known<S>) -> S {
+        let (one, counts) = (S::from(1.0), self.counts());
+        let Kind { away, again, .. } = self.kind();
+        if counts <= 0.0 || sources <= servers {
+            return one;
+        }
+        let mixed = Mixed::new((sources, away, again), services.iter().copied());
+        mixed.map_or(one, |mixed| (of_mixed(&mixed, servers, known) - 1.0) * counts + 1.0)
     }
 }
 
@@ -173,13 +193,21 @@ impl<S: Scalar> Unlike<S> {
             if all || station.discipline != Discipline::Fcfs || !one && station.arcs.iter().any(goes_on) {
                 continue;
             }
-            let Some((tasks, pools)) = pools_at(net, (flow, waits), caps, s) else { continue };
+            let Some(Visitors { tasks, pools, services }) = visitors(net, (flow, waits), caps, s) else { continue };
+            // Of one pool at one server the rest of its services is known ([`super::scarce`]).
+            if one && pools.len() == 1 {
+                continue;
+            }
             let sources: Vec<f64> = tasks.iter().map(|&task| strands(net, less, task)).collect();
             let found = match same.found.get(it.found.len()) {
                 Some(found) if found.sources == sources => found.clone(),
                 found => {
                     let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
-                    Found { ratios: ratios(&pools, &sources, station.servers, &mut known), sources, known }
+                    let ratios = match (&pools[..], &sources[..]) {
+                        (&[pool], &[sources]) => vec![pool.ratio(sources, &services, station.servers, &mut known)],
+                        _ => ratios(&pools, &sources, station.servers, &mut known),
+                    };
+                    Found { sources, ratios, known }
                 }
             };
             for (&task, &ratio) in tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
@@ -232,7 +260,7 @@ fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64, known: &m
         let kinds = [Kind { sources: sources[mine], ..a }, Kind { sources: others, ..b }];
         (kinds[0].sources >= 1.0 && others >= 1.0 && kinds[0].sources + others > 2.0).then_some(kinds)
     };
-    let counts: Vec<S> = pools.iter().map(|pool| ramp((pool.there - pool.busy) / pool.there, WAITS)).collect();
+    let counts: Vec<S> = pools.iter().map(Pool::counts).collect();
     let found: Vec<S> = match sources.len() {
         // All chains of the one are those of the other.
         2 if counts.iter().any(|count| *count > 0.0) => kinds(0).map_or([one; 2], |kinds| longer_waits(kinds, servers, known)).to_vec(),
@@ -256,9 +284,18 @@ fn pool_of<S>(net: &Net<S>, arc: usize) -> Option<usize> {
     net.arcs[arc].source.held().map(|node| net.tasks[net.nodes[node].task].bounded_by)
 }
 
-/// The tasks that bound what comes to a station, and what comes of each; none where others come, too, or not several.
-fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<(Vec<usize>, Vec<Pool<S>>)> {
-    let (mut tasks, mut pools) = (Vec::new(), Vec::new());
+/// What comes to a station.
+struct Visitors<S> {
+    /// The tasks that bound it, and what comes of each.
+    tasks: Vec<usize>,
+    pools: Vec<Pool<S>>,
+    /// Rate and mean service of each arc.
+    services: Vec<(S, S)>,
+}
+
+/// What comes to a station; none where others come, too, than from tasks' threads.
+fn visitors<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<Visitors<S>> {
+    let (mut tasks, mut pools, mut services) = (Vec::new(), Vec::new(), Vec::new());
     let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
     for &arc in &net.stations[station].arcs {
         let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
@@ -271,6 +308,7 @@ fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f6
         let slice = net.nodes[node].demand / net.nodes[node].slices;
         let (held, until_reply) = it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]));
         pools[place].add(flow.arc_rate[arc], waits[arc], held);
+        services.push((flow.arc_rate[arc], held));
         let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
             nodes.push((node, Inside::none()));
             nodes.len() - 1
@@ -283,8 +321,8 @@ fn pools_at<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f6
         let pool = tasks.iter().position(|&other| other == task)?;
         pools[pool].again += flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic);
     }
-    let are_known = pools.len() > 1 && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
-    are_known.then_some((tasks, pools))
+    let are_known = !pools.is_empty() && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
+    are_known.then_some(Visitors { tasks, pools, services })
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@
 
 use super::{
     band::{Band, TakenOut},
-    sources::{Cause, Kind, There, count, number, plain},
+    sources::{Cause, Kind, There, count, number, numbers, plain, with_slopes},
     states::{Chain, Flow, State},
 };
 use crate::model::Scalar;
@@ -58,9 +58,8 @@ const NO_CHANGE: f64 = 1e-7;
 const SETTLED: f64 = 1e-5;
 /// Share of all chances that may be negative.
 const NEGATIVE: f64 = 1e-6;
-/// So many steps at the same equations take as long as to take them out and what follows: some, and one for so much of their reach.
-const STEPS_OF_ALL: f64 = 2.0;
-const STEP_FOR_REACH: f64 = 6.0;
+/// More steps at the same equations than so many take longer than to take them out and what follows, nearly.
+const WORTH_STEPS: f64 = 5.0;
 /// Levels above one that is reached with less than this chance, once all servers are busy, are left out.
 const LEAST_CHANCE: f64 = 1e-6;
 /// The same, where it is guessed as of sources of one kind.
@@ -86,7 +85,7 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2], servers: f64) -> Option<Ther
     let (sums, all) = chain.sums(&found.vector);
     let values = sums.map(|sum| sum / all);
     let mut equations = None;
-    There::with_slopes(values, &kinds, |along| {
+    with_slopes(values, numbers(&kinds), |along| {
         let equations = if let Some(equations) = &equations { equations } else { equations.insert(chain.take_out(&found.means)?) };
         let asked = chain.balance(&found, |by| along.weight(by));
         let (slopes, more) = chain.sums(&equations.answers(asked));
@@ -158,18 +157,13 @@ impl Chain {
             found.vector.iter_mut().zip(more).for_each(|(number, more)| *number += more);
             let before = std::mem::replace(&mut change, self.renew(&mut found));
             let steps_left = (change / NO_CHANGE).ln() / (before / change).ln();
-            if change >= NO_CHANGE && !(0.0..self.worth_steps()).contains(&steps_left) {
+            if change >= NO_CHANGE && !(0.0..WORTH_STEPS).contains(&steps_left) {
                 equations = self.take_out(&found.means)?;
                 found.vector = equations.vector();
                 change = self.renew(&mut found);
             }
         }
         (change < SETTLED && self.negative(&found.vector) < NEGATIVE).then_some(found)
-    }
-
-    /// How many steps at the same equations take as long as to take them out, nearly.
-    fn worth_steps(&self) -> f64 {
-        STEPS_OF_ALL + count(self.reach) / STEP_FOR_REACH
     }
 
     /// The share of all chances that are negative.

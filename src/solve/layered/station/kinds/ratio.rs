@@ -9,6 +9,7 @@
 //! ψ_a  = W_a/W_a°
 //! ```
 //!
+//! and, of one kind of sources whose services are of two lengths `j` ([`mixed`]), with one source less, the same for `W = Σ_j L(j)/Σ_j (U(j)/s_j)`; each
 //! with the chance `Π` that all servers are busy, as it is found from the load ([`super::super::servers`]; `û` of one server).
 //!
 //! Chains of too many states are solved with fewer sources, in the same proportion and with times away shorter by as much, twice: how `ψ - 1` falls from
@@ -19,7 +20,9 @@ use super::{
         busy::{Sources, all_busy},
         unlike::{self, Pool},
     },
-    chain, moments,
+    chain,
+    mixed::{self, Mixed},
+    moments,
     sources::{Kind, There, plain, ramp},
 };
 use crate::model::Scalar;
@@ -28,6 +31,8 @@ use crate::model::Scalar;
 const MOST_WORK: f64 = 20_000.0;
 /// The same, where they are known in the mean.
 const MOST_WORK_OF_MEANS: f64 = 250_000.0;
+/// The same, of one kind of sources.
+const MOST_WORK_OF_MIXED: f64 = 500_000.0;
 /// Part of it that the chain of still fewer sources may take.
 const LESS_WORK: f64 = 0.4;
 /// Sources of a kind that are not left out.
@@ -49,11 +54,15 @@ const UNLIKE: [f64; 2] = [0.05, 0.3];
 #[derive(Clone, Debug)]
 pub(super) struct Known<S>(Vec<(Asked, Option<There<S>>)>);
 
-/// What a chain is asked: of which kinds, and whether those who wait are told apart.
+/// What a chain is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Asked {
-    kinds: [Kind<f64>; 2],
-    are_marked: bool,
+enum Asked {
+    /// Of such kinds, of which those who wait are told apart.
+    Marked([Kind<f64>; 2]),
+    /// Of such kinds, of which those who wait are known in the mean.
+    Means([Kind<f64>; 2]),
+    /// Of one kind of sources.
+    Mixed(Mixed<f64>),
 }
 
 impl<S: Scalar> Known<S> {
@@ -61,16 +70,37 @@ impl<S: Scalar> Known<S> {
         Self(Vec::new())
     }
 
-    /// Who is there of such kinds, before so many servers.
-    fn there(&mut self, kinds: [Kind<S>; 2], servers: f64, are_marked: bool) -> Option<There<S>> {
-        let asked = Asked { kinds: plain(&kinds), are_marked };
+    fn there(&mut self, asked: Asked, find: impl FnOnce() -> Option<There<S>>) -> Option<There<S>> {
         if let Some((_, found)) = self.0.iter().find(|(known, _)| *known == asked) {
             return *found;
         }
-        let found = if are_marked { chain::there(kinds) } else { moments::there(kinds, servers) };
+        let found = find();
         self.0.push((asked, found));
         found
     }
+}
+
+/// `ψ` of sources whose services are of two lengths.
+pub(super) fn of_mixed<S: Scalar>(it: &Mixed<S>, servers: f64, known: &mut Known<S>) -> S {
+    let one = S::from(1.0);
+    let counts = ramp((it.services[1] / it.services[0]).ln(), UNLIKE);
+    if counts <= 0.0 || it.sources <= servers {
+        return one;
+    }
+    let it = &Mixed { away: at_least(it.away, it.service()), ..*it };
+    let mut there = |it: &Mixed<S>| known.there(Asked::Mixed(it.plain()), || mixed::there(it, servers));
+    let work = (|[sources, _]: [f64; 2]| mixed::work(sources, servers), MOST_WORK_OF_MIXED);
+    let found = of_fewer([it.sources, 0.0], servers, work, |[fewer, _]| {
+        let it = Mixed { sources: fewer, away: it.away * (fewer / it.sources), ..*it };
+        let all = there(&it)?;
+        let others = there(&Mixed { sources: fewer - 1.0, ..it })?;
+        let throughput = all.busy[0] / it.services[0] + all.busy[1] / it.services[1];
+        let comes = Comes { away: it.away, again: it.again, mean: it.service() };
+        let busy = share_of_busy(others.busy[0] + others.busy[1], Sources { number: fewer - 1.0, coming: &[] }, servers);
+        let longer = (all.waiting[0] + all.waiting[1]) / throughput / by_means(&others, it.services, &comes, busy, servers);
+        Some([if longer > 0.0 && longer.value().is_finite() { longer } else { one }])
+    });
+    found.map_or(one, |[longer]| (longer - 1.0) * counts + 1.0)
 }
 
 /// `ψ` of the first `N` of both kinds, before so many servers.
@@ -85,20 +115,33 @@ pub(super) fn longer_waits<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], serve
 
 /// The same, of services that are not alike; none where no chain tells it.
 fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64, known: &mut Known<S>) -> Option<[S; N]> {
-    let kinds = kinds.map(|kind| {
-        let least = kind.service * SHORTEST_AWAY;
-        Kind { away: if kind.away > least { kind.away } else { least }, ..kind }
-    });
+    let kinds = kinds.map(|kind| Kind { away: at_least(kind.away, kind.service), ..kind });
     let sources = kinds.map(|kind| kind.sources);
     if servers == 1.0 && chain::work(sources) <= MOST_WORK {
-        return of_chain(kinds, sources, servers, &mut |kinds| known.there(kinds, servers, true));
+        return of_chain(kinds, sources, servers, &mut |kinds| known.there(Asked::Marked(plain(&kinds)), || chain::there(kinds)));
     }
-    let mut there = |kinds| known.there(kinds, servers, false);
-    let many = fewer(sources, servers, MOST_WORK_OF_MEANS)?;
-    let found: [S; N] = of_chain(kinds, many, servers, &mut there)?;
-    let few = fewer(sources, servers, MOST_WORK_OF_MEANS * LESS_WORK).filter(|few| many != sources && *few != many);
-    let Some(few) = few else { return Some(found) };
-    let Some(of_few) = of_chain::<S, N>(kinds, few, servers, &mut there) else { return Some(found) };
+    let mut there = |kinds| known.there(Asked::Means(plain(&kinds)), || moments::there(kinds, servers));
+    let work = (|sources: [f64; 2]| moments::work(sources, servers), MOST_WORK_OF_MEANS);
+    of_fewer(sources, servers, work, |fewer| of_chain(kinds, fewer, servers, &mut there))
+}
+
+/// Times away that are long enough beside a service.
+fn at_least<S: Scalar>(away: S, service: S) -> S {
+    let least = service * SHORTEST_AWAY;
+    if away > least { away } else { least }
+}
+
+/// What is `found` of so many sources, or what it is of fewer leads to where their chain would be more `work` than so much.
+fn of_fewer<S: Scalar, const N: usize>(
+    sources: [f64; 2],
+    servers: f64,
+    (work, most_work): (impl Fn([f64; 2]) -> f64, f64),
+    mut find: impl FnMut([f64; 2]) -> Option<[S; N]>,
+) -> Option<[S; N]> {
+    let many = fewer(sources, servers, (&work, most_work))?;
+    let found = find(many)?;
+    let few = fewer(sources, servers, (&work, most_work * LESS_WORK)).filter(|few| many != sources && *few != many);
+    let Some((few, of_few)) = few.and_then(|few| Some((few, find(few)?))) else { return Some(found) };
     // Of all sources over those of the chain, and of these over the fewer.
     let [more, again] = [(sources, many), (many, few)].map(|(more, less)| ((more[0] + more[1]) / (less[0] + less[1])).ln());
     Some(std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0))
@@ -147,14 +190,16 @@ fn of_chain<S: Scalar, const N: usize>(
         let mut less = kinds;
         less[of].sources -= 1.0;
         let found = there(less)?;
-        let service = |j: usize| kinds[j].service;
-        let waiting = service(0) * found.waiting[0] + service(1) * found.waiting[1];
-        let away = kinds[of].away;
-        let again = kinds[of].again;
-        let after_gap = |j: usize| (away + mean) * service(j) / (away + service(j));
-        let rest = |j: usize| found.busy[j] * (after_gap(j) + again * (mean - after_gap(j)));
-        let expected = (waiting + (rest(0) + rest(1)) * share_of_busy(&found, less, servers)) / servers;
-        let longer = all.waiting[of] / served(of) / expected;
+        let comes = Comes { away: kinds[of].away, again: kinds[of].again, mean };
+        let (busy, sources) = (found.busy[0] + found.busy[1], less[0].sources + less[1].sources);
+        let (mut coming, mut room) = (Vec::new(), Vec::new());
+        if servers > 1.0 && sources <= unlike::MOST {
+            let pools: Vec<Pool<S>> =
+                (0..2).filter(|&j| less[j].sources >= 1.0).map(|j| Pool::new(less[j].sources, found.busy[j], found.waiting[j])).collect();
+            unlike::coming(&pools, sources, &mut coming, &mut room);
+        }
+        let busy = share_of_busy(busy, Sources { number: sources, coming: &coming }, servers);
+        let longer = all.waiting[of] / served(of) / by_means(&found, kinds.map(|kind| kind.service), &comes, busy, servers);
         let waits = all.waiting[of] > all.busy[of] * LEAST_WAIT;
         if waits && longer > 0.0 && longer.value().is_finite() {
             *ratio = longer;
@@ -163,29 +208,37 @@ fn of_chain<S: Scalar, const N: usize>(
     Some(ratios)
 }
 
-/// `Π/û`, of those that an arrival finds.
-fn share_of_busy<S: Scalar>(found: &There<S>, others: [Kind<S>; 2], servers: f64) -> S {
+/// Who comes: how long it was away, the chance that it was not, and the mean service of all.
+struct Comes<S> {
+    away: S,
+    again: S,
+    mean: S,
+}
+
+/// `W°` of who comes to those that are `found`, with `Π/û`.
+fn by_means<S: Scalar>(found: &There<S>, services: [S; 2], comes: &Comes<S>, share_of_busy: S, servers: f64) -> S {
+    let waiting = services[0] * found.waiting[0] + services[1] * found.waiting[1];
+    let after_gap = |j: usize| (comes.away + comes.mean) * services[j] / (comes.away + services[j]);
+    let rest = |j: usize| found.busy[j] * (after_gap(j) + comes.again * (comes.mean - after_gap(j)));
+    (waiting + (rest(0) + rest(1)) * share_of_busy) / servers
+}
+
+/// `Π/û`, of the servers that an arrival finds busy and the others that may come.
+fn share_of_busy<S: Scalar>(busy: S, others: Sources<'_, S>, servers: f64) -> S {
     if servers == 1.0 {
         return S::from(1.0);
     }
-    let (busy, sources) = (found.busy[0] + found.busy[1], others[0].sources + others[1].sources);
-    let (mut coming, mut room) = (Vec::new(), Vec::new());
-    if sources <= unlike::MOST {
-        let pools: Vec<Pool<S>> =
-            (0..2).filter(|&j| others[j].sources >= 1.0).map(|j| Pool::new(others[j].sources, found.busy[j], found.waiting[j])).collect();
-        unlike::coming(&pools, sources, &mut coming, &mut room);
-    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "servers of a chain that is solved")]
-    let chance = all_busy(servers as u32, Sources { number: sources, coming: &coming }, busy, &[], &mut None);
+    let chance = all_busy(servers as u32, others, busy, &[], &mut None);
     chance / busy
 }
 
 /// So many sources of each kind that their chain takes so much work at most: in proportion, but for the last few of the fewer; none where these would be too
 /// few for the servers.
-fn fewer(sources: [f64; 2], servers: f64, most_work: f64) -> Option<[f64; 2]> {
+fn fewer(sources: [f64; 2], servers: f64, (work, most_work): (impl Fn([f64; 2]) -> f64, f64)) -> Option<[f64; 2]> {
     let mut part = 1.0;
     let mut n = sources;
-    while moments::work(n, servers) > most_work {
+    while work(n) > most_work {
         part *= 0.95;
         n = sources.map(|all| (all * part).round().max(all.min(LAST_SOURCES)));
         if n[0] + n[1] < LEAST_OF_A_SERVER * servers {
@@ -242,14 +295,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn slopes_of_services_of_two_lengths_are_those_of_differences() {
+        fn at<S: Scalar>(x: [S; 4], sources: f64) -> S {
+            let it = Mixed::new((sources, x[0], x[1]), [(x[2], S::from(0.2)), (-x[2] + 1.0, x[3])].into_iter()).unwrap();
+            of_mixed(&it, 3.0, &mut Known::nothing())
+        }
+        // Of the more sources, the chain is of fewer.
+        for sources in [9.0, 90_000.0] {
+            let x = [sources / 2.4, 0.2, 0.8, 3.0];
+            let mut direction = 0..;
+            let found = at(x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap())), sources);
+            assert_eq!(found.value(), at(x, sources), "to the last bit");
+            assert!((0.9..0.999).contains(&found.value()), "{}", found.value());
+            for (direction, &slope) in found.derivatives().iter().enumerate() {
+                let (mut more, mut less) = (x, x);
+                more[direction] *= 1.0 + 1e-5;
+                less[direction] *= 1.0 - 1e-5;
+                let difference = (at(more, sources) - at(less, sources)) / (2e-5 * x[direction]);
+                assert!((slope - difference).abs() * x[direction] < 1e-6, "{sources} {direction}: {slope} {difference}");
+            }
+        }
+    }
+
     /// Many sources, near saturation, without overflow; those of a chain that is too long are taken to be fewer.
     #[test]
     fn many_sources_are_fewer_in_proportion() {
-        assert_eq!(fewer([50.0, 2.0], 1.0, MOST_WORK_OF_MEANS), Some([50.0, 2.0]));
-        let [a, b] = fewer([10_000.0, 1_000.0], 1.0, MOST_WORK_OF_MEANS).unwrap();
+        let few = |sources, servers| fewer(sources, servers, (|n| moments::work(n, servers), MOST_WORK_OF_MEANS));
+        assert_eq!(few([50.0, 2.0], 1.0), Some([50.0, 2.0]));
+        let [a, b] = few([10_000.0, 1_000.0], 1.0).unwrap();
         assert!(a / b > 7.0 && a / b < 13.0 && b >= 3.0, "{a} {b}");
-        assert_eq!(fewer([1e9, 2.0], 1.0, MOST_WORK_OF_MEANS).unwrap()[1], 2.0);
-        assert_eq!(fewer([1e9, 1e8], 1e8, MOST_WORK_OF_MEANS), None);
+        assert_eq!(few([1e9, 2.0], 1.0).unwrap()[1], 2.0);
+        assert_eq!(few([1e9, 1e8], 1e8), None);
         for servers in [1.0, 3.0] {
             for (sources, away) in [(60.0, 1e-3), (3_000.0, 1.0), (3_000.0, 1e5)] {
                 let found: [f64; 2] =

@@ -61,29 +61,35 @@ impl There<f64> {
     }
 }
 
-impl<S: Scalar> There<S> {
-    /// From what a chain of plain numbers says, and how that changes with a number of a kind.
-    pub fn with_slopes(values: There<f64>, kinds: &[Kind<S>; 2], mut slopes: impl FnMut(Along) -> Option<There<f64>>) -> Option<Self> {
-        let mut it = Self { waiting: values.waiting.map(S::from), busy: values.busy.map(S::from) };
-        for (of, kind) in kinds.iter().enumerate() {
-            let along = [
-                (kind.away, Along::Away(of, kind.away.value())),
-                (kind.service, Along::Service(of, kind.service.value())),
-                (kind.again, Along::Again(of, kind.again.value())),
-            ];
-            for (number, along) in along {
-                if number.derivatives().iter().all(|slope| *slope == 0.0) {
-                    continue;
-                }
-                let slopes = slopes(along)?;
-                let moved = number - number.value();
-                for (found, slope) in it.waiting.iter_mut().chain(&mut it.busy).zip(slopes.waiting.into_iter().chain(slopes.busy)) {
-                    *found += moved * slope;
-                }
-            }
+/// From what a chain of plain numbers says, and how that changes with each of its `numbers`.
+pub(super) fn with_slopes<S: Scalar, A>(
+    values: There<f64>,
+    numbers: impl IntoIterator<Item = (S, A)>,
+    mut slopes: impl FnMut(A) -> Option<There<f64>>,
+) -> Option<There<S>> {
+    let mut it = There { waiting: values.waiting.map(S::from), busy: values.busy.map(S::from) };
+    for (number, along) in numbers {
+        if number.derivatives().iter().all(|slope| *slope == 0.0) {
+            continue;
         }
-        Some(it)
+        let slopes = slopes(along)?;
+        let moved = number - number.value();
+        for (found, slope) in it.waiting.iter_mut().chain(&mut it.busy).zip(slopes.waiting.into_iter().chain(slopes.busy)) {
+            *found += moved * slope;
+        }
     }
+    Some(it)
+}
+
+/// All numbers of the kinds.
+pub(super) fn numbers<S: Scalar>(kinds: &[Kind<S>; 2]) -> impl Iterator<Item = (S, Along)> {
+    kinds.iter().enumerate().flat_map(|(of, kind)| {
+        [
+            (kind.away, Along::Away(of, kind.away.value())),
+            (kind.service, Along::Service(of, kind.service.value())),
+            (kind.again, Along::Again(of, kind.again.value())),
+        ]
+    })
 }
 
 /// The kinds without derivatives.
