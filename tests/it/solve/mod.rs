@@ -21,3 +21,4 @@ mod settling;
 mod simulate;
 mod simulate_times;
 mod simulate_vectors;
+mod unlike_calls;

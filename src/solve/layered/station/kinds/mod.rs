@@ -21,9 +21,9 @@
 //! `(1 - r) y` is the mean over all gaps. That is chosen, not derived.
 //!
 //! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form, and where
-//! requests of the kind hardly wait, which is most servers of several, and saves their chains. Of more kinds, all but that which comes are one. One pool whose own
-//! services differ has a `ψ` at several servers, too, from a chain of its own ([`mixed`]). What services vary beyond their kind's exponential time is
-//! [`super::scarce`]'s.
+//! requests of the kind hardly wait, which is most servers of several, and saves their chains. Of more kinds, all but that which comes are one. What services
+//! differ within pools is, at several servers, a `ψ` of its own, of all as one pool ([`mixed`]) over that of one service for each pool, by which the others are
+//! multiplied; at one server it is [`super::scarce`]'s, as what they vary beyond exponential times is.
 //!
 //! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
 //! with 1 for it, `ψ_1` of one with `ψ_0`, and in the last one
@@ -102,28 +102,19 @@ impl<S: Scalar> Pool<S> {
         ramp((self.there - self.busy) / self.there, WAITS)
     }
 
-    /// `ψ` of one pool that is all that comes, of so many sources and with services of such rates and lengths.
-    fn ratio(&self, sources: f64, services: &[(S, S)], servers: f64, known: &mut Known<S>) -> S {
-        let (one, counts) = (S::from(1.0), self.counts());
-        let Kind { away, again, .. } = self.kind();
-        if counts <= 0.0 || sources <= servers {
-            return one;
-        }
-        let mixed = Mixed::new((sources, away, again), services.iter().copied());
-        mixed.map_or(one, |mixed| (of_mixed(&mixed, servers, known) - 1.0) * counts + 1.0)
+    fn with(mut self, other: &Self) -> Self {
+        self.sources += other.sources;
+        self.rate += other.rate;
+        self.busy += other.busy;
+        self.there += other.there;
+        self.again += other.again;
+        self
     }
 }
 
 /// A pool and all others as one.
 pub(super) fn apart<S: Scalar>(pools: &[Pool<S>], mine: usize) -> [Kind<S>; 2] {
-    let mut others = Pool::new(0.0);
-    for (_, pool) in pools.iter().enumerate().filter(|&(pool, _)| pool != mine) {
-        others.sources += pool.sources;
-        others.rate += pool.rate;
-        others.busy += pool.busy;
-        others.there += pool.there;
-        others.again += pool.again;
-    }
+    let others = pools.iter().enumerate().filter(|&(pool, _)| pool != mine).fold(Pool::new(0.0), |all, (_, pool)| all.with(pool));
     [pools[mine].kind(), others.kind()]
 }
 
@@ -193,24 +184,21 @@ impl<S: Scalar> Unlike<S> {
             if all || station.discipline != Discipline::Fcfs || !one && station.arcs.iter().any(goes_on) {
                 continue;
             }
-            let Some(Visitors { tasks, pools, services }) = visitors(net, (flow, waits), caps, s) else { continue };
+            let Some(visitors) = visitors(net, (flow, waits), caps, s) else { continue };
             // Of one pool at one server the rest of its services is known ([`super::scarce`]).
-            if one && pools.len() == 1 {
+            if one && visitors.pools.len() == 1 {
                 continue;
             }
-            let sources: Vec<f64> = tasks.iter().map(|&task| strands(net, less, task)).collect();
+            let sources: Vec<f64> = visitors.tasks.iter().map(|&task| strands(net, less, task)).collect();
             let found = match same.found.get(it.found.len()) {
                 Some(found) if found.sources == sources => found.clone(),
                 found => {
                     let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
-                    let ratios = match (&pools[..], &sources[..]) {
-                        (&[pool], &[sources]) => vec![pool.ratio(sources, &services, station.servers, &mut known)],
-                        _ => ratios(&pools, &sources, station.servers, &mut known),
-                    };
+                    let ratios = ratios(&visitors, &sources, station.servers, &mut known);
                     Found { sources, ratios, known }
                 }
             };
-            for (&task, &ratio) in tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
+            for (&task, &ratio) in visitors.tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
                 it.by_arc.resize(net.arcs.len(), S::from(1.0));
                 station.arcs.iter().filter(|&&arc| pool_of(net, arc) == Some(task)).for_each(|&arc| it.by_arc[arc] = ratio);
             }
@@ -251,8 +239,8 @@ impl<S: Scalar> Unlike<S> {
     }
 }
 
-/// `ψ` of each of several pools, of so many sources each, before so many servers.
-fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64, known: &mut Known<S>) -> Vec<S> {
+/// `ψ` of each of the pools, of so many sources each, before so many servers.
+fn ratios<S: Scalar>(Visitors { pools, services, .. }: &Visitors<S>, sources: &[f64], servers: f64, known: &mut Known<S>) -> Vec<S> {
     let one = S::from(1.0);
     let kinds = |mine: usize| {
         let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
@@ -261,9 +249,13 @@ fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64, known: &m
         (kinds[0].sources >= 1.0 && others >= 1.0 && kinds[0].sources + others > 2.0).then_some(kinds)
     };
     let counts: Vec<S> = pools.iter().map(Pool::counts).collect();
+    if counts.iter().all(|count| *count <= 0.0) {
+        return vec![one; pools.len()];
+    }
     let found: Vec<S> = match sources.len() {
+        1 => vec![one],
         // All chains of the one are those of the other.
-        2 if counts.iter().any(|count| *count > 0.0) => kinds(0).map_or([one; 2], |kinds| longer_waits(kinds, servers, known)).to_vec(),
+        2 => kinds(0).map_or([one; 2], |kinds| longer_waits(kinds, servers, known)).to_vec(),
         n => (0..n)
             .map(|mine| match kinds(mine).filter(|_| counts[mine] > 0.0) {
                 Some(kinds) => longer_waits::<S, 1>(kinds, servers, known)[0],
@@ -271,7 +263,19 @@ fn ratios<S: Scalar>(pools: &[Pool<S>], sources: &[f64], servers: f64, known: &m
             })
             .collect(),
     };
-    found.into_iter().zip(counts).map(|(ratio, counts)| (ratio - 1.0) * counts + 1.0).collect()
+    let within = if servers > 1.0 { within_pools(pools, services, (sources.iter().sum(), servers), known) } else { one };
+    found.into_iter().zip(counts).map(|(ratio, counts)| (ratio * within - 1.0) * counts + 1.0).collect()
+}
+
+/// What services that differ within pools are more than such as differ between them: `ψ` of all as one pool, over that of one service for each pool.
+fn within_pools<S: Scalar>(pools: &[Pool<S>], services: &[(S, S)], (sources, servers): (f64, f64), known: &mut Known<S>) -> S {
+    let Kind { away, again, .. } = pools.iter().fold(Pool::new(0.0), |all, pool| all.with(pool)).kind();
+    let mut of = |services: &[(S, S)]| {
+        let mixed = Mixed::new((sources, away, again), services.iter().copied());
+        mixed.map_or(S::from(1.0), |mixed| of_mixed(&mixed, servers, known))
+    };
+    let between: Vec<(S, S)> = pools.iter().map(|pool| (pool.rate, pool.busy / pool.rate)).collect();
+    of(services) / of(&between)
 }
 
 /// Strands of a task's threads.
@@ -355,7 +359,10 @@ mod tests {
                 pool
             })
         };
-        let found = |waits: f64| ratios(&pools(waits), &[4.0, 6.0], 4.0, &mut Known::nothing());
+        let found = |waits: f64| {
+            let visitors = Visitors { tasks: vec![0, 1], pools: pools(waits).to_vec(), services: vec![(2.0, 0.2), (0.3, 3.0)] };
+            ratios(&visitors, &[4.0, 6.0], 4.0, &mut Known::nothing())
+        };
         assert_eq!(found(WAITS[0] / 2.0), [1.0, 1.0]);
         let [some, full] = [found(0.004), found(0.05)];
         assert!((0.2..0.8).contains(&((some[0] - 1.0) / (full[0] - 1.0))), "{some:?} {full:?}");
