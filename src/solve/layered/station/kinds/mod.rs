@@ -154,7 +154,7 @@ impl<S: Scalar> At<'_, S> {
 pub(in super::super) struct Unlike<S> {
     /// By arc; empty where it is 1 for all.
     pub by_arc: Vec<S>,
-    /// Of each station that several pools come to.
+    /// Of each station at which pools may have one.
     found: Vec<Found<S>>,
 }
 
