@@ -13,6 +13,8 @@
 //! | `A`, `F` | `rows` | in a band; `F` stands where `A_ik` stood |
 //! | `A_kk⁻¹` | `pivots` | when all later blocks are taken out |
 
+use super::super::super::vectors::{add_times, dot};
+
 /// Numbers that grow beyond this are scaled down, with all before.
 const LARGE: f64 = 1e100;
 
@@ -72,43 +74,31 @@ impl Band {
                 return None;
             }
             pivots[k] = pivot;
-            if end - start == 1 { self.take_out_one(k, pivot[0]) } else { self.take_out_two(k, pivot) }
+            self.take_out_block(k, pivot);
         }
         Some(TakenOut { band: self, pivots })
     }
 
-    fn take_out_one(&mut self, k: usize, pivot: f64) {
+    fn take_out_block(&mut self, k: usize, pivot: [f64; 4]) {
         let (reach, stride, start, first) = (self.reach, 2 * self.reach + 1, self.starts[k], self.first(k));
+        let size = self.starts[k + 1] - start;
         let (before, its) = self.rows.split_at_mut(start * stride);
-        let its = &its[first + reach - start..reach];
         for row in first..start {
-            let row = &mut before[row * stride + reach - row..][first..=start];
+            let row = &mut before[row * stride + reach - row..][first..start + size];
             let (row, own) = row.split_at_mut(start - first);
-            if own[0] == 0.0 {
+            if own.iter().all(|value| *value == 0.0) {
                 continue;
             }
-            own[0] *= pivot;
-            for (value, &its) in row.iter_mut().zip(its) {
-                *value -= own[0] * its;
-            }
-        }
-    }
-
-    fn take_out_two(&mut self, k: usize, pivot: [f64; 4]) {
-        let (reach, stride, start, first) = (self.reach, 2 * self.reach + 1, self.starts[k], self.first(k));
-        let (before, its) = self.rows.split_at_mut(start * stride);
-        let (its, others) = its.split_at(stride);
-        let (its, others) = (&its[first + reach - start..reach], &others[first + reach - start - 1..reach - 1]);
-        for row in first..start {
-            let row = &mut before[row * stride + reach - row..][first..start + 2];
-            let (row, own) = row.split_at_mut(start - first);
-            if own[0] == 0.0 && own[1] == 0.0 {
-                continue;
-            }
-            let [a, b] = [own[0] * pivot[0] + own[1] * pivot[2], own[0] * pivot[1] + own[1] * pivot[3]];
-            (own[0], own[1]) = (a, b);
-            for ((value, &one), &other) in row.iter_mut().zip(its).zip(others) {
-                *value -= a * one + b * other;
+            let line = |of: usize| &its[of * stride + first + reach - start - of..][..start - first];
+            if let [own] = own {
+                *own *= pivot[0];
+                add_times(row, -*own, line(0));
+            } else {
+                let [a, b] = [own[0] * pivot[0] + own[1] * pivot[2], own[0] * pivot[1] + own[1] * pivot[3]];
+                (own[0], own[1]) = (a, b);
+                for ((value, &one), &other) in row.iter_mut().zip(line(0)).zip(line(1)) {
+                    *value -= a * one + b * other;
+                }
             }
         }
     }
@@ -139,9 +129,7 @@ impl TakenOut {
             let (before, its) = asked.split_at_mut(start);
             for (row, asked) in (first..start).zip(&mut before[first..]) {
                 let shares = &rows[row * stride + reach - row..][start..end];
-                for (share, its) in shares.iter().zip(&*its) {
-                    *asked -= share * its;
-                }
+                shares.iter().zip(&*its).for_each(|(share, its)| *asked -= share * its);
             }
         }
         asked[..starts[1]].fill(0.0);
@@ -159,7 +147,7 @@ impl TakenOut {
         let (before, its) = numbers.split_at_mut(start);
         let left = |row: usize, asked: f64| {
             let known = &rows[row * (2 * reach + 1) + reach - row..][first..start];
-            asked - known.iter().zip(&before[first..]).map(|(part, number)| part * number).sum::<f64>()
+            asked - dot(known, &before[first..])
         };
         let pivot = self.pivots[k];
         if end - start == 1 {

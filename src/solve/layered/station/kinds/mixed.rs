@@ -24,10 +24,9 @@
 //! | `s_a`, `s_b`, `q` | `services`, `short` | mean services, and the share of the short ones |
 //! | `m` | `servers` | servers |
 
-use std::ops::Range;
-
 use super::{
     band::{Band, TakenOut},
+    reached,
     sources::{There, count, number, with_slopes},
 };
 use crate::model::Scalar;
@@ -135,12 +134,14 @@ impl<S: Scalar> Mixed<S> {
 pub(super) fn there<S: Scalar>(mixed: &Mixed<S>, servers: f64) -> Option<There<S>> {
     let (alone, servers) = (mixed.plain(), number(servers));
     let all = number(alone.sources);
-    let mut last = last_level(&alone, servers);
+    // As with services of one length.
+    let odds = alone.service() / (alone.away * (1.0 - alone.again));
+    let mut last = reached::last_level(alone.sources, odds, servers, SEEMING_CHANCE);
     let (chain, equations, vector) = loop {
         let chain = Chain::new(&alone, servers, last);
         let equations = chain.take_out()?;
         let vector = equations.vector();
-        if last == all || chain.chance(&vector, servers, last) <= LEAST_CHANCE {
+        if last == all || reached::chance(&chain.levels, servers, last, |state| vector[state]) <= LEAST_CHANCE {
             break (chain, equations, vector);
         }
         last = all.min(2 * last);
@@ -160,19 +161,6 @@ pub(super) fn there<S: Scalar>(mixed: &Mixed<S>, servers: f64) -> Option<There<S
     })?;
     let waiting = queue.waiting[0];
     Some(There { waiting: [waiting * mixed.short, waiting * (-mixed.short + 1.0)], ..queue })
-}
-
-/// A level that next to nothing of what waits seems to reach, or the last: as with services of one length.
-fn last_level(mixed: &Mixed<f64>, servers: usize) -> usize {
-    let odds = mixed.service() / (mixed.away * (1.0 - mixed.again));
-    let (mut n, mut chance) = (count(servers).min(mixed.sources), 1.0);
-    let mut most: f64 = chance;
-    while n < mixed.sources && chance > SEEMING_CHANCE * most {
-        n += 1.0;
-        chance *= (mixed.sources - n + 1.0) * odds / count(servers);
-        most = chance.max(most);
-    }
-    number(n)
 }
 
 /// What the elimination of such a chain multiplies.
@@ -284,21 +272,11 @@ impl Chain {
         }
         (There { waiting: [waiting, 0.0], busy }, all)
     }
-
-    /// The chance that so many are there when all servers are busy.
-    fn chance(&self, vector: &[f64], servers: usize, level: usize) -> f64 {
-        let of_states = |states: Range<usize>| vector[states].iter().sum::<f64>();
-        of_states(self.levels[level]..self.levels[level + 1]) / of_states(self.levels[servers.min(level)]..self.n_states())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn mixed(sources: f64, away: f64, again: f64, services: [f64; 2], short: f64) -> Mixed<f64> {
-        Mixed { sources, away, again, services, short }
-    }
 
     const SOME: [(f64, Mixed<f64>); 4] = [
         (2.0, Mixed { sources: 5.0, away: 1.0, again: 0.0, services: [0.2, 3.0], short: 0.8 }),
@@ -315,7 +293,7 @@ mod tests {
             assert!((short / (short + long) - it.short).abs() < 1e-9, "{it:?}");
             let waiting = found.waiting[0] + found.waiting[1];
             let all = waiting + found.busy[0] + found.busy[1] + (short + long) * (1.0 - it.again) * it.away;
-            assert!((all / it.sources - 1.0).abs() < 1e-5, "{it:?}: {all}");
+            assert!((all / it.sources - 1.0).abs() < 1e-8, "{it:?}: {all}");
             assert!(waiting > 0.0 && found.busy[0] + found.busy[1] < servers, "{it:?}: {found:?}");
         }
     }
@@ -323,7 +301,7 @@ mod tests {
     /// `p(n) ∝ N!/(N-n)! x^n / Π min(j, m)`, whatever the share.
     #[test]
     fn services_alike_have_the_queue_of_machine_repair() {
-        let (servers, it) = (3.0, mixed(9.0, 2.0, 0.0, [0.7, 0.7], 0.3));
+        let (servers, it) = (3.0, Mixed { sources: 9.0, away: 2.0, again: 0.0, services: [0.7, 0.7], short: 0.3 });
         let found = there(&it, servers).unwrap();
         let (mut chance, mut sum, mut waiting, mut n) = (1.0, 1.0, 0.0, 0.0);
         while n < it.sources {

@@ -12,7 +12,7 @@
 //! back       with chance r_k at once, behind those who wait
 //! ```
 //!
-//! where the last line stands for the order of arrival, of which states would be too many: of four stations of one server waits are up to 3.5 % long where
+//! where who is next stands for the order of arrival, of which states would be too many: of four stations of one server waits are up to 3.5 % long where
 //! services are short, and up to 5 % short where they are long. Of one server and few sources this is the chain ([`chain`]); of more, who waits is known in
 //! the mean ([`moments`]). By it ([`ratio`]) the waits of a kind are `ψ` times as long as by equations of mean values.
 //!
@@ -43,6 +43,7 @@ mod chain;
 mod mixed;
 mod moments;
 mod ratio;
+mod reached;
 mod sources;
 mod states;
 mod waiting;

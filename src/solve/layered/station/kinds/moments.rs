@@ -28,8 +28,8 @@
 //! The equations are taken out from the last state to the first ([`super::band`]). Levels above one that is reached with a chance of less than 1e-6 when all
 //! servers are busy are left out. What is left of the balance when `Q` is that of the new `x`, or what a change of a number of a kind asks for of the flows
 //! ([`Along`](super::sources::Along)), is answered by the same equations. Steps of this kind cost little; the equations are taken out anew where they do not become
-//! short quickly enough, and for slopes. A chain that does not settle, or in which chances are negative, has no solution: 3 of
-//! 16,504 drawn with up to 60 sources of a kind and services in a ratio of up to 50, and 38 of 16,638 where sources are back at once with chances up to .6, mostly
+//! short quickly enough, and for slopes. A chain that does not settle, or in which chances are negative, has no solution: 4 of
+//! 16,504 drawn with up to 60 sources of a kind and services in a ratio of up to 50, and 40 of 16,638 where sources are back at once with chances up to .6, mostly
 //! of loads far beyond the servers.
 //!
 //! Of 24 drawn stations of one to four servers and up to twelve sources, services in ratios of 2 to 50, the responses of short and long requests are .6 and .4 %
@@ -45,7 +45,8 @@
 
 use super::{
     band::{Band, TakenOut},
-    sources::{Cause, Kind, There, count, number, numbers, plain, with_slopes},
+    reached,
+    sources::{Cause, Kind, There, number, numbers, plain, with_slopes},
     states::{Chain, Flow, State},
 };
 use crate::model::Scalar;
@@ -93,19 +94,11 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2], servers: f64) -> Option<Ther
     })
 }
 
-/// A level that next to nothing of what waits seems to reach, or the last: as sources of one kind of that load reach it.
+/// A level that next to nothing of what waits seems to reach, or the last.
 fn last_level(kinds: &[Kind<f64>; 2], servers: usize) -> usize {
     let all = kinds[0].sources + kinds[1].sources;
     let load: f64 = kinds.iter().map(|kind| kind.sources * kind.service / (kind.service + kind.away * (1.0 - kind.again))).sum();
-    let odds = load / (all - load);
-    let (mut n, mut chance) = (count(servers).min(all), 1.0);
-    let mut most: f64 = chance;
-    while n < all && chance > SEEMING_CHANCE * most {
-        n += 1.0;
-        chance *= (all - n + 1.0) * odds / count(servers);
-        most = chance.max(most);
-    }
-    number(n)
+    reached::last_level(all, load / (all - load), servers, SEEMING_CHANCE)
 }
 
 /// What the elimination of a chain's levels multiplies.
@@ -256,7 +249,10 @@ impl Chain {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::chain::tests::kind, *};
+    use super::{
+        super::{chain::tests::kind, sources::count},
+        *,
+    };
 
     fn waits(kinds: [Kind<f64>; 2], servers: f64) -> [f64; 2] {
         let found = there(kinds, servers).unwrap();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{
+    reached,
     sources::{Cause, Kind, count, number},
     waiting::Waiting,
 };
@@ -95,8 +96,7 @@ impl Chain {
 
     /// The chance that so many are there when all servers are busy.
     pub fn chance(&self, vector: &[f64], servers: usize, level: usize) -> f64 {
-        let of_states = |states: Range<usize>| self.states[states].iter().map(|state| vector[state.place]).sum::<f64>();
-        of_states(self.levels[level]..self.levels[level + 1]) / of_states(self.levels[servers.min(level)]..self.states.len())
+        reached::chance(&self.levels, servers, level, |state| vector[self.states[state].place])
     }
 }
 
