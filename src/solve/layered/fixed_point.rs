@@ -15,6 +15,7 @@ use super::{
     flow::{Flow, Waits},
     linearizer::{Absence, Populations},
     net::Net,
+    onward,
     station::{
         Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost, pool_factors,
         station_waits,
@@ -24,11 +25,9 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Short plain steps before a fresh start is accelerated.
-const CAUTIOUS_STEPS: usize = 3;
-/// The same, after an extrapolation that led nowhere.
-const CAUTIOUS_STEPS_AGAIN: usize = 40;
-/// Sweeps after which acceleration begins anew, after [`CAUTIOUS_STEPS_AGAIN`] plain steps that are shorter each time.
+/// Short plain steps after an extrapolation that led nowhere.
+const CAUTIOUS_STEPS: usize = 40;
+/// Sweeps after which acceleration begins anew, after [`CAUTIOUS_STEPS`] plain steps that are shorter each time.
 const PATIENCE: usize = 150;
 /// Sweeps after which an iteration is not counted as one that comes near soon.
 const LONGEST_APPROACH: usize = 60;
@@ -121,7 +120,7 @@ impl<S: Scalar> Course<S> {
 
     /// Forgets what was learned, and goes on by plain steps of length `step`.
     fn begin_again(&mut self, step: f64) {
-        self.acceleration = Anderson::new(self.n_leading, self.n_waits..self.n_times, CAUTIOUS_STEPS_AGAIN, step);
+        self.acceleration = Anderson::new(self.n_leading, self.n_waits..self.n_times, CAUTIOUS_STEPS, step);
     }
 }
 
@@ -184,6 +183,15 @@ impl Structure {
         Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, contention_of, visited, first_left, n_left }
     }
 
+    /// What stands of waits in a row of unknowns.
+    pub fn waits<'a, S>(&'a self, net: &Net<S>, x: &'a [S]) -> Waits<'a, S> {
+        Waits { wait: &x[..net.arcs.len()], row: &self.probability_of, contention: &self.contention_of, ratios: x }
+    }
+
+    pub fn layouts(&self) -> &[Layout] {
+        &self.layouts
+    }
+
     /// Length of the row of unknowns.
     pub fn n_unknowns(&self) -> usize {
         self.n_unknowns
@@ -196,6 +204,8 @@ pub(super) struct Sweeper<'a, S> {
     options: &'a SolveOptions,
     pub structure: Arc<Structure>,
     flow: Flow<S>,
+    /// Room for the flows that a sweep leads to.
+    onward: Flow<S>,
     exclusion: Exclusion<S>,
     /// `K` of those in service, by pair.
     served: Vec<S>,
@@ -221,6 +231,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             net,
             options,
             flow: Flow::new(net),
+            onward: Flow::new(net),
             exclusion: Exclusion::new(net, &structure.pairs),
             served: Vec::new(),
             absence: Absence::new(net),
@@ -277,16 +288,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     pub fn course(&self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
         let x = self.start(from);
         let n_waits = self.net.arcs.len();
-        let cautious = match from {
-            From::Nothing => CAUTIOUS_STEPS,
-            From::Like(_) | From::Without(_) | From::Near(_) | From::Settled(..) => 0,
-        };
         let n_times = n_waits + self.net.stations.len();
         let n_leading = match capacity {
             Capacity::Free => n_waits,
             Capacity::Held => n_times,
         };
-        let acceleration = Anderson::new(n_leading, n_waits..n_times, cautious, cautious_step(capacity));
+        let acceleration = Anderson::new(n_leading, n_waits..n_times, 0, cautious_step(capacity));
         let (image, next) = (x.clone(), x.clone());
         Course { x, image, next, acceleration, n_leading, n_waits, n_times, n_sweeps: 0, change: f64::INFINITY, step: 1.0 }
     }
@@ -355,9 +362,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     pub fn flow_at(&mut self, x: &[S], populations: &Populations<'_, S>) {
-        let Structure { probability_of, contention_of, .. } = &*self.structure;
-        let waits = Waits { wait: &x[..self.net.arcs.len()], row: probability_of, contention: contention_of, ratios: x };
-        self.flow.update(self.net, &waits, populations.customers);
+        self.flow.update(self.net, &self.structure.waits(self.net, x), populations.customers);
     }
 
     pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
@@ -394,6 +399,10 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let sweep = Sweep { spared: Some((sparing, &self.spared)), ..sweep };
         for (s, layout) in layouts.iter().enumerate().skip(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);
+        }
+        if capacity == Capacity::Free {
+            let (flows, parts) = ((&self.flow, &mut self.onward), &mut self.scratch.parts_at);
+            onward::go_on(self.net, &self.structure, parts, flows, populations.customers, next);
         }
     }
 
@@ -473,7 +482,7 @@ pub(super) fn likewise<S: Scalar>(like: &[S], values: &[f64]) -> Vec<S> {
     like.iter().zip(values).map(led).collect()
 }
 
-/// Length of the plain steps at the start and after an extrapolation that failed: the harder the stage, the shorter.
+/// Length of the plain steps after an extrapolation that failed: the harder the stage, the shorter.
 fn cautious_step(capacity: Capacity) -> f64 {
     match capacity {
         Capacity::Free => 0.7,

@@ -104,11 +104,38 @@ impl<S: Scalar> Flow<S> {
                 self.entry_times(net, waits, entry);
             }
         }
-        if !net.circular {
-            self.rates(net, population);
-            return;
+        self.all_rates(net, population);
+    }
+
+    /// Takes what [`Self::follow`] leaves as it is of another flow.
+    pub fn start_at(&mut self, at: &Self) {
+        self.phase_variances.clone_from(&at.phase_variances);
+        self.contended.clone_from(&at.contended);
+    }
+
+    /// Computes mean times and the rates again for waits that have changed, `V_i` as they were but in graphs.
+    pub fn follow(&mut self, net: &Net<S>, waits: &Waits<'_, S>, population: &[f64]) {
+        for &task in net.order.iter().rev() {
+            for &entry in &net.tasks[task].entries {
+                let Work::Phases(phases) = &net.entries[entry].work else {
+                    self.entry_times(net, waits, entry);
+                    continue;
+                };
+                for (phase, node) in phases.iter().enumerate() {
+                    let Some(node) = *node else { continue };
+                    self.phases[entry][phase] = self.mean_time(net, waits.wait, &net.nodes[node]);
+                }
+            }
         }
-        self.circular_rates(net, population);
+        self.all_rates(net, population);
+    }
+
+    fn all_rates(&mut self, net: &Net<S>, population: &[f64]) {
+        if net.circular {
+            self.circular_rates(net, population);
+        } else {
+            self.rates(net, population);
+        }
     }
 
     /// The same rates, with the times that they would take if nothing ever waited.
@@ -296,6 +323,20 @@ impl<S: Scalar> Flow<S> {
             call.legs.iter().for_each(|&leg| one(leg, times * net.arcs[leg].leg_probability));
         }
         strand
+    }
+
+    /// `S_i` alone.
+    fn mean_time(&self, net: &Net<S>, wait: &[S], it: &Node<S>) -> S {
+        let mut mean = it.think_time;
+        if let Some(host) = it.host_arc {
+            mean += it.demand + it.slices * wait[host];
+        }
+        for group in &it.calls {
+            let one = |arc: usize| wait[arc] + self.first_phase(net, arc);
+            let legs = group.legs.iter().fold(one(group.arc), |sum, &leg| sum + net.arcs[leg].leg_probability * one(leg));
+            mean += net.arcs[group.arc].visits * legs;
+        }
+        mean
     }
 
     /// Time that a thread is held for one request to an entry.

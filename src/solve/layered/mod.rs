@@ -6,7 +6,7 @@
 //!
 //! 1. elapsed times and flows from the waits ([`flow`]; forks and joins: [`graph`], [`completion`]),
 //! 2. which jobs can meet ([`exclusion`]),
-//! 3. the wait of every arc at its station from what it finds there ([`station`], [`residual`]),
+//! 3. the wait of every arc at its station from what it finds there ([`station`], [`residual`]), and where these lead ([`onward`]),
 //!
 //! and is repeated until no wait changes ([`fixed_point`]); around it stands a Linearizer over the customers ([`linearizer`]).
 //! There are no submodels, and so no choice of layering and no surrogate delays to keep consistent.
@@ -37,6 +37,7 @@ mod invariants;
 mod linearizer;
 mod moving;
 mod net;
+mod onward;
 mod outcome;
 mod residual;
 mod rotation;

@@ -40,6 +40,7 @@ mod left_behind;
 mod origins;
 mod outside;
 mod overtaking;
+mod parts;
 mod pool;
 mod previous;
 mod removal;
@@ -62,6 +63,7 @@ pub(super) use self::{
     given::{Capacity, Sweep},
     kinds::Unlike,
     layout::{Layout, calls_by_entry},
+    parts::Parts,
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},
 };
@@ -103,6 +105,8 @@ pub(super) struct Scratch<S> {
     caused: Vec<S>,
     /// The same, of each processor; empty where nobody waits.
     pub caused_at: Vec<Vec<S>>,
+    /// What the waits at each station are made of.
+    pub parts_at: Vec<Parts<S>>,
     /// Requests of a thread of each pool in each row, a unit of time.
     weights: Vec<S>,
     without: Vec<S>,
@@ -129,7 +133,7 @@ pub(super) struct Scratch<S> {
     pub last_found: Vec<Option<f64>>,
 }
 
-impl<S> Scratch<S> {
+impl<S: Scalar> Scratch<S> {
     /// Room for a network of so many unknowns, stations and, among these, processors.
     pub fn new(n_unknowns: usize, n_stations: usize, n_processors: usize) -> Self {
         Self {
@@ -145,6 +149,7 @@ impl<S> Scratch<S> {
             wait: Vec::new(),
             caused: Vec::new(),
             caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
+            parts_at: std::iter::repeat_with(Parts::none).take(n_stations).collect(),
             weights: Vec::new(),
             kept: Vec::new(),
             without: Vec::new(),
@@ -184,6 +189,7 @@ pub(super) fn station_waits<S: Scalar>(
         if let Some(kept) = scratch.caused_at.get_mut(station) {
             kept.clear();
         }
+        scratch.parts_at[station].clear();
         layout.arcs.iter().for_each(|&a| next[a] = S::from(0.0));
         next[places.probability..places.end].copy_from_slice(&sweep.unknowns[places.probability..places.end]);
         next[places.excess] = S::from(0.0);
@@ -303,6 +309,7 @@ impl<S: Scalar> At<'_, S> {
         for (i, &a) in self.layout.arcs.iter().enumerate() {
             next[a] = scratch.wait[self.layout.row_of[i]] + self.held_up.get(i).map_or(excess, |&share| excess * share);
         }
+        scratch.parts_at[self.station].take(&mut scratch.alpha, &mut scratch.beta, &mut scratch.own);
     }
 
     /// Whether all requests are served together.
