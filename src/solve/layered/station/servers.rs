@@ -13,10 +13,9 @@
 //! | `û`, `Π` | load in service that the arrival sees, chance that all servers are busy |
 //! | `m`, `S(m)/s` | servers, service while all are busy over the mean one |
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{
-    super::net::Discipline,
     At, Scratch,
     busy::{Sources, all_busy},
     unlike::{self, Pool},
@@ -70,25 +69,12 @@ impl<S: Scalar> At<'_, S> {
         if !self.layout.unlike {
             return;
         }
-        let sharing = matches!(self.discipline, Discipline::Sharing | Discipline::Groups);
+        let sharing = self.is_shared();
         queues.extend(self.visits.iter().map(|it| match it.first + it.late {
             _ if sharing => it.wait,
             each if each > 0.0 => it.wait / each,
             _ => S::from(0.0),
         }));
-    }
-
-    /// How many a row finds waiting over those of the arcs that `counts`.
-    fn waiting(&self, r: usize, scratch: &Scratch<S>, counts: impl Fn(usize) -> bool) -> S {
-        let n = self.visits.len();
-        let parts = scratch.alpha[r * n..(r + 1) * n].iter().zip(&scratch.queues).enumerate().filter(|(x, _)| counts(*x));
-        let sum = parts.fold(S::from(0.0), |sum, (_, (&alpha, &queue))| sum + alpha * queue);
-        let own = self.visits[self.layout.rows[r].arc].first;
-        match self.discipline {
-            Discipline::Sharing | Discipline::Groups if own > 0.0 => sum / own,
-            Discipline::Sharing | Discipline::Groups => S::from(0.0),
-            _ => sum,
-        }
     }
 
     /// `c_n` for a row, of so many sources with the arrival's own; none where they are alike.
@@ -99,17 +85,30 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         let n = self.visits.len();
-        let mine = self.layout.rows[r].pool;
+        let row = &self.layout.rows[r];
+        // What each pool has in service and waiting.
+        let mut found_of: SmallVec<[(S, S); 8]> = smallvec![(S::from(0.0), S::from(0.0)); self.layout.pools.len()];
+        let terms = r * n..(r + 1) * n;
+        let parts = scratch.load[terms.clone()].iter().zip(&scratch.alpha[terms]).zip(&scratch.queues).zip(&self.layout.pool_of);
+        for (((&load, &alpha), &queue), pool) in parts {
+            let Some((served, waiting)) = pool.and_then(|pool| found_of.get_mut(pool)) else { continue };
+            *served += load;
+            *waiting += alpha * queue;
+        }
+        let own = self.visits[row.arc].first;
         let mut pools: SmallVec<[Pool<S>; 8]> = SmallVec::new();
-        for (pool, &task) in self.layout.pools.iter().enumerate() {
-            let threads = self.sweep.populations.strands(self.sweep.net, task) - if mine == Some(pool) { 1.0 } else { 0.0 };
+        for (pool, (&task, (served, waiting))) in self.layout.pools.iter().zip(found_of).enumerate() {
+            let threads = self.sweep.populations.strands(self.sweep.net, task) - if row.pool == Some(pool) { 1.0 } else { 0.0 };
             if threads < 1.0 {
                 continue;
             }
-            let is_of_pool = |x: usize| self.layout.pool_of[x] == Some(pool);
-            let loads = scratch.load[r * n..(r + 1) * n].iter().enumerate().filter(|(x, _)| is_of_pool(*x));
-            let served = loads.fold(S::from(0.0), |sum, (_, &load)| sum + load);
-            pools.push(Pool::new(threads, served, self.waiting(r, scratch, is_of_pool)));
+            // Of shared processors, times the own service.
+            let waiting = match self.is_shared() {
+                true if own > 0.0 => waiting / own,
+                true => S::from(0.0),
+                false => waiting,
+            };
+            pools.push(Pool::new(threads, served, waiting));
         }
         unlike::coming(&pools, sources - 1.0, found, &mut scratch.terms);
     }

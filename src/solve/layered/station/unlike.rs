@@ -22,7 +22,6 @@
 //! | `x_p` | `Pool::served` over `Pool::away` |
 
 use num_traits::clamp;
-use smallvec::SmallVec;
 
 use super::busy::MANY;
 use crate::model::Scalar;
@@ -80,22 +79,14 @@ pub(super) fn coming<S: Scalar>(pools: &[Pool<S>], sources: f64, coming: &mut Ve
 
 /// Multiplies a polynomial by `(1 + x y)^k`.
 fn multiply<S: Scalar>(polynomial: &mut Vec<S>, x: S, k: f64) {
-    let old = polynomial.len();
-    let mut term = S::from(1.0);
-    let mut binomial: SmallVec<[S; 16]> = smallvec::smallvec![term];
     let mut i = 0.0;
     while i < k {
-        term *= x * ((k - i) / (i + 1.0));
-        binomial.push(term);
+        let mut before = S::from(0.0);
+        for term in polynomial.iter_mut() {
+            before = std::mem::replace(term, *term + before * x);
+        }
+        polynomial.push(before * x);
         i += 1.0;
-    }
-    polynomial.resize(old + binomial.len() - 1, S::from(0.0));
-    // From the end, where the old terms are not needed any more.
-    for n in (0..polynomial.len()).rev() {
-        let first = (n + 1).saturating_sub(binomial.len());
-        let last = n.min(old - 1);
-        let sum = (first..=last).fold(S::from(0.0), |sum, j| sum + polynomial[j] * binomial[n - j]);
-        polynomial[n] = sum;
     }
 }
 

@@ -21,7 +21,7 @@
 //! | `L`, `W` | how many are there, and how many wait |
 //! | `d` | [`Lost`] |
 
-use super::{FULL, LONGEST_STEP, NEARLY, STEPS, Station};
+use super::{FULL, LONGEST_STEP, NEARLY, NEARLY_AGAIN, NO_STEP, STEPS, Station};
 use crate::{
     model::Scalar,
     solve::erlang::{LARGE, NEGLIGIBLE},
@@ -117,41 +117,65 @@ fn is_full(m: f64, sources: f64, there: f64) -> bool {
     there >= sources * (1.0 - FULL) || there > m && room * (room / away).ln() - (there - m) > CERTAIN
 }
 
-/// Mean of the number there, and of its square.
-fn moments(chances: &[f64]) -> (f64, f64) {
+/// Mean of the number there, that of its square, and how many there are chances of.
+fn moments(chances: &[f64]) -> (f64, f64, f64) {
     let (mut mean, mut square, mut n) = (0.0, 0.0, 0.0);
     for &chance in chances {
         mean += chance * n;
         square += chance * (n * n);
         n += 1.0;
     }
-    (mean, square)
+    (mean, square, n)
+}
+
+/// The chances after a short step in `ln a`: `d p(n) = (n - L) p(n) d ln a`.
+fn step_on(chances: &mut [f64], mean: f64, step: f64) {
+    let mut n = 0.0;
+    for chance in chances {
+        *chance *= 1.0 + step * (n - mean);
+        n += 1.0;
+    }
 }
 
 impl<S: Scalar> Station<'_, S> {
     /// The chances of all numbers at the `a` at which so many are there in the mean.
     fn find_there(&self, there: S, log: &mut Option<f64>, chances: &mut Vec<S>) {
         let aim = there.value();
+        // From where `a` was found last a short step is the last one, as for the load.
+        let mut nearly = if log.is_some() { NEARLY_AGAIN } else { NEARLY };
         let mut found = log.unwrap_or_else(|| (aim / (self.sources - aim)).ln());
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut at = Vec::new();
+        let mut stepped = None;
+        self.set_chances(found.exp(), &mut at);
         for _ in 0..STEPS {
-            self.set_chances(found.exp(), &mut at);
-            let (mean, square) = moments(&at);
+            let (mean, square, most) = moments(&at);
             let step = ((aim - mean) / f64::max(square - mean * mean, f64::MIN_POSITIVE)).clamp(-LONGEST_STEP, LONGEST_STEP);
             if !step.is_finite() {
                 break;
             }
             // The number grows with `a`: what was too little or too much is not tried again.
             *(if step > 0.0 { &mut low } else { &mut high }) = found;
-            let is_near = step.abs() < NEARLY;
             found = if low <= found + step && found + step <= high { found + step } else { f64::midpoint(low, high) };
-            if is_near {
+            if step.abs() * most < nearly {
+                if !there.derivatives().is_empty() && step.abs() >= NO_STEP {
+                    step_on(stepped.insert(at.clone()), mean, step);
+                    // Derivatives are those beyond the step.
+                    self.set_chances(found.exp(), &mut at);
+                } else {
+                    step_on(&mut at, mean, step);
+                }
                 break;
             }
+            self.set_chances(found.exp(), &mut at);
+            if step.abs() < NEARLY {
+                break;
+            }
+            nearly = NEARLY;
         }
-        self.set_chances(found.exp(), &mut at);
         *log = Some(found);
+        chances.clear();
+        chances.extend(stepped.as_ref().unwrap_or(&at).iter().map(|&chance| S::from(chance)));
         self.add_derivatives(&at, there, chances);
     }
 
@@ -180,15 +204,13 @@ impl<S: Scalar> Station<'_, S> {
     }
 
     /// `d ln p(n) = (n - L) d ln a + s(n) - E[s]` with `s(n) = Σ_{j ≤ n} d ln g(j)`, and `d ln a` such that `dL` is that of `there`.
-    fn add_derivatives(&self, at: &[f64], there: S, chances: &mut Vec<S>) {
-        chances.clear();
-        chances.extend(at.iter().map(|&chance| S::from(chance)));
+    fn add_derivatives(&self, at: &[f64], there: S, chances: &mut [S]) {
         if there.derivatives().is_empty() {
             return;
         }
         let relative = |s: Option<&S>| s.map_or(S::from(0.0), |&s| s / s.value() - 1.0);
         let slowest = relative(self.services.last());
-        let (mean, square) = moments(at);
+        let (mean, square, _) = moments(at);
         let (mut shift, mut mean_shift, mut moved) = (S::from(0.0), S::from(0.0), S::from(0.0));
         let mut shifts = Vec::with_capacity(at.len());
         let mut n = 0.0;
@@ -203,8 +225,8 @@ impl<S: Scalar> Station<'_, S> {
         }
         let change = (there - there.value() - moved) / (square - mean * mean);
         n = 0.0;
-        for (chance, shift) in chances.iter_mut().zip(shifts) {
-            *chance += (change * (n - mean) + shift - mean_shift) * chance.value();
+        for ((chance, shift), &at) in chances.iter_mut().zip(shifts).zip(at) {
+            *chance += (change * (n - mean) + shift - mean_shift) * at;
             n += 1.0;
         }
     }
