@@ -20,7 +20,7 @@
 //! | `out_n` | `out` | all from a state to those before it, when it is taken out |
 //! | `p_n`, `r_n` | `weights`, `asked` | how often the chain is there, and what a longer time asks for |
 
-use super::sources::{Along, Cause, Kind, There, count, number, numbers, plain, with_slopes};
+use super::sources::{Cause, Kind, There, Weights, count, number, numbers, plain, with_slopes};
 use crate::model::Scalar;
 
 /// States whose weight is above this are scaled down.
@@ -33,7 +33,7 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
     let kinds = order.map(|of| kinds[of]);
     let chain = Chain::new(plain(&kinds));
     let solved = Solved::new(&chain);
-    let found = with_slopes(chain.sums(&solved.weights), numbers(&kinds), |along| Some(chain.sums(&solved.slopes(&chain, along))))?;
+    let found = with_slopes(chain.sums(&solved.weights), numbers(&kinds), |weights| Some(chain.sums(&solved.slopes(&chain, weights))))?;
     Some(There { waiting: order.map(|of| found.waiting[of]), busy: order.map(|of| found.busy[of]) })
 }
 
@@ -201,11 +201,11 @@ impl Solved {
         self.weights.iter_mut().for_each(|weight| *weight /= sum);
     }
 
-    /// How the weights change along a number of a kind.
-    fn slopes(&self, chain: &Chain, along: Along) -> Vec<f64> {
+    /// How the weights change where the logarithms of rates change by so much.
+    fn slopes(&self, chain: &Chain, weights: &Weights) -> Vec<f64> {
         let mut asked = vec![0.0; self.weights.len()];
         chain.for_each(|from, to, rate, by| {
-            let more = self.weights[from] * rate * along.weight(by);
+            let more = self.weights[from] * rate * weights.of(by);
             asked[to] -= more;
             asked[from] += more;
         });

@@ -27,7 +27,7 @@
 use super::{
     band::{Band, TakenOut},
     reached,
-    sources::{There, count, number, with_slopes},
+    sources::{Causes, There, Weigh, count, number, with_slopes},
 };
 use crate::model::Scalar;
 
@@ -65,8 +65,22 @@ enum Along {
     Short(f64),
 }
 
-impl Along {
-    /// How the logarithm of a rate changes with it.
+impl Causes for Cause {
+    fn all() -> impl Iterator<Item = Self> {
+        let some = [None, Some(0), Some(1)];
+        let back = move |goes| [false, true].into_iter().flat_map(move |is_back| some.map(|begins| Self { goes, is_back, begins }));
+        some.into_iter().flat_map(back)
+    }
+
+    fn number(self) -> usize {
+        let place = |of: Option<usize>| of.map_or(0, |of| of + 1);
+        (place(self.goes) * 2 + usize::from(self.is_back)) * 3 + place(self.begins)
+    }
+}
+
+impl Weigh for Along {
+    type By = Cause;
+
     fn weight(self, by: Cause) -> f64 {
         match (self, by) {
             (Self::Away(time), Cause { goes: None, .. }) => -time.recip(),
@@ -155,8 +169,8 @@ pub(super) fn there<S: Scalar>(mixed: &Mixed<S>, servers: f64) -> Option<There<S
         (mixed.services[1], Along::Service(1, alone.services[1])),
         (mixed.short, Along::Short(alone.short)),
     ];
-    let queue = with_slopes(values, numbers, |along| {
-        let (slopes, more) = chain.sums(&equations.answers(chain.balance(&vector, |by| along.weight(by))));
+    let queue = with_slopes(values, numbers, |weights| {
+        let (slopes, more) = chain.sums(&equations.answers(chain.balance(&vector, |by| weights.of(by))));
         Some(slopes.zip(values, |slope, value| (slope - value * more) / all))
     })?;
     let waiting = queue.waiting[0];

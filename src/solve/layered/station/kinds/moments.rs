@@ -26,7 +26,7 @@
 //! ```
 //!
 //! The equations are taken out from the last state to the first ([`super::band`]). Levels above one that is reached with a chance of less than 1e-6 when all
-//! servers are busy are left out. What is left of the balance when `Q` is that of the new `x`, or what a change of a number of a kind asks for of the flows
+//! servers are busy are left out. What is left of the balance when `Q` is that of the new `x`, or what a change of numbers of the kinds asks for of the flows
 //! ([`Along`](super::sources::Along)), is answered by the same equations. Steps of this kind cost little; the equations are taken out anew where they do not become
 //! short quickly enough, and for slopes. A chain that does not settle, or in which chances are negative, has no solution: 4 of
 //! 16,504 drawn with up to 60 sources of a kind and services in a ratio of up to 50, and 40 of 16,638 where sources are back at once with chances up to .6, mostly
@@ -86,9 +86,9 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2], servers: f64) -> Option<Ther
     let (sums, all) = chain.sums(&found.vector);
     let values = sums.map(|sum| sum / all);
     let mut equations = None;
-    with_slopes(values, numbers(&kinds), |along| {
+    with_slopes(values, numbers(&kinds), |weights| {
         let equations = if let Some(equations) = &equations { equations } else { equations.insert(chain.take_out(&found.means)?) };
-        let asked = chain.balance(&found, |by| along.weight(by));
+        let asked = chain.balance(&found, |by| weights.of(by));
         let (slopes, more) = chain.sums(&equations.answers(asked));
         Some(slopes.zip(values, |slope, value| (slope - value * more) / all))
     })

@@ -295,6 +295,24 @@ mod tests {
         }
     }
 
+    /// By numbers where directions are more, by directions where they are fewer.
+    #[test]
+    fn slopes_are_the_same_in_more_directions() {
+        fn found<const N: usize>(servers: f64) -> [Tangent<N>; 2] {
+            let [a, b, c, d] = std::array::from_fn(|i| Tangent::<N>::variable([2.0, 0.3, 5.0, 1.7][i], i));
+            let kinds =
+                [Kind { sources: 6.0, away: a, service: b, again: a * 0.1 }, Kind { sources: 3.0, away: c, service: d, again: d * 0.3 }];
+            longer_waits(kinds, servers, &mut Known::nothing())
+        }
+        for servers in [1.0, 2.0] {
+            for (few, many) in found::<4>(servers).into_iter().zip(found::<8>(servers)) {
+                for (few, many) in few.derivatives().iter().zip(many.derivatives()) {
+                    assert!((few - many).abs() < 1e-9 && *few != 0.0, "{servers}: {few} {many}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn slopes_of_services_of_two_lengths_are_those_of_differences() {
         fn at<S: Scalar>(x: [S; 4], sources: f64) -> S {

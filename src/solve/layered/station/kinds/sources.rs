@@ -1,5 +1,7 @@
 //! Sources of two kinds, and who of them is there: what the chains are asked and tell.
 
+use smallvec::SmallVec;
+
 use crate::model::Scalar;
 
 /// Sources of a kind.
@@ -28,6 +30,37 @@ pub(super) enum Cause {
     Stays(usize),
 }
 
+/// What transitions of a chain are by.
+pub(super) trait Causes: Copy {
+    /// All there are, in the order of their numbers.
+    fn all() -> impl Iterator<Item = Self>;
+
+    fn number(self) -> usize;
+}
+
+/// A number that rates of a chain depend on.
+pub(super) trait Weigh: Copy {
+    type By: Causes;
+
+    /// How the logarithm of a rate by such a cause changes with the number.
+    fn weight(self, by: Self::By) -> f64;
+}
+
+/// How the logarithms of rates change, by cause.
+#[derive(Clone, Debug)]
+pub(super) struct Weights(SmallVec<[f64; 18]>);
+
+impl Weights {
+    /// Where numbers change by so much.
+    fn new<A: Weigh>(parts: &[(f64, A)]) -> Self {
+        Self(A::By::all().map(|by| parts.iter().map(|(slope, along)| slope * along.weight(by)).sum()).collect())
+    }
+
+    pub fn of(&self, by: impl Causes) -> f64 {
+        self.0[by.number()]
+    }
+}
+
 /// A number of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Along {
@@ -36,9 +69,24 @@ pub(super) enum Along {
     Again(usize, f64),
 }
 
-impl Along {
-    /// How the logarithm of a rate by such a cause changes with it.
-    pub fn weight(self, by: Cause) -> f64 {
+impl Causes for Cause {
+    fn all() -> impl Iterator<Item = Self> {
+        [Self::Comes(0), Self::Comes(1), Self::Goes(0), Self::Goes(1), Self::Stays(0), Self::Stays(1)].into_iter()
+    }
+
+    fn number(self) -> usize {
+        match self {
+            Self::Comes(of) => of,
+            Self::Goes(of) => 2 + of,
+            Self::Stays(of) => 4 + of,
+        }
+    }
+}
+
+impl Weigh for Along {
+    type By = Cause;
+
+    fn weight(self, by: Cause) -> f64 {
         match (self, by) {
             (Self::Away(kind, time), Cause::Comes(of)) | (Self::Service(kind, time), Cause::Goes(of) | Cause::Stays(of)) if kind == of => {
                 -time.recip()
@@ -47,6 +95,13 @@ impl Along {
             (Self::Again(kind, chance), Cause::Goes(of)) if kind == of => -(1.0 - chance).recip(),
             _ => 0.0,
         }
+    }
+}
+
+impl<S> There<S> {
+    fn each_with(&mut self, other: There<f64>, mut change: impl FnMut(&mut S, f64)) {
+        let ours = self.waiting.iter_mut().chain(&mut self.busy);
+        ours.zip(other.waiting.into_iter().chain(other.busy)).for_each(|(it, other)| change(it, other));
     }
 }
 
@@ -61,35 +116,44 @@ impl There<f64> {
     }
 }
 
-/// From what a chain of plain numbers says, and how that changes with each of its `numbers`.
-pub(super) fn with_slopes<S: Scalar, A>(
+/// From what a chain of plain numbers says, and `slopes`: how that changes where rates change by such weights. One is asked for each direction of
+/// derivatives, or for each of the `numbers`, whichever are fewer.
+pub(super) fn with_slopes<S: Scalar, A: Weigh, const N: usize>(
     values: There<f64>,
-    numbers: impl IntoIterator<Item = (S, A)>,
-    mut slopes: impl FnMut(A) -> Option<There<f64>>,
+    numbers: [(S, A); N],
+    mut slopes: impl FnMut(&Weights) -> Option<There<f64>>,
 ) -> Option<There<S>> {
     let mut it = There { waiting: values.waiting.map(S::from), busy: values.busy.map(S::from) };
-    for (number, along) in numbers {
-        if number.derivatives().iter().all(|slope| *slope == 0.0) {
-            continue;
+    let moves: SmallVec<[(S, A); 6]> =
+        numbers.into_iter().filter(|(number, _)| number.derivatives().iter().any(|slope| *slope != 0.0)).collect();
+    let n_directions = moves.iter().map(|(number, _)| number.derivatives().len()).max().unwrap_or(0);
+    if n_directions < moves.len() {
+        for direction in 0..n_directions {
+            let slope_of = |number: &S| number.derivatives().get(direction).copied().unwrap_or(0.0);
+            let parts: SmallVec<[(f64, A); 6]> =
+                moves.iter().map(|(number, along)| (slope_of(number), *along)).filter(|(slope, _)| *slope != 0.0).collect();
+            if parts.is_empty() {
+                continue;
+            }
+            let slopes = slopes(&Weights::new(&parts))?;
+            it.each_with(slopes, |found, slope| found.derivatives_mut()[direction] += slope);
         }
-        let slopes = slopes(along)?;
+        return Some(it);
+    }
+    for (number, along) in moves {
+        let slopes = slopes(&Weights::new(&[(1.0, along)]))?;
         let moved = number - number.value();
-        for (found, slope) in it.waiting.iter_mut().chain(&mut it.busy).zip(slopes.waiting.into_iter().chain(slopes.busy)) {
-            *found += moved * slope;
-        }
+        it.each_with(slopes, |found, slope| *found += moved * slope);
     }
     Some(it)
 }
 
 /// All numbers of the kinds.
-pub(super) fn numbers<S: Scalar>(kinds: &[Kind<S>; 2]) -> impl Iterator<Item = (S, Along)> {
-    kinds.iter().enumerate().flat_map(|(of, kind)| {
-        [
-            (kind.away, Along::Away(of, kind.away.value())),
-            (kind.service, Along::Service(of, kind.service.value())),
-            (kind.again, Along::Again(of, kind.again.value())),
-        ]
-    })
+pub(super) fn numbers<S: Scalar>(kinds: &[Kind<S>; 2]) -> [(S, Along); 6] {
+    let away = |of: usize| (kinds[of].away, Along::Away(of, kinds[of].away.value()));
+    let service = |of: usize| (kinds[of].service, Along::Service(of, kinds[of].service.value()));
+    let again = |of: usize| (kinds[of].again, Along::Again(of, kinds[of].again.value()));
+    [away(0), service(0), again(0), away(1), service(1), again(1)]
 }
 
 /// The kinds without derivatives.
