@@ -61,7 +61,7 @@ use super::{
 use crate::model::Scalar;
 
 /// Pools of more threads are left to `f_t`, which is exact for many.
-const LARGEST_POOL: f64 = 128.0;
+pub(super) const LARGEST_POOL: f64 = 128.0;
 /// Strands that are fewer count as these.
 const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.

@@ -25,6 +25,10 @@
 //! differ within pools is, at several servers, a `ψ` of its own, of all as one pool ([`mixed`]) over that of one service for each pool, by which the others are
 //! multiplied; at one server it is [`super::scarce`]'s, as what they vary beyond exponential times is.
 //!
+//! So they differ at a processor that one pool has for itself. Whoever was replied to may call again at once, and finds another thread: sources are back at once as
+//! often as callers are, though the threads are not, whose gaps mean values have. At fewer cores than threads these find the chance that all are busy from how
+//! many threads are ([`super::pool`]), and so does what `ψ` stands beside ([`Threads`]).
+//!
 //! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
 //! with 1 for it, `ψ_1` of one with `ψ_0`, and in the last one
 //!
@@ -50,7 +54,7 @@ mod waiting;
 
 use self::{
     mixed::Mixed,
-    ratio::{Known, longer_waits, of_mixed},
+    ratio::{Known, Means, longer_waits, of_mixed},
     sources::{Kind, ramp},
 };
 use super::{
@@ -60,6 +64,7 @@ use super::{
     },
     At, Scratch,
     layout::Layout,
+    pool::LARGEST_POOL,
     visit::Inside,
 };
 use crate::model::Scalar;
@@ -195,7 +200,8 @@ impl<S: Scalar> Unlike<S> {
                 Some(found) if found.sources == sources => found.clone(),
                 found => {
                     let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
-                    let ratios = ratios(&visitors, &sources, station.servers, &mut known);
+                    let comes = threads_of(net, (flow, waits), less, s, &visitors.tasks);
+                    let ratios = ratios(&visitors, &sources, (station.servers, comes), &mut known);
                     Found { sources, ratios, known }
                 }
             };
@@ -241,7 +247,12 @@ impl<S: Scalar> Unlike<S> {
 }
 
 /// `ψ` of each of the pools, of so many sources each, before so many servers.
-fn ratios<S: Scalar>(Visitors { pools, services, .. }: &Visitors<S>, sources: &[f64], servers: f64, known: &mut Known<S>) -> Vec<S> {
+fn ratios<S: Scalar>(
+    Visitors { pools, services, .. }: &Visitors<S>,
+    sources: &[f64],
+    (servers, comes): (f64, Threads<S>),
+    known: &mut Known<S>,
+) -> Vec<S> {
     let one = S::from(1.0);
     let kinds = |mine: usize| {
         let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
@@ -264,19 +275,59 @@ fn ratios<S: Scalar>(Visitors { pools, services, .. }: &Visitors<S>, sources: &[
             })
             .collect(),
     };
-    let within = if servers > 1.0 { within_pools(pools, services, (sources.iter().sum(), servers), known) } else { one };
+    let within = if servers > 1.0 { within_pools(pools, services, sources.iter().sum(), (servers, comes), known) } else { one };
     found.into_iter().zip(counts).map(|(ratio, counts)| (ratio * within - 1.0) * counts + 1.0).collect()
 }
 
 /// What services that differ within pools are more than such as differ between them: `ψ` of all as one pool, over that of one service for each pool.
-fn within_pools<S: Scalar>(pools: &[Pool<S>], services: &[(S, S)], (sources, servers): (f64, f64), known: &mut Known<S>) -> S {
-    let Kind { away, again, .. } = pools.iter().fold(Pool::new(0.0), |all, pool| all.with(pool)).kind();
+fn within_pools<S: Scalar>(
+    pools: &[Pool<S>],
+    services: &[(S, S)],
+    sources: f64,
+    (servers, comes): (f64, Threads<S>),
+    known: &mut Known<S>,
+) -> S {
+    let mut all = pools.iter().fold(Pool::new(0.0), |all, pool| all.with(pool));
+    let of_threads = all.again / all.rate;
+    all.again += comes.at_once;
+    let means = Means { by_number: comes.by_number, again: if comes.are_told { all.again / all.rate } else { of_threads } };
+    let Kind { away, again, .. } = all.kind();
     let mut of = |services: &[(S, S)]| {
         let mixed = Mixed::new((sources, away, again), services.iter().copied());
-        mixed.map_or(S::from(1.0), |mixed| of_mixed(&mixed, servers, known))
+        mixed.map_or(S::from(1.0), |mixed| of_mixed(&mixed, (servers, means), known))
     };
     let between: Vec<(S, S)> = pools.iter().map(|pool| (pool.rate, pool.busy / pool.rate)).collect();
     of(services) / of(&between)
+}
+
+/// What is known of the threads of a pool that has a processor for itself.
+#[derive(Clone, Copy, Debug)]
+struct Threads<S> {
+    /// Executions a unit of time that are followed at once by another of the same caller.
+    at_once: S,
+    /// Whether gaps tell of them: those of customers do ([`super::since`]), those of threads do not.
+    are_told: bool,
+    /// Whether how many are busy tells how many cores are ([`super::pool`]).
+    by_number: bool,
+}
+
+/// Of the only one of a station's `visitors`, of which at most `caps` threads are busy.
+fn threads_of<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], station: usize, visitors: &[usize]) -> Threads<S> {
+    let none = Threads { at_once: S::from(0.0), are_told: false, by_number: false };
+    let (flow, &[task]) = (solved.0, visitors) else { return none };
+    let it = &net.tasks[task];
+    let Some(pool) = it.station.filter(|_| station < net.n_processors && it.class.is_none() && it.width <= 1.0) else { return none };
+    let Some(again) = again(net, solved, pool) else { return none };
+    // Elsewhere they come after something else that is done between two executions.
+    let is_own = |&arc: &usize| net.arcs[arc].source.held().is_some_and(|node| net.nodes[node].task == task);
+    let are_own = net.stations[station].arcs.iter().all(is_own);
+    let ends_at_reply = it.entries.iter().all(|&entry| flow.held(entry) <= flow.phases[entry][0]);
+    let (threads, most) = (caps[task], f64::min(net.stations[pool].servers, LARGEST_POOL));
+    Threads {
+        at_once: again.into_iter().filter(|_| are_own).fold(none.at_once, |sum, again| sum + again),
+        are_told: net.stations[pool].servers.is_infinite(),
+        by_number: ends_at_reply && threads > net.stations[station].servers && threads == most,
+    }
 }
 
 /// Strands of a task's threads.
@@ -301,7 +352,6 @@ struct Visitors<S> {
 /// What comes to a station; none where others come, too, than from tasks' threads.
 fn visitors<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<Visitors<S>> {
     let (mut tasks, mut pools, mut services) = (Vec::new(), Vec::new(), Vec::new());
-    let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
     for &arc in &net.stations[station].arcs {
         let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
         let place = tasks.iter().position(|&other| other == task).unwrap_or_else(|| {
@@ -309,25 +359,44 @@ fn visitors<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f6
             pools.push(Pool::new(strands(net, caps, task)));
             pools.len() - 1
         });
-        let it = &net.arcs[arc];
-        let slice = net.nodes[node].demand / net.nodes[node].slices;
-        let (held, until_reply) = it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]));
+        let (held, _) = services_over(net, flow, arc, node);
         pools[place].add(flow.arc_rate[arc], waits[arc], held);
         services.push((flow.arc_rate[arc], held));
+    }
+    let again = again(net, (flow, waits), station)?;
+    for (&arc, again) in net.stations[station].arcs.iter().zip(again) {
+        let pool = tasks.iter().position(|&other| pool_of(net, arc) == Some(other))?;
+        pools[pool].again += again;
+    }
+    let are_known = !pools.is_empty() && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
+    are_known.then_some(Visitors { tasks, pools, services })
+}
+
+/// How long a request over an arc of a node is served, and until its reply.
+fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize, node: usize) -> (S, S) {
+    let slice = net.nodes[node].demand / net.nodes[node].slices;
+    net.arcs[arc].target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
+}
+
+/// Visits a unit of time over each arc of a station after which the next of the same execution follows at once; none where others come, too, than threads.
+fn again<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Option<Vec<S>> {
+    let arcs = &net.stations[station].arcs;
+    let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
+    for &arc in arcs {
+        let (it, node) = (&net.arcs[arc], net.arcs[arc].source.held()?);
         let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
             nodes.push((node, Inside::none()));
             nodes.len() - 1
         });
+        let (_, until_reply) = services_over(net, flow, arc, node);
         nodes[inside].1.add(it.visits, waits[arc] + until_reply, it.target.is_none());
     }
-    for &arc in &net.stations[station].arcs {
-        let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
-        let inside = nodes.iter().find(|(other, _)| *other == node).map(|(_, inside)| inside)?;
-        let pool = tasks.iter().position(|&other| other == task)?;
-        pools[pool].again += flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic);
-    }
-    let are_known = !pools.is_empty() && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
-    are_known.then_some(Visitors { tasks, pools, services })
+    let of_arc = |&arc: &usize| {
+        let node = net.arcs[arc].source.held()?;
+        let (_, inside) = nodes.iter().find(|(other, _)| *other == node)?;
+        Some(flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic))
+    };
+    arcs.iter().map(of_arc).collect()
 }
 
 #[cfg(test)]
@@ -362,7 +431,7 @@ mod tests {
         };
         let found = |waits: f64| {
             let visitors = Visitors { tasks: vec![0, 1], pools: pools(waits).to_vec(), services: vec![(2.0, 0.2), (0.3, 3.0)] };
-            ratios(&visitors, &[4.0, 6.0], 4.0, &mut Known::nothing())
+            ratios(&visitors, &[4.0, 6.0], (4.0, Threads { at_once: 0.0, are_told: false, by_number: false }), &mut Known::nothing())
         };
         assert_eq!(found(WAITS[0] / 2.0), [1.0, 1.0]);
         let [some, full] = [found(0.004), found(0.05)];

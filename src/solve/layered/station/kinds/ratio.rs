@@ -10,14 +10,15 @@
 //! ```
 //!
 //! and, of one kind of sources whose services are of two lengths `j` ([`mixed`]), with one source less, the same for `W = Σ_j L(j)/Σ_j (U(j)/s_j)`; each
-//! with the chance `Π` that all servers are busy, as it is found from the load ([`super::super::servers`]; `û` of one server).
+//! with the chance `Π` that all servers are busy, as it is found from the load ([`super::super::servers`]; `û` of one server), or, at cores that a pool of more
+//! threads has for itself, from how many are there ([`super::super::pool`]).
 //!
 //! Chains of too many states are solved with fewer sources, in the same proportion and with times away shorter by as much, twice: how `ψ - 1` falls from
 //! the fewer to the more, as a power of their number, is taken to go on. Servers are not fewer then; where they are too many for that, `ψ` is 1.
 
 use super::{
     super::{
-        busy::{Sources, all_busy},
+        busy::{Sources, all_busy, chances_of_there},
         unlike::{self, Pool},
     },
     chain,
@@ -80,8 +81,17 @@ impl<S: Scalar> Known<S> {
     }
 }
 
+/// What equations of mean values know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means<S> {
+    /// Whether they find the chance that all servers are busy from how many are there, and not from the load.
+    pub by_number: bool,
+    /// The chance that one who comes was back at once.
+    pub again: S,
+}
+
 /// `ψ` of sources whose services are of two lengths.
-pub(super) fn of_mixed<S: Scalar>(it: &Mixed<S>, servers: f64, known: &mut Known<S>) -> S {
+pub(super) fn of_mixed<S: Scalar>(it: &Mixed<S>, (servers, means): (f64, Means<S>), known: &mut Known<S>) -> S {
     let one = S::from(1.0);
     let counts = ramp((it.services[1] / it.services[0]).ln(), UNLIKE);
     if counts <= 0.0 || it.sources <= servers {
@@ -95,8 +105,14 @@ pub(super) fn of_mixed<S: Scalar>(it: &Mixed<S>, servers: f64, known: &mut Known
         let all = there(&it)?;
         let others = there(&Mixed { sources: fewer - 1.0, ..it })?;
         let throughput = all.busy[0] / it.services[0] + all.busy[1] / it.services[1];
-        let comes = Comes { away: it.away, again: it.again, mean: it.service() };
-        let busy = share_of_busy(others.busy[0] + others.busy[1], Sources { number: fewer - 1.0, coming: &[] }, servers);
+        let away = it.away * ((-it.again + 1.0) / (-means.again + 1.0));
+        let comes = Comes { away, again: means.again, mean: it.service() };
+        let busy = others.busy[0] + others.busy[1];
+        let busy = if means.by_number {
+            chance_by_number(&all, (fewer, servers)) / busy
+        } else {
+            share_of_busy(busy, Sources { number: fewer - 1.0, coming: &[] }, servers)
+        };
         let longer = (all.waiting[0] + all.waiting[1]) / throughput / by_means(&others, it.services, &comes, busy, servers);
         Some([if longer > 0.0 && longer.value().is_finite() { longer } else { one }])
     });
@@ -233,6 +249,15 @@ fn share_of_busy<S: Scalar>(busy: S, others: Sources<'_, S>, servers: f64) -> S 
     chance / busy
 }
 
+/// `Π` for one of so many sources of whom these are there.
+fn chance_by_number<S: Scalar>(There { waiting, busy }: &There<S>, (sources, servers): (f64, f64)) -> S {
+    let number = waiting[0] + waiting[1] + busy[0] + busy[1];
+    let (mut found, mut at_any_time) = (Vec::new(), Vec::new());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "servers of a chain that is solved")]
+    chances_of_there(servers as u32, (sources, number), &[], &mut None, (&mut found, &mut at_any_time));
+    found.last().copied().unwrap_or(S::from(0.0))
+}
+
 /// So many sources of each kind that their chain takes so much work at most: in proportion, but for the last few of the fewer; none where these would be too
 /// few for the servers.
 fn fewer(sources: [f64; 2], servers: f64, (work, most_work): (impl Fn([f64; 2]) -> f64, f64)) -> Option<[f64; 2]> {
@@ -315,22 +340,22 @@ mod tests {
 
     #[test]
     fn slopes_of_services_of_two_lengths_are_those_of_differences() {
-        fn at<S: Scalar>(x: [S; 4], sources: f64) -> S {
+        fn at<S: Scalar>(x: [S; 4], sources: f64, by_number: bool) -> S {
             let it = Mixed::new((sources, x[0], x[1]), [(x[2], S::from(0.2)), (-x[2] + 1.0, x[3])].into_iter()).unwrap();
-            of_mixed(&it, 3.0, &mut Known::nothing())
+            of_mixed(&it, (3.0, Means { by_number, again: it.again }), &mut Known::nothing())
         }
         // Of the more sources, the chain is of fewer.
-        for sources in [9.0, 90_000.0] {
+        for (sources, by_number) in [(9.0, false), (9.0, true), (90_000.0, false)] {
             let x = [sources / 2.4, 0.2, 0.8, 3.0];
             let mut direction = 0..;
-            let found = at(x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap())), sources);
-            assert_eq!(found.value(), at(x, sources), "to the last bit");
-            assert!((0.9..0.999).contains(&found.value()), "{}", found.value());
+            let found = at(x.map(|x| Tangent::<4>::variable(x, direction.next().unwrap())), sources, by_number);
+            assert_eq!(found.value(), at(x, sources, by_number), "to the last bit");
+            assert!((0.8..0.999).contains(&found.value()), "{}", found.value());
             for (direction, &slope) in found.derivatives().iter().enumerate() {
                 let (mut more, mut less) = (x, x);
                 more[direction] *= 1.0 + 1e-5;
                 less[direction] *= 1.0 - 1e-5;
-                let difference = (at(more, sources) - at(less, sources)) / (2e-5 * x[direction]);
+                let difference = (at(more, sources, by_number) - at(less, sources, by_number)) / (2e-5 * x[direction]);
                 assert!((slope - difference).abs() * x[direction] < 1e-6, "{sources} {direction}: {slope} {difference}");
             }
         }
