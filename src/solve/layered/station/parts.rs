@@ -13,7 +13,7 @@
 use super::Layout;
 use crate::model::Scalar;
 
-/// The parts of the waits at one station; none where nobody waits, and where they are held.
+/// The parts of the waits at one station; none where nobody waits.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Parts<S> {
     alpha: Vec<S>,
