@@ -25,7 +25,7 @@
 //! differ within pools is, at several servers, a `ψ` of its own, of all as one pool ([`mixed`]) over that of one service for each pool, by which the others are
 //! multiplied; at one server it is [`super::scarce`]'s, as what they vary beyond exponential times is.
 //!
-//! So they differ at a processor that one pool has for itself. Whoever was replied to may call again at once, and finds another thread: sources are back at once as
+//! A processor that one pool has for itself has such a `ψ`, too. Whoever was replied to may call again at once, and finds another thread: sources are back at once as
 //! often as callers are, though the threads are not, whose gaps mean values have. At fewer cores than threads these find the chance that all are busy from how
 //! many threads are ([`super::pool`]), and so does what `ψ` stands beside ([`Threads`]).
 //!
