@@ -15,8 +15,14 @@
 //!
 //! It ends at a minimum when `√(g / S)`, the length of the residuals' projection on the tangent plane relative to the
 //! residuals, is below `offset_tolerance` (D. Bates and D. Watts, Technometrics 23 (1981)); or when an undamped step
-//! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`, or
-//! where `g` is less than `S` can be known to; or at a perfect fit. Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
+//! changes no parameter by more than `step_tolerance`; or when rounding stops it closer than `precision_tolerance`; or at a perfect fit.
+//!
+//! Of a function that is found by iteration, `S` is known to about `2 |r| ε |z| / √n`, with `ε` the relative error of its values and `|z|` the length
+//! of the observations ([`ResidualModel::error`], [`ResidualModel::magnitude`]). Where `g` is less, whether a step is good cannot be told from `S`, but still
+//! from the linear model after it, since slopes are known to more digits than differences of `S`: steps are taken
+//! while they leave a quarter of `g` or less, until the relative offset is below `precision_tolerance`.
+//!
+//! Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
 //! that, `S - g`, before a step and after it ([`LeastSquaresOptions::beyond`]). Where the Jacobian costs much, it may be carried along a step `s` with change `y` of the residuals by
 //! the secant condition `J s = y` instead of being evaluated ([`Jacobians`]; C. Broyden, Math. Comput. 19 (1965)):
 //!
@@ -53,9 +59,11 @@ const SMALLEST_RADIUS: f64 = 4.0 * f64::EPSILON;
 /// Relative length of the residuals that is rounding.
 const ROUNDING: f64 = 1e-15;
 
-/// Error of functions that are found by iteration, relative to the observations: a fall of the sum of squares within it is not seen.
-/// Throughputs of 300 drawn models by the layered solver, which stops where nothing changes by more than 1e-9: median 2e-9, nine in ten within 2e-8.
-const EVALUATION_ERROR: f64 = 1e-8;
+/// Share of what is left to fall that a step must leave at most for another to be tried where the sum of squares cannot tell any more.
+const POLISHED: f64 = 0.25;
+
+/// How many times what the errors of the values move the sum of squares by, a step may raise it there.
+const MOST_SCATTER: f64 = 3.0;
 
 /// Standard errors within which a point is as good as the minimum, where no step leads nearer.
 const NEAR: f64 = 0.05;
@@ -229,6 +237,9 @@ impl<'a> Descent<'a> {
         if self.relative_offset() <= options.offset_tolerance {
             return Some(StopReason::RelativeOffset);
         }
+        if self.relative_offset() <= options.precision_tolerance && self.is_out_of_sight() {
+            return Some(StopReason::Precision);
+        }
         if self.is_foretold && options.beyond.is_some_and(|least| self.foretold() > least) {
             return Some(StopReason::Beyond);
         }
@@ -255,6 +266,9 @@ impl<'a> Descent<'a> {
             return Ok(Some(self.stalled()));
         }
         let candidate = self.moved(&step.p);
+        if !step.limited && self.is_out_of_sight() {
+            return Ok(self.polish(candidate));
+        }
         let evaluation = if step.predicted > 0.0 && candidate != self.x { self.try_evaluate(&candidate, step.predicted) } else { None };
         let Some((evaluation, squares)) = evaluation else {
             if self.refresh() {
@@ -283,10 +297,36 @@ impl<'a> Descent<'a> {
         self.sum_of_squares() * 1e-10
     }
 
+    /// What the errors of the values move the sum of squares by where each is its own.
+    fn scatter(&self) -> f64 {
+        2.0 * self.sum_of_squares().sqrt() * self.model.error() * self.model.magnitude() / (self.residuals.len() as f64).sqrt()
+    }
+
+    /// Whether what is left to fall cannot be seen for the error of the function.
+    fn is_out_of_sight(&self) -> bool {
+        self.options.jacobians == Jacobians::Evaluated && self.attainable <= self.scatter()
+    }
+
+    /// Moves to `x` if the linear model there has less left to fall; goes on if it has much less.
+    fn polish(&mut self, x: Vec<f64>) -> Option<StopReason> {
+        self.evaluations += 1;
+        let (left, most) = (self.attainable, self.sum_of_squares() + MOST_SCATTER * self.scatter());
+        let here = (self.x.clone(), self.residuals.clone(), self.jacobian.clone());
+        let found = self.model.evaluate(&x, Wanted::Jacobian).ok().filter(|e| e.residuals.norm_squared() <= most);
+        if !found.is_some_and(|evaluation| self.accept(x, evaluation)) {
+            return Some(self.stalled());
+        }
+        if self.attainable > left {
+            (self.x, self.residuals, self.jacobian) = here;
+            self.linearise();
+        }
+        (self.attainable > POLISHED * left).then(|| self.stalled())
+    }
+
     fn stalled(&self) -> StopReason {
         let (length, magnitude) = (self.sum_of_squares().sqrt(), self.model.magnitude());
         // What the residuals' own error moves the sum of squares by.
-        let unseen = 2.0 * length * EVALUATION_ERROR * magnitude;
+        let unseen = 2.0 * length * self.model.error() * magnitude;
         if self.relative_offset() <= self.options.precision_tolerance {
             StopReason::Precision
         } else if length <= 1e-10 * magnitude {

@@ -49,6 +49,11 @@ pub trait ResidualModel {
     fn magnitude(&self) -> f64 {
         0.0
     }
+
+    /// Error of a value at the point last evaluated, relative to the observation, where values are found by iteration; 0 where they are known to rounding.
+    fn error(&self) -> f64 {
+        0.0
+    }
 }
 
 /// How the engine comes by Jacobians after the first.

@@ -117,6 +117,10 @@ impl ResidualModel for View<'_> {
     fn magnitude(&self) -> f64 {
         self.inner.magnitude()
     }
+
+    fn error(&self) -> f64 {
+        self.inner.error()
+    }
 }
 
 /// As [`minimise`], moving only the free parameters of `coordinates`, each on its scale. The columns of held parameters in

@@ -118,6 +118,10 @@ impl<M: ResidualModel> ResidualModel for Altered<M> {
     fn magnitude(&self) -> f64 {
         self.inner.magnitude()
     }
+
+    fn error(&self) -> f64 {
+        self.inner.error()
+    }
 }
 
 /// Refits to `bootstrap.n` sets of resampled data; `make` gives a residual function for a thread of its own. The order of the

@@ -131,6 +131,10 @@ fn solve_trials_near(
     Ok(all)
 }
 
+/// Error of a solution that is found by iteration, over the tolerance of the solver, by which nothing changes any more where it stops. Throughputs of
+/// 300 drawn models by the layered solver to 1e-9: median 2e-9, nine in ten within 2e-8.
+const ERROR_OVER_TOLERANCE: f64 = 10.0;
+
 /// Fewest iterations of the first trial's solution for which it pays to solve the others on all cores: recursions of a few
 /// microseconds do not.
 const WORTH_THREADS: usize = 2;
@@ -216,6 +220,8 @@ pub struct ProblemResiduals<'a> {
     /// Solutions of the trials at the last parameters, from which the next ones start. None where they are wanted to the full
     /// precision: what a start leaves within the tolerance of the solver is no smooth function of the parameters.
     pub near: Option<Vec<Option<Near>>>,
+    /// Error of the values of the last evaluation, relative to them: 0 where the solver does not iterate.
+    error: f64,
 }
 
 impl<'a> ProblemResiduals<'a> {
@@ -223,7 +229,7 @@ impl<'a> ProblemResiduals<'a> {
     pub fn new(problem: &'a Problem, weights: &'a Weights, options: &'a FitOptions, solver: &'a SolveFn<'a>) -> Self {
         let (derivatives, solve_options) = (options.derivatives, &options.solve);
         let free = (0..problem.estimate.len()).collect();
-        Self { problem, weights, derivatives, solve_options, solver, free, last_error: None, near: None }
+        Self { problem, weights, derivatives, solve_options, solver, free, last_error: None, near: None, error: 0.0 }
     }
 
     fn n_rows(&self) -> usize {
@@ -284,6 +290,8 @@ impl ResidualModel for ProblemResiduals<'_> {
                 return Err(EvaluationError(text));
             }
         };
+        let iterates = solved.solutions.iter().any(|s| s.iterations >= WORTH_THREADS);
+        self.error = if iterates { ERROR_OVER_TOLERANCE * self.solve_options.tolerance } else { 0.0 };
         let jacobian = differentiate.then(|| self.jacobian(x, &solved));
         Ok(Evaluation { residuals: self.residuals(x, &solved), jacobian })
     }
@@ -291,5 +299,9 @@ impl ResidualModel for ProblemResiduals<'_> {
     fn magnitude(&self) -> f64 {
         let values: Vec<f64> = self.weights.observations.iter().map(|o| o.value).collect();
         self.weights.whiten(&values).norm()
+    }
+
+    fn error(&self) -> f64 {
+        self.error
     }
 }

@@ -253,3 +253,48 @@ fn next_to_a_minimum_is_one_if_no_step_leads_nearer() {
     assert!((near.x[0] - 5.5).abs() < 0.05 && far.x[0] < 5.5, "{near:?} {far:?}");
     assert_eq!((near.stop, far.stop), (StopReason::Precision, StopReason::Stalled));
 }
+
+/// `y = exp(-k t)` with values of error 1e-8, another at each point, as a solver leaves that iterates; derivatives without it.
+struct Rough {
+    y: Vec<f64>,
+    size: f64,
+    evaluations: u64,
+}
+
+impl ResidualModel for Rough {
+    fn n_obs(&self) -> usize {
+        self.y.len()
+    }
+    fn n_params(&self) -> usize {
+        1
+    }
+    fn evaluate(&mut self, x: &[f64], _: Wanted) -> Result<Evaluation, EvaluationError> {
+        self.evaluations += 1;
+        let t = |i: usize| 0.05 * i as f64;
+        let error = |i: usize| self.size * (1e4 * (self.evaluations as f64) + 77.0 * i as f64).sin();
+        let value = |i: usize| (-x[0] * t(i)).exp();
+        let residuals = DVector::from_fn(self.y.len(), |i, _| self.y[i] - value(i) * (1.0 + error(i)));
+        Ok(Evaluation { residuals, jacobian: Some(DMatrix::from_fn(self.y.len(), 1, |i, _| t(i) * value(i))) })
+    }
+    fn magnitude(&self) -> f64 {
+        self.y.iter().map(|y| y * y).sum::<f64>().sqrt()
+    }
+    fn error(&self) -> f64 {
+        self.size
+    }
+}
+
+/// Where the sum of squares cannot tell which of two points is lower, slopes do, and the search is over in a few steps.
+#[test]
+fn a_minimum_is_found_through_values_that_are_known_to_eight_digits() {
+    let y: Vec<f64> = (0..40).map(|i| (-0.8 * 0.05 * f64::from(i)).exp() * (1.0 + 0.01 * f64::from(i * i).sin())).collect();
+    let end = |size: f64| {
+        let mut rough = Rough { y: y.clone(), size, evaluations: 0 };
+        minimise(&mut rough, &[2.0], &Bounds::unbounded(1), &LeastSquaresOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let (smooth, rough) = (end(0.0), end(1e-8));
+    let std_error = (smooth.sum_of_squares / 39.0 / smooth.jacobian.norm_squared()).sqrt();
+    assert_eq!((smooth.stop, rough.stop), (StopReason::RelativeOffset, StopReason::Precision));
+    assert!((rough.x[0] - smooth.x[0]).abs() < 1e-4 * std_error, "{} {} of {std_error}", rough.x[0], smooth.x[0]);
+    assert!(rough.evaluations <= smooth.evaluations, "{} {}", rough.evaluations, smooth.evaluations);
+}
