@@ -15,7 +15,10 @@
 //! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services
 //! hold no waits it is 1.
 
-use super::net::Net;
+use super::{
+    net::Net,
+    station::{Told, Unlike},
+};
 use crate::model::Scalar;
 
 /// `F` of the three kinds of presence at an arc, by arc and class.
@@ -32,6 +35,8 @@ pub(super) struct Changes<S> {
     /// By arc, how much longer its requests wait than equations of mean values say, since others have shorter or longer services; empty where all
     /// are as long ([`super::station`], `kinds`).
     pub unlike: Vec<S>,
+    /// How long requests wait at stations before such from outside.
+    pub told: Vec<Told<S>>,
 }
 
 /// Mean presence at the arcs of a solved network.
@@ -75,7 +80,16 @@ impl<S: Scalar> Changes<S> {
         let values = |table: &[S]| table.iter().map(Scalar::value).collect();
         let [waiting, first, late, pace, unlike] =
             [&self.waiting, &self.first, &self.late, &self.pace, &self.unlike].map(|table| values(table));
-        Changes { n_classes: self.n_classes, are_known: self.are_known, waiting, first, late, pace, unlike }
+        Changes {
+            n_classes: self.n_classes,
+            are_known: self.are_known,
+            waiting,
+            first,
+            late,
+            pace,
+            unlike,
+            told: self.told.iter().map(Told::value).collect(),
+        }
     }
 
     pub fn none(n_arcs: usize, n_classes: usize) -> Self {
@@ -88,7 +102,14 @@ impl<S: Scalar> Changes<S> {
             pace: table.clone(),
             late: table,
             unlike: Vec::new(),
+            told: Vec::new(),
         }
+    }
+
+    /// Takes `ψ` of arcs, and what else was found `of` a network.
+    pub fn take(&mut self, of: &Unlike<S>, by_arc: Vec<S>) {
+        self.unlike = by_arc;
+        self.told.clone_from(&of.told);
     }
 
     /// Sets the changes of class `c` from the network at full population and at one customer of `c` less.

@@ -234,18 +234,18 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
     let (customers, capacity) = (full.as_slice(), Capacity::Free);
     let mut at_full = stages.stage(&Asked { customers, changes: &changes, like: None, capacity, tolerance: first })?;
     for round in 1..ROUNDS {
-        if net.classes.is_empty() {
+        let before = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
+        if net.classes.is_empty() && before.is_none() {
             break;
         }
-        let before = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
         let mut unlike = before.clone();
-        if !before.by_arc.is_empty() {
-            changes.unlike.clone_from(&before.by_arc);
+        if !before.is_none() {
+            changes.take(&before, before.by_arc.clone());
             at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
         }
         let mut next = changes.clone();
-        next.unlike = unlike.led_on(&before);
+        next.take(&unlike, unlike.led_on(&before));
         let present = presence(net, &at_full);
         let mut is_set = vec![false; net.classes.len()];
         for c in 0..net.classes.len() {
@@ -254,9 +254,10 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             }
             let mut less = full.clone();
             less[c] -= 1.0;
-            if !next.unlike.is_empty() {
+            if !unlike.is_none() {
                 // As those of all customers with which this stage is compared.
-                changes.unlike = unlike_at(net, &at_full, (&full, &less), &unlike).as_before(&unlike, &before);
+                let of_less = unlike_at(net, &at_full, (&full, &less), &unlike);
+                changes.take(&of_less, of_less.as_before(&unlike, &before));
             }
             let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
             let (mut class, mut without) = (c, presence(net, &stage));

@@ -19,7 +19,7 @@ pub(super) fn assert_near(found: f64, expected: f64, tolerance: f64) {
     assert!((found / expected - 1.0).abs() <= tolerance, "{found}, expected {expected}");
 }
 
-fn infinite(task: Task) -> Task {
+pub fn infinite(task: Task) -> Task {
     task.scheduled(TaskScheduling::Inf)
 }
 

@@ -8,6 +8,7 @@ use layerfit::{
 use super::{
     build::*,
     draw::{Kind, draw},
+    practice::infinite,
     referee::one_of_each_kind,
 };
 
@@ -122,6 +123,27 @@ fn layered_sensitivities_are_derivatives() {
         "residence_time(w)",
     ];
     check(&model, &values, &measures, Solver::Layered);
+}
+
+/// Short and long requests from outside, to as many threads as cores, and to more that call another.
+#[test]
+fn sensitivities_of_a_stream_are_derivatives() {
+    let of = |name: &str, demand: &str, rate: &str, calls: f64| {
+        let mut served = work(&format!("{name}1"), 0.0);
+        served.host_demand = parameter(demand);
+        let served = if calls > 0.0 { served.calls_about("d", calls) } else { served };
+        let mut it = entry(name, [served]);
+        it.open_arrival_rate = Some(parameter(rate));
+        it
+    };
+    let values = [("s", 0.3), ("l", 2.2), ("r", 1.1), ("q", 0.2)];
+    let measures = ["response_time(a)", "response_time(b)", "service_time(a)", "utilization(pool)"];
+    for (threads, cores, calls) in [(2.0, 2, 0.0), (3.0, 1, 0.0), (5.0, 2, 1.0)] {
+        let pool = server("pool", [of("a", "s", "r", calls), of("b", "l", "q", 2.0 * calls)]).times(threads).on("cpu");
+        let other = infinite(server("other", [serves("d", 0.2)])).on("delay");
+        let tasks = if calls > 0.0 { vec![pool, other] } else { vec![pool] };
+        check(&model([processor("cpu", ProcessorScheduling::Fcfs, cores)], tasks), &values, &measures, Solver::Layered);
+    }
 }
 
 /// A processor held at its capacity: the bound is part of the fixed point, and so of its derivatives.

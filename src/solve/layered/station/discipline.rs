@@ -83,6 +83,7 @@ impl<S: Scalar> At<'_, S> {
             }
             let extra = self.first_slice(r);
             scratch.own[r] += extra;
+            self.take_told(r, scratch);
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) use self::{
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
-    kinds::Unlike,
+    kinds::{Told, Unlike},
     layout::{Layout, calls_by_entry},
     parts::Parts,
     pool::{Left, pool_factors},
@@ -224,8 +224,10 @@ pub(super) fn station_waits<S: Scalar>(
         mean_service,
         sources,
         late,
+        told: None,
         has_kinds: false,
     };
+    at.told = sweep.populations.changes.told.iter().find(|told| told.station == station);
     at.has_kinds = !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
     at.run(load, scratch, next);
     scratch.visits = visits;
@@ -253,6 +255,8 @@ struct At<'a, S> {
     late: bool,
     /// Whether rows have factors of waits for services of unlike length ([`kinds`]).
     has_kinds: bool,
+    /// How long requests wait, where a stream from outside tells it.
+    told: Option<&'a Told<S>>,
 }
 
 impl<S: Scalar> At<'_, S> {

@@ -15,6 +15,7 @@ use super::{
         residual::{AtDeparture, Away, Law, Other, rest_after_gap},
     },
     At, Scratch,
+    kinds::{Told, Wait},
     scarce::Services,
     since::{Since, mean_since},
     visit::Visit,
@@ -49,6 +50,7 @@ impl<S: Scalar> At<'_, S> {
         let since = scratch.absences.of_row(r);
         let other = self.only_other(load).and_then(|other| self.as_found(other, r, since));
         let slack = self.sweep.crowds.map_or(S::from(1.0), |crowds| crowds.slack(self.station));
+        let is_told = matches!(self.told, Some(Told { wait: Wait::Times(_), .. }));
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
@@ -56,8 +58,8 @@ impl<S: Scalar> At<'_, S> {
             let of_law = |it: &Visit<S>| {
                 if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) }
             };
-            let rest = of_law(it);
-            let rest = if slack < 1.0 && it.first_rest < it.first {
+            let rest = if is_told { self.mean_service } else { of_law(it) };
+            let rest = if !is_told && slack < 1.0 && it.first_rest < it.first {
                 let exponential = of_law(&Visit { first_rest: it.first, full_first_rest: it.first, ..*it });
                 exponential + (rest - exponential) * slack
             } else {

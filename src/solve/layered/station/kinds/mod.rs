@@ -29,6 +29,8 @@
 //! often as callers are, though the threads are not, whose gaps mean values have. At fewer cores than threads these find the chance that all are busy from how
 //! many threads are ([`super::pool`]), and so does what `ψ` stands beside ([`Threads`]).
 //!
+//! Before requests from outside alone, as many as will, the chain has no last level, and waits themselves are told ([`open`]).
+//!
 //! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
 //! with 1 for it, `ψ_1` of one with `ψ_0`, and in the last one
 //!
@@ -46,12 +48,16 @@ mod band;
 mod chain;
 mod mixed;
 mod moments;
+mod open;
 mod ratio;
 mod reached;
 mod sources;
 mod states;
+mod stream;
 mod waiting;
 
+pub(in super::super) use self::open::Told;
+pub(super) use self::open::Wait;
 use self::{
     mixed::Mixed,
     ratio::{Known, Means, longer_waits, of_mixed},
@@ -142,6 +148,30 @@ impl<S: Scalar> At<'_, S> {
         found.iter().all(|pool| pool.busy > 0.0).then_some(found)
     }
 
+    /// Takes what a row waits for to what is told of it.
+    pub(super) fn take_told(&self, r: usize, scratch: &mut Scratch<S>) {
+        let Some(told) = self.told else { return };
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms]);
+        match told.wait {
+            // Who waits behind others waits as much longer as these.
+            Wait::Times(times) => beta.iter_mut().for_each(|part| *part *= times),
+            Wait::Of { wait, if_longer, if_shorter } => {
+                let parts = alpha.iter().zip(&*beta).zip(self.visits);
+                let found = parts.fold(scratch.own[r], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+                let share = if wait > found { if_longer } else { if_shorter };
+                if found > 0.0 {
+                    let longer = wait / found * share - share + 1.0;
+                    alpha.iter_mut().chain(beta).for_each(|part| *part *= longer);
+                    scratch.own[r] *= longer;
+                } else {
+                    scratch.own[r] += wait * share;
+                }
+            }
+        }
+    }
+
     /// Takes what a row waits for times its `ψ`.
     pub(super) fn lengthen(&self, r: usize, scratch: &mut Scratch<S>) {
         if !self.has_kinds {
@@ -155,11 +185,26 @@ impl<S: Scalar> At<'_, S> {
     }
 }
 
+impl<S: Scalar> Told<S> {
+    /// Without derivatives.
+    pub fn value(&self) -> Told<f64> {
+        let wait = match self.wait {
+            Wait::Times(times) => Wait::Times(times.value()),
+            Wait::Of { wait, if_longer, if_shorter } => {
+                Wait::Of { wait: wait.value(), if_longer: if_longer.value(), if_shorter: if_shorter.value() }
+            }
+        };
+        Told { station: self.station, wait }
+    }
+}
+
 /// `ψ` at the stations of a network.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Unlike<S> {
     /// By arc; empty where it is 1 for all.
     pub by_arc: Vec<S>,
+    /// Of stations before requests from outside.
+    pub told: Vec<Told<S>>,
     /// Of each station at which pools may have one.
     found: Vec<Found<S>>,
 }
@@ -167,6 +212,7 @@ pub(in super::super) struct Unlike<S> {
 /// What is found at a station.
 #[derive(Clone, Debug)]
 struct Found<S> {
+    station: usize,
     /// Sources of each pool, and its `ψ`.
     sources: Vec<f64>,
     ratios: Vec<S>,
@@ -176,18 +222,23 @@ struct Found<S> {
 impl<S: Scalar> Unlike<S> {
     /// Where nothing is known.
     pub fn none() -> Self {
-        Self { by_arc: Vec::new(), found: Vec::new() }
+        Self { by_arc: Vec::new(), told: Vec::new(), found: Vec::new() }
     }
 
     /// From how long each pool is away from each station and is served there, of a network with such flow and waits and at most `caps` busy threads
     /// of each task, for at most `less` of them; `same` is what was found of the same network, and holds where its sources were as many.
     pub fn new(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), (caps, less): (&[f64], &[f64]), same: &Self) -> Self {
         let mut it = Self::none();
+        it.told.extend((0..net.tasks.len()).flat_map(|task| open::waits(net, (flow, waits), task)));
         for (s, station) in net.stations.iter().enumerate() {
             let goes_on = |arc: &usize| net.arcs[*arc].target.is_some_and(|entry| flow.held(entry) > flow.phases[entry][0]);
             let (one, all) = (station.servers == 1.0, station.servers.is_infinite());
             // Of several servers a source whose service goes on after the reply may be back before it is done.
-            if all || station.discipline != Discipline::Fcfs || !one && station.arcs.iter().any(goes_on) {
+            if all
+                || it.told.iter().any(|told| told.station == s)
+                || station.discipline != Discipline::Fcfs
+                || !one && station.arcs.iter().any(goes_on)
+            {
                 continue;
             }
             let Some(visitors) = visitors(net, (flow, waits), caps, s) else { continue };
@@ -196,13 +247,13 @@ impl<S: Scalar> Unlike<S> {
                 continue;
             }
             let sources: Vec<f64> = visitors.tasks.iter().map(|&task| strands(net, less, task)).collect();
-            let found = match same.found.get(it.found.len()) {
+            let found = match same.found.iter().find(|found| found.station == s) {
                 Some(found) if found.sources == sources => found.clone(),
                 found => {
                     let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
                     let comes = threads_of(net, (flow, waits), less, s, &visitors.tasks);
                     let ratios = ratios(&visitors, &sources, (station.servers, comes), &mut known);
-                    Found { sources, ratios, known }
+                    Found { station: s, sources, ratios, known }
                 }
             };
             for (&task, &ratio) in visitors.tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
@@ -212,6 +263,11 @@ impl<S: Scalar> Unlike<S> {
             it.found.push(found);
         }
         it
+    }
+
+    /// Whether all wait as mean values say.
+    pub fn is_none(&self) -> bool {
+        self.by_arc.is_empty() && self.told.is_empty()
     }
 
     fn at(&self, arc: usize) -> S {
@@ -404,7 +460,7 @@ mod tests {
     use super::*;
 
     fn unlike(by_arc: Vec<f64>) -> Unlike<f64> {
-        Unlike { by_arc, found: Vec::new() }
+        Unlike { by_arc, told: Vec::new(), found: Vec::new() }
     }
 
     #[test]

@@ -1,0 +1,293 @@
+//! Requests from outside to a pool of threads, whose services are of unlike length.
+//!
+//! As many come as will, whatever is there, so that who waits for a thread is told by a chain of its own ([`stream`](super::stream)). Where threads are no more
+//! than cores, they are its servers, for as long as they are busy; the wait behind exponential services of their mean is taken as many times as long
+//! as that of two lengths is longer. Where they are more than the cores that they have for themselves, these are what they wait for: a long slice at a core keeps
+//! all threads busy, and more requests waiting, than any that are served side by side. With `m` cores, `M` threads,
+//! `X(n)` what `n` busy threads do in a unit of time, of a thread that spends `D` at a core and `Z` elsewhere (a delay and a queue in product form),
+//!
+//! ```text
+//! p(n) = X(n) D / min(n, m)         u = X(M) D / m         v = (e D / (D + Z))²
+//! W_c     slices as a stream, places for M at the cores and before them              W_p = e W_D + (1 - e) W_s
+//! core    W + v (W_c - W)
+//! pool    W + u (W_p - W)  if that is longer,   W + v (W_p - W)  if not
+//! ```
+//!
+//! with waits `W_D` behind requests that work at a core as long as all their slices, `W_s` behind such as begin another slice of any of them with chance `1 - e`, and
+//! `W` as mean values have it. With one slice to a request on cores that are all they need this is the queue M/H₂/m, split
+//! into who has a thread and who has none. With several, the slices of others come between those of a long request, which keeps threads busy less than if it
+//! held its core, and more than if lengths were drawn for each slice: `e`, which is one over their mean number, is chosen between the two, and so are `u` and `v`, not derived.
+//! Threads that are elsewhere do not come to a core as a stream does, and what they wait for there grows with their number: how many find all cores busy is `W`'s to say.
+//!
+//! Two lengths have the first three moments of all services; where these vary no more than exponential ones, or threads no more
+//! than cores serve entries that take as long, mean values stand alone.
+//!
+//! | symbol | here | is |
+//! |---|---|---|
+//! | `D`, `Z` | `work`, `elsewhere` | time that a request is served at cores, and that its thread is busy otherwise |
+//! | `e` | `leaves` | requests over slices |
+//! | `u`, `v` | `used`, `at_cores` | load of a core while all threads are busy; square of the part of a request's time that is its only slice |
+
+use smallvec::SmallVec;
+
+use super::{
+    super::{super::residual::Law, pool::LARGEST_POOL},
+    sources::{count, number},
+    stream::{Beyond, Stream},
+};
+use crate::{
+    model::Scalar,
+    solve::layered::{
+        flow::Flow,
+        net::{Discipline, Net, Source},
+    },
+};
+
+/// Part of the square of the mean by which services vary more than exponential ones of one length, from which on they are of two.
+const VARIED: f64 = 1e-3;
+
+/// What is known of a station that a stream from outside, or the threads that it keeps busy, come to.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super::super) struct Told<S> {
+    pub station: usize,
+    pub wait: Wait<S>,
+}
+
+/// How long requests wait.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super::super) enum Wait<S> {
+    /// So many times as long as behind exponential services of the mean.
+    Times(S),
+    /// So long, of which such shares of the difference from mean values count.
+    Of {
+        /// The wait.
+        wait: S,
+        /// The share, where that is longer.
+        if_longer: S,
+        /// The share, where that is shorter.
+        if_shorter: S,
+    },
+}
+
+/// Moments of what is served: its number a unit of time, and means of its powers over factorials.
+#[derive(Clone, Copy, Debug)]
+struct Services<S> {
+    rate: S,
+    powers: [S; 3],
+}
+
+/// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, something goes on
+/// after replies, or services are alike.
+pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usize) -> SmallVec<[Told<S>; 2]> {
+    let Some(Threads { station, busy, is_varied }) = stream_to(net, solved.0, task) else { return SmallVec::new() };
+    let (pool, processor) = (&net.stations[station], net.tasks[task].processor);
+    let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
+    match own {
+        Some([of_pool, of_core]) => [(station, of_pool), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into(),
+        // What services of one entry vary is in their rests, as elsewhere.
+        None => {
+            busy.ratio(pool.servers).filter(|_| is_varied).map(|ratio| Told { station, wait: Wait::Times(ratio) }).into_iter().collect()
+        }
+    }
+}
+
+/// A pool before requests from outside alone.
+struct Threads<S> {
+    station: usize,
+    /// What its threads are busy with.
+    busy: Services<S>,
+    /// Whether entries are not alike.
+    is_varied: bool,
+}
+
+/// What the pool of a task is; none where others come, too, or something goes on after replies.
+fn stream_to<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> Option<Threads<S>> {
+    let it = &net.tasks[task];
+    let station = it.station?;
+    let pool = &net.stations[station];
+    let are_open = pool.arcs.iter().all(|&arc| net.arcs[arc].source == Source::Open);
+    let ends_at_reply = it.entries.iter().all(|&entry| flow.held(entry) <= flow.phases[entry][0]);
+    let is_pool = (2.0..=LARGEST_POOL).contains(&pool.servers) && it.width <= 1.0 && pool.discipline == Discipline::Fcfs;
+    if !(are_open && ends_at_reply && is_pool) {
+        return None;
+    }
+    let of_entry = |&arc: &usize| Some((flow.arc_rate[arc], net.arcs[arc].target?));
+    let entries: Vec<(S, usize)> = pool.arcs.iter().filter_map(of_entry).filter(|(rate, _)| *rate > 0.0).collect();
+    let busy = Services::of(entries.iter().map(|&(rate, entry)| {
+        let (mean, variance) = (flow.phases[entry][0], flow.phase_variances[entry][0]);
+        (rate, mean, (mean + variance / mean) * 0.5)
+    }))?;
+    let alone = entries.iter().map(|&(rate, entry)| (rate, flow.phases[entry][0], flow.phases[entry][0]));
+    let is_varied = Services::of(alone)?.lengths().is_some();
+    Some(Threads { station, busy, is_varied })
+}
+
+/// Cores that a pool of more threads has for itself.
+struct Cores<S> {
+    cores: f64,
+    slices: Services<S>,
+    /// Of requests.
+    work: Services<S>,
+    elsewhere: S,
+}
+
+impl<S: Scalar> Cores<S> {
+    fn find(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize, busy: &Services<S>) -> Option<Self> {
+        let it = &net.tasks[task];
+        let station = &net.stations[it.processor];
+        let threads = net.stations[it.station?].servers;
+        if station.discipline != Discipline::Fcfs || !(1.0..threads).contains(&station.servers) {
+            return None;
+        }
+        let zero = S::from(0.0);
+        let (mut slices, mut requests, mut there) = (Vec::new(), Vec::new(), zero);
+        for &arc in &station.arcs {
+            let node = net.arcs[arc].source.held().map(|node| &net.nodes[node]).filter(|node| node.task == task)?;
+            let rate = flow.arc_rate[arc];
+            if rate <= 0.0 {
+                continue;
+            }
+            let rest = |mean: S| mean * (node.cvsq + 1.0) * 0.5;
+            let slice = node.demand / node.slices;
+            slices.push((rate, slice, rest(slice)));
+            requests.push((rate / node.slices, node.demand, rest(node.demand)));
+            there += rate * (waits[arc] + slice);
+        }
+        let elsewhere = busy.powers[0] - there / busy.rate;
+        let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
+        Some(Self {
+            cores: station.servers,
+            slices: Services::of(slices.into_iter())?,
+            work: Services::of(requests.into_iter())?,
+            elsewhere,
+        })
+    }
+
+    /// For a thread and for a core; none where a chain would be too large, or has no steady state.
+    fn waits(&self, threads: f64) -> Option<[Wait<S>; 2]> {
+        let one = S::from(1.0);
+        let work = self.work.powers[0];
+        let leaves = self.work.rate / self.slices.rate;
+        let done = throughputs(work, self.elsewhere, self.cores, number(threads));
+        let paces: Vec<S> = done.iter().enumerate().map(|(n, &done)| done * work / count(n + 1).min(self.cores)).collect();
+        let (alone, used) = (*paces.first()?, *paces.last()?);
+        let places = number(threads);
+        let of = |services: &Services<S>, (rate, leaves): (S, S), paces: &[S], part: fn(Beyond<S>) -> S| {
+            let (lengths, short) = services.lengths()?;
+            let it = Stream { rate, services: lengths, short, leaves, servers: number(self.cores), paces };
+            Some(part(it.beyond(places)?) / rate)
+        };
+        let core = of(&self.slices, (self.slices.rate, one), &[one], |beyond| beyond.servers)?;
+        let whole = of(&self.work, (self.work.rate, one), &paces, |beyond| beyond.places)?;
+        let pool = if leaves < 1.0 {
+            let drawn = of(&self.slices, (self.work.rate, leaves), &paces, |beyond| beyond.places)?;
+            drawn + (whole - drawn) * leaves
+        } else {
+            whole
+        };
+        let at_cores = (leaves * alone).powi(2);
+        Some([
+            Wait::Of { wait: pool, if_longer: used, if_shorter: at_cores },
+            Wait::Of { wait: core, if_longer: at_cores, if_shorter: at_cores },
+        ])
+    }
+}
+
+impl<S: Scalar> Services<S> {
+    /// Of rates, means and mean rests; none where there are none.
+    fn of(services: impl Iterator<Item = (S, S, S)>) -> Option<Self> {
+        let zero = S::from(0.0);
+        let mut it = Self { rate: zero, powers: [zero; 3] };
+        for (rate, mean, rest) in services.filter(|(_, mean, _)| *mean > 0.0) {
+            it.rate += rate;
+            it.powers[0] += rate * mean;
+            it.powers[1] += rate * mean * rest;
+            it.powers[2] += rate * mean * mean * mean * Law::third(rest / mean);
+        }
+        let rate = it.rate;
+        it.powers.iter_mut().for_each(|power| *power /= rate);
+        (rate > 0.0).then_some(it)
+    }
+
+    /// The two lengths, and the share of the short ones; none where services vary no more than exponential ones.
+    fn lengths(&self) -> Option<([S; 2], S)> {
+        let [mean, second, third] = self.powers;
+        // Of what is more or less than the mean, over it.
+        let second = second / (mean * mean);
+        let third = third / (mean * mean * mean) - second * 3.0 + 2.0;
+        let second = second - 1.0;
+        if second.value().is_nan() || second < VARIED {
+            return None;
+        }
+        let skew = third / second;
+        let root = (skew * skew + second * 4.0).sqrt();
+        let [less, more] = [(skew - root) * 0.5, (skew + root) * 0.5];
+        (less > -1.0).then(|| ([mean * (less + 1.0), mean * (more + 1.0)], more / root))
+    }
+
+    /// `ψ` before so many servers, by mean rests where a chain would be too large; none where services vary no more than exponential ones.
+    fn ratio(&self, servers: f64) -> Option<S> {
+        let (services, short) = self.lengths()?;
+        let servers = number(servers);
+        let it = Stream { rate: self.rate, services, short, leaves: S::from(1.0), servers, paces: &[] };
+        let by_chain = it.beyond(servers).zip(it.beyond_of_one_length(servers));
+        Some(by_chain.map_or(self.rest(), |(found, of_one)| found.places / of_one.places))
+    }
+
+    /// Mean rest over the mean.
+    fn rest(&self) -> S {
+        self.powers[1] / (self.powers[0] * self.powers[0])
+    }
+}
+
+/// `X(1)` to `X(M)`: throughputs of as many threads that go between so many cores, for `work` each, and elsewhere.
+fn throughputs<S: Scalar>(work: S, elsewhere: S, cores: f64, threads: usize) -> Vec<S> {
+    // Scaled so that no sum is beyond the range of numbers.
+    let scale = (work / cores + elsewhere / count(threads)).value();
+    let mut at_cores = vec![S::from(1.0)];
+    let mut away = vec![S::from(1.0)];
+    let mut sums = vec![S::from(1.0)];
+    for n in 1..=threads {
+        let [core, delay] = [work / count(n).min(cores), elsewhere / count(n)].map(|time| time / scale);
+        at_cores.push(at_cores[n - 1] * core);
+        away.push(away[n - 1] * delay);
+        sums.push((0..=n).fold(S::from(0.0), |sum, k| sum + at_cores[k] * away[n - k]));
+    }
+    sums.windows(2).map(|pair| pair[0] / pair[1] / scale).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean value analysis of one core and a delay.
+    #[test]
+    fn threads_do_what_a_closed_network_does() {
+        let (work, elsewhere) = (0.7, 2.1);
+        let mut queue = 0.0;
+        for (n, found) in (1..=9).zip(throughputs(work, elsewhere, 1.0, 9)) {
+            let stay = work * (1.0 + queue);
+            let expected = f64::from(n) / (stay + elsewhere);
+            queue = expected * stay;
+            assert!((found - expected).abs() < 1e-12, "{n}: {found} {expected}");
+        }
+        let alone = throughputs(0.7, 0.0, 3.0, 128);
+        assert!((alone[1] - 2.0 / 0.7).abs() < 1e-12 && (alone[127] - 3.0 / 0.7).abs() < 1e-12);
+        let many = throughputs(0.7, 7e3, 3.0, 128);
+        assert!((many[127] * 7e3 / 128.0 - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn two_lengths_have_the_moments_of_all() {
+        let times = [(2.0, 0.3), (1.0, 0.9), (0.4, 5.0)];
+        let it = Services::of(times.iter().map(|&(rate, time)| (rate, time, time))).unwrap();
+        let ([short, long], share) = it.lengths().unwrap();
+        for power in 1..=3 {
+            let all = times.iter().map(|(rate, time)| rate * f64::powi(*time, power)).sum::<f64>() / 3.4;
+            let two = share * short.powi(power) + (1.0 - share) * long.powi(power);
+            assert!((two / all - 1.0).abs() < 1e-12, "{power}: {two} {all}");
+        }
+        assert!(Services::of([(1.0, 0.5, 0.5), (2.0, 0.5, 0.5)].into_iter()).unwrap().lengths().is_none());
+        assert!(Services::of([(1.0, 0.5, 0.3)].into_iter()).unwrap().lengths().is_none());
+    }
+}
