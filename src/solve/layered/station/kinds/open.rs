@@ -2,7 +2,7 @@
 //!
 //! As many come as will, whatever is there, so that who waits for a thread is told by a chain of its own ([`stream`](super::stream)). Where threads are no more
 //! than cores, they are its servers, for as long as they are busy; the wait behind exponential services of their mean is taken as many times as long
-//! as that of two lengths is longer. Where they are more than the cores that they have for themselves, these are what they wait for: a long slice at a core keeps
+//! as that of two lengths is longer, as far as they do not hold each other up elsewhere: there mean rests stand. Where they are more than the cores that they have for themselves, these are what they wait for: a long slice at a core keeps
 //! all threads busy, and more requests waiting, than any that are served side by side. With `m` cores, `M` threads,
 //! `X(n)` what `n` busy threads do in a unit of time, of a thread that spends `D` at a core and `Z` elsewhere (a delay and a queue in product form),
 //!
@@ -84,10 +84,13 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
     let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
     match own {
         Some([of_pool, of_core]) => [(station, of_pool), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into(),
-        // What services of one entry vary is in their rests, as elsewhere.
-        None => {
-            busy.ratio(pool.servers).filter(|_| is_varied).map(|ratio| Told { station, wait: Wait::Times(ratio) }).into_iter().collect()
+        None if is_varied => {
+            let slack = slack(net, solved.0, task, (pool.servers, &busy));
+            let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
+            busy.ratio(pool.servers).map(|ratio| Told { station, wait: of_ratio(ratio) }).into_iter().collect()
         }
+        // What services of one entry vary is in their rests, as elsewhere.
+        None => SmallVec::new(),
     }
 }
 
@@ -120,6 +123,25 @@ fn stream_to<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> Option<Thr
     let alone = entries.iter().map(|&(rate, entry)| (rate, flow.phases[entry][0], flow.phases[entry][0]));
     let is_varied = Services::of(alone)?.lengths().is_some();
     Some(Threads { station, busy, is_varied })
+}
+
+/// Chance that no station at which the threads of a task may hold each other up is busy while all of so many are, as is known of their times ([`super::super::crowd`]).
+fn slack<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize, (threads, busy): (f64, &Services<S>)) -> S {
+    let all = (busy.rate * busy.powers[0]).recip() * threads;
+    let visits = |arc: &usize| net.arcs[*arc].source.held().is_some_and(|node| net.nodes[node].task == task);
+    let load = |arc: &usize| {
+        let it = &net.arcs[*arc];
+        let slice = |node: usize| net.nodes[node].demand / net.nodes[node].slices;
+        let service = it.target.map_or_else(|| it.source.node().map_or(S::from(0.0), slice), |entry| flow.held(entry));
+        flow.arc_rate[*arc] * service
+    };
+    net.stations.iter().filter(|station| station.servers < threads && station.arcs.iter().any(visits)).fold(
+        S::from(1.0),
+        |left, station| {
+            let used = station.arcs.iter().map(load).fold(S::from(0.0), |sum, load| sum + load) / station.servers * all;
+            if used < 1.0 { left * (-used + 1.0) } else { S::from(0.0) }
+        },
+    )
 }
 
 /// Cores that a pool of more threads has for itself.
