@@ -19,7 +19,7 @@
 //!
 //! Of a function that is found by iteration, `S` is known to about `2 |r| ε |z| / √n`, with `ε` the relative error of its values and `|z|` the length
 //! of the observations ([`ResidualModel::error`], [`ResidualModel::magnitude`]). Where `g` is less, whether a step is good cannot be told from `S`, but still
-//! from the linear model after it, since slopes are known to more digits than differences of `S`: steps are taken
+//! from the linear model after it, since slopes that are not differences are known to more digits than those of `S`: steps are taken
 //! while they leave a quarter of `g` or less, until the relative offset is below `precision_tolerance`.
 //!
 //! Where only minima below some sum of squares are of interest, it is broken off once the linear model leaves more than
@@ -64,6 +64,9 @@ const POLISHED: f64 = 0.25;
 
 /// How many times what the errors of the values move the sum of squares by, a step may raise it there.
 const MOST_SCATTER: f64 = 3.0;
+
+/// Error of values that is believed where a search ends at a point that is not seen to be a minimum.
+const MOST_ERROR: f64 = 1e-8;
 
 /// Standard errors within which a point is as good as the minimum, where no step leads nearer.
 const NEAR: f64 = 0.05;
@@ -326,7 +329,7 @@ impl<'a> Descent<'a> {
     fn stalled(&self) -> StopReason {
         let (length, magnitude) = (self.sum_of_squares().sqrt(), self.model.magnitude());
         // What the residuals' own error moves the sum of squares by.
-        let unseen = 2.0 * length * self.model.error() * magnitude;
+        let unseen = 2.0 * length * self.model.error().min(MOST_ERROR) * magnitude;
         if self.relative_offset() <= self.options.precision_tolerance {
             StopReason::Precision
         } else if length <= 1e-10 * magnitude {

@@ -90,7 +90,7 @@ pub struct LeastSquaresOptions {
     pub offset_tolerance: f64,
     /// Relative change of every parameter by an undamped step at which a minimum counts as found.
     pub step_tolerance: f64,
-    /// Relative offset below which a stop for want of progress counts as the precision of the function.
+    /// Relative offset below which a stop for want of progress counts as the precision of the function, and a search ends where the sum of squares cannot tell more.
     pub precision_tolerance: f64,
     /// First radius, in multiples of the scaled start's length.
     pub initial_radius: f64,

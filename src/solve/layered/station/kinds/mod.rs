@@ -229,7 +229,11 @@ impl<S: Scalar> Unlike<S> {
     /// of each task, for at most `less` of them; `same` is what was found of the same network, and holds where its sources were as many.
     pub fn new(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), (caps, less): (&[f64], &[f64]), same: &Self) -> Self {
         let mut it = Self::none();
-        it.told.extend((0..net.tasks.len()).flat_map(|task| open::waits(net, (flow, waits), task)));
+        if same.told.is_empty() {
+            it.told.extend((0..net.tasks.len()).flat_map(|task| open::waits(net, (flow, waits), task)));
+        } else {
+            it.told.clone_from(&same.told);
+        }
         for (s, station) in net.stations.iter().enumerate() {
             let goes_on = |arc: &usize| net.arcs[*arc].target.is_some_and(|entry| flow.held(entry) > flow.phases[entry][0]);
             let (one, all) = (station.servers == 1.0, station.servers.is_infinite());

@@ -19,8 +19,8 @@
 //! held its core, and more than if lengths were drawn for each slice: `e`, which is one over their mean number, is chosen between the two, and so are `u` and `v`, not derived.
 //! Threads that are elsewhere do not come to a core as a stream does, and what they wait for there grows with their number: how many find all cores busy is `W`'s to say.
 //!
-//! Two lengths have the first three moments of all services; where these vary no more than exponential ones, or threads no more
-//! than cores serve entries that take as long, mean values stand alone.
+//! Two lengths have the first three moments of all services, or two where no such have three; where services vary no more than exponential ones, or threads no more
+//! than cores serve entries that take as long, mean values stand alone. So they do where a chain would be too large (more than about 16 servers), or the cores are not the pool's own.
 //!
 //! | symbol | here | is |
 //! |---|---|---|
@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 
 use super::{
     super::{super::residual::Law, pool::LARGEST_POOL},
-    sources::{count, number},
+    sources::{count, number, ramp},
     stream::{Beyond, Stream},
 };
 use crate::{
@@ -43,8 +43,14 @@ use crate::{
     },
 };
 
-/// Part of the square of the mean by which services vary more than exponential ones of one length, from which on they are of two.
-const VARIED: f64 = 1e-3;
+/// Parts of the square of the mean by which services vary more than exponential ones of one length: up to the one they are as good as these, from the other
+/// their lengths count in full.
+const VARIED: [f64; 2] = [1e-3, 3e-2];
+/// How much shorter than the mean the short services are at most, over it: where three moments would have them shorter, these lengths have two of them.
+const SHORTEST: f64 = 0.999;
+
+/// Difference of two rates that is rounding, or what a stage leaves.
+const OF_ALL: f64 = 1e-6;
 
 /// What is known of a station that a stream from outside, or the threads that it keeps busy, come to.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +85,13 @@ struct Services<S> {
 /// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, something goes on
 /// after replies, or services are alike.
 pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usize) -> SmallVec<[Told<S>; 2]> {
-    let Some(Threads { station, busy, is_varied }) = stream_to(net, solved.0, task) else { return SmallVec::new() };
+    let Some(Threads { station, busy, counts }) = stream_to(net, solved.0, task) else { return SmallVec::new() };
     let (pool, processor) = (&net.stations[station], net.tasks[task].processor);
     let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
     match own {
         Some([of_pool, of_core]) => [(station, of_pool), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into(),
-        None if is_varied => {
-            let slack = slack(net, solved.0, task, (pool.servers, &busy));
+        None if counts > 0.0 => {
+            let slack = slack(net, solved.0, task, (pool.servers, &busy)) * counts;
             let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
             busy.ratio(pool.servers).map(|ratio| Told { station, wait: of_ratio(ratio) }).into_iter().collect()
         }
@@ -99,8 +105,8 @@ struct Threads<S> {
     station: usize,
     /// What its threads are busy with.
     busy: Services<S>,
-    /// Whether entries are not alike.
-    is_varied: bool,
+    /// How far it counts that entries are not alike.
+    counts: S,
 }
 
 /// What the pool of a task is; none where others come, too, or something goes on after replies.
@@ -121,8 +127,8 @@ fn stream_to<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> Option<Thr
         (rate, mean, (mean + variance / mean) * 0.5)
     }))?;
     let alone = entries.iter().map(|&(rate, entry)| (rate, flow.phases[entry][0], flow.phases[entry][0]));
-    let is_varied = Services::of(alone)?.lengths().is_some();
-    Some(Threads { station, busy, is_varied })
+    let counts = ramp(Services::of(alone)?.excess(), VARIED);
+    Some(Threads { station, busy, counts })
 }
 
 /// Chance that no station at which the threads of a task may hold each other up is busy while all of so many are, as is known of their times ([`super::super::crowd`]).
@@ -177,12 +183,10 @@ impl<S: Scalar> Cores<S> {
         }
         let elsewhere = busy.powers[0] - there / busy.rate;
         let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
-        Some(Self {
-            cores: station.servers,
-            slices: Services::of(slices.into_iter())?,
-            work: Services::of(requests.into_iter())?,
-            elsewhere,
-        })
+        let (slices, work) = (Services::of(slices.into_iter())?, Services::of(requests.into_iter())?);
+        // Of requests that need no core, or come to it from several nodes, one chain does not tell.
+        let is_of_all = (work.rate.value() / busy.rate.value() - 1.0).abs() < OF_ALL;
+        is_of_all.then_some(Self { cores: station.servers, slices, work, elsewhere })
     }
 
     /// For a thread and for a core; none where a chain would be too large, or has no steady state.
@@ -207,7 +211,8 @@ impl<S: Scalar> Cores<S> {
         } else {
             whole
         };
-        let at_cores = (leaves * alone).powi(2);
+        let counts = ramp(self.slices.excess(), VARIED);
+        let (used, at_cores) = (used * counts, (leaves * alone).powi(2) * counts);
         Some([
             Wait::Of { wait: pool, if_longer: used, if_shorter: at_cores },
             Wait::Of { wait: core, if_longer: at_cores, if_shorter: at_cores },
@@ -231,20 +236,26 @@ impl<S: Scalar> Services<S> {
         (rate > 0.0).then_some(it)
     }
 
+    /// By how much services vary more than exponential ones of one length, over the square of the mean.
+    fn excess(&self) -> S {
+        self.powers[1] / (self.powers[0] * self.powers[0]) - 1.0
+    }
+
     /// The two lengths, and the share of the short ones; none where services vary no more than exponential ones.
     fn lengths(&self) -> Option<([S; 2], S)> {
-        let [mean, second, third] = self.powers;
-        // Of what is more or less than the mean, over it.
-        let second = second / (mean * mean);
-        let third = third / (mean * mean * mean) - second * 3.0 + 2.0;
-        let second = second - 1.0;
-        if second.value().is_nan() || second < VARIED {
+        let mean = self.powers[0];
+        let second = self.excess();
+        if second.value().is_nan() || second <= VARIED[0] {
             return None;
         }
+        // Of what is more or less than the mean, over it.
+        let third = self.powers[2] / (mean * mean * mean) - second * 3.0 - 1.0;
         let skew = third / second;
         let root = (skew * skew + second * 4.0).sqrt();
-        let [less, more] = [(skew - root) * 0.5, (skew + root) * 0.5];
-        (less > -1.0).then(|| ([mean * (less + 1.0), mean * (more + 1.0)], more / root))
+        let less = (skew - root) * 0.5;
+        let less = if less > -SHORTEST { less } else { S::from(-SHORTEST) };
+        let more = -second / less;
+        Some(([mean * (less + 1.0), mean * (more + 1.0)], more / (more - less)))
     }
 
     /// `ψ` before so many servers, by mean rests where a chain would be too large; none where services vary no more than exponential ones.
@@ -311,5 +322,12 @@ mod tests {
         }
         assert!(Services::of([(1.0, 0.5, 0.5), (2.0, 0.5, 0.5)].into_iter()).unwrap().lengths().is_none());
         assert!(Services::of([(1.0, 0.5, 0.3)].into_iter()).unwrap().lengths().is_none());
+        // Of two constants no two exponential lengths have all three.
+        let constant = Services::of([(8.0, 0.01, 0.005), (2.5, 1.0, 0.5)].into_iter()).unwrap();
+        let ([short, long], share) = constant.lengths().unwrap();
+        for (power, of_all) in constant.powers[..2].iter().enumerate().map(|(power, of_all)| (power as i32 + 1, of_all)) {
+            let two = share * short.powi(power) + (1.0 - share) * long.powi(power);
+            assert!((two / of_all - 1.0).abs() < 1e-12 && short > 0.0, "{power}: {two} {of_all}");
+        }
     }
 }

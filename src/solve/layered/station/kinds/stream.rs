@@ -11,7 +11,7 @@
 //! ```
 //!
 //! With `A⁺_n`, `A_n` and `A⁻_n` the rates from level `n` to the next, within it, and to the one before, `G_n` where the level before is reached first,
-//! and `R_n` how often level `n` is visited for each unit of time in the one before (M. Neuts, *Matrix-Geometric Solutions in Stochastic Models*, 1981,
+//! and `R_n` the time that is spent in level `n` before the one before is reached again, for each unit of time in that (M. Neuts, *Matrix-Geometric Solutions in Stochastic Models*, 1981,
 //! chapter 1; G. Latouche and V. Ramaswami, J. Appl. Prob. 30 (1993), for `G` of levels that are alike):
 //!
 //! ```text
@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 use super::sources::count;
 use crate::model::Scalar;
 
-/// Most products that a solution may take, about.
+/// Most products of numbers that a solution may take, about.
 const MOST_WORK: f64 = 600_000.0;
 /// Products of matrices to find `G`, about.
 const PRODUCTS_OF_LIMIT: f64 = 70.0;
@@ -271,7 +271,7 @@ impl<S: Scalar> Matrix<S> {
         self.of.iter().all(|x| x.value().abs() <= most && x.derivatives().iter().all(|slope| slope.abs() <= most))
     }
 
-    /// By elimination without exchange of rows, which those of a chain do not need: what stands in the diagonal is at least the sum of the others.
+    /// By elimination without exchange of rows, which these do not need: of a unit less a matrix without negative numbers whose powers vanish, or rows of a chain.
     fn inverse(mut self) -> Option<Self> {
         let n = self.columns;
         let mut inverse = Self::diagonal(n, S::from(1.0));
