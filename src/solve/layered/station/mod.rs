@@ -224,10 +224,9 @@ pub(super) fn station_waits<S: Scalar>(
         mean_service,
         sources,
         late,
-        told: None,
+        told: sweep.populations.changes.told.iter().find(|told| told.station == station),
         has_kinds: false,
     };
-    at.told = sweep.populations.changes.told.iter().find(|told| told.station == station);
     at.has_kinds = !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
     at.run(load, scratch, next);
     scratch.visits = visits;

@@ -148,30 +148,6 @@ impl<S: Scalar> At<'_, S> {
         found.iter().all(|pool| pool.busy > 0.0).then_some(found)
     }
 
-    /// Takes what a row waits for to what is told of it.
-    pub(super) fn take_told(&self, r: usize, scratch: &mut Scratch<S>) {
-        let Some(told) = self.told else { return };
-        let n = self.visits.len();
-        let terms = r * n..(r + 1) * n;
-        let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms]);
-        match told.wait {
-            // Who waits behind others waits as much longer as these.
-            Wait::Times(times) => beta.iter_mut().for_each(|part| *part *= times),
-            Wait::Of { wait, if_longer, if_shorter } => {
-                let parts = alpha.iter().zip(&*beta).zip(self.visits);
-                let found = parts.fold(scratch.own[r], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
-                let share = if wait > found { if_longer } else { if_shorter };
-                if found > 0.0 {
-                    let longer = wait / found * share - share + 1.0;
-                    alpha.iter_mut().chain(beta).for_each(|part| *part *= longer);
-                    scratch.own[r] *= longer;
-                } else {
-                    scratch.own[r] += wait * share;
-                }
-            }
-        }
-    }
-
     /// Takes what a row waits for times its `ψ`.
     pub(super) fn lengthen(&self, r: usize, scratch: &mut Scratch<S>) {
         if !self.has_kinds {
@@ -182,19 +158,6 @@ impl<S: Scalar> At<'_, S> {
         let terms = r * n..(r + 1) * n;
         scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= longer);
         scratch.beta[terms].iter_mut().for_each(|part| *part *= longer);
-    }
-}
-
-impl<S: Scalar> Told<S> {
-    /// Without derivatives.
-    pub fn value(&self) -> Told<f64> {
-        let wait = match self.wait {
-            Wait::Times(times) => Wait::Times(times.value()),
-            Wait::Of { wait, if_longer, if_shorter } => {
-                Wait::Of { wait: wait.value(), if_longer: if_longer.value(), if_shorter: if_shorter.value() }
-            }
-        };
-        Told { station: self.station, wait }
     }
 }
 

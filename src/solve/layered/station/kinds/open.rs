@@ -31,7 +31,7 @@
 use smallvec::SmallVec;
 
 use super::{
-    super::{super::residual::Law, pool::LARGEST_POOL},
+    super::{super::residual::Law, At, Scratch, pool::LARGEST_POOL},
     sources::{count, number, ramp},
     stream::{Beyond, Stream},
 };
@@ -73,6 +73,45 @@ pub(in super::super::super) enum Wait<S> {
         /// The share, where that is shorter.
         if_shorter: S,
     },
+}
+
+impl<S: Scalar> Told<S> {
+    /// Without derivatives.
+    pub fn value(&self) -> Told<f64> {
+        let wait = match self.wait {
+            Wait::Times(times) => Wait::Times(times.value()),
+            Wait::Of { wait, if_longer, if_shorter } => {
+                Wait::Of { wait: wait.value(), if_longer: if_longer.value(), if_shorter: if_shorter.value() }
+            }
+        };
+        Told { station: self.station, wait }
+    }
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Takes what a row waits for to what is told of it.
+    pub(in super::super) fn take_told(&self, r: usize, scratch: &mut Scratch<S>) {
+        let Some(told) = self.told else { return };
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms]);
+        match told.wait {
+            // Who waits behind others waits as much longer as these.
+            Wait::Times(times) => beta.iter_mut().for_each(|part| *part *= times),
+            Wait::Of { wait, if_longer, if_shorter } => {
+                let parts = alpha.iter().zip(&*beta).zip(self.visits);
+                let found = parts.fold(scratch.own[r], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+                let share = if wait > found { if_longer } else { if_shorter };
+                if found > 0.0 {
+                    let longer = wait / found * share - share + 1.0;
+                    alpha.iter_mut().chain(beta).for_each(|part| *part *= longer);
+                    scratch.own[r] *= longer;
+                } else {
+                    scratch.own[r] += wait * share;
+                }
+            }
+        }
+    }
 }
 
 /// Moments of what is served: its number a unit of time, and means of its powers over factorials.
@@ -238,7 +277,7 @@ impl<S: Scalar> Services<S> {
 
     /// By how much services vary more than exponential ones of one length, over the square of the mean.
     fn excess(&self) -> S {
-        self.powers[1] / (self.powers[0] * self.powers[0]) - 1.0
+        self.rest() - 1.0
     }
 
     /// The two lengths, and the share of the short ones; none where services vary no more than exponential ones.
