@@ -4,6 +4,7 @@
 mod activities;
 mod alike;
 pub mod build;
+mod by_urgency;
 mod draw;
 mod drawn;
 mod features;

@@ -39,13 +39,14 @@
 //! Sources: Cobham 1954; Bryant, Krzesinski, Lakshmi & Chandy 1984 (the MVA priority approximation); the shares follow from
 //! the fluid limit of generalized processor sharing (Parekh & Gallager 1993).
 
-use super::{super::net::Discipline, At, Scratch, visit::Visit};
+use super::{
+    super::net::Discipline,
+    At, Scratch,
+    kinds::{LEAST_OWN_LOAD, MAX_URGENT_LOAD},
+    visit::Visit,
+};
 use crate::model::Scalar;
 
-/// Load of more urgent requests beyond which the stretch is not believed.
-const MAX_URGENT_LOAD: f64 = 0.999;
-/// Load of an arrival's own urgency below which it counts as so much.
-const LEAST_OWN_LOAD: f64 = 1e-3;
 /// A group that uses less of what it is entitled to than this is the fourth power of goes first all the same.
 const LEAST_CLAIM: f64 = 1e-4;
 const CLAIM_POWER: i32 = 8;
@@ -77,6 +78,7 @@ impl<S: Scalar> At<'_, S> {
             if let Some(stretch) = &stretch {
                 let interrupted = self.interrupted(r, (busy, probability[r]), scratch);
                 self.by_urgency(r, (stretch, interrupted), scratch);
+                self.lengthen_by_urgency(r, scratch);
             }
             if self.discipline == Discipline::Groups {
                 self.by_groups(r, scratch);
@@ -87,7 +89,7 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    fn priority_of(&self, x: usize) -> f64 {
+    pub(super) fn priority_of(&self, x: usize) -> f64 {
         self.layout.rows[self.layout.row_of[x]].priority
     }
 

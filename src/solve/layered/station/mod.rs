@@ -61,7 +61,7 @@ pub(super) use self::{
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
-    kinds::{Told, Unlike},
+    kinds::{Corrections, Told, Unlike},
     layout::{Layout, calls_by_entry},
     parts::Parts,
     pool::{Left, pool_factors},

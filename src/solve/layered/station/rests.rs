@@ -50,15 +50,16 @@ impl<S: Scalar> At<'_, S> {
         let since = scratch.absences.of_row(r);
         let other = self.only_other(load).and_then(|other| self.as_found(other, r, since));
         let slack = self.sweep.crowds.map_or(S::from(1.0), |crowds| crowds.slack(self.station));
+        let mean = self.mean_in_the_way(row.priority);
         let is_told = matches!(self.told, Some(Told { wait: Wait::Times(_), .. }));
         for (x, it) in self.visits.iter().enumerate() {
             if is_none(it.rate) || is_none(beta[x]) && it.late <= 0.0 {
                 continue;
             }
             let of_law = |it: &Visit<S>| {
-                if since.is_empty() { self.rest(me, it, other.as_ref()) } else { self.rest_since(since, it, other.as_ref()) }
+                if since.is_empty() { self.rest(me, it, other.as_ref(), mean) } else { self.rest_since(since, it, other.as_ref(), mean) }
             };
-            let rest = if is_told { self.mean_service } else { of_law(it) };
+            let rest = if is_told { mean } else { of_law(it) };
             let rest = if !is_told && slack < 1.0 && it.first_rest < it.first {
                 let exponential = of_law(&Visit { first_rest: it.first, full_first_rest: it.first, ..*it });
                 exponential + (rest - exponential) * slack
@@ -148,8 +149,19 @@ impl<S: Scalar> At<'_, S> {
         if rate > 0.0 { AtDeparture { short: sum.short / rate, long: sum.long / rate } } else { sum }
     }
 
-    /// The rest of a first phase in progress.
-    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
+    /// Mean service of those whom requests of such a priority do not interrupt.
+    fn mean_in_the_way(&self, priority: f64) -> S {
+        if self.discipline != Discipline::Preemptive || self.layout.levels.first() == Some(&priority) {
+            return self.mean_service;
+        }
+        let zero = S::from(0.0);
+        let as_urgent = self.visits.iter().enumerate().filter(|(x, _)| self.priority_of(*x) >= priority);
+        let (rate, first) = as_urgent.fold((zero, zero), |(rate, first), (_, v)| (rate + v.rate, first + v.rate * v.first));
+        if rate > 0.0 { first / rate } else { self.mean_service }
+    }
+
+    /// The rest of a first phase in progress, `mean` the mean service of all that are in the way.
+    fn rest(&self, me: &Visit<S>, it: &Visit<S>, other: Option<&OnlyOther<S>>, mean: S) -> S {
         let long = match me.gap.long {
             Some(long) if !(it.from_outside && self.discipline == Discipline::Fcfs) => long,
             _ => return it.full_first_rest,
@@ -157,15 +169,15 @@ impl<S: Scalar> At<'_, S> {
         let service = (it.first, it.first_rest);
         match other {
             Some(found) => found.relative(me.gap.mean(long, |z| found.other.rest(z, service, &found.at_departure))),
-            None => me.gap.mean(long, |z| rest_after_gap(z, service, self.mean_service)),
+            None => me.gap.mean(long, |z| rest_after_gap(z, service, mean)),
         }
     }
 
     /// The same, where it is known how the requests of the row were here last.
-    fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&OnlyOther<S>>) -> S {
+    fn rest_since(&self, since: &[Since<S>], it: &Visit<S>, other: Option<&OnlyOther<S>>, mean: S) -> S {
         let service = (it.first, it.first_rest);
         let Some(found) = other else {
-            return mean_since(since, |before| rest_after_gap(before.gap, service, self.mean_service));
+            return mean_since(since, |before| rest_after_gap(before.gap, service, mean));
         };
         let other = &found.other;
         found.relative(mean_since(since, |before| other.rest(before.gap, service, &other.at_departure(before.served, before.rest))))

@@ -1,30 +1,12 @@
 //! The chain of how many of two kinds of sources are there, and which is served.
 //!
-//! States and transitions are those at the head of [`super`]. It is solved by taking its states out one by one, from the last to the first (Grassmann,
-//! Taksar and Heyman 1985), which subtracts nothing:
-//!
-//! ```text
-//! out_n = Σ_{j<n} q_nj        q_ij += q_in q_nj / out_n   (i, j < n)        p_0 = 1    p_n = Σ_{i<n} p_i q_in / out_n
-//! ```
-//!
-//! Slopes `p'` along a number `t` of a kind follow from the same rates, whatever the number of parameters:
-//!
-//! ```text
-//! r_j = -Σ_i (p_i q_ij - p_j q_ji) d ln q/dt, with the slope of each rate        r_j += r_n q_nj / out_n  (j < n)
-//! p'_0 = 0     p'_n = (Σ_{i<n} p'_i q_in - r_n) / out_n                less p Σ p'
-//! ```
-//!
-//! | symbol | here | is |
-//! |---|---|---|
-//! | `q_ij` | `rates` | from a state to another, in a band as wide as two levels |
-//! | `out_n` | `out` | all from a state to those before it, when it is taken out |
-//! | `p_n`, `r_n` | `weights`, `asked` | how often the chain is there, and what a longer time asks for |
+//! States and transitions are those at the head of [`super`]; they are taken out one by one ([`super::eliminated`]).
 
-use super::sources::{Cause, Kind, There, Weights, count, number, numbers, plain, with_slopes};
+use super::{
+    eliminated::{self, Solved},
+    sources::{Cause, Kind, There, count, number, plain},
+};
 use crate::model::Scalar;
-
-/// States whose weight is above this are scaled down.
-const LARGE: f64 = 1e100;
 
 /// Who is there of both kinds.
 pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
@@ -32,8 +14,7 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; 2]) -> Option<There<S>> {
     let order = if kinds[0].sources >= kinds[1].sources { [0, 1] } else { [1, 0] };
     let kinds = order.map(|of| kinds[of]);
     let chain = Chain::new(plain(&kinds));
-    let solved = Solved::new(&chain);
-    let found = with_slopes(chain.sums(&solved.weights), numbers(&kinds), |weights| Some(chain.sums(&solved.slopes(&chain, weights))))?;
+    let found = Solved::new(&chain).there(&chain, &kinds)?;
     Some(There { waiting: order.map(|of| found.waiting[of]), busy: order.map(|of| found.busy[of]) })
 }
 
@@ -58,15 +39,6 @@ impl Chain {
         Self { kinds, most, width: 2 * most[1] + 1 }
     }
 
-    fn n_states(&self) -> usize {
-        (self.most[0] + 1) * self.width
-    }
-
-    /// How far transitions go.
-    fn reach(&self) -> usize {
-        self.width + 1
-    }
-
     /// The number of the state of a service of kind `of` with so many there; that of nobody there.
     fn state(&self, of: usize, [a, b]: [usize; 2]) -> usize {
         a * self.width + 2 * b - usize::from(of == 1 && b > 0)
@@ -74,15 +46,6 @@ impl Chain {
 
     fn is_state(&self, state: usize) -> bool {
         state == 0 || state >= self.width || !state.is_multiple_of(2)
-    }
-
-    /// Calls `each` for every transition: from and to which state, its rate and what it is by.
-    fn for_each(&self, mut each: impl FnMut(usize, usize, f64, Cause)) {
-        for a in 0..=self.most[0] {
-            for b in 0..=self.most[1] {
-                self.for_each_from([a, b], &mut each);
-            }
-        }
     }
 
     fn for_each_from(&self, n: [usize; 2], each: &mut impl FnMut(usize, usize, f64, Cause)) {
@@ -113,8 +76,25 @@ impl Chain {
             }
         }
     }
+}
 
-    /// The sums over states with such weights.
+impl eliminated::Chain<2> for Chain {
+    fn n_states(&self) -> usize {
+        (self.most[0] + 1) * self.width
+    }
+
+    fn reach(&self) -> usize {
+        self.width + 1
+    }
+
+    fn for_each(&self, mut each: impl FnMut(usize, usize, f64, Cause)) {
+        for a in 0..=self.most[0] {
+            for b in 0..=self.most[1] {
+                self.for_each_from([a, b], &mut each);
+            }
+        }
+    }
+
     fn sums(&self, weights: &[f64]) -> There<f64> {
         let mut there = There { waiting: [0.0; 2], busy: [0.0; 2] };
         for (state, &weight) in weights.iter().enumerate().filter(|&(state, _)| state > 0 && self.is_state(state)) {
@@ -128,103 +108,6 @@ impl Chain {
             }
         }
         there
-    }
-}
-
-/// A chain with its states taken out.
-struct Solved {
-    reach: usize,
-    /// From each state to those as far before and after as one level and one state, of those before it when it was taken out.
-    rates: Vec<f64>,
-    /// The sum of these; 0 where there is no such state.
-    out: Vec<f64>,
-    /// Chances of the states.
-    weights: Vec<f64>,
-}
-
-impl Solved {
-    fn new(chain: &Chain) -> Self {
-        let (reach, states) = (chain.reach(), chain.n_states());
-        let mut it = Self { reach, rates: vec![0.0; states * (2 * reach + 1)], out: vec![0.0; states], weights: vec![0.0; states] };
-        chain.for_each(|from, to, rate, _| {
-            let place = it.place(from, to);
-            it.rates[place] += rate;
-        });
-        it.take_out(chain);
-        it.find_weights();
-        it
-    }
-
-    fn place(&self, from: usize, to: usize) -> usize {
-        from * (2 * self.reach + 1) + to + self.reach - from
-    }
-
-    fn take_out(&mut self, chain: &Chain) {
-        let (reach, stride) = (self.reach, 2 * self.reach + 1);
-        for state in (1..chain.n_states()).rev().filter(|&state| chain.is_state(state)) {
-            let first = state.saturating_sub(reach);
-            let (before, its) = self.rates.split_at_mut(state * stride);
-            let its = &its[first + reach - state..reach];
-            let out: f64 = its.iter().sum();
-            self.out[state] = out;
-            for from in first..state {
-                let rate = before[from * stride + state + reach - from];
-                if rate == 0.0 {
-                    continue;
-                }
-                let share = rate / out;
-                let row = from * stride + first + reach - from;
-                for (rate, &its) in before[row..row + state - first].iter_mut().zip(its) {
-                    *rate += share * its;
-                }
-            }
-        }
-    }
-
-    /// What comes to a state from those before it, of such weights.
-    fn came(&self, weights: &[f64], state: usize) -> f64 {
-        (state.saturating_sub(self.reach)..state).map(|from| weights[from] * self.rates[self.place(from, state)]).sum()
-    }
-
-    fn find_weights(&mut self) {
-        self.weights[0] = 1.0;
-        let mut sum = 1.0;
-        for state in (1..self.weights.len()).filter(|&state| self.out[state] > 0.0) {
-            let weight = self.came(&self.weights, state) / self.out[state];
-            self.weights[state] = weight;
-            sum += weight;
-            if weight > LARGE {
-                self.weights[..=state].iter_mut().for_each(|weight| *weight /= LARGE);
-                sum /= LARGE;
-            }
-        }
-        self.weights.iter_mut().for_each(|weight| *weight /= sum);
-    }
-
-    /// How the weights change where the logarithms of rates change by so much.
-    fn slopes(&self, chain: &Chain, weights: &Weights) -> Vec<f64> {
-        let mut asked = vec![0.0; self.weights.len()];
-        chain.for_each(|from, to, rate, by| {
-            let more = self.weights[from] * rate * weights.of(by);
-            asked[to] -= more;
-            asked[from] += more;
-        });
-        let stride = 2 * self.reach + 1;
-        for state in (1..asked.len()).rev().filter(|&state| self.out[state] > 0.0) {
-            let first = state.saturating_sub(self.reach);
-            let share = asked[state] / self.out[state];
-            let its = &self.rates[state * stride + first + self.reach - state..state * stride + self.reach];
-            for (asked, &rate) in asked[first..state].iter_mut().zip(its) {
-                *asked += share * rate;
-            }
-        }
-        let mut slopes = vec![0.0; asked.len()];
-        for state in (1..asked.len()).filter(|&state| self.out[state] > 0.0) {
-            slopes[state] = (self.came(&slopes, state) - asked[state]) / self.out[state];
-        }
-        let all: f64 = slopes.iter().sum();
-        slopes.iter_mut().zip(&self.weights).for_each(|(slope, &weight)| *slope -= all * weight);
-        slopes
     }
 }
 

@@ -45,7 +45,9 @@
 //! | `N`, `y`, `s`, `r` | [`Kind`] | sources of a kind, how long each is away, its mean service, and the chance that it is back at once |
 
 mod band;
+mod by_urgency;
 mod chain;
+mod eliminated;
 mod mixed;
 mod moments;
 mod open;
@@ -54,14 +56,21 @@ mod reached;
 mod sources;
 mod states;
 mod stream;
+mod urgent;
+mod visitors;
 mod waiting;
 
-pub(in super::super) use self::open::Told;
-pub(super) use self::open::Wait;
+pub(in super::super) use self::{by_urgency::Corrections, open::Told};
 use self::{
+    by_urgency::{Chains, Order},
     mixed::Mixed,
     ratio::{Known, Means, longer_waits, of_mixed},
-    sources::{Kind, ramp},
+    sources::Kind,
+    visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
+};
+pub(super) use self::{
+    by_urgency::{LEAST_OWN_LOAD, MAX_URGENT_LOAD},
+    open::Wait,
 };
 use super::{
     super::{
@@ -70,8 +79,6 @@ use super::{
     },
     At, Scratch,
     layout::Layout,
-    pool::LARGEST_POOL,
-    visit::Inside,
 };
 use crate::model::Scalar;
 
@@ -79,50 +86,6 @@ use crate::model::Scalar;
 const WAITS: [f64; 2] = [0.002, 0.006];
 /// Part of a difference that the next one is taken to be at most.
 const MOST_LEFT: f64 = 0.5;
-
-/// What comes of a pool to a station.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pool<S> {
-    sources: f64,
-    rate: S,
-    /// Services in progress in the mean, and requests there.
-    busy: S,
-    there: S,
-    /// Visits a unit of time after which the next follows at once ([`Inside::again`]).
-    again: S,
-}
-
-impl<S: Scalar> Pool<S> {
-    fn new(sources: f64) -> Self {
-        let zero = S::from(0.0);
-        Self { sources, rate: zero, busy: zero, there: zero, again: zero }
-    }
-
-    fn add(&mut self, rate: S, wait: S, held: S) {
-        self.rate += rate;
-        self.busy += rate * held;
-        self.there += rate * (wait + held);
-    }
-
-    fn kind(&self) -> Kind<S> {
-        let away = (-self.there + self.sources) / (self.rate - self.again);
-        Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
-    }
-
-    /// How far `ψ` of its requests counts.
-    fn counts(&self) -> S {
-        ramp((self.there - self.busy) / self.there, WAITS)
-    }
-
-    fn with(mut self, other: &Self) -> Self {
-        self.sources += other.sources;
-        self.rate += other.rate;
-        self.busy += other.busy;
-        self.there += other.there;
-        self.again += other.again;
-        self
-    }
-}
 
 /// A pool and all others as one.
 pub(super) fn apart<S: Scalar>(pools: &[Pool<S>], mine: usize) -> [Kind<S>; 2] {
@@ -159,6 +122,25 @@ impl<S: Scalar> At<'_, S> {
         scratch.alpha[terms.clone()].iter_mut().for_each(|part| *part *= longer);
         scratch.beta[terms].iter_mut().for_each(|part| *part *= longer);
     }
+
+    /// The same, where others are more urgent or less.
+    pub(super) fn lengthen_by_urgency(&self, r: usize, scratch: &mut Scratch<S>) {
+        if !self.is_told_by_urgency() {
+            return;
+        }
+        let row = &self.layout.rows[r];
+        let longer = self.sweep.populations.changes.unlike[self.layout.arcs[row.arc]];
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= longer);
+        scratch.own[r] *= longer;
+    }
+
+    /// Whether requests are all of tasks' threads, and these all sources that there are.
+    fn is_told_by_urgency(&self) -> bool {
+        let strands = |&task: &usize| self.sweep.populations.strands(self.sweep.net, task);
+        !self.sweep.populations.changes.unlike.is_empty() && self.layout.pools.iter().map(strands).sum::<f64>() <= self.sources
+    }
 }
 
 /// `ψ` at the stations of a network.
@@ -179,7 +161,9 @@ struct Found<S> {
     /// Sources of each pool, and its `ψ`.
     sources: Vec<f64>,
     ratios: Vec<S>,
+    /// Chains of two kinds in order of arrival, and by urgency.
     known: Known<S>,
+    chains: Chains<S>,
 }
 
 impl<S: Scalar> Unlike<S> {
@@ -198,34 +182,38 @@ impl<S: Scalar> Unlike<S> {
             it.told.clone_from(&same.told);
         }
         for (s, station) in net.stations.iter().enumerate() {
-            let goes_on = |arc: &usize| net.arcs[*arc].target.is_some_and(|entry| flow.held(entry) > flow.phases[entry][0]);
-            let (one, all) = (station.servers == 1.0, station.servers.is_infinite());
-            // Of several servers a source whose service goes on after the reply may be back before it is done.
-            if all
-                || it.told.iter().any(|told| told.station == s)
-                || station.discipline != Discipline::Fcfs
-                || !one && station.arcs.iter().any(goes_on)
-            {
+            let order = Order::of(net, s);
+            let (one, is_told) = (station.servers == 1.0, it.told.iter().any(|told| told.station == s));
+            if is_told || order.is_none() && (station.discipline != Discipline::Fcfs || station.servers.is_infinite()) {
                 continue;
             }
-            let Some(visitors) = visitors(net, (flow, waits), caps, s) else { continue };
+            // Of several servers a source whose service goes on after the reply may be back before it is done; who goes first then no chain tells.
+            if (!one || order.is_some()) && goes_on(net, flow, s) {
+                continue;
+            }
+            let Some(visitors) = visitors(net, (flow, waits), caps, s, order.is_some()) else { continue };
             // Of one pool at one server the rest of its services is known ([`super::scarce`]).
             if one && visitors.pools.len() == 1 {
                 continue;
             }
-            let sources: Vec<f64> = visitors.tasks.iter().map(|&task| strands(net, less, task)).collect();
+            let sources = visitors.sources(net, less);
             let found = match same.found.iter().find(|found| found.station == s) {
                 Some(found) if found.sources == sources => found.clone(),
                 found => {
                     let mut known = found.map_or_else(Known::nothing, |found| found.known.clone());
-                    let comes = threads_of(net, (flow, waits), less, s, &visitors.tasks);
-                    let ratios = ratios(&visitors, &sources, (station.servers, comes), &mut known);
-                    Found { station: s, sources, ratios, known }
+                    let mut chains = found.map_or_else(Known::nothing, |found| found.chains.clone());
+                    let ratios = if let Some(order) = order {
+                        by_urgency::ratios(&visitors, &sources, order, &mut chains)
+                    } else {
+                        let comes = threads_of(net, (flow, waits), less, s, &visitors.tasks);
+                        ratios(&visitors, &sources, (station.servers, comes), &mut known)
+                    };
+                    Found { station: s, sources, ratios, known, chains }
                 }
             };
-            for (&task, &ratio) in visitors.tasks.iter().zip(&found.ratios).filter(|(_, ratio)| **ratio != 1.0) {
+            if found.ratios.iter().any(|ratio| *ratio != 1.0) {
                 it.by_arc.resize(net.arcs.len(), S::from(1.0));
-                station.arcs.iter().filter(|&&arc| pool_of(net, arc) == Some(task)).for_each(|&arc| it.by_arc[arc] = ratio);
+                station.arcs.iter().zip(&visitors.place_of).for_each(|(&arc, &place)| it.by_arc[arc] = found.ratios[place]);
             }
             it.found.push(found);
         }
@@ -323,105 +311,6 @@ fn within_pools<S: Scalar>(
     of(services) / of(&between)
 }
 
-/// What is known of the threads of a pool that has a processor for itself.
-#[derive(Clone, Copy, Debug)]
-struct Threads<S> {
-    /// Executions a unit of time that are followed at once by another of the same caller.
-    at_once: S,
-    /// Whether gaps tell of them: those of customers do ([`super::since`]), those of threads do not.
-    are_told: bool,
-    /// Whether how many are busy tells how many cores are ([`super::pool`]).
-    by_number: bool,
-}
-
-/// Of the only one of a station's `visitors`, of which at most `caps` threads are busy.
-fn threads_of<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], station: usize, visitors: &[usize]) -> Threads<S> {
-    let none = Threads { at_once: S::from(0.0), are_told: false, by_number: false };
-    let (flow, &[task]) = (solved.0, visitors) else { return none };
-    let it = &net.tasks[task];
-    let Some(pool) = it.station.filter(|_| station < net.n_processors && it.class.is_none() && it.width <= 1.0) else { return none };
-    let Some(again) = again(net, solved, pool) else { return none };
-    // Elsewhere they come after something else that is done between two executions.
-    let is_own = |&arc: &usize| net.arcs[arc].source.held().is_some_and(|node| net.nodes[node].task == task);
-    let are_own = net.stations[station].arcs.iter().all(is_own);
-    let ends_at_reply = it.entries.iter().all(|&entry| flow.held(entry) <= flow.phases[entry][0]);
-    let (threads, most) = (caps[task], f64::min(net.stations[pool].servers, LARGEST_POOL));
-    Threads {
-        at_once: again.into_iter().filter(|_| are_own).fold(none.at_once, |sum, again| sum + again),
-        are_told: net.stations[pool].servers.is_infinite(),
-        by_number: ends_at_reply && threads > net.stations[station].servers && threads == most,
-    }
-}
-
-/// Strands of a task's threads.
-fn strands<S>(net: &Net<S>, caps: &[f64], task: usize) -> f64 {
-    caps[task] * net.tasks[task].width
-}
-
-/// The task that bounds what sends over an arc.
-fn pool_of<S>(net: &Net<S>, arc: usize) -> Option<usize> {
-    net.arcs[arc].source.held().map(|node| net.tasks[net.nodes[node].task].bounded_by)
-}
-
-/// What comes to a station.
-struct Visitors<S> {
-    /// The tasks that bound it, and what comes of each.
-    tasks: Vec<usize>,
-    pools: Vec<Pool<S>>,
-    /// Rate and mean service of each arc.
-    services: Vec<(S, S)>,
-}
-
-/// What comes to a station; none where others come, too, than from tasks' threads.
-fn visitors<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<Visitors<S>> {
-    let (mut tasks, mut pools, mut services) = (Vec::new(), Vec::new(), Vec::new());
-    for &arc in &net.stations[station].arcs {
-        let (task, node) = (pool_of(net, arc)?, net.arcs[arc].source.held()?);
-        let place = tasks.iter().position(|&other| other == task).unwrap_or_else(|| {
-            tasks.push(task);
-            pools.push(Pool::new(strands(net, caps, task)));
-            pools.len() - 1
-        });
-        let (held, _) = services_over(net, flow, arc, node);
-        pools[place].add(flow.arc_rate[arc], waits[arc], held);
-        services.push((flow.arc_rate[arc], held));
-    }
-    let again = again(net, (flow, waits), station)?;
-    for (&arc, again) in net.stations[station].arcs.iter().zip(again) {
-        let pool = tasks.iter().position(|&other| pool_of(net, arc) == Some(other))?;
-        pools[pool].again += again;
-    }
-    let are_known = !pools.is_empty() && pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
-    are_known.then_some(Visitors { tasks, pools, services })
-}
-
-/// How long a request over an arc of a node is served, and until its reply.
-fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize, node: usize) -> (S, S) {
-    let slice = net.nodes[node].demand / net.nodes[node].slices;
-    net.arcs[arc].target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
-}
-
-/// Visits a unit of time over each arc of a station after which the next of the same execution follows at once; none where others come, too, than threads.
-fn again<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Option<Vec<S>> {
-    let arcs = &net.stations[station].arcs;
-    let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
-    for &arc in arcs {
-        let (it, node) = (&net.arcs[arc], net.arcs[arc].source.held()?);
-        let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
-            nodes.push((node, Inside::none()));
-            nodes.len() - 1
-        });
-        let (_, until_reply) = services_over(net, flow, arc, node);
-        nodes[inside].1.add(it.visits, waits[arc] + until_reply, it.target.is_none());
-    }
-    let of_arc = |&arc: &usize| {
-        let node = net.arcs[arc].source.held()?;
-        let (_, inside) = nodes.iter().find(|(other, _)| *other == node)?;
-        Some(flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic))
-    };
-    arcs.iter().map(of_arc).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,7 +342,13 @@ mod tests {
             })
         };
         let found = |waits: f64| {
-            let visitors = Visitors { tasks: vec![0, 1], pools: pools(waits).to_vec(), services: vec![(2.0, 0.2), (0.3, 3.0)] };
+            let visitors = Visitors {
+                tasks: vec![vec![0], vec![1]],
+                pools: pools(waits).to_vec(),
+                levels: vec![0.0; 2],
+                place_of: vec![0, 1],
+                services: vec![(2.0, 0.2), (0.3, 3.0)],
+            };
             ratios(&visitors, &[4.0, 6.0], (4.0, Threads { at_once: 0.0, are_told: false, by_number: false }), &mut Known::nothing())
         };
         assert_eq!(found(WAITS[0] / 2.0), [1.0, 1.0]);

@@ -24,7 +24,7 @@ use super::{
     chain,
     mixed::{self, Mixed},
     moments,
-    sources::{Kind, There, plain, ramp},
+    sources::{Kind, There, of_sources, plain, ramp},
 };
 use crate::model::Scalar;
 
@@ -53,11 +53,11 @@ const UNLIKE: [f64; 2] = [0.05, 0.3];
 
 /// Chains of a station that are solved, of one network: those of the same kinds have the same slopes.
 #[derive(Clone, Debug)]
-pub(super) struct Known<S>(Vec<(Asked, Option<There<S>>)>);
+pub(super) struct Known<S, A = Asked, const K: usize = 2>(Vec<(A, Option<There<S, K>>)>);
 
 /// What a chain is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Asked {
+pub(super) enum Asked {
     /// Of such kinds, of which those who wait are told apart.
     Marked([Kind<f64>; 2]),
     /// Of such kinds, of which those who wait are known in the mean.
@@ -66,12 +66,12 @@ enum Asked {
     Mixed(Mixed<f64>),
 }
 
-impl<S: Scalar> Known<S> {
+impl<S: Scalar, A: PartialEq, const K: usize> Known<S, A, K> {
     pub fn nothing() -> Self {
         Self(Vec::new())
     }
 
-    fn there(&mut self, asked: Asked, find: impl FnOnce() -> Option<There<S>>) -> Option<There<S>> {
+    pub fn there(&mut self, asked: A, find: impl FnOnce() -> Option<There<S, K>>) -> Option<There<S, K>> {
         if let Some((_, found)) = self.0.iter().find(|(known, _)| *known == asked) {
             return *found;
         }
@@ -142,24 +142,24 @@ fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64, known:
 }
 
 /// Times away that are long enough beside a service.
-fn at_least<S: Scalar>(away: S, service: S) -> S {
+pub(super) fn at_least<S: Scalar>(away: S, service: S) -> S {
     let least = service * SHORTEST_AWAY;
     if away > least { away } else { least }
 }
 
 /// What is `found` of so many sources, or what it is of fewer leads to where their chain would be more `work` than so much.
-fn of_fewer<S: Scalar, const N: usize>(
-    sources: [f64; 2],
+pub(super) fn of_fewer<S: Scalar, const N: usize, const K: usize>(
+    sources: [f64; K],
     servers: f64,
-    (work, most_work): (impl Fn([f64; 2]) -> f64, f64),
-    mut find: impl FnMut([f64; 2]) -> Option<[S; N]>,
+    (work, most_work): (impl Fn([f64; K]) -> f64, f64),
+    mut find: impl FnMut([f64; K]) -> Option<[S; N]>,
 ) -> Option<[S; N]> {
     let many = fewer(sources, servers, (&work, most_work))?;
     let found = find(many)?;
     let few = fewer(sources, servers, (&work, most_work * LESS_WORK)).filter(|few| many != sources && *few != many);
     let Some((few, of_few)) = few.and_then(|few| Some((few, find(few)?))) else { return Some(found) };
     // Of all sources over those of the chain, and of these over the fewer.
-    let [more, again] = [(sources, many), (many, few)].map(|(more, less)| ((more[0] + more[1]) / (less[0] + less[1])).ln());
+    let [more, again] = [(sources, many), (many, few)].map(|(more, less)| (more.iter().sum::<f64>() / less.iter().sum::<f64>()).ln());
     Some(std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0))
 }
 
@@ -194,10 +194,7 @@ fn of_chain<S: Scalar, const N: usize>(
     servers: f64,
     there: &mut impl FnMut([Kind<S>; 2]) -> Option<There<S>>,
 ) -> Option<[S; N]> {
-    let kinds: [Kind<S>; 2] = std::array::from_fn(|of| {
-        let Kind { sources, away, .. } = kinds[of];
-        Kind { sources: fewer[of], away: away * (fewer[of] / sources), ..kinds[of] }
-    });
+    let kinds = of_sources(&kinds, fewer);
     let all = there(kinds)?;
     let served = |of: usize| all.busy[of] / kinds[of].service;
     let mean = (all.busy[0] + all.busy[1]) / (served(0) + served(1));
@@ -207,36 +204,56 @@ fn of_chain<S: Scalar, const N: usize>(
         less[of].sources -= 1.0;
         let found = there(less)?;
         let comes = Comes { away: kinds[of].away, again: kinds[of].again, mean };
-        let (busy, sources) = (found.busy[0] + found.busy[1], less[0].sources + less[1].sources);
-        let (mut coming, mut room) = (Vec::new(), Vec::new());
-        if servers > 1.0 && sources <= unlike::MOST {
-            let pools: Vec<Pool<S>> =
-                (0..2).filter(|&j| less[j].sources >= 1.0).map(|j| Pool::new(less[j].sources, found.busy[j], found.waiting[j])).collect();
-            unlike::coming(&pools, sources, &mut coming, &mut room);
-        }
-        let busy = share_of_busy(busy, Sources { number: sources, coming: &coming }, servers);
-        let longer = all.waiting[of] / served(of) / by_means(&found, kinds.map(|kind| kind.service), &comes, busy, servers);
-        let waits = all.waiting[of] > all.busy[of] * LEAST_WAIT;
-        if waits && longer > 0.0 && longer.value().is_finite() {
-            *ratio = longer;
-        }
+        let share = of_servers(&found, less.map(|kind| kind.sources), servers);
+        let services = kinds.map(|kind| kind.service);
+        *ratio = waits_of(&all, services, of, by_means(&found, services, &comes, share, servers));
     }
     Some(ratios)
 }
 
+/// `ψ` of a kind whose waits would be so long `by_means`, of such services; 1 where it hardly waits.
+pub(super) fn waits_of<S: Scalar, const K: usize>(all: &There<S, K>, services: [S; K], of: usize, by_means: S) -> S {
+    let served = all.busy[of] / services[of];
+    let longer = all.waiting[of] / served / by_means;
+    let waits = all.waiting[of] > all.busy[of] * LEAST_WAIT;
+    if waits && longer > 0.0 && longer.value().is_finite() { longer } else { S::from(1.0) }
+}
+
+/// `Π/û` of who finds these there, of so many other `sources` of each kind.
+pub(super) fn of_servers<S: Scalar, const K: usize>(found: &There<S, K>, sources: [f64; K], servers: f64) -> S {
+    let (busy, number) = (sum(&found.busy), sources.iter().sum::<f64>());
+    let (mut coming, mut room) = (Vec::new(), Vec::new());
+    if servers > 1.0 && number <= unlike::MOST {
+        let pools: Vec<Pool<S>> =
+            (0..K).filter(|&j| sources[j] >= 1.0).map(|j| Pool::new(sources[j], found.busy[j], found.waiting[j])).collect();
+        unlike::coming(&pools, number, &mut coming, &mut room);
+    }
+    share_of_busy(busy, Sources { number, coming: &coming }, servers)
+}
+
 /// Who comes: how long it was away, the chance that it was not, and the mean service of all.
-struct Comes<S> {
-    away: S,
-    again: S,
-    mean: S,
+pub(super) struct Comes<S> {
+    pub away: S,
+    pub again: S,
+    pub mean: S,
 }
 
 /// `W°` of who comes to those that are `found`, with `Π/û`.
 fn by_means<S: Scalar>(found: &There<S>, services: [S; 2], comes: &Comes<S>, share_of_busy: S, servers: f64) -> S {
     let waiting = services[0] * found.waiting[0] + services[1] * found.waiting[1];
+    let rests = rests(found, services, comes);
+    (waiting + (rests[0] + rests[1]) * share_of_busy) / servers
+}
+
+/// What is left of the services of those that are `found`, of each kind.
+pub(super) fn rests<S: Scalar, const K: usize>(found: &There<S, K>, services: [S; K], comes: &Comes<S>) -> [S; K] {
     let after_gap = |j: usize| (comes.away + comes.mean) * services[j] / (comes.away + services[j]);
-    let rest = |j: usize| found.busy[j] * (after_gap(j) + comes.again * (comes.mean - after_gap(j)));
-    (waiting + (rest(0) + rest(1)) * share_of_busy) / servers
+    std::array::from_fn(|j| found.busy[j] * (after_gap(j) + comes.again * (comes.mean - after_gap(j))))
+}
+
+/// The sum of numbers.
+pub(super) fn sum<S: Scalar>(numbers: &[S]) -> S {
+    numbers.iter().fold(S::from(0.0), |sum, &number| sum + number)
 }
 
 /// `Π/û`, of the servers that an arrival finds busy and the others that may come.
@@ -260,13 +277,13 @@ fn chance_by_number<S: Scalar>(There { waiting, busy }: &There<S>, (sources, ser
 
 /// So many sources of each kind that their chain takes so much work at most: in proportion, but for the last few of the fewer; none where these would be too
 /// few for the servers.
-fn fewer(sources: [f64; 2], servers: f64, (work, most_work): (impl Fn([f64; 2]) -> f64, f64)) -> Option<[f64; 2]> {
+fn fewer<const K: usize>(sources: [f64; K], servers: f64, (work, most_work): (impl Fn([f64; K]) -> f64, f64)) -> Option<[f64; K]> {
     let mut part = 1.0;
     let mut n = sources;
     while work(n) > most_work {
         part *= 0.95;
         n = sources.map(|all| (all * part).round().max(all.min(LAST_SOURCES)));
-        if n[0] + n[1] < LEAST_OF_A_SERVER * servers {
+        if n.iter().sum::<f64>() < LEAST_OF_A_SERVER * servers {
             return None;
         }
         if part < LEAST_PART {

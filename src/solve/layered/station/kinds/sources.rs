@@ -15,11 +15,14 @@ pub(in super::super) struct Kind<S> {
     pub again: S,
 }
 
-/// How many of each kind wait, and how many are in service.
+/// Most kinds that a chain tells apart.
+const MOST_KINDS: usize = 3;
+
+/// How many of each of `K` kinds wait, and how many are in service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct There<S> {
-    pub waiting: [S; 2],
-    pub busy: [S; 2],
+pub(super) struct There<S, const K: usize = 2> {
+    pub waiting: [S; K],
+    pub busy: [S; K],
 }
 
 /// What a transition is by, of a kind: one comes, has been served and goes, or is back at once.
@@ -71,14 +74,14 @@ pub(super) enum Along {
 
 impl Causes for Cause {
     fn all() -> impl Iterator<Item = Self> {
-        [Self::Comes(0), Self::Comes(1), Self::Goes(0), Self::Goes(1), Self::Stays(0), Self::Stays(1)].into_iter()
+        [Self::Comes, Self::Goes, Self::Stays].into_iter().flat_map(|cause| (0..MOST_KINDS).map(cause))
     }
 
     fn number(self) -> usize {
         match self {
             Self::Comes(of) => of,
-            Self::Goes(of) => 2 + of,
-            Self::Stays(of) => 4 + of,
+            Self::Goes(of) => MOST_KINDS + of,
+            Self::Stays(of) => 2 * MOST_KINDS + of,
         }
     }
 }
@@ -98,31 +101,31 @@ impl Weigh for Along {
     }
 }
 
-impl<S> There<S> {
-    fn each_with(&mut self, other: There<f64>, mut change: impl FnMut(&mut S, f64)) {
+impl<S, const K: usize> There<S, K> {
+    fn each_with(&mut self, other: There<f64, K>, mut change: impl FnMut(&mut S, f64)) {
         let ours = self.waiting.iter_mut().chain(&mut self.busy);
         ours.zip(other.waiting.into_iter().chain(other.busy)).for_each(|(it, other)| change(it, other));
     }
 }
 
-impl There<f64> {
+impl<const K: usize> There<f64, K> {
     pub fn map(self, to: impl Fn(f64) -> f64) -> Self {
         Self { waiting: self.waiting.map(&to), busy: self.busy.map(&to) }
     }
 
     pub fn zip(self, other: Self, to: impl Fn(f64, f64) -> f64) -> Self {
-        let both = |ours: [f64; 2], others: [f64; 2]| std::array::from_fn(|of| to(ours[of], others[of]));
+        let both = |ours: [f64; K], others: [f64; K]| std::array::from_fn(|of| to(ours[of], others[of]));
         Self { waiting: both(self.waiting, other.waiting), busy: both(self.busy, other.busy) }
     }
 }
 
 /// From what a chain of plain numbers says, and `slopes`: how that changes where rates change by such weights. One is asked for each direction of
 /// derivatives, or for each of the `numbers`, whichever are fewer.
-pub(super) fn with_slopes<S: Scalar, A: Weigh, const N: usize>(
-    values: There<f64>,
-    numbers: [(S, A); N],
-    mut slopes: impl FnMut(&Weights) -> Option<There<f64>>,
-) -> Option<There<S>> {
+pub(super) fn with_slopes<S: Scalar, A: Weigh, const K: usize>(
+    values: There<f64, K>,
+    numbers: impl IntoIterator<Item = (S, A)>,
+    mut slopes: impl FnMut(&Weights) -> Option<There<f64, K>>,
+) -> Option<There<S, K>> {
     let mut it = There { waiting: values.waiting.map(S::from), busy: values.busy.map(S::from) };
     let moves: SmallVec<[(S, A); 6]> =
         numbers.into_iter().filter(|(number, _)| number.derivatives().iter().any(|slope| *slope != 0.0)).collect();
@@ -149,16 +152,26 @@ pub(super) fn with_slopes<S: Scalar, A: Weigh, const N: usize>(
 }
 
 /// All numbers of the kinds.
-pub(super) fn numbers<S: Scalar>(kinds: &[Kind<S>; 2]) -> [(S, Along); 6] {
-    let away = |of: usize| (kinds[of].away, Along::Away(of, kinds[of].away.value()));
-    let service = |of: usize| (kinds[of].service, Along::Service(of, kinds[of].service.value()));
-    let again = |of: usize| (kinds[of].again, Along::Again(of, kinds[of].again.value()));
-    [away(0), service(0), again(0), away(1), service(1), again(1)]
+pub(super) fn numbers<S: Scalar, const K: usize>(kinds: &[Kind<S>; K]) -> impl Iterator<Item = (S, Along)> {
+    kinds.iter().enumerate().flat_map(|(of, kind)| {
+        let &Kind { away, service, again, .. } = kind;
+        let along = [Along::Away(of, away.value()), Along::Service(of, service.value()), Along::Again(of, again.value())];
+        [away, service, again].into_iter().zip(along)
+    })
 }
 
 /// The kinds without derivatives.
-pub(super) fn plain<S: Scalar>(kinds: &[Kind<S>; 2]) -> [Kind<f64>; 2] {
+pub(super) fn plain<S: Scalar, const K: usize>(kinds: &[Kind<S>; K]) -> [Kind<f64>; K] {
     kinds.map(|kind| Kind { sources: kind.sources, away: kind.away.value(), service: kind.service.value(), again: kind.again.value() })
+}
+
+/// The kinds with so many sources, away for shorter in the same proportion.
+pub(super) fn of_sources<S: Scalar, const K: usize>(kinds: &[Kind<S>; K], fewer: [f64; K]) -> [Kind<S>; K] {
+    std::array::from_fn(|of| {
+        let Kind { sources, away, .. } = kinds[of];
+        let part = if sources > 0.0 { fewer[of] / sources } else { 1.0 };
+        Kind { sources: fewer[of], away: away * part, ..kinds[of] }
+    })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of sources and servers are few here")]

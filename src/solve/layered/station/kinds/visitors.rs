@@ -1,0 +1,214 @@
+//! What comes to a station in a network that is solved: by pool, or by how urgent it is.
+
+use super::{
+    super::{
+        super::{flow::Flow, net::Net},
+        pool::LARGEST_POOL,
+        visit::Inside,
+    },
+    WAITS,
+    sources::{Kind, ramp},
+};
+use crate::model::Scalar;
+
+/// What comes of a pool to a station.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Pool<S> {
+    pub sources: f64,
+    pub rate: S,
+    /// Services in progress in the mean, and requests there.
+    pub busy: S,
+    pub there: S,
+    /// Visits a unit of time after which the next follows at once ([`Inside::again`]).
+    pub again: S,
+}
+
+impl<S: Scalar> Pool<S> {
+    pub fn new(sources: f64) -> Self {
+        let zero = S::from(0.0);
+        Self { sources, rate: zero, busy: zero, there: zero, again: zero }
+    }
+
+    pub fn add(&mut self, rate: S, wait: S, held: S) {
+        self.rate += rate;
+        self.busy += rate * held;
+        self.there += rate * (wait + held);
+    }
+
+    pub fn kind(&self) -> Kind<S> {
+        let away = (-self.there + self.sources) / (self.rate - self.again);
+        Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
+    }
+
+    /// How far `ψ` of its requests counts.
+    pub fn counts(&self) -> S {
+        ramp((self.there - self.busy) / self.there, WAITS)
+    }
+
+    pub fn with(mut self, other: &Self) -> Self {
+        self.sources += other.sources;
+        self.rate += other.rate;
+        self.busy += other.busy;
+        self.there += other.there;
+        self.again += other.again;
+        self
+    }
+}
+
+/// What is known of the threads of a pool that has a processor for itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads<S> {
+    /// Executions a unit of time that are followed at once by another of the same caller.
+    pub at_once: S,
+    /// Whether gaps tell of them: those of customers do ([`super::since`]), those of threads do not.
+    pub are_told: bool,
+    /// Whether how many are busy tells how many cores are ([`super::pool`]).
+    pub by_number: bool,
+}
+
+/// Of the only one of a station's `visitors`, of which at most `caps` threads are busy.
+pub(super) fn threads_of<S: Scalar>(
+    net: &Net<S>,
+    solved: (&Flow<S>, &[S]),
+    caps: &[f64],
+    station: usize,
+    visitors: &[Vec<usize>],
+) -> Threads<S> {
+    let none = Threads { at_once: S::from(0.0), are_told: false, by_number: false };
+    let (flow, [tasks]) = (solved.0, visitors) else { return none };
+    let &[task] = &tasks[..] else { return none };
+    let it = &net.tasks[task];
+    let Some(pool) = it.station.filter(|_| station < net.n_processors && it.class.is_none() && it.width <= 1.0) else { return none };
+    let Some(again) = again(net, solved, pool) else { return none };
+    // Elsewhere they come after something else that is done between two executions.
+    let is_own = |&arc: &usize| net.arcs[arc].source.held().is_some_and(|node| net.nodes[node].task == task);
+    let are_own = net.stations[station].arcs.iter().all(is_own);
+    let ends_at_reply = it.entries.iter().all(|&entry| flow.held(entry) <= flow.phases[entry][0]);
+    let (threads, most) = (caps[task], f64::min(net.stations[pool].servers, LARGEST_POOL));
+    Threads {
+        at_once: again.into_iter().filter(|_| are_own).fold(none.at_once, |sum, again| sum + again),
+        are_told: net.stations[pool].servers.is_infinite(),
+        by_number: ends_at_reply && threads > net.stations[station].servers && threads == most,
+    }
+}
+
+/// Strands of a task's threads.
+pub(super) fn strands<S>(net: &Net<S>, caps: &[f64], task: usize) -> f64 {
+    caps[task] * net.tasks[task].width
+}
+
+/// The task that bounds what sends over an arc.
+fn pool_of<S>(net: &Net<S>, arc: usize) -> Option<usize> {
+    net.arcs[arc].source.held().map(|node| net.tasks[net.nodes[node].task].bounded_by)
+}
+
+/// Whether something that is served at a station goes on after the reply.
+pub(super) fn goes_on<S: Scalar>(net: &Net<S>, flow: &Flow<S>, station: usize) -> bool {
+    let mut targets = net.stations[station].arcs.iter().filter_map(|&arc| net.arcs[arc].target);
+    targets.any(|entry| flow.held(entry) > flow.phases[entry][0])
+}
+
+/// What comes to a station.
+pub(super) struct Visitors<S> {
+    /// The tasks that bound each pool, or all that is as urgent, and what comes of it.
+    pub tasks: Vec<Vec<usize>>,
+    pub pools: Vec<Pool<S>>,
+    /// How urgent each is.
+    pub levels: Vec<f64>,
+    /// By arc of the station, which of them it is of.
+    pub place_of: Vec<usize>,
+    /// Rate and mean service of each arc.
+    pub services: Vec<(S, S)>,
+}
+
+impl<S> Visitors<S> {
+    /// Sources of each pool, of so many busy threads of each task.
+    pub fn sources(&self, net: &Net<S>, caps: &[f64]) -> Vec<f64> {
+        self.tasks.iter().map(|tasks| tasks.iter().map(|&task| strands(net, caps, task)).sum()).collect()
+    }
+
+    /// Whether none of the tasks works for another, and so is not there while that waits for it.
+    pub fn are_apart<T>(&self, net: &Net<T>) -> bool {
+        let tasks: Vec<usize> = self.tasks.iter().flatten().copied().collect();
+        let called = |task: usize| {
+            let of_task = net.arcs.iter().filter(move |arc| arc.source.node().is_some_and(|node| net.nodes[node].task == task));
+            of_task.filter_map(|arc| arc.target.map(|entry| net.entries[entry].task))
+        };
+        tasks.iter().all(|&task| {
+            let (mut below, mut at) = (vec![task], 0);
+            while at < below.len() {
+                let more: Vec<usize> = called(below[at]).filter(|task| !below.contains(task)).collect();
+                more.into_iter().for_each(|task| {
+                    if !below.contains(&task) {
+                        below.push(task)
+                    }
+                });
+                at += 1;
+            }
+            below[1..].iter().all(|other| !tasks.contains(other))
+        })
+    }
+}
+
+/// What comes to a station, by pool or by urgency; none where others come, too, than from tasks' threads, or some of which a part is more urgent.
+pub(super) fn visitors<S: Scalar>(
+    net: &Net<S>,
+    (flow, waits): (&Flow<S>, &[S]),
+    caps: &[f64],
+    station: usize,
+    by_urgency: bool,
+) -> Option<Visitors<S>> {
+    let mut it = Visitors { tasks: Vec::new(), pools: Vec::new(), levels: Vec::new(), place_of: Vec::new(), services: Vec::new() };
+    for &arc in &net.stations[station].arcs {
+        let (task, node, level) = (pool_of(net, arc)?, net.arcs[arc].source.held()?, net.arcs[arc].priority);
+        let is_of = |place: &usize| if by_urgency { it.levels[*place] == level } else { it.tasks[*place] == [task] };
+        let place = (0..it.pools.len()).find(is_of).unwrap_or(it.pools.len());
+        if place == it.pools.len() {
+            it.tasks.push(Vec::new());
+            it.pools.push(Pool::new(0.0));
+            it.levels.push(level);
+        }
+        if !it.tasks[place].contains(&task) {
+            if it.tasks.iter().any(|tasks| tasks.contains(&task)) {
+                return None;
+            }
+            it.tasks[place].push(task);
+            it.pools[place].sources += strands(net, caps, task);
+        }
+        let (held, _) = services_over(net, flow, arc, node);
+        it.pools[place].add(flow.arc_rate[arc], waits[arc], held);
+        it.services.push((flow.arc_rate[arc], held));
+        it.place_of.push(place);
+    }
+    let again = again(net, (flow, waits), station)?;
+    it.place_of.iter().zip(again).for_each(|(&place, again)| it.pools[place].again += again);
+    let are_known = !it.pools.is_empty() && it.pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
+    are_known.then_some(it)
+}
+
+/// How long a request over an arc of a node is served, and until its reply.
+fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize, node: usize) -> (S, S) {
+    let slice = net.nodes[node].demand / net.nodes[node].slices;
+    net.arcs[arc].target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
+}
+
+/// Visits a unit of time over each arc of a station after which the next of the same execution follows at once; none where others come, too, than threads.
+fn again<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Option<Vec<S>> {
+    let arcs = &net.stations[station].arcs;
+    let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
+    for &arc in arcs {
+        let (it, node) = (&net.arcs[arc], net.arcs[arc].source.held()?);
+        let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
+            nodes.push((node, Inside::none()));
+            nodes.len() - 1
+        });
+        let (_, until_reply) = services_over(net, flow, arc, node);
+        nodes[inside].1.add(it.visits, waits[arc] + until_reply, it.target.is_none());
+    }
+    let of_arc = |&arc: &usize| {
+        let node = net.arcs[arc].source.held()?;
+        let (_, inside) = nodes.iter().find(|(other, _)| *other == node)?;
+        Some(flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic))
+    };
+    arcs.iter().map(of_arc).collect()
+}
