@@ -69,6 +69,9 @@ use crate::model::{Bindings, Model, Scalar};
 const ROUNDS: usize = 2;
 /// Most times that waits by urgency are corrected.
 const CORRECTIONS: usize = 12;
+/// More than such a part is left of a correction that failed; after so many of them and one more, nothing is corrected any more.
+const LEFT_BY_CORRECTION: f64 = 0.9;
+const FAILED_CORRECTIONS: usize = 2;
 /// How much less exactly all stages but the last are solved.
 const INTERMEDIATE_SLACK: f64 = 100.0;
 /// Most processors and tasks of a replicated model, with all copies.
@@ -273,12 +276,15 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         let tolerance = if round + 1 == ROUNDS { tolerance } else { rough };
         at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
-    let mut corrections = Corrections::none();
+    let (mut corrections, mut before, mut failed) = (Corrections::none(), f64::INFINITY, 0);
     for _ in 0..CORRECTIONS {
         let solved = (&at_full.flow, &at_full.unknowns[..]);
-        if corrections.correct(net, solved, &caps(net, &full), &mut changes.unlike) <= 0.0 {
+        let left = corrections.correct(net, solved, &caps(net, &full), &mut changes.unlike);
+        failed += usize::from(left > before * LEFT_BY_CORRECTION);
+        if left <= 0.0 || failed > FAILED_CORRECTIONS {
             break;
         }
+        before = left;
         at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
     if is_fuller(net, &at_full, 1.0 + CAPACITY_TOLERANCE) {

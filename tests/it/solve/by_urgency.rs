@@ -97,3 +97,33 @@ fn who_is_back_soon_finds_who_was_taken_up_meanwhile() {
         assert_throughputs(&found, &expected, 0.01);
     }
 }
+
+/// Requests from outside above customers, and below them, at one core and two: throughput of the customers and response of the requests. Without a chain for both
+/// the customers had half of what the urgent leave in the first, and the requests waited two thirds too long in the last.
+#[test]
+fn requests_from_outside_go_first_or_last() {
+    let above = ((2, 1.79, 0.64), (0.35, 1.92));
+    let many_above = ((6, 0.84, 0.25), (0.8, 1.2));
+    let below = ((1, 0.3, 0.4), (0.25, 0.9));
+    let two_below = ((2, 1.3, 1.8), (0.5, 0.5));
+    for (discipline, cores, (customer, request), urgency, expected) in [
+        (Hol, 1, above, 1.0, [0.31619, 6.24851]),
+        (Pri, 1, above, 1.0, [0.30008, 5.85366]),
+        (Hol, 2, many_above, 1.0, [3.28466, 1.70573]),
+        (Pri, 2, many_above, 1.0, [3.23689, 1.55925]),
+        (Hol, 1, below, -1.0, [1.18750, 1.58125]),
+        (Pri, 1, below, -1.0, [1.42857, 4.90226]),
+        (Hol, 2, two_below, -1.0, [0.62956, 1.08899]),
+        (Pri, 2, two_below, -1.0, [0.64516, 1.54579]),
+    ] {
+        let (n, think, demand) = customer;
+        let tasks = [
+            customers("u", n, think, work("u", 0.0).calls("e", 1)).on("delay"),
+            infinite(server("s", [serves("e", demand)])).on("cpu"),
+            infinite(server("o", [open(serves("f", request.1), request.0)])).on("cpu").priority(urgency),
+        ];
+        let found = layered(&model([processor("cpu", discipline, cores)], tasks));
+        assert_near(found.tasks["u"].throughput, expected[0], 0.003);
+        assert_near(found.entries["f"].open_wait_time.unwrap(), expected[1], 0.003);
+    }
+}

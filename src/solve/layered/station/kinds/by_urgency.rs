@@ -264,10 +264,16 @@ impl<S: Scalar> ByMeans<S> {
         let mut sources = self.kinds.map(|kind| kind.sources);
         sources[of] -= 1.0;
         let share = of_servers(found, sources, servers);
-        let rests = rests(found, services, &Comes { away, again, mean: sum(&self.all.busy) / served });
+        // Who comes as it will was away for long.
+        let is_stream = sources[of].is_infinite();
+        let rests = if is_stream {
+            std::array::from_fn(|j| found.busy[j] * services[j])
+        } else {
+            rests(found, services, &Comes { away, again, mean: sum(&self.all.busy) / served })
+        };
         let part = |j: usize| {
             let waiting = if j <= of { found.waiting[j] * services[j] } else { S::from(0.0) };
-            let regained = if interrupts && j < of { self.regained(j) } else { S::from(1.0) };
+            let regained = if interrupts && j < of && !is_stream { self.regained(j) } else { S::from(1.0) };
             (waiting + rests[j] * share) * self.stretch(j) * regained
         };
         let wait = (0..KINDS).filter(|&j| sources[j] > 0.0 || j == of).map(part).fold(S::from(0.0), |sum, part| sum + part) / servers;
@@ -284,6 +290,7 @@ impl<S: Scalar> ByMeans<S> {
     /// `b`.
     fn regained(&self, j: usize) -> S {
         let there = self.all.waiting[j] + self.all.busy[j];
+        // Of a stream, none.
         let share = there / self.kinds[j].sources;
         let relaxes = there * self.kinds[j].service / self.all.busy[j] * (-share + 1.0);
         let Kind { away, again, .. } = self.kinds[self.of];

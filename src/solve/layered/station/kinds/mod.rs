@@ -346,6 +346,7 @@ mod tests {
                 tasks: vec![vec![0], vec![1]],
                 pools: pools(waits).to_vec(),
                 levels: vec![0.0; 2],
+                of_stream: vec![false; 2],
                 place_of: vec![0, 1],
                 services: vec![(2.0, 0.2), (0.3, 3.0)],
             };

@@ -159,8 +159,13 @@ pub(super) fn of_fewer<S: Scalar, const N: usize, const K: usize>(
     let few = fewer(sources, servers, (&work, most_work * LESS_WORK)).filter(|few| many != sources && *few != many);
     let Some((few, of_few)) = few.and_then(|few| Some((few, find(few)?))) else { return Some(found) };
     // Of all sources over those of the chain, and of these over the fewer.
-    let [more, again] = [(sources, many), (many, few)].map(|(more, less)| (more.iter().sum::<f64>() / less.iter().sum::<f64>()).ln());
+    let [more, again] = [(sources, many), (many, few)].map(|(more, less)| (number_of(more) / number_of(less)).ln());
     Some(std::array::from_fn(|of| beyond(found[of] - 1.0, of_few[of] - 1.0, more / again, more) + 1.0))
+}
+
+/// How many sources there are beside streams.
+fn number_of<const K: usize>(sources: [f64; K]) -> f64 {
+    sources.into_iter().filter(|n| n.is_finite()).sum()
 }
 
 /// `ψ - 1` of all sources: `found` of some and `of_few` of fewer fall as a power of the numbers, from 0 to [`MOST_POWER`]. `more` is the logarithm of all
@@ -287,7 +292,7 @@ fn fewer<const K: usize>(sources: [f64; K], servers: f64, (work, most_work): (im
             return None;
         }
         if part < LEAST_PART {
-            n = n.map(|n| n.min(LAST_SOURCES));
+            n = n.map(|n| if n.is_finite() { n.min(LAST_SOURCES) } else { n });
             break;
         }
     }

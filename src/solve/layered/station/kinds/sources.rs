@@ -7,8 +7,9 @@ use crate::model::Scalar;
 /// Sources of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Kind<S> {
+    /// How many; infinite of a Poisson stream.
     pub sources: f64,
-    /// Mean time until one that went is back, unless it is back at once.
+    /// Mean time until one that went is back, unless it is back at once; of a stream, between two that come.
     pub away: S,
     pub service: S,
     /// Chance that one that was served is back at once, behind all who are there.
@@ -169,7 +170,7 @@ pub(super) fn plain<S: Scalar, const K: usize>(kinds: &[Kind<S>; K]) -> [Kind<f6
 pub(super) fn of_sources<S: Scalar, const K: usize>(kinds: &[Kind<S>; K], fewer: [f64; K]) -> [Kind<S>; K] {
     std::array::from_fn(|of| {
         let Kind { sources, away, .. } = kinds[of];
-        let part = if sources > 0.0 { fewer[of] / sources } else { 1.0 };
+        let part = if sources > 0.0 && sources.is_finite() { fewer[of] / sources } else { 1.0 };
         Kind { sources: fewer[of], away: away * part, ..kinds[of] }
     })
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! states        n_k of each kind are there; head of line, and where more are there than servers, i_k of them are served
-//! comes         (N_k - n_k)/y_k
+//! comes         (N_k - n_k)/y_k; of a Poisson stream, 1/y_k
 //! goes          i_k/s_k; next is one of the first kind of which one waits             preemptive: i_k = min(n_k, m - Σ_{j<k} i_j)
 //! back          with chance r_k at once, after the server has taken up another, if one waits
 //! ```
@@ -19,41 +19,59 @@ use crate::model::Scalar;
 
 /// Kinds of a chain.
 pub(super) const KINDS: usize = 3;
-/// Levels of the first kind are left out that are reached with less than this chance.
+/// Levels of the first kind, and of streams, are left out that are reached with less than this chance.
 const LEAST_CHANCE: f64 = 1e-10;
 /// Levels that are begun with are those with less than this part of it, were nobody else there.
 const FIRST_PART: f64 = 0.1;
+/// Levels that are begun with of a stream behind others, or one that would be too much alone.
+const FIRST_LEVELS: f64 = 20.0;
 /// Levels that are taken in where the last of them count.
 const MORE_LEVELS: f64 = 1.4;
 /// Most products of an elimination with levels that were taken in.
 const MOST_WORK: f64 = 4_000_000.0;
 
-/// Who is there of each kind.
+/// Who is there of each kind; none where that is too much work, as of streams without a steady state.
 pub(super) fn there<S: Scalar>(kinds: [Kind<S>; KINDS], servers: f64, interrupts: bool) -> Option<There<S, KINDS>> {
     let plain = plain(&kinds);
-    let mut last = last_level(&plain[0], servers);
+    let mut last = last_levels(&plain, servers);
     loop {
         let chain = Urgent::new(plain, last, number(servers), interrupts);
         if chain.work() > MOST_WORK {
             return None;
         }
         let solved = eliminated::Solved::new(&chain);
-        if last >= plain[0].sources || chain.chance_of_last(&solved.weights) < LEAST_CHANCE {
+        let chances = chain.chances_of_last(&solved.weights);
+        let mut is_cut = false;
+        for (last, (kind, chance)) in last.iter_mut().zip(plain.iter().zip(chances)) {
+            if *last < kind.sources && chance >= LEAST_CHANCE {
+                *last = (*last * MORE_LEVELS).ceil().min(kind.sources);
+                is_cut = true;
+            }
+        }
+        if !is_cut {
             return solved.there(&chain, &kinds);
         }
-        last = (last * MORE_LEVELS).ceil().min(plain[0].sources);
     }
 }
 
-/// How many of the first kind are there at most, but for next to no chance where nobody else is there.
-fn last_level(first: &Kind<f64>, servers: f64) -> f64 {
-    let odds = first.service / (first.away * (1.0 - first.again));
-    count(reached::last_level(first.sources, odds, number(servers), LEAST_CHANCE * FIRST_PART))
+/// How many of each kind are there at most, but for next to no chance where nobody else is there.
+fn last_levels(kinds: &[Kind<f64>; KINDS], servers: f64) -> [f64; KINDS] {
+    std::array::from_fn(|kind| {
+        let &Kind { sources, away, service, again } = &kinds[kind];
+        let odds = service / (away * (1.0 - again));
+        let least = LEAST_CHANCE * FIRST_PART;
+        match kind {
+            _ if sources.is_infinite() && odds < servers && kind == 0 => (servers + least.ln() / (odds / servers).ln()).ceil(),
+            _ if sources.is_infinite() => servers + FIRST_LEVELS,
+            0 => count(reached::last_level(sources, odds, number(servers), least)),
+            _ => sources,
+        }
+    })
 }
 
 /// What the elimination of a chain's states multiplies, about.
 pub(super) fn work(kinds: &[Kind<f64>; KINDS], servers: f64, interrupts: bool) -> f64 {
-    Urgent::new(*kinds, last_level(&kinds[0], servers), number(servers), interrupts).work()
+    Urgent::new(*kinds, last_levels(kinds, servers), number(servers), interrupts).work()
 }
 
 /// The chain in a band: by how many are there of the most numerous kind, of the next, of the last, and then by how many of each are served, where that is not told
@@ -71,10 +89,9 @@ struct Urgent {
 }
 
 impl Urgent {
-    /// With so many of the first kind at most.
-    fn new(kinds: [Kind<f64>; KINDS], last: f64, servers: usize, interrupts: bool) -> Self {
-        let mut most = kinds.map(|kind| number(kind.sources));
-        most[0] = number(last);
+    /// With so many of each kind at most.
+    fn new(kinds: [Kind<f64>; KINDS], last: [f64; KINDS], servers: usize, interrupts: bool) -> Self {
+        let most = last.map(number);
         let ways = match most.iter().filter(|&&most| most > 0).count() {
             0 | 1 => 1,
             _ if interrupts => 1,
@@ -150,15 +167,15 @@ impl Urgent {
         }
     }
 
-    /// That as many of the first kind are there as may be.
-    fn chance_of_last(&self, weights: &[f64]) -> f64 {
-        let mut chance = 0.0;
+    /// That as many of each kind are there as may be.
+    fn chances_of_last(&self, weights: &[f64]) -> [f64; KINDS] {
+        let mut chances = [0.0; KINDS];
         self.for_each_state(|n, served| {
-            if n[0] == self.most[0] {
-                chance += weights[self.state(n, served)];
+            for (kind, chance) in chances.iter_mut().enumerate().filter(|(kind, _)| n[*kind] == self.most[*kind]) {
+                *chance += if self.most[kind] > 0 { weights[self.state(n, served)] } else { 0.0 };
             }
         });
-        chance
+        chances
     }
 
     fn for_each_from(&self, n: [usize; KINDS], served: [usize; KINDS], each: &mut impl FnMut(usize, usize, f64, Cause)) {
@@ -169,7 +186,8 @@ impl Urgent {
             let (mut more, mut with) = (n, served);
             more[kind] += 1;
             with[kind] += usize::from(is_free);
-            let rate = (self.kinds[kind].sources - count(n[kind])) / self.kinds[kind].away;
+            let Kind { sources, away, .. } = self.kinds[kind];
+            let rate = if sources.is_finite() { (sources - count(n[kind])) / away } else { away.recip() };
             each(from, after(more, with), rate, Cause::Comes(kind));
         }
         let next = (0..KINDS).find(|&kind| n[kind] > served[kind]);
@@ -267,18 +285,20 @@ mod tests {
         }
     }
 
-    /// Cobham's waits, of as many sources as make them Poisson streams.
+    /// Cobham's waits.
     #[test]
-    fn many_sources_wait_as_streams_do() {
+    fn streams_wait_as_is_known() {
         let (loads, services) = ([0.3, 0.2], [0.5, 1.5]);
-        let [first, second] = [(0, 80.0), (1, 8.0)].map(|(of, n)| kind(n, n * services[of] / loads[of], services[of]));
+        let [first, second] = [0, 1].map(|of| kind(f64::INFINITY, services[of] / loads[of], services[of]));
         let rest = loads[0] * services[0] + loads[1] * services[1];
-        let expected = [rest / 0.7, rest / (0.7 * 0.5)];
-        let found = there(two(first, second), 1.0, false).unwrap();
-        for of in 0..2 {
-            let wait = found.waiting[of] * services[of] / found.busy[of];
-            assert!((0.75..1.0).contains(&(wait / expected[of])), "{of}: {wait} {}", expected[of]);
+        for (interrupts, expected) in [(false, [rest / 0.7, rest / (0.7 * 0.5)]), (true, [0.15 / 0.7, rest / (0.7 * 0.5) + 1.5 / 0.7 - 1.5])] {
+            let found = there(two(first, second), 1.0, interrupts).unwrap();
+            for of in 0..2 {
+                let wait = found.waiting[of] * services[of] / found.busy[of];
+                assert!((wait / expected[of] - 1.0).abs() < 1e-6, "{of}: {wait} {}", expected[of]);
+            }
         }
+        assert!(there(two(kind(f64::INFINITY, 0.4, 0.5), second), 1.0, false).is_none(), "no steady state");
     }
 
     /// One urgent source and one other, by their five states; the urgent one is back at once in one of three times, and the server does not wait for it.
@@ -309,10 +329,10 @@ mod tests {
     #[test]
     fn levels_that_nobody_reaches_are_left_out() {
         let kinds = |many: f64| two(kind(many, 3.0 * many, 0.9), kind(3.0, 4.0, 2.0));
-        assert!(last_level(&kinds(400.0)[0], 1.0) < 40.0);
+        assert!(last_levels(&kinds(400.0), 1.0)[0] < 40.0);
         let all = there(kinds(30.0), 1.0, false).unwrap();
         let cut = {
-            let chain = Urgent::new(kinds(30.0), last_level(&kinds(30.0)[0], 1.0), 1, false);
+            let chain = Urgent::new(kinds(30.0), last_levels(&kinds(30.0), 1.0), 1, false);
             chain.sums(&eliminated::Solved::new(&chain).weights)
         };
         assert!((all.waiting[1] / cut.waiting[1] - 1.0).abs() < 1e-5, "{all:?} {cut:?}");

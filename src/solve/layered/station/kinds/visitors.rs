@@ -36,7 +36,7 @@ impl<S: Scalar> Pool<S> {
     }
 
     pub fn kind(&self) -> Kind<S> {
-        let away = (-self.there + self.sources) / (self.rate - self.again);
+        let away = if self.sources.is_finite() { -self.there + self.sources } else { S::from(1.0) } / (self.rate - self.again);
         Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
     }
 
@@ -115,6 +115,8 @@ pub(super) struct Visitors<S> {
     pub pools: Vec<Pool<S>>,
     /// How urgent each is.
     pub levels: Vec<f64>,
+    /// Whether as many come as will.
+    pub of_stream: Vec<bool>,
     /// By arc of the station, which of them it is of.
     pub place_of: Vec<usize>,
     /// Rate and mean service of each arc.
@@ -124,33 +126,32 @@ pub(super) struct Visitors<S> {
 impl<S> Visitors<S> {
     /// Sources of each pool, of so many busy threads of each task.
     pub fn sources(&self, net: &Net<S>, caps: &[f64]) -> Vec<f64> {
-        self.tasks.iter().map(|tasks| tasks.iter().map(|&task| strands(net, caps, task)).sum()).collect()
+        let of_tasks = |tasks: &[usize]| tasks.iter().map(|&task| strands(net, caps, task)).sum();
+        self.tasks.iter().zip(&self.of_stream).map(|(tasks, stream)| if *stream { f64::INFINITY } else { of_tasks(tasks) }).collect()
     }
 
     /// Whether none of the tasks works for another, and so is not there while that waits for it.
     pub fn are_apart<T>(&self, net: &Net<T>) -> bool {
         let tasks: Vec<usize> = self.tasks.iter().flatten().copied().collect();
-        let called = |task: usize| {
-            let of_task = net.arcs.iter().filter(move |arc| arc.source.node().is_some_and(|node| net.nodes[node].task == task));
-            of_task.filter_map(|arc| arc.target.map(|entry| net.entries[entry].task))
-        };
-        tasks.iter().all(|&task| {
-            let (mut below, mut at) = (vec![task], 0);
-            while at < below.len() {
-                let more: Vec<usize> = called(below[at]).filter(|task| !below.contains(task)).collect();
-                more.into_iter().for_each(|task| {
-                    if !below.contains(&task) {
-                        below.push(task)
-                    }
-                });
-                at += 1;
-            }
-            below[1..].iter().all(|other| !tasks.contains(other))
-        })
+        tasks.iter().all(|&task| below(net, &[task])[1..].iter().all(|other| !tasks.contains(other)))
     }
 }
 
-/// What comes to a station, by pool or by urgency; none where others come, too, than from tasks' threads, or some of which a part is more urgent.
+/// Tasks, and all to which their requests lead.
+fn below<S>(net: &Net<S>, tasks: &[usize]) -> Vec<usize> {
+    let (mut below, mut at) = (tasks.to_vec(), 0);
+    while let Some(&task) = below.get(at) {
+        for arc in net.arcs.iter().filter(|arc| arc.source.node().is_some_and(|node| net.nodes[node].task == task)) {
+            let called = arc.target.map(|entry| net.entries[entry].task);
+            below.extend(called.filter(|task| !below.contains(task)));
+        }
+        at += 1;
+    }
+    below
+}
+
+/// What comes to a station, by pool or by urgency; none where others come, too, than from tasks' threads, or some of which a part is more urgent. By urgency, as
+/// many may come from outside as will, but for what customers send on without waiting.
 pub(super) fn visitors<S: Scalar>(
     net: &Net<S>,
     (flow, waits): (&Flow<S>, &[S]),
@@ -158,51 +159,70 @@ pub(super) fn visitors<S: Scalar>(
     station: usize,
     by_urgency: bool,
 ) -> Option<Visitors<S>> {
-    let mut it = Visitors { tasks: Vec::new(), pools: Vec::new(), levels: Vec::new(), place_of: Vec::new(), services: Vec::new() };
+    let mut it =
+        Visitors { tasks: Vec::new(), pools: Vec::new(), levels: Vec::new(), of_stream: Vec::new(), place_of: Vec::new(), services: Vec::new() };
+    let is_of_customers = |task: usize| below(net, &net.classes).contains(&task);
     for &arc in &net.stations[station].arcs {
-        let (task, node, level) = (pool_of(net, arc)?, net.arcs[arc].source.held()?, net.arcs[arc].priority);
-        let is_of = |place: &usize| if by_urgency { it.levels[*place] == level } else { it.tasks[*place] == [task] };
+        let (bounding, level) = (pool_of(net, arc), net.arcs[arc].priority);
+        let is_stream = bounding.is_none_or(|task| caps[task].is_infinite());
+        let sender = net.arcs[arc].source.node().map(|node| net.nodes[node].task);
+        if is_stream && (!by_urgency || sender.is_some_and(is_of_customers)) {
+            return None;
+        }
+        let is_of = |place: &usize| if by_urgency { it.levels[*place] == level } else { bounding.is_some_and(|task| it.tasks[*place] == [task]) };
         let place = (0..it.pools.len()).find(is_of).unwrap_or(it.pools.len());
         if place == it.pools.len() {
             it.tasks.push(Vec::new());
             it.pools.push(Pool::new(0.0));
             it.levels.push(level);
+            it.of_stream.push(false);
         }
-        if !it.tasks[place].contains(&task) {
+        it.of_stream[place] |= is_stream;
+        if is_stream {
+            it.pools[place].sources = f64::INFINITY;
+        } else if let Some(task) = bounding.filter(|task| !it.tasks[place].contains(task)) {
             if it.tasks.iter().any(|tasks| tasks.contains(&task)) {
                 return None;
             }
             it.tasks[place].push(task);
             it.pools[place].sources += strands(net, caps, task);
         }
-        let (held, _) = services_over(net, flow, arc, node);
+        let (held, _) = services_over(net, flow, arc);
         it.pools[place].add(flow.arc_rate[arc], waits[arc], held);
         it.services.push((flow.arc_rate[arc], held));
         it.place_of.push(place);
     }
-    let again = again(net, (flow, waits), station)?;
+    let again = again_of_held(net, (flow, waits), station);
     it.place_of.iter().zip(again).for_each(|(&place, again)| it.pools[place].again += again);
-    let are_known = !it.pools.is_empty() && it.pools.iter().all(|pool| pool.busy > 0.0 && pool.sources.is_finite());
+    let are_known = !it.pools.is_empty() && it.pools.iter().all(|pool| pool.busy > 0.0);
     are_known.then_some(it)
 }
 
-/// How long a request over an arc of a node is served, and until its reply.
-fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize, node: usize) -> (S, S) {
-    let slice = net.nodes[node].demand / net.nodes[node].slices;
-    net.arcs[arc].target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
+/// How long a request over an arc is served, and until its reply.
+fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> (S, S) {
+    let it = &net.arcs[arc];
+    let slice = it.source.node().map_or(S::from(0.0), |node| net.nodes[node].demand / net.nodes[node].slices);
+    it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
 }
 
 /// Visits a unit of time over each arc of a station after which the next of the same execution follows at once; none where others come, too, than threads.
-fn again<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Option<Vec<S>> {
+fn again<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), station: usize) -> Option<Vec<S>> {
+    let is_held = |&arc: &usize| net.arcs[arc].source.held().is_some();
+    net.stations[station].arcs.iter().all(is_held).then(|| again_of_held(net, solved, station))
+}
+
+/// The same of threads, 0 of others.
+fn again_of_held<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Vec<S> {
     let arcs = &net.stations[station].arcs;
     let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
     for &arc in arcs {
-        let (it, node) = (&net.arcs[arc], net.arcs[arc].source.held()?);
+        let it = &net.arcs[arc];
+        let Some(node) = it.source.held() else { continue };
         let inside = nodes.iter().position(|(other, _)| *other == node).unwrap_or_else(|| {
             nodes.push((node, Inside::none()));
             nodes.len() - 1
         });
-        let (_, until_reply) = services_over(net, flow, arc, node);
+        let (_, until_reply) = services_over(net, flow, arc);
         nodes[inside].1.add(it.visits, waits[arc] + until_reply, it.target.is_none());
     }
     let of_arc = |&arc: &usize| {
@@ -210,5 +230,5 @@ fn again<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usiz
         let (_, inside) = nodes.iter().find(|(other, _)| *other == node)?;
         Some(flow.arc_rate[arc] * inside.again(flow.elapsed[node], net.nodes[node].deterministic))
     };
-    arcs.iter().map(of_arc).collect()
+    arcs.iter().map(|arc| of_arc(arc).unwrap_or(S::from(0.0))).collect()
 }
