@@ -68,7 +68,20 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.refuse_bounded_queues()?;
         self.order()?;
         self.caps();
+        self.take_alike_in_order();
         Ok(self.net)
+    }
+
+    /// Where all are as urgent, who comes first goes first.
+    fn take_alike_in_order(&mut self) {
+        let arcs = &self.net.arcs;
+        for station in &mut self.net.stations {
+            let is_by_urgency = matches!(station.discipline, Discipline::HeadOfLine | Discipline::Preemptive);
+            let level = |arc: usize| arcs[arc].priority.to_bits();
+            if is_by_urgency && station.arcs.windows(2).all(|pair| level(pair[0]) == level(pair[1])) {
+                station.discipline = Discipline::Fcfs;
+            }
+        }
     }
 
     fn number(&self, number: &Number, what: impl Fn() -> String) -> Result<S, SolveError> {

@@ -58,13 +58,11 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// That of a station at which some requests are more urgent than others, and count for it.
+    /// That of a station at which some requests are more urgent than others.
     pub fn of<S>(net: &Net<S>, station: usize) -> Option<Self> {
         let it = &net.stations[station];
-        let level = |arc: &usize| net.arcs[*arc].priority.to_bits();
-        let are_alike = it.arcs.windows(2).all(|pair| level(&pair[0]) == level(&pair[1]));
         match it.discipline {
-            _ if are_alike || it.servers.is_infinite() => None,
+            _ if it.servers.is_infinite() => None,
             Discipline::HeadOfLine => Some(Self { servers: it.servers, interrupts: false }),
             Discipline::Preemptive => Some(Self { servers: it.servers, interrupts: true }),
             _ => None,

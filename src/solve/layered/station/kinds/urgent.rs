@@ -291,7 +291,9 @@ mod tests {
         let (loads, services) = ([0.3, 0.2], [0.5, 1.5]);
         let [first, second] = [0, 1].map(|of| kind(f64::INFINITY, services[of] / loads[of], services[of]));
         let rest = loads[0] * services[0] + loads[1] * services[1];
-        for (interrupts, expected) in [(false, [rest / 0.7, rest / (0.7 * 0.5)]), (true, [0.15 / 0.7, rest / (0.7 * 0.5) + 1.5 / 0.7 - 1.5])] {
+        for (interrupts, expected) in
+            [(false, [rest / 0.7, rest / (0.7 * 0.5)]), (true, [0.15 / 0.7, rest / (0.7 * 0.5) + 1.5 / 0.7 - 1.5])]
+        {
             let found = there(two(first, second), 1.0, interrupts).unwrap();
             for of in 0..2 {
                 let wait = found.waiting[of] * services[of] / found.busy[of];

@@ -159,8 +159,14 @@ pub(super) fn visitors<S: Scalar>(
     station: usize,
     by_urgency: bool,
 ) -> Option<Visitors<S>> {
-    let mut it =
-        Visitors { tasks: Vec::new(), pools: Vec::new(), levels: Vec::new(), of_stream: Vec::new(), place_of: Vec::new(), services: Vec::new() };
+    let mut it = Visitors {
+        tasks: Vec::new(),
+        pools: Vec::new(),
+        levels: Vec::new(),
+        of_stream: Vec::new(),
+        place_of: Vec::new(),
+        services: Vec::new(),
+    };
     let is_of_customers = |task: usize| below(net, &net.classes).contains(&task);
     for &arc in &net.stations[station].arcs {
         let (bounding, level) = (pool_of(net, arc), net.arcs[arc].priority);
@@ -169,7 +175,8 @@ pub(super) fn visitors<S: Scalar>(
         if is_stream && (!by_urgency || sender.is_some_and(is_of_customers)) {
             return None;
         }
-        let is_of = |place: &usize| if by_urgency { it.levels[*place] == level } else { bounding.is_some_and(|task| it.tasks[*place] == [task]) };
+        let is_of =
+            |place: &usize| if by_urgency { it.levels[*place] == level } else { bounding.is_some_and(|task| it.tasks[*place] == [task]) };
         let place = (0..it.pools.len()).find(is_of).unwrap_or(it.pools.len());
         if place == it.pools.len() {
             it.tasks.push(Vec::new());
