@@ -24,6 +24,8 @@ use crate::model::Scalar;
 
 /// States whose weight is above this are scaled down.
 const LARGE: f64 = 1e100;
+/// Weights that are scaled down as often are none.
+const UNDERFLOW: usize = 7;
 
 /// A chain of `K` kinds of sources. Nobody is there in its state 0.
 pub(super) trait Chain<const K: usize> {
@@ -105,16 +107,28 @@ impl Solved {
     fn find_weights(&mut self) {
         self.weights[0] = 1.0;
         let mut sum = 1.0;
+        // From where on weights were scaled down, each time: those before are not looked at any more until all are known.
+        let mut scaled = Vec::new();
         for state in (1..self.weights.len()).filter(|&state| self.out[state] > 0.0) {
             let weight = self.came(&self.weights, state) / self.out[state];
             self.weights[state] = weight;
             sum += weight;
             if weight > LARGE {
-                self.weights[..=state].iter_mut().for_each(|weight| *weight /= LARGE);
+                let first = state.saturating_sub(self.reach);
+                self.weights[first..=state].iter_mut().for_each(|weight| *weight /= LARGE);
                 sum /= LARGE;
+                scaled.push(first);
             }
         }
-        self.weights.iter_mut().for_each(|weight| *weight /= sum);
+        let mut later = scaled.as_slice();
+        for (state, weight) in self.weights.iter_mut().enumerate() {
+            while let [first, rest @ ..] = later
+                && *first <= state
+            {
+                later = rest;
+            }
+            *weight = later.iter().take(UNDERFLOW).fold(*weight, |weight, _| weight / LARGE) / sum;
+        }
     }
 
     /// How the weights change where the logarithms of rates change by so much.

@@ -25,6 +25,8 @@ const LEAST_CHANCE: f64 = 1e-10;
 const FIRST_PART: f64 = 0.1;
 /// Levels that are begun with of a stream behind others, or one that would be too much alone.
 const FIRST_LEVELS: f64 = 20.0;
+/// More sources than these are not counted one by one.
+const MOST_SOURCES: f64 = 1e5;
 /// Levels that are taken in where the last of them count.
 const MORE_LEVELS: f64 = 1.4;
 /// Most products of an elimination with levels that were taken in.
@@ -35,10 +37,10 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; KINDS], servers: f64, interrupts
     let plain = plain(&kinds);
     let mut last = last_levels(&plain, servers);
     loop {
-        let chain = Urgent::new(plain, last, number(servers), interrupts);
-        if chain.work() > MOST_WORK {
+        if work_of(last, servers, interrupts) > MOST_WORK {
             return None;
         }
+        let chain = Urgent::new(plain, last, number(servers), interrupts);
         let solved = eliminated::Solved::new(&chain);
         let chances = chain.chances_of_last(&solved.weights);
         let mut is_cut = false;
@@ -63,7 +65,7 @@ fn last_levels(kinds: &[Kind<f64>; KINDS], servers: f64) -> [f64; KINDS] {
         match kind {
             _ if sources.is_infinite() && odds < servers && kind == 0 => (servers + least.ln() / (odds / servers).ln()).ceil(),
             _ if sources.is_infinite() => servers + FIRST_LEVELS,
-            0 => count(reached::last_level(sources, odds, number(servers), least)),
+            0 if sources <= MOST_SOURCES => count(reached::last_level(sources, odds, number(servers), least)),
             _ => sources,
         }
     })
@@ -71,7 +73,20 @@ fn last_levels(kinds: &[Kind<f64>; KINDS], servers: f64) -> [f64; KINDS] {
 
 /// What the elimination of a chain's states multiplies, about.
 pub(super) fn work(kinds: &[Kind<f64>; KINDS], servers: f64, interrupts: bool) -> f64 {
-    Urgent::new(*kinds, last_levels(kinds, servers), number(servers), interrupts).work()
+    work_of(last_levels(kinds, servers), servers, interrupts)
+}
+
+/// The same, of so many of each kind at most.
+fn work_of(last: [f64; KINDS], servers: f64, interrupts: bool) -> f64 {
+    let ways = match last.iter().filter(|&&last| last > 0.0).count() {
+        0 | 1 => 1.0,
+        _ if interrupts => 1.0,
+        2 => servers + 1.0,
+        _ => (servers + 1.0) * (servers + 2.0) / 2.0,
+    };
+    let states = last.iter().fold(ways, |states, last| states * (last + 1.0));
+    let reach = states / (last.iter().fold(0.0, |most: f64, last| most.max(*last)) + 1.0) + ways;
+    states * reach * reach
 }
 
 /// The chain in a band: by how many are there of the most numerous kind, of the next, of the last, and then by how many of each are served, where that is not told
@@ -106,11 +121,6 @@ impl Urgent {
             stride *= most[kind] + 1;
         }
         Self { kinds, servers, interrupts, most, strides, ways }
-    }
-
-    fn work(&self) -> f64 {
-        let reach = count(eliminated::Chain::reach(self) + 1);
-        count(eliminated::Chain::n_states(self)) * reach * reach
     }
 
     /// The number of a state with so many there, of whom so many are served.
@@ -283,6 +293,14 @@ mod tests {
                 assert!(waits[0] < 0.8 * waits[1] && waits[1] < 0.8 * waits[2], "{found:?}");
             }
         }
+    }
+
+    /// Nearly all of many are there: chances are scaled down time and again.
+    #[test]
+    fn many_sources_that_are_hardly_away_are_there() {
+        let found = there(two(kind(20_000.0, 0.1, 1.2), kind(2.0, 0.1, 1.0)), 1.0, true).unwrap();
+        assert!((found.waiting[0] + 1.0 - 20_000.0 + 0.1 / 1.2).abs() < 1e-6 && (found.busy[0] - 1.0).abs() < 1e-9, "{found:?}");
+        assert!(work(&two(kind(4e9, 0.0, 1.2), kind(2.0, 0.1, 1.0)), 1.0, false) > 1e12);
     }
 
     /// Cobham's waits.
