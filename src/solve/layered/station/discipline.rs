@@ -16,6 +16,8 @@
 //! f_a = (Π_≥ - Π_>) / (û_≥ - û_>)
 //! ```
 //!
+//! Who waits makes the urgent gather before it; by how much waits are shorter than these for that is told by a chain ([`super::kinds`]).
+//!
 //! Under preemption a thread leaves only when nothing more urgent is there; how much of it is there again when the thread comes
 //! back after a gap `z` follows from the time `τ` in which presence relaxes:
 //!

@@ -29,6 +29,8 @@
 //! often as callers are, though the threads are not, whose gaps mean values have. At fewer cores than threads these find the chance that all are busy from how
 //! many threads are ([`super::pool`]), and so does what `ψ` stands beside ([`Threads`]).
 //!
+//! Where some requests are more urgent than others, a chain of up to three kinds, each of which goes before the next, tells `ψ` of each level ([`by_urgency`], [`urgent`]).
+//!
 //! Before requests from outside alone, as many as will, the chain has no last level, and waits themselves are told ([`open`]).
 //!
 //! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
