@@ -348,7 +348,7 @@ mod tests {
             };
             let few = ratio(10.0, [40.0, 10.0]);
             assert!((0.7..0.92).contains(&few), "{interrupts}: {few}");
-            let streams = ratio(f64::INFINITY, [4.0, 1.0]);
+            let streams = ratio(f64::INFINITY, [8.0, 2.0]);
             assert!((streams - 1.0).abs() < 1e-6, "{interrupts}: {streams}");
         }
     }
