@@ -7,12 +7,12 @@ use super::sources::{count, number};
 /// A level that seems to be reached with less than the `least` chance beside the likeliest one of those at which all servers are busy, or the last: as so many
 /// sources of one kind reach it that are served for `odds` of the time that they are away.
 pub(super) fn last_level(sources: f64, odds: f64, servers: usize, least: f64) -> usize {
-    let (mut n, mut chance) = (count(servers).min(sources), 1.0);
-    let mut most: f64 = chance;
-    while n < sources && chance > least * most {
+    // The likeliest: with one more there than `N - m/odds`, more go than come.
+    let likeliest = (sources + 1.0 - count(servers) / odds).floor();
+    let (mut n, mut chance) = (likeliest.max(count(servers)).min(sources), 1.0);
+    while n < sources && chance > least {
         n += 1.0;
         chance *= (sources - n + 1.0) * odds / count(servers);
-        most = chance.max(most);
     }
     number(n)
 }
@@ -43,5 +43,7 @@ mod tests {
         assert!(last < 60 && of(last) <= least * likeliest && of(last - 1) > least * likeliest, "{last}: {} {likeliest}", of(last));
         assert!(((servers..=60).map(of).sum::<f64>() - 1.0).abs() < 1e-12);
         assert_eq!(last_level(5.0, 3.0, 2, least), 5);
+        // Nearly all of so many are there, however unlikely that seems beside as many as there are servers.
+        assert_eq!(last_level(4e9, 3.0, 2, least), 4_000_000_000);
     }
 }
