@@ -227,7 +227,8 @@ pub(super) fn station_waits<S: Scalar>(
         told: sweep.populations.changes.told.iter().find(|told| told.station == station),
         has_kinds: false,
     };
-    at.has_kinds = !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
+    let in_order = it.discipline == Discipline::Fcfs;
+    at.has_kinds = in_order && !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
     at.run(load, scratch, next);
     scratch.visits = visits;
 }
