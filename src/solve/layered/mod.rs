@@ -69,8 +69,7 @@ use crate::model::{Bindings, Model, Scalar};
 const ROUNDS: usize = 2;
 /// Most times that waits by urgency are corrected.
 const CORRECTIONS: usize = 12;
-/// More than such a part is left of a correction that failed; after so many of them and one more, nothing is corrected any more.
-const LEFT_BY_CORRECTION: f64 = 0.9;
+/// Of these, most after which no less is left to correct.
 const FAILED_CORRECTIONS: usize = 2;
 /// How much less exactly all stages but the last are solved.
 const INTERMEDIATE_SLACK: f64 = 100.0;
@@ -103,6 +102,8 @@ struct Settled {
     tells_strands: bool,
     /// Whether what is held is what no thread changes, and not what another stage found.
     is_anew: bool,
+    /// Whether it was only tried, and did not settle.
+    has_failed: bool,
 }
 
 /// The result with the trace that a run over dual numbers can start from.
@@ -276,22 +277,48 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         let tolerance = if round + 1 == ROUNDS { tolerance } else { rough };
         at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
-    let (mut corrections, mut before, mut failed) = (Corrections::none(), f64::INFINITY, 0);
-    for _ in 0..CORRECTIONS {
-        let solved = (&at_full.flow, &at_full.unknowns[..]);
-        let left = corrections.correct(net, solved, &caps(net, &full), &mut changes.unlike);
-        failed += usize::from(left > before * LEFT_BY_CORRECTION);
-        if left <= 0.0 || failed > FAILED_CORRECTIONS {
-            break;
-        }
-        before = left;
-        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
-    }
+    at_full = corrected(net, stages, (&full, tolerance), &mut changes, at_full)?;
     if is_fuller(net, &at_full, 1.0 + CAPACITY_TOLERANCE) {
         let capacity = Capacity::Held;
         at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
     }
     Ok(at_full)
+}
+
+/// The last stage with what is corrected of waits by urgency ([`Corrections`]), the best of those that settle.
+fn corrected<S: Scalar, W: Stages<S>>(
+    net: &Net<S>,
+    stages: &mut W,
+    (customers, tolerance): (&[f64], f64),
+    changes: &mut Changes<S>,
+    last: Stage<S>,
+) -> Result<Stage<S>, W::Failure> {
+    let (mut corrections, mut failed) = (Corrections::none(), 0);
+    let next = |corrections: &mut Corrections<S>, stage: &Stage<S>, unlike: &[S]| {
+        corrections.next(net, (&stage.flow, &stage.unknowns), &caps(net, customers), unlike)
+    };
+    let mut asked = changes.clone();
+    let Some((by_arc, left)) = next(&mut corrections, &last, &asked.unlike) else { return Ok(last) };
+    asked.unlike = by_arc;
+    let mut best = (left, last);
+    for _ in 0..CORRECTIONS {
+        let like = Some(&best.1);
+        let tried = stages.tried(&Asked { customers, changes: &asked, like, capacity: Capacity::Free, tolerance })?;
+        let Some(stage) = tried else { break };
+        let next = next(&mut corrections, &stage, &asked.unlike);
+        let left = next.as_ref().map_or(0.0, |(_, left)| *left);
+        if left < best.0 {
+            changes.clone_from(&asked);
+            best = (left, stage);
+        } else {
+            failed += 1;
+        }
+        match next {
+            Some((by_arc, _)) if failed <= FAILED_CORRECTIONS => asked.unlike = by_arc,
+            _ => break,
+        }
+    }
+    Ok(best.1)
 }
 
 /// How much longer requests wait since others have unlike services, from a stage of `full` customers, for `less` of them; `same` was found of it.

@@ -38,6 +38,9 @@ pub(super) trait Stages<S> {
 
     /// The fixed point that is asked for, started from the warm trace, from one that is like it or from no waits.
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Self::Failure>;
+
+    /// The same; none where it does not settle, and nothing follows from that.
+    fn tried(&mut self, asked: &Asked<'_, S>) -> Result<Option<Stage<S>>, Self::Failure>;
 }
 
 /// Values alone, or derivatives at values that are known.
@@ -66,15 +69,15 @@ impl<'a, S: Scalar> Alone<'a, S> {
     }
 }
 
-impl<S: Scalar> Stages<S> for Alone<'_, S> {
-    type Failure = Infallible;
-
-    fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Infallible> {
+impl<S: Scalar> Alone<'_, S> {
+    /// A stage, and whether it was only tried, and did not settle.
+    fn solve(&mut self, asked: &Asked<'_, S>, is_tried: bool) -> (Stage<S>, bool) {
         let &Asked { customers, changes, like, capacity, tolerance } = asked;
         let caps = caps(self.net, customers);
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
+        let residual = self.sweeper.record.residual;
         let wanted = if self.is_held { Capacity::Held } else { capacity };
         // What is held comes from this solution and no other.
         let near = match self.start {
@@ -98,7 +101,8 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
             solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
         }
-        if settled.is_none() {
+        let has_failed = is_tried && settled.is_none() && !solved.converged;
+        if settled.is_none() && !has_failed {
             // Beyond capacity the approximations need not have a solution; within it they do. Later stages are compared with
             // this one, and so are solved alike.
             let ways: &[bool] = match (self.is_held, self.sweeper.tells_strands) {
@@ -114,7 +118,9 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
                 }
             }
         }
-        if !solved.converged {
+        if has_failed {
+            self.sweeper.record.residual = residual;
+        } else if !solved.converged {
             self.sweeper.record.converged = false;
             self.unsettled = Some(self.unsettled.unwrap_or(0.0).max(self.sweeper.record.residual));
         }
@@ -123,8 +129,27 @@ impl<S: Scalar> Stages<S> for Alone<'_, S> {
             capacity,
             tells_strands: self.sweeper.tells_strands,
             is_anew,
+            has_failed,
         });
-        Ok(solved.stage)
+        (solved.stage, has_failed)
+    }
+}
+
+impl<S: Scalar> Stages<S> for Alone<'_, S> {
+    type Failure = Infallible;
+
+    fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Infallible> {
+        Ok(self.solve(asked, false).0)
+    }
+
+    fn tried(&mut self, asked: &Asked<'_, S>) -> Result<Option<Stage<S>>, Infallible> {
+        let known = self.start.solved().and_then(|trace| trace.stages.get(self.trace.stages.len()));
+        if let Some(failed) = known.filter(|stage| stage.has_failed) {
+            self.trace.stages.push(failed.clone());
+            return Ok(None);
+        }
+        let (stage, has_failed) = self.solve(asked, true);
+        Ok((!has_failed).then_some(stage))
     }
 }
 
@@ -208,7 +233,11 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
             }
         };
         let unknowns = stage.unknowns.iter().map(Scalar::value).collect();
-        self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false });
+        self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false, has_failed: false });
         Ok(stage)
+    }
+
+    fn tried(&mut self, asked: &Asked<'_, S>) -> Result<Option<Stage<S>>, NotTogether> {
+        self.stage(asked).map(Some)
     }
 }

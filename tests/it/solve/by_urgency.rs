@@ -1,7 +1,7 @@
 //! Customers of whom some go first, at processors and in queues before tasks. Throughputs are those of the exact chain.
 
 use layerfit::model::{
-    Model,
+    Entry, Model,
     ProcessorScheduling::{self, Hol, Pri},
     TaskScheduling,
 };
@@ -125,5 +125,61 @@ fn requests_from_outside_go_first_or_last() {
         let found = layered(&model([processor("cpu", discipline, cores)], tasks));
         assert_near(found.tasks["u"].throughput, expected[0], 0.003);
         assert_near(found.entries["f"].open_wait_time.unwrap(), expected[1], 0.003);
+    }
+}
+
+/// Cobham's waits of services that are always the same and of such that vary more than exponential ones: chains are of exponential services, and waits of all
+/// had been corrected to theirs.
+#[test]
+fn services_keep_their_laws_where_waits_are_told_by_urgency() {
+    for (cvsq, expected) in [(0.0, [1.0 + 0.2 / 0.9, 1.0 + 0.2 / (0.9 * 0.6)]), (4.0, [1.0 + 1.0 / 0.9, 1.0 + 1.0 / (0.9 * 0.6)])] {
+        let level = |name: &str, rate, urgency| {
+            let served = entry(name, [work(name, 1.0).cvsq(cvsq)]);
+            infinite(server(&format!("s{name}"), [open(served, rate)])).on("cpu").priority(urgency)
+        };
+        let found = layered(&model([processor("cpu", Hol, 1)], [level("a", 0.1, 1.0), level("b", 0.3, 0.0)]));
+        for (entry, expected) in ["a", "b"].into_iter().zip(expected) {
+            assert_near(found.entries[entry].open_wait_time.unwrap(), expected, 1e-4);
+        }
+    }
+}
+
+/// Services of .05 and 10 in the upper level, by the exact chain. Taken for exponential ones of their mean, throughputs of the first and of the last had been 16
+/// and 12 % too high.
+#[test]
+fn a_level_may_have_services_of_unlike_length() {
+    let class = |name: &str, (n, think, demand, urgency): (u32, f64, f64, f64)| {
+        let served = infinite(server(&format!("s{name}"), [serves(&format!("e{name}"), demand)])).on("cpu").priority(urgency);
+        [customers(name, n, think, work(name, 0.0).calls(&format!("e{name}"), 1)).on("delay"), served]
+    };
+    let tasks = [class("a", (4, 2.0, 0.05, 1.0)), class("b", (1, 40.0, 10.0, 1.0)), class("c", (3, 8.0, 1.0, 0.0))];
+    let found = layered(&model([processor("cpu", Hol, 1)], tasks.into_iter().flatten()));
+    for (name, expected) in [("a", 1.428), ("b", 0.0199), ("c", 0.282)] {
+        assert_near(found.tasks[name].throughput, expected, 0.03);
+    }
+}
+
+/// A queue before a task is one at a processor that its requests visit alone, and a queue that more urgent ones fill has a solution.
+#[test]
+fn queues_of_tasks_and_of_processors_are_one() {
+    let customer = || customers("u", 6, 0.84, work("u", 0.0).calls("e", 1)).on("delay");
+    let urgent = Entry { priority: Some(1.0.into()), ..open(serves("f", 0.7), 0.8) };
+    let queue = server("s", [serves("e", 0.25), urgent]).on("delay").scheduled(TaskScheduling::Hol);
+    let at_task = layered(&model([], [customer(), queue]));
+    let above = infinite(server("o", [open(serves("f", 0.7), 0.8)])).on("cpu").priority(1.0);
+    let at_processor =
+        layered(&model([processor("cpu", Hol, 1)], [customer(), infinite(server("s", [serves("e", 0.25)])).on("cpu"), above]));
+    for found in [at_task, at_processor] {
+        assert_near(found.tasks["u"].throughput, 1.69927, 0.003);
+        assert_near(found.entries["f"].open_wait_time.unwrap(), 1.83228, 0.003);
+    }
+}
+
+/// More urgent customers than a server has time for: solutions had not settled, at throughputs of fifty times what the server can do.
+#[test]
+fn urgent_customers_may_fill_a_server() {
+    for urgent in [100, 160, 200, 230, 1000] {
+        let found = layered(&on_a_processor(Hol, 1, &[(4, 12.0, 1.0), (urgent, 2.0, 1.0)]));
+        assert_near(found.tasks["u1"].throughput, 1.0, 0.001);
     }
 }

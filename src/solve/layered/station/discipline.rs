@@ -41,14 +41,13 @@
 //! Sources: Cobham 1954; Bryant, Krzesinski, Lakshmi & Chandy 1984 (the MVA priority approximation); the shares follow from
 //! the fluid limit of generalized processor sharing (Parekh & Gallager 1993).
 
-use super::{
-    super::net::Discipline,
-    At, Scratch,
-    kinds::{LEAST_OWN_LOAD, MAX_URGENT_LOAD},
-    visit::Visit,
-};
+use super::{super::net::Discipline, At, Scratch, removal::bounded, visit::Visit};
 use crate::model::Scalar;
 
+/// Load of more urgent requests beyond which the stretch is not believed.
+const MAX_URGENT_LOAD: f64 = 0.999;
+/// Load of an arrival's own urgency below which it counts as so much.
+const LEAST_OWN_LOAD: f64 = 1e-3;
 /// A group that uses less of what it is entitled to than this is the fourth power of goes first all the same.
 const LEAST_CLAIM: f64 = 1e-4;
 const CLAIM_POWER: i32 = 8;
@@ -117,20 +116,8 @@ impl<S: Scalar> At<'_, S> {
         let Some(&next) = self.layout.levels.iter().filter(|&&level| level > mine).min_by(|a, b| a.total_cmp(b)) else { return one };
         let more_urgent = (0..n).filter(|&x| self.priority_of(x) > mine).fold(S::from(0.0), |sum, x| sum + scratch.load[r * n + x]);
         let without = self.chance_of_all_busy((more_urgent, self.sources_from(next) + 1.0), &[], &mut None);
-        let (own, all_busy) = if busy - more_urgent > LEAST_OWN_LOAD {
-            (busy - more_urgent, all_busy)
-        } else {
-            let load = more_urgent + LEAST_OWN_LOAD;
-            (S::from(LEAST_OWN_LOAD), self.chance_of_all_busy((load, self.sources_from(mine)), &[], &mut None))
-        };
-        let share = (all_busy - without) / own;
-        if share > 1.0 {
-            one
-        } else if share > 0.0 {
-            share
-        } else {
-            S::from(0.0)
-        }
+        let with = |load: S| self.chance_of_all_busy((load, self.sources_from(mine)), &[], &mut None);
+        share_interrupted((more_urgent, busy - more_urgent), (without, all_busy), with)
     }
 
     /// No more is found in service than there are servers: the less urgent have what the others leave.
@@ -173,8 +160,7 @@ impl<S: Scalar> At<'_, S> {
                         load += scratch.load[r * n + x] / self.servers;
                     }
                 }
-                let load = if load > MAX_URGENT_LOAD { S::from(MAX_URGENT_LOAD) } else { load };
-                stretches.push((-load + 1.0).recip());
+                stretches.push(stretch(load));
             }
         }
         stretches
@@ -280,6 +266,19 @@ impl<S: Scalar> At<'_, S> {
         }
         scratch.own[r] += me.first * (slowdown - 1.0);
     }
+}
+
+/// `σ`, of so much load of more urgent requests to a server.
+pub(super) fn stretch<S: Scalar>(load: S) -> S {
+    let load = if load > MAX_URGENT_LOAD { S::from(MAX_URGENT_LOAD) } else { load };
+    (-load + 1.0).recip()
+}
+
+/// `f`, of such loads of more urgent requests and of as urgent ones, and the chances that all servers are busy with the former and with both; `with` such a load
+/// it is found where there are next to none as urgent.
+pub(super) fn share_interrupted<S: Scalar>((urgent, own): (S, S), (without, all_busy): (S, S), with: impl Fn(S) -> S) -> S {
+    let share = if own > LEAST_OWN_LOAD { (all_busy - without) / own } else { (with(urgent + LEAST_OWN_LOAD) - without) / LEAST_OWN_LOAD };
+    bounded(share)
 }
 
 /// A group of a processor as an arrival of another finds it.

@@ -34,7 +34,7 @@ const NEGLIGIBLE_WAIT: f64 = 1e-12;
 const NEVER: f64 = 1e-9;
 
 /// Held between 0 and 1.
-fn bounded<S: Scalar>(x: S) -> S {
+pub(super) fn bounded<S: Scalar>(x: S) -> S {
     if x > 1.0 {
         S::from(1.0)
     } else if x < 0.0 {

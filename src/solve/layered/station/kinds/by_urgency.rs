@@ -17,38 +17,28 @@
 //! Of more than three levels, those above the one and its next, or below it, are one kind. Those above have the mean service of all; those below are as many in service
 //! as in the network, with the mean rest of all, which is what others wait for.
 //!
-//! In the last network `ψ` is corrected ([`Corrections`]) until waits are those of the chain.
+//! In the last network `ψ` is corrected for what is found of a customer less ([`super::corrections`]), with rests by the laws of services there: `R_j` of a law that
+//! leaves `ρ_j s_j` of a service in the mean is [`rest_after_gap`].
 
 use super::{
     super::{
         super::{
             flow::Flow,
             net::{Discipline, Net},
+            residual::rest_after_gap,
         },
         busy::{Sources, all_busy},
+        discipline::{share_interrupted, stretch},
     },
-    ratio::{Comes, Known, at_least, of_fewer, of_servers, rests, sum, waits_of},
-    sources::{Kind, There, of_sources, plain, ramp},
+    ratio::{Known, at_least, of_fewer, of_servers, sum, waits_of},
+    sources::{Kind, There, of_sources, plain},
     urgent::{self, KINDS},
     visitors::{Pool, Visitors, goes_on, visitors},
 };
 use crate::model::Scalar;
 
-/// Most products of an elimination.
+/// Most products of an elimination, but for levels that have to be taken in.
 const MOST_WORK: f64 = 150_000.0;
-/// The same, where waits are corrected.
-const MOST_WORK_OF_LAST: f64 = 2_000_000.0;
-/// Logarithms of corrections: up to the one they are none, from the other they count in full.
-const LEFT: [f64; 2] = [1e-6, 1e-5];
-/// The largest.
-const MOST_CORRECTED: f64 = 0.7;
-/// How far they go, over how far they seem to have to.
-const LENGTHS: std::ops::Range<f64> = 0.3..2.0;
-/// Load of more urgent requests beyond which the stretch is not believed.
-pub(in super::super) const MAX_URGENT_LOAD: f64 = 0.999;
-/// Load of an arrival's own urgency below which it counts as so much.
-pub(in super::super) const LEAST_OWN_LOAD: f64 = 1e-3;
-
 /// How a station takes levels of urgency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {
@@ -59,7 +49,7 @@ pub(super) struct Order {
 
 impl Order {
     /// That of a station at which some requests are more urgent than others.
-    pub fn of<S>(net: &Net<S>, station: usize) -> Option<Self> {
+    fn of<S>(net: &Net<S>, station: usize) -> Option<Self> {
         let it = &net.stations[station];
         match it.discipline {
             _ if it.servers.is_infinite() => None,
@@ -68,6 +58,14 @@ impl Order {
             _ => None,
         }
     }
+}
+
+/// The order of a station that goes by urgency, and what comes to it, of a network with such flow and waits and at most `caps` busy threads of each task; none where
+/// that is not all that may come, or something goes on after the reply: who goes first then no chain tells.
+pub(super) fn by_level<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], station: usize) -> Option<(Order, Visitors<S>)> {
+    let order = Order::of(net, station).filter(|_| !goes_on(net, solved.0, station))?;
+    let visitors = visitors(net, solved, caps, station, true).filter(|visitors| visitors.are_all(net, caps))?;
+    Some((order, visitors))
 }
 
 /// Chains that are solved.
@@ -84,72 +82,23 @@ pub(super) fn ratios<S: Scalar>(visitors: &Visitors<S>, sources: &[f64], order: 
     visitors.pools.iter().zip(&visitors.levels).map(&mut ratio).collect()
 }
 
-/// Corrections of `ψ`, one after the other, to those with which waits are those of the chains, where these are of all sources that come and come whatever the others do.
-#[derive(Debug)]
-pub(in super::super::super) struct Corrections<S> {
-    /// By arc, how far the logarithm of `ψ` was from that of the chain, and how far it was taken.
-    last: Vec<Option<[S; 2]>>,
-}
-
-impl<S: Scalar> Corrections<S> {
-    pub fn none() -> Self {
-        Self { last: Vec::new() }
-    }
-
-    /// Corrects `ψ` `by_arc`, with which a network was solved, of such flow and waits and so many busy threads of each task; says how far it was at most, 0 where
-    /// nothing is left to correct.
-    pub fn correct(&mut self, net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), caps: &[f64], by_arc: &mut Vec<S>) -> f64 {
-        let mut furthest = 0.0;
-        for station in 0..net.stations.len() {
-            let Some(order) = Order::of(net, station).filter(|_| !goes_on(net, flow, station)) else { continue };
-            let visitors = visitors(net, (flow, waits), caps, station, true);
-            let Some(visitors) = visitors.filter(|visitors| visitors.are_apart(net)) else { continue };
-            let sources = visitors.sources(net, caps);
-            let mut known = Known::nothing();
-            let mut far = |(pool, &level): (&Pool<S>, &f64)| {
-                let far = Told::new(&visitors, &sources, level, order)?.correction(order, &mut known)?.ln() * pool.counts();
-                let left = ramp(if far < 0.0 { -far } else { far }, LEFT);
-                (left > 0.0).then(|| far * left)
-            };
-            let far: Vec<Option<S>> = visitors.pools.iter().zip(&visitors.levels).map(&mut far).collect();
-            for (&arc, &place) in net.stations[station].arcs.iter().zip(&visitors.place_of) {
-                let Some(far) = far[place] else { continue };
-                by_arc.resize(net.arcs.len(), S::from(1.0));
-                by_arc[arc] *= self.step(net.arcs.len(), arc, far).exp();
-                furthest = f64::max(furthest, far.value().abs());
-            }
-        }
-        furthest
-    }
-
-    /// How far to go where a correction is so `far`: by the secant through the last one.
-    fn step(&mut self, n_arcs: usize, arc: usize, far: S) -> S {
-        self.last.resize(n_arcs, None);
-        let length = self.last[arc].map_or(S::from(1.0), |[before, gone]| gone / (before - far));
-        let length = if length > LENGTHS.end { S::from(LENGTHS.end) } else { length };
-        let length = if length >= LENGTHS.start { length } else { S::from(LENGTHS.start) };
-        let step = far * length;
-        let step = if step > MOST_CORRECTED { S::from(MOST_CORRECTED) } else { step };
-        let step = if step < -MOST_CORRECTED { S::from(-MOST_CORRECTED) } else { step };
-        self.last[arc] = Some([far, step]);
-        step
-    }
-}
-
 /// The kinds of sources by which the waits of a level are told, each of which goes before the next.
-struct Told<S> {
-    kinds: [Kind<S>; KINDS],
+pub(super) struct Told<S> {
+    pub kinds: [Kind<S>; KINDS],
     /// Who is there in the network.
-    there: There<S, KINDS>,
+    pub there: There<S, KINDS>,
+    /// `ρ` there: mean rests of services over the means.
+    pub rests: [S; KINDS],
     /// Which of them the level is.
-    of: usize,
+    pub of: usize,
 }
 
 impl<S: Scalar> Told<S> {
     /// Those of a level; none where there are no more sources than servers.
-    fn new(visitors: &Visitors<S>, sources: &[f64], level: f64, order: Order) -> Option<Self> {
+    pub fn new(visitors: &Visitors<S>, sources: &[f64], level: f64, order: Order) -> Option<Self> {
         let mut levels: Vec<(f64, f64, Pool<S>)> =
             visitors.levels.iter().zip(sources).zip(&visitors.pools).map(|((&level, &n), &pool)| (level, n, pool)).collect();
+        levels.retain(|&(_, n, _)| n > 0.0);
         levels.sort_by(|a, b| b.0.total_cmp(&a.0));
         let of = levels.iter().position(|it| it.0 == level)?;
         if order.interrupts {
@@ -168,46 +117,25 @@ impl<S: Scalar> Told<S> {
         let all: [(f64, Pool<S>); KINDS] = std::array::from_fn(|kind| kinds.get(kind).copied().unwrap_or(nobody));
         let there = |of: fn(&Pool<S>) -> S| all.map(|(n, pool)| if n > 0.0 { of(&pool) } else { S::from(0.0) });
         let there = There { waiting: there(|pool| pool.there - pool.busy), busy: there(|pool| pool.busy) };
+        let rests = all.map(|(_, pool)| pool.left * pool.rate / (pool.busy * pool.busy));
         let kinds = all.map(|(sources, pool)| {
             let kind = pool.kind();
             Kind { sources, away: at_least(kind.away, kind.service), ..kind }
         });
-        (n > order.servers).then_some(Self { kinds, there, of })
+        (n > order.servers).then_some(Self { kinds, there, rests, of })
     }
 
     /// `ψ`; none where no chain tells it.
     fn longer(&self, order: Order, known: &mut Chains<S>) -> Option<S> {
-        let Order { servers, interrupts } = order;
         let plain = plain(&self.kinds);
-        let work = (|sources| urgent::work(&of_sources(&plain, sources), servers, interrupts), MOST_WORK);
-        let [longer] = of_fewer(self.kinds.map(|kind| kind.sources), servers, work, |fewer| {
+        let work = |sources| urgent::work(&of_sources(&plain, sources), order.servers, order.interrupts);
+        let sources = self.kinds.map(|kind| kind.sources);
+        let [longer] = of_fewer(sources, order.servers, (work, MOST_WORK), |fewer| {
             let kinds = of_sources(&self.kinds, fewer);
             let it = ByMeans::new(kinds, self.of, order, known)?;
             Some([waits_of(&it.all, kinds.map(|kind| kind.service), self.of, it.wait())])
         })?;
         Some(longer)
-    }
-
-    /// How many times as large `ψ` has to be for the waits of the chain: by as much as these are longer, less what longer queues do by themselves. None where no
-    /// chain of all sources tells it.
-    fn correction(&self, order: Order, known: &mut Chains<S>) -> Option<S> {
-        if urgent::work(&plain(&self.kinds), order.servers, order.interrupts) > MOST_WORK_OF_LAST {
-            return None;
-        }
-        let chain = ByMeans::new(self.kinds, self.of, order, known)?;
-        let all = &chain.all;
-        let ratio = |there: S, all: S| if all > 0.0 { there / all } else { S::from(1.0) };
-        let as_there = |mut it: There<S, KINDS>| {
-            for of in 0..KINDS {
-                it.waiting[of] *= ratio(self.there.waiting[of], all.waiting[of]);
-                it.busy[of] *= ratio(self.there.busy[of], all.busy[of]);
-            }
-            it
-        };
-        let network = ByMeans { all: self.there, found: chain.found.map(as_there), ..chain };
-        let [now, then] = [all, &self.there].map(|it| it.waiting[self.of] / it.busy[self.of]);
-        let ratio = now / then * (network.wait() / chain.wait());
-        (ratio > 0.0 && ratio.value().is_finite()).then_some(ratio)
     }
 }
 
@@ -226,19 +154,22 @@ fn as_left<S: Scalar>(below: &[(f64, Pool<S>)]) -> (f64, Pool<S>) {
 }
 
 /// What equations of mean values say of a kind.
-struct ByMeans<S> {
-    kinds: [Kind<S>; KINDS],
-    of: usize,
-    order: Order,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByMeans<S> {
+    pub kinds: [Kind<S>; KINDS],
+    pub of: usize,
+    pub order: Order,
     /// Who is there of all.
-    all: There<S, KINDS>,
+    pub all: There<S, KINDS>,
     /// Who is there without one of each kind.
-    found: [There<S, KINDS>; KINDS],
+    pub found: [There<S, KINDS>; KINDS],
+    /// `ρ`.
+    pub rests: [S; KINDS],
 }
 
 impl<S: Scalar> ByMeans<S> {
-    /// Of who is there by the chain.
-    fn new(kinds: [Kind<S>; KINDS], of: usize, order: Order, known: &mut Chains<S>) -> Option<Self> {
+    /// Of who is there by the chain, of exponential services.
+    pub fn new(kinds: [Kind<S>; KINDS], of: usize, order: Order, known: &mut Chains<S>) -> Option<Self> {
         let mut there = |less: Option<usize>| {
             let mut kinds = kinds;
             less.iter().for_each(|&of| kinds[of].sources -= 1.0);
@@ -249,58 +180,63 @@ impl<S: Scalar> ByMeans<S> {
         for (kind, found) in found.iter_mut().enumerate().filter(|(kind, _)| kinds[*kind].sources > 0.0) {
             *found = there(Some(kind))?;
         }
-        Some(Self { kinds, of, order, all, found })
+        Some(Self { kinds, of, order, all, found, rests: [S::from(1.0); KINDS] })
     }
 
     /// `W°`.
-    fn wait(&self) -> S {
+    pub fn wait(&self) -> S {
         let Order { servers, interrupts } = self.order;
         let (of, found) = (self.of, &self.found[self.of]);
         let services = self.kinds.map(|kind| kind.service);
         let served = services.iter().zip(self.all.busy).fold(S::from(0.0), |sum, (&service, busy)| sum + busy / service);
-        let Kind { away, again, .. } = self.kinds[of];
+        let mean = sum(&self.all.busy) / served;
         let mut sources = self.kinds.map(|kind| kind.sources);
         sources[of] -= 1.0;
         let share = of_servers(found, sources, servers);
-        // Who comes as it will was away for long.
-        let is_stream = sources[of].is_infinite();
-        let rests = if is_stream {
-            std::array::from_fn(|j| found.busy[j] * services[j])
-        } else {
-            rests(found, services, &Comes { away, again, mean: sum(&self.all.busy) / served })
-        };
         let part = |j: usize| {
             let waiting = if j <= of { found.waiting[j] * services[j] } else { S::from(0.0) };
-            let regained = if interrupts && j < of && !is_stream { self.regained(j) } else { S::from(1.0) };
-            (waiting + rests[j] * share) * self.stretch(j) * regained
+            let regained = if interrupts && j < of { self.regained(j) } else { S::from(1.0) };
+            (waiting + found.busy[j] * self.rest(j, mean) * share) * self.stretch(j) * regained
         };
         let wait = (0..KINDS).filter(|&j| sources[j] > 0.0 || j == of).map(part).fold(S::from(0.0), |sum, part| sum + part) / servers;
         if interrupts { wait + services[of] * (self.stretch(of) - 1.0) * self.interrupted(share) } else { wait }
     }
 
+    /// `R`, `mean` the mean service of all.
+    fn rest(&self, j: usize, mean: S) -> S {
+        let Kind { sources, away, again, .. } = self.kinds[self.of];
+        let service = self.kinds[j].service;
+        let rest = service * self.rests[j];
+        // Who comes as it will was away for long.
+        if sources.is_infinite() {
+            return rest;
+        }
+        let after_gap = rest_after_gap(away, (service, rest), mean);
+        after_gap + again * (mean - after_gap)
+    }
+
     /// `σ` of those of a kind.
     fn stretch(&self, j: usize) -> S {
-        let load = sum(&self.found[j].busy[..self.of]) / self.order.servers;
-        let load = if load > MAX_URGENT_LOAD { S::from(MAX_URGENT_LOAD) } else { load };
-        (-load + 1.0).recip()
+        stretch(sum(&self.found[j].busy[..self.of]) / self.order.servers)
     }
 
     /// `b`.
     fn regained(&self, j: usize) -> S {
+        let Kind { sources, away, again, .. } = self.kinds[self.of];
+        if sources.is_infinite() {
+            return S::from(1.0);
+        }
         let there = self.all.waiting[j] + self.all.busy[j];
-        // Of a stream, none.
         let share = there / self.kinds[j].sources;
         let relaxes = there * self.kinds[j].service / self.all.busy[j] * (-share + 1.0);
-        let Kind { away, again, .. } = self.kinds[self.of];
         away / (away + relaxes) * (-again + 1.0)
     }
 
     /// `f`.
     fn interrupted(&self, share: S) -> S {
-        let one = S::from(1.0);
         let servers = self.order.servers;
         if servers <= 1.0 || self.of == 0 {
-            return one;
+            return S::from(1.0);
         }
         let busy = &self.found[self.of].busy;
         let (urgent, own) = (sum(&busy[..self.of]), busy[self.of]);
@@ -309,19 +245,8 @@ impl<S: Scalar> ByMeans<S> {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "servers of a chain that is solved")]
             all_busy(servers as u32, Sources { number, coming: &[] }, load, &[], &mut None)
         };
-        let without = chance(urgent_sources, urgent);
-        let found = if own > LEAST_OWN_LOAD {
-            ((urgent + own) * share - without) / own
-        } else {
-            (chance(urgent_sources + self.kinds[self.of].sources - 1.0, urgent + LEAST_OWN_LOAD) - without) / LEAST_OWN_LOAD
-        };
-        if found > 1.0 {
-            one
-        } else if found > 0.0 {
-            found
-        } else {
-            S::from(0.0)
-        }
+        let all_sources = urgent_sources + self.kinds[self.of].sources - 1.0;
+        share_interrupted((urgent, own), (chance(urgent_sources, urgent), (urgent + own) * share), |load| chance(all_sources, load))
     }
 }
 
@@ -330,12 +255,10 @@ mod tests {
     use super::{super::chain::tests::kind, *};
     use crate::model::Tangent;
 
-    const HEAD_OF_LINE: Order = Order { servers: 1.0, interrupts: false };
-
     /// One of two kinds, of which the first goes first.
     fn told<S: Scalar>([first, second]: [Kind<S>; 2], of: usize) -> Told<S> {
         let none = [S::from(0.0); KINDS];
-        Told { kinds: [first, second, Kind { sources: 0.0, ..first }], there: There { waiting: none, busy: none }, of }
+        Told { kinds: [first, second, Kind { sources: 0.0, ..first }], there: There { waiting: none, busy: none }, rests: none, of }
     }
 
     /// Mean values are right of streams at one server (Cobham); of ten sources the urgent gather before one who waits, and are missing from those who might come.
@@ -350,22 +273,6 @@ mod tests {
             assert!((0.7..0.92).contains(&few), "{interrupts}: {few}");
             let streams = ratio(f64::INFINITY, [8.0, 2.0]);
             assert!((streams - 1.0).abs() < 1e-6, "{interrupts}: {streams}");
-        }
-    }
-
-    /// Where the network is the chain there is nothing to correct; where it has half as many waiting, waits are twice as long with less than twice `ψ`, since
-    /// who waits waits for others who do.
-    #[test]
-    fn corrections_lead_to_the_chain() {
-        let kinds = [kind(4.0, 3.0, 0.5), kind(4.0, 2.0, 0.4), kind(0.0, 1.0, 1.0)];
-        for order in [HEAD_OF_LINE, Order { servers: 2.0, interrupts: true }] {
-            let there = urgent::there(kinds, order.servers, order.interrupts).unwrap();
-            let correction = |part: f64| {
-                let there = There { waiting: there.waiting.map(|n| n * part), ..there };
-                Told { kinds, there, of: 1 }.correction(order, &mut Known::nothing()).unwrap()
-            };
-            assert!((correction(1.0) - 1.0).abs() < 1e-12);
-            assert!((1.1..1.95).contains(&correction(0.5)), "{}", correction(0.5));
         }
     }
 

@@ -49,6 +49,7 @@
 mod band;
 mod by_urgency;
 mod chain;
+mod corrections;
 mod eliminated;
 mod mixed;
 mod moments;
@@ -62,18 +63,15 @@ mod urgent;
 mod visitors;
 mod waiting;
 
-pub(in super::super) use self::{by_urgency::Corrections, open::Told};
+pub(super) use self::open::Wait;
 use self::{
-    by_urgency::{Chains, Order},
+    by_urgency::{Chains, by_level},
     mixed::Mixed,
-    ratio::{Known, Means, longer_waits, of_mixed},
+    ratio::{Known, Means, RATIOS, longer_waits, of_mixed, within},
     sources::Kind,
     visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
 };
-pub(super) use self::{
-    by_urgency::{LEAST_OWN_LOAD, MAX_URGENT_LOAD},
-    open::Wait,
-};
+pub(in super::super) use self::{corrections::Corrections, open::Told};
 use super::{
     super::{
         flow::Flow,
@@ -127,21 +125,12 @@ impl<S: Scalar> At<'_, S> {
 
     /// The same, where others are more urgent or less.
     pub(super) fn lengthen_by_urgency(&self, r: usize, scratch: &mut Scratch<S>) {
-        if !self.is_told_by_urgency() {
-            return;
-        }
-        let row = &self.layout.rows[r];
-        let longer = self.sweep.populations.changes.unlike[self.layout.arcs[row.arc]];
+        let arc = self.layout.arcs[self.layout.rows[r].arc];
+        let Some(&longer) = self.sweep.populations.changes.unlike.get(arc) else { return };
         let n = self.visits.len();
         let terms = r * n..(r + 1) * n;
         scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= longer);
         scratch.own[r] *= longer;
-    }
-
-    /// Whether requests are all of tasks' threads, and these all sources that there are.
-    fn is_told_by_urgency(&self) -> bool {
-        let strands = |&task: &usize| self.sweep.populations.strands(self.sweep.net, task);
-        !self.sweep.populations.changes.unlike.is_empty() && self.layout.pools.iter().map(strands).sum::<f64>() <= self.sources
     }
 }
 
@@ -184,16 +173,17 @@ impl<S: Scalar> Unlike<S> {
             it.told.clone_from(&same.told);
         }
         for (s, station) in net.stations.iter().enumerate() {
-            let order = Order::of(net, s);
             let (one, is_told) = (station.servers == 1.0, it.told.iter().any(|told| told.station == s));
-            if is_told || order.is_none() && (station.discipline != Discipline::Fcfs || station.servers.is_infinite()) {
-                continue;
-            }
-            // Of several servers a source whose service goes on after the reply may be back before it is done; who goes first then no chain tells.
-            if (!one || order.is_some()) && goes_on(net, flow, s) {
-                continue;
-            }
-            let Some(visitors) = visitors(net, (flow, waits), caps, s, order.is_some()) else { continue };
+            let found = match station.discipline {
+                _ if is_told || station.servers.is_infinite() => None,
+                // Of several servers a source whose service goes on after the reply may be back before it is done.
+                Discipline::Fcfs if one || !goes_on(net, flow, s) => visitors(net, (flow, waits), caps, s, false).map(|it| (None, it)),
+                Discipline::HeadOfLine | Discipline::Preemptive => {
+                    by_level(net, (flow, waits), caps, s).map(|(order, it)| (Some(order), it))
+                }
+                _ => None,
+            };
+            let Some((order, visitors)) = found else { continue };
             // Of one pool at one server the rest of its services is known ([`super::scarce`]).
             if one && visitors.pools.len() == 1 {
                 continue;
@@ -247,7 +237,7 @@ impl<S: Scalar> Unlike<S> {
             } else {
                 second
             };
-            if second == 0.0 { now } else { now + second * second / (first - second) }
+            if second == 0.0 { now } else { within(now + second * second / (first - second), RATIOS) }
         })
         .collect()
     }
@@ -255,7 +245,7 @@ impl<S: Scalar> Unlike<S> {
     /// By arc, what would be found of fewer customers in the network in which `before` was found of all, where `now` is found of all in this one.
     pub fn as_before(&self, now: &Self, before: &Self) -> Vec<S> {
         let arcs = 0..self.by_arc.len().max(now.by_arc.len()).max(before.by_arc.len());
-        arcs.map(|arc| self.at(arc) * before.at(arc) / now.at(arc)).collect()
+        arcs.map(|arc| within(self.at(arc) * before.at(arc) / now.at(arc), RATIOS)).collect()
     }
 }
 
@@ -325,6 +315,8 @@ mod tests {
     fn differences_that_become_less_are_followed_to_their_end() {
         let (before, now) = (unlike(vec![1.2, 0.6, 1.0, 1.1, 1.1]), unlike(vec![1.26, 0.72, 1.0, 1.1, 2.1]));
         let led = now.led_on(&before);
+        let nothing = unlike(vec![0.001]).led_on(&unlike(vec![0.1]));
+        assert!(nothing[0] > 0.0, "{nothing:?}");
         for (found, end) in led.iter().zip([1.2 + 0.06 / 0.7, 0.6 + 0.12 / 1.3, 1.0, 1.1, 2.15]) {
             assert!((found - end).abs() < 1e-12, "{led:?}");
         }

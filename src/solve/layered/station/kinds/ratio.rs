@@ -46,6 +46,8 @@ const LEAST_OF_A_SERVER: f64 = 2.0;
 const MOST_POWER: f64 = 2.0;
 /// Waits shorter than this part of a service are as short by mean values.
 const LEAST_WAIT: f64 = 1e-7;
+/// Bounds on `ψ`: where next to nothing of a kind is served its waits have no number.
+pub(super) const RATIOS: [f64; 2] = [1e-3, 1e3];
 /// Times away are no shorter than this part of a service.
 const SHORTEST_AWAY: f64 = 1e-6;
 /// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
@@ -220,8 +222,18 @@ fn of_chain<S: Scalar, const N: usize>(
 pub(super) fn waits_of<S: Scalar, const K: usize>(all: &There<S, K>, services: [S; K], of: usize, by_means: S) -> S {
     let served = all.busy[of] / services[of];
     let longer = all.waiting[of] / served / by_means;
-    let waits = all.waiting[of] > all.busy[of] * LEAST_WAIT;
-    if waits && longer > 0.0 && longer.value().is_finite() { longer } else { S::from(1.0) }
+    if all.waiting[of] > all.busy[of] * LEAST_WAIT && !longer.value().is_nan() { within(longer, RATIOS) } else { S::from(1.0) }
+}
+
+/// Held between two bounds.
+pub(super) fn within<S: Scalar>(x: S, [least, most]: [f64; 2]) -> S {
+    if x < least {
+        S::from(least)
+    } else if x > most {
+        S::from(most)
+    } else {
+        x
+    }
 }
 
 /// `Π/û` of who finds these there, of so many other `sources` of each kind.
@@ -250,8 +262,8 @@ fn by_means<S: Scalar>(found: &There<S>, services: [S; 2], comes: &Comes<S>, sha
     (waiting + (rests[0] + rests[1]) * share_of_busy) / servers
 }
 
-/// What is left of the services of those that are `found`, of each kind.
-pub(super) fn rests<S: Scalar, const K: usize>(found: &There<S, K>, services: [S; K], comes: &Comes<S>) -> [S; K] {
+/// What is left of the exponential services of those that are `found`, of each kind.
+fn rests<S: Scalar, const K: usize>(found: &There<S, K>, services: [S; K], comes: &Comes<S>) -> [S; K] {
     let after_gap = |j: usize| (comes.away + comes.mean) * services[j] / (comes.away + services[j]);
     std::array::from_fn(|j| found.busy[j] * (after_gap(j) + comes.again * (comes.mean - after_gap(j))))
 }
@@ -285,7 +297,8 @@ fn chance_by_number<S: Scalar>(There { waiting, busy }: &There<S>, (sources, ser
 fn fewer<const K: usize>(sources: [f64; K], servers: f64, (work, most_work): (impl Fn([f64; K]) -> f64, f64)) -> Option<[f64; K]> {
     let mut part = 1.0;
     let mut n = sources;
-    while work(n) > most_work {
+    // Streams are as they are.
+    while work(n) > most_work && number_of(n) > 0.0 {
         part *= 0.95;
         n = sources.map(|all| (all * part).round().max(all.min(LAST_SOURCES)));
         if n.iter().sum::<f64>() < LEAST_OF_A_SERVER * servers {

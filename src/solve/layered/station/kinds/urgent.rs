@@ -25,21 +25,16 @@ const LEAST_CHANCE: f64 = 1e-10;
 const FIRST_PART: f64 = 0.1;
 /// Levels that are begun with of a stream behind others, or one that would be too much alone.
 const FIRST_LEVELS: f64 = 20.0;
-/// More sources than these are not counted one by one.
-const MOST_SOURCES: f64 = 1e5;
 /// Levels that are taken in where the last of them count.
 const MORE_LEVELS: f64 = 1.4;
-/// Most products of an elimination with levels that were taken in.
+/// Most products of an elimination: more than who asks is ready for by [`work`], since levels may have to be taken in.
 const MOST_WORK: f64 = 4_000_000.0;
 
 /// Who is there of each kind; none where that is too much work, as of streams without a steady state.
 pub(super) fn there<S: Scalar>(kinds: [Kind<S>; KINDS], servers: f64, interrupts: bool) -> Option<There<S, KINDS>> {
     let plain = plain(&kinds);
     let mut last = last_levels(&plain, servers);
-    loop {
-        if work_of(last, servers, interrupts) > MOST_WORK {
-            return None;
-        }
+    while work_of(last, servers, interrupts) <= MOST_WORK {
         let chain = Urgent::new(plain, last, number(servers), interrupts);
         let solved = eliminated::Solved::new(&chain);
         let chances = chain.chances_of_last(&solved.weights);
@@ -54,6 +49,7 @@ pub(super) fn there<S: Scalar>(kinds: [Kind<S>; KINDS], servers: f64, interrupts
             return solved.there(&chain, &kinds);
         }
     }
+    None
 }
 
 /// How many of each kind are there at most, but for next to no chance where nobody else is there.
@@ -65,7 +61,7 @@ fn last_levels(kinds: &[Kind<f64>; KINDS], servers: f64) -> [f64; KINDS] {
         match kind {
             _ if sources.is_infinite() && odds < servers && kind == 0 => (servers + least.ln() / (odds / servers).ln()).ceil(),
             _ if sources.is_infinite() => servers + FIRST_LEVELS,
-            0 if sources <= MOST_SOURCES => count(reached::last_level(sources, odds, number(servers), least)),
+            0 => count(reached::last_level(sources, odds, number(servers), least)),
             _ => sources,
         }
     })

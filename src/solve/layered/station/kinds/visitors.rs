@@ -21,12 +21,14 @@ pub(in super::super) struct Pool<S> {
     pub there: S,
     /// Visits a unit of time after which the next follows at once ([`Inside::again`]).
     pub again: S,
+    /// What is left of the services in progress, in sum; 0 where nobody asks.
+    pub left: S,
 }
 
 impl<S: Scalar> Pool<S> {
     pub fn new(sources: f64) -> Self {
         let zero = S::from(0.0);
-        Self { sources, rate: zero, busy: zero, there: zero, again: zero }
+        Self { sources, rate: zero, busy: zero, there: zero, again: zero, left: zero }
     }
 
     pub fn add(&mut self, rate: S, wait: S, held: S) {
@@ -51,6 +53,7 @@ impl<S: Scalar> Pool<S> {
         self.busy += other.busy;
         self.there += other.there;
         self.again += other.again;
+        self.left += other.left;
         self
     }
 }
@@ -131,9 +134,16 @@ impl<S> Visitors<S> {
     }
 
     /// Whether none of the tasks works for another, and so is not there while that waits for it.
-    pub fn are_apart<T>(&self, net: &Net<T>) -> bool {
+    pub fn are_apart(&self, net: &Net<S>) -> bool {
         let tasks: Vec<usize> = self.tasks.iter().flatten().copied().collect();
         tasks.iter().all(|&task| below(net, &[task])[1..].iter().all(|other| !tasks.contains(other)))
+    }
+
+    /// Whether they are all sources that there are, as where customers are no fewer than threads, of so many of each.
+    pub fn are_all(&self, net: &Net<S>, caps: &[f64]) -> bool {
+        let leads_here = |class: &&usize| below(net, &[**class]).iter().any(|task| self.tasks.iter().flatten().any(|other| other == task));
+        let customers: f64 = net.classes.iter().filter(leads_here).map(|&class| caps[class]).sum();
+        self.of_stream.contains(&true) || self.sources(net, caps).iter().sum::<f64>() <= customers
     }
 }
 
@@ -167,7 +177,8 @@ pub(super) fn visitors<S: Scalar>(
         place_of: Vec::new(),
         services: Vec::new(),
     };
-    let is_of_customers = |task: usize| below(net, &net.classes).contains(&task);
+    let of_customers = if by_urgency { below(net, &net.classes) } else { Vec::new() };
+    let is_of_customers = |task: usize| of_customers.contains(&task);
     for &arc in &net.stations[station].arcs {
         let (bounding, level) = (pool_of(net, arc), net.arcs[arc].priority);
         let is_stream = bounding.is_none_or(|task| caps[task].is_infinite());
@@ -196,6 +207,7 @@ pub(super) fn visitors<S: Scalar>(
         }
         let (held, _) = services_over(net, flow, arc);
         it.pools[place].add(flow.arc_rate[arc], waits[arc], held);
+        it.pools[place].left += flow.arc_rate[arc] * held * rest_over(net, flow, arc);
         it.services.push((flow.arc_rate[arc], held));
         it.place_of.push(place);
     }
@@ -210,6 +222,19 @@ fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> (S, S) 
     let it = &net.arcs[arc];
     let slice = it.source.node().map_or(S::from(0.0), |node| net.nodes[node].demand / net.nodes[node].slices);
     it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
+}
+
+/// Mean rest of a service over an arc that ends with the reply, as found at any time.
+fn rest_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> S {
+    let it = &net.arcs[arc];
+    let (mean, _) = services_over(net, flow, arc);
+    if mean <= 0.0 {
+        return mean;
+    }
+    match (it.target, it.source.node()) {
+        (Some(entry), _) => (mean + flow.phase_variances[entry][0] / mean) * 0.5,
+        (None, node) => mean * (node.map_or(S::from(1.0), |node| net.nodes[node].cvsq) + 1.0) * 0.5,
+    }
 }
 
 /// Visits a unit of time over each arc of a station after which the next of the same execution follows at once; none where others come, too, than threads.
