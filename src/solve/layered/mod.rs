@@ -25,6 +25,7 @@
 
 mod activities;
 mod anderson;
+mod at_once;
 mod by_class;
 mod compile;
 mod completion;

@@ -33,7 +33,9 @@ pub(super) struct TaskNode<S> {
     pub threads: f64,
     /// Largest number of its threads that can be busy, given its callers.
     pub cap: f64,
-    /// The task whose threads bound what its own do: itself, or the only task that calls it, where that has no more threads.
+    /// Most requests that others can wait for here at once ([`super::at_once`]).
+    pub at_once: f64,
+    /// The task whose threads bound what its own do: itself, or where that has no more threads the only one that calls it, also by others that it bounds.
     pub bounded_by: usize,
     /// Class index of a reference task.
     pub class: Option<usize>,

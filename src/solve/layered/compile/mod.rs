@@ -143,6 +143,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             name: task.name.clone(),
             threads,
             cap: threads,
+            at_once: f64::INFINITY,
             bounded_by: self.net.tasks.len(),
             class,
             think_time,

@@ -1,6 +1,9 @@
 //! The order of tasks, callers first, and the bounds on how many threads can be busy.
 
-use super::{super::net::Source, Compiler, SolveError, unsupported};
+use super::{
+    super::{at_once::most_at_once, net::Source},
+    Compiler, SolveError, unsupported,
+};
 use crate::model::Scalar;
 
 impl<S: Scalar> Compiler<'_, S> {
@@ -55,35 +58,43 @@ impl<S: Scalar> Compiler<'_, S> {
 
     /// Bounds how many threads of a task can be busy by how many callers can wait for it.
     pub(super) fn caps(&mut self) {
+        let mut callers: Vec<Option<Vec<usize>>> = vec![None; self.net.tasks.len()];
         for position in 0..self.net.order.len() {
             let task = self.net.order[position];
             let Some(station) = self.net.tasks[task].station else { continue };
-            let mut callers: Vec<usize> = Vec::new();
+            let mut of_task: Vec<usize> = Vec::new();
             let mut unlimited = self.net.tasks[task].entries.iter().any(|&e| self.net.goes_on_after_reply(e));
             for &a in &self.net.stations[station].arcs {
                 match self.net.arcs[a].source {
-                    Source::Held(node) => callers.push(self.net.nodes[node].task),
+                    Source::Held(node) => of_task.push(self.net.nodes[node].task),
                     Source::Detached(_) | Source::Open => unlimited = true,
                 }
             }
-            callers.sort_unstable();
-            callers.dedup();
-            let sum: f64 = callers.iter().map(|&t| self.net.tasks[t].cap * self.net.tasks[t].width).sum();
-            if !unlimited {
-                self.net.tasks[task].cap = self.net.tasks[task].threads.min(sum);
+            if unlimited {
+                continue;
             }
-            if let (&[caller], false) = (callers.as_slice(), unlimited) {
-                self.bound(task, caller);
+            of_task.sort_unstable();
+            of_task.dedup();
+            let tasks = &self.net.tasks;
+            // Strands of a fork are as many however many wait for their thread.
+            let begun_by = |task: usize| callers[task].as_deref().filter(|_| tasks[task].width <= 1.0);
+            let most = most_at_once(&of_task, begun_by, |task| tasks[task].cap * tasks[task].width);
+            self.net.tasks[task].at_once = most;
+            self.net.tasks[task].cap = self.net.tasks[task].threads.min(most);
+            let bounded_by = |&caller: &usize| self.net.tasks[caller].bounded_by;
+            if let Some(pool) = of_task.first().map(bounded_by).filter(|pool| of_task.iter().all(|caller| bounded_by(caller) == *pool)) {
+                self.bound(task, pool);
             }
+            callers[task] = Some(of_task);
         }
     }
 
     /// A pool that alone calls tasks of no fewer threads is itself at their stations, all its threads together.
-    fn bound(&mut self, task: usize, caller: usize) {
-        let (it, its) = (&self.net.tasks[task], &self.net.tasks[caller]);
+    fn bound(&mut self, task: usize, pool: usize) {
+        let (it, its) = (&self.net.tasks[task], &self.net.tasks[pool]);
         let is_bound = its.class.is_none() && its.cap > 1.0 && its.cap <= it.threads && its.width <= 1.0 && it.width <= 1.0;
         if is_bound {
-            self.net.tasks[task].bounded_by = self.net.tasks[caller].bounded_by;
+            self.net.tasks[task].bounded_by = pool;
         }
     }
 }

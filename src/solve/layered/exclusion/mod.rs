@@ -143,14 +143,11 @@ impl Pairs {
         &self.terms[from as usize..to as usize]
     }
 
-    /// Tasks whose threads wait for a task's replies.
-    pub fn callers(&self, task: usize) -> &[usize] {
-        &self.callers[task]
-    }
-
-    /// Whether a task has work that nobody waits for.
-    pub fn is_unbounded(&self, task: usize) -> bool {
-        self.unbounded[task]
+    /// Tasks whose strands wait for whatever the threads of a task do; none of one that begins some of it.
+    pub fn begun_by<S>(&self, net: &Net<S>, task: usize) -> Option<&[usize]> {
+        let it = &net.tasks[task];
+        let begins = it.class.is_some() || it.width > 1.0 || self.unbounded[task];
+        (!begins).then(|| self.callers[task].as_slice())
     }
 
     /// Whether any strands run side by side.
@@ -477,7 +474,7 @@ fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populat
         return S::from(0.0);
     }
     let sources: f64 = pairs.callers[task].iter().map(|&t| populations.strands(net, t)).sum();
-    if sources <= it.threads && !pairs.unbounded[task] {
+    if sources.min(it.at_once) <= it.threads && !pairs.unbounded[task] {
         return S::from(1.0);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of threads, checked when compiled")]

@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        at_once::most_at_once,
         exclusion::{FREE, Pairs},
         net::{Discipline, Net, Work},
     },
@@ -23,6 +24,8 @@ pub(in super::super) struct Layout {
     pub pools: Vec<usize>,
     /// Tasks that begin what these send ([`super::origins`]).
     pub origins: Vec<usize>,
+    /// Most requests of all pools that can be here at once ([`most_at_once`]).
+    most: f64,
     /// Position in `pools` of what bounds each arc's sender.
     pub pool_of: Vec<Option<usize>>,
     /// Distinct held nodes.
@@ -110,6 +113,7 @@ impl Layout {
         let mut layout = Self {
             pools: Vec::new(),
             origins: Vec::new(),
+            most: f64::INFINITY,
             pool_of: Vec::new(),
             groups: Vec::new(),
             group_of: Vec::new(),
@@ -138,6 +142,7 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
+        layout.most = most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.tasks[task].width);
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
@@ -214,7 +219,12 @@ impl Layout {
         let threads = strands(&self.pools);
         let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].width).fract() == 0.0);
         let may_wait = servers > 1.0 && servers < threads;
-        !self.open && self.pools.len() > 1 && may_wait && are_whole && threads <= unlike::MOST && threads <= strands(&self.origins)
+        !self.open
+            && self.pools.len() > 1
+            && may_wait
+            && are_whole
+            && threads <= unlike::MOST
+            && threads <= strands(&self.origins).min(self.most)
     }
 
     fn find_pairs<S>(&mut self, net: &Net<S>, pairs: &Pairs) {
@@ -255,7 +265,7 @@ impl Layout {
     /// How many may be here together.
     pub(super) fn sources<S: Scalar>(&self, sweep: &Sweep<'_, S>) -> f64 {
         let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
-        if self.open { f64::INFINITY } else { strands(&self.pools).min(strands(&self.origins)) }
+        if self.open { f64::INFINITY } else { strands(&self.pools).min(strands(&self.origins)).min(self.most) }
     }
 
     /// Whether all that comes is of one pool, and nothing goes on after the reply.

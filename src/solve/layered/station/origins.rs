@@ -16,11 +16,9 @@ pub(super) fn origins<S>(net: &Net<S>, pairs: &Pairs, pools: &[usize]) -> Vec<us
         if std::mem::replace(&mut is_met[task], true) {
             continue;
         }
-        let it = &net.tasks[task];
-        if it.class.is_some() || it.width > 1.0 || pairs.is_unbounded(task) {
-            found.push(task);
-        } else {
-            open.extend_from_slice(pairs.callers(task));
+        match pairs.begun_by(net, task) {
+            Some(callers) => open.extend_from_slice(callers),
+            None => found.push(task),
         }
     }
     found.sort_unstable();
