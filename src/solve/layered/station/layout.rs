@@ -12,6 +12,7 @@ use super::{
     origins::origins,
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
+    taken_up::{Met, find_met},
     unlike,
 };
 use crate::model::Scalar;
@@ -47,6 +48,8 @@ pub(in super::super) struct Layout {
     pub sent_on: Vec<usize>,
     /// From which calls arrivals return to where those were served, by row.
     pub(super) returns: Vec<Vec<Return>>,
+    /// Whom its slices meet as threads take up requests, by row.
+    pub(super) met: Vec<Met>,
     /// Where requests were before, by row.
     pub(super) previous: Vec<Vec<Previous>>,
     /// How second phases may be found by the next request of the same customer.
@@ -125,6 +128,7 @@ impl Layout {
             early_pairs: Vec::new(),
             sent_on: Vec::new(),
             returns: Vec::new(),
+            met: Vec::new(),
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
             levels: Vec::new(),
@@ -149,6 +153,7 @@ impl Layout {
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
         layout.returns = find_returns(net, &layout, station);
+        layout.met = find_met(net, &layout, calls, station);
         layout.left_behind = LeftBehind::find(net, &layout, calls, station);
         layout.previous = find_previous(net, &layout, calls, station);
         let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();

@@ -51,6 +51,7 @@ mod second_phase;
 mod servers;
 mod since;
 mod spared;
+mod taken_up;
 mod unlike;
 mod visit;
 
@@ -293,6 +294,7 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         self.add_left_behind(scratch);
+        self.add_met(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
         self.add_up(scratch);
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {

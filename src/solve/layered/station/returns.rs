@@ -9,8 +9,7 @@
 //! ```
 //!
 //! times. A thread that goes on after the reply is still there, and is left as it is ([`super::At::first_slice`]); so are calls that may be
-//! forwarded, and entries that fork. What waits for the thread and is taken up at the same moment is not counted: half of it goes first by
-//! a coin, and counting it made drawn models worse.
+//! forwarded, and entries that fork. What waits for the thread and is taken up at the same moment is met by a coin ([`super::taken_up`]).
 
 use super::{
     super::net::{Discipline, Net},
