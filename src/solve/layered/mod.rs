@@ -70,8 +70,8 @@ use crate::model::{Bindings, Model, Scalar};
 const ROUNDS: usize = 2;
 /// Most times that waits by urgency are corrected.
 const CORRECTIONS: usize = 12;
-/// Of these, most after which no less is left to correct.
-const FAILED_CORRECTIONS: usize = 2;
+/// Of these, most one after the other that leave no less to correct.
+const FAILED_CORRECTIONS: usize = 4;
 /// How much less exactly all stages but the last are solved.
 const INTERMEDIATE_SLACK: f64 = 100.0;
 /// Most processors and tasks of a replicated model, with all copies.
@@ -89,9 +89,9 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// The stage of this number, if it is of this structure.
+    /// The stage of this number, if it is of this structure and was solved.
     fn stage(&self, number: usize, structure: &Structure) -> Option<&Settled> {
-        self.stages.get(number).filter(|stage| stage.unknowns.len() == structure.n_unknowns())
+        self.stages.get(number).filter(|stage| stage.unknowns.len() == structure.n_unknowns() && !stage.has_failed)
     }
 }
 
@@ -298,26 +298,29 @@ fn corrected<S: Scalar, W: Stages<S>>(
     let next = |corrections: &mut Corrections<S>, stage: &Stage<S>, unlike: &[S]| {
         corrections.next(net, (&stage.flow, &stage.unknowns), &caps(net, customers), unlike)
     };
+    let mut best = (next(&mut corrections, &last, &changes.unlike), last);
+    if best.0.is_last() {
+        return Ok(best.1);
+    }
     let mut asked = changes.clone();
-    let Some((by_arc, left)) = next(&mut corrections, &last, &asked.unlike) else { return Ok(last) };
-    asked.unlike = by_arc;
-    let mut best = (left, last);
+    asked.unlike.clone_from(&best.0.by_arc);
     for _ in 0..CORRECTIONS {
         let like = Some(&best.1);
         let tried = stages.tried(&Asked { customers, changes: &asked, like, capacity: Capacity::Free, tolerance })?;
         let Some(stage) = tried else { break };
         let next = next(&mut corrections, &stage, &asked.unlike);
-        let left = next.as_ref().map_or(0.0, |(_, left)| *left);
-        if left < best.0 {
+        let is_nearer = next.is_nearer_than(&best.0);
+        failed = if is_nearer { 0 } else { failed + 1 };
+        let is_over = next.is_last() || failed > FAILED_CORRECTIONS;
+        let by_arc = next.by_arc.clone();
+        if is_nearer {
             changes.clone_from(&asked);
-            best = (left, stage);
-        } else {
-            failed += 1;
+            best = (next, stage);
         }
-        match next {
-            Some((by_arc, _)) if failed <= FAILED_CORRECTIONS => asked.unlike = by_arc,
-            _ => break,
+        if is_over {
+            break;
         }
+        asked.unlike = by_arc;
     }
     Ok(best.1)
 }

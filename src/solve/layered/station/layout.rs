@@ -269,8 +269,13 @@ impl Layout {
 
     /// How many may be here together.
     pub(super) fn sources<S: Scalar>(&self, sweep: &Sweep<'_, S>) -> f64 {
-        let strands = |tasks: &[usize]| tasks.iter().map(|&t| sweep.populations.strands(sweep.net, t)).sum::<f64>();
-        if self.open { f64::INFINITY } else { strands(&self.pools).min(strands(&self.origins)).min(self.most) }
+        let pools = || self.pools.iter().map(|&task| sweep.populations.strands(sweep.net, task)).sum::<f64>();
+        if self.open { f64::INFINITY } else { self.begun(sweep).min(pools()).min(self.most) }
+    }
+
+    /// How many may begin what comes here, but for what comes from outside.
+    pub(super) fn begun<S: Scalar>(&self, sweep: &Sweep<'_, S>) -> f64 {
+        self.origins.iter().map(|&task| sweep.populations.strands(sweep.net, task)).sum()
     }
 
     /// Whether all that comes is of one pool, and nothing goes on after the reply.

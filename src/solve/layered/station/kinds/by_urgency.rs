@@ -39,6 +39,7 @@ use crate::model::Scalar;
 
 /// Most products of an elimination, but for levels that have to be taken in.
 const MOST_WORK: f64 = 150_000.0;
+
 /// How a station takes levels of urgency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {

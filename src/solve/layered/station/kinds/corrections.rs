@@ -26,9 +26,12 @@ use crate::model::Scalar;
 /// Most products of an elimination, but for levels that have to be taken in.
 const MOST_WORK: f64 = 2_000_000.0;
 /// Logarithms of corrections that are left.
-const LEFT: f64 = 1e-6;
+const LEFT: f64 = 1e-7;
 /// The largest that are made, either way.
 const MOST_CORRECTED: f64 = 0.7;
+/// Where more is left, each goes on by so much of what it is to go, at least and at most: what is remembered from further away misleads.
+const ROUGH: f64 = 0.03;
+const LENGTHS: [f64; 2] = [0.3, 2.0];
 /// Steps that are remembered.
 const DEPTH: usize = 4;
 /// Growth of what is left over the least at which they are forgotten.
@@ -46,15 +49,36 @@ pub(in super::super::super) struct Corrections<S> {
     least: f64,
 }
 
+/// What is left to correct.
+#[derive(Debug)]
+pub(in super::super::super) struct Next<S> {
+    /// `ψ` by arc to try.
+    pub by_arc: Vec<S>,
+    /// How far the next are at most, as a logarithm, of how many arcs that is known.
+    furthest: f64,
+    n_told: usize,
+}
+
+impl<S> Next<S> {
+    /// Whether no more has to be corrected.
+    pub fn is_last(&self) -> bool {
+        self.furthest <= LEFT
+    }
+
+    /// Whether less is left than of others, of no fewer arcs.
+    pub fn is_nearer_than(&self, other: &Self) -> bool {
+        self.n_told >= other.n_told && self.furthest < other.furthest
+    }
+}
+
 impl<S: Scalar> Corrections<S> {
     pub fn none() -> Self {
         Self { last: None, differences: VecDeque::new(), least: f64::INFINITY }
     }
 
-    /// The next `ψ` in place of `by_arc`, with which a network was solved, of such flow and waits and so many busy threads of each task; and how far these lead at most,
-    /// as a logarithm; none where nothing is left to correct.
-    pub fn next(&mut self, net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], by_arc: &[S]) -> Option<(Vec<S>, f64)> {
-        let (mut far, mut furthest) = (Vec::new(), 0.0);
+    /// What follows of a network that was solved with `ψ` of `by_arc`, of such flow and waits and so many busy threads of each task.
+    pub fn next(&mut self, net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], by_arc: &[S]) -> Next<S> {
+        let (mut far, mut furthest, mut n_told) = (Vec::new(), 0.0, 0);
         for station in 0..net.stations.len() {
             let told = by_level(net, solved, caps, station).filter(|(_, visitors)| visitors.are_apart(net));
             let Some((order, visitors)) = told.filter(|_| !hold_each_other_up(net, station)) else { continue };
@@ -63,19 +87,20 @@ impl<S: Scalar> Corrections<S> {
             far.resize(net.arcs.len(), S::from(0.0));
             for (&arc, &place) in net.stations[station].arcs.iter().zip(&visitors.place_of) {
                 let Some(by) = by_place[place] else { continue };
+                n_told += 1;
                 far[arc] = by;
                 furthest = f64::max(furthest, by.value().abs());
             }
         }
-        if furthest <= LEFT {
-            return None;
-        }
         let mut now = by_arc.to_vec();
-        now.resize(net.arcs.len(), S::from(1.0));
-        let at: Vec<S> = now.iter().map(|ratio| ratio.ln()).collect();
-        let step = self.step(at, far, furthest);
-        let bounded = |step: S| within(step, [-MOST_CORRECTED, MOST_CORRECTED]);
-        Some((now.iter().zip(step).map(|(&now, step)| within(now * bounded(step).exp(), RATIOS)).collect(), furthest))
+        if furthest > LEFT {
+            now.resize(net.arcs.len(), S::from(1.0));
+            let at: Vec<S> = now.iter().map(|ratio| ratio.ln()).collect();
+            let step = self.step(at, far, furthest);
+            let bounded = |step: S| within(step, [-MOST_CORRECTED, MOST_CORRECTED]);
+            now.iter_mut().zip(step).for_each(|(now, step)| *now = within(*now * bounded(step).exp(), RATIOS));
+        }
+        Next { by_arc: now, furthest, n_told }
     }
 
     /// The step from where so `far` is to go: `f - Σ γ (Δx + Δf)`, with the `γ` for which the least is left of `f - Σ γ Δf` (D. G. Anderson, 1965). Its derivatives are those
@@ -97,6 +122,9 @@ impl<S: Scalar> Corrections<S> {
         let mut step = far.clone();
         for ((of_at, of_far), part) in self.differences.iter().zip(solve(normal, right)) {
             step.iter_mut().zip(of_at.iter().zip(of_far)).for_each(|(step, (&x, &f))| *step -= part * (x + f));
+        }
+        if furthest > ROUGH {
+            step.iter_mut().zip(&far).filter(|(_, far)| **far != 0.0).for_each(|(step, &far)| *step = within(*step / far, LENGTHS) * far);
         }
         self.last = Some((at, far));
         step

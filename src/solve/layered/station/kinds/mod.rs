@@ -102,7 +102,7 @@ impl<S: Scalar> At<'_, S> {
             return None;
         }
         let mut found: Vec<Pool<S>> = pools.iter().map(|&task| Pool::new(populations.strands(self.sweep.net, task))).collect();
-        if found.iter().map(|pool| pool.sources).sum::<f64>() > self.sources {
+        if found.iter().map(|pool| pool.sources).sum::<f64>() > self.layout.begun(self.sweep) {
             return None;
         }
         for (v, &pool) in self.visits.iter().zip(pool_of) {

@@ -47,7 +47,7 @@ const MOST_POWER: f64 = 2.0;
 /// Waits shorter than this part of a service are as short by mean values.
 const LEAST_WAIT: f64 = 1e-7;
 /// Bounds on `ψ`: where next to nothing of a kind is served its waits have no number.
-pub(super) const RATIOS: [f64; 2] = [1e-3, 1e3];
+pub(super) const RATIOS: [f64; 2] = [1e-6, 1e60];
 /// Times away are no shorter than this part of a service.
 const SHORTEST_AWAY: f64 = 1e-6;
 /// Logarithms of the ratio of services: up to the one they are as good as alike, from the other they count in full.
