@@ -486,26 +486,4 @@ impl<S: Scalar> At<'_, S> {
         let n = self.sweep.net.classes.len();
         kin.map_or(&[], |k| &self.sweep.exclusion.class_shares[k * n..(k + 1) * n])
     }
-
-    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.
-    fn first_slice(&self, r: usize) -> S {
-        let net = self.sweep.net;
-        let zero = S::from(0.0);
-        let arc = &net.arcs[self.layout.arcs[self.layout.rows[r].arc]];
-        let (None, Some(node)) = (arc.target, arc.source.held()) else { return zero };
-        if self.servers > 1.0 {
-            return zero;
-        }
-        let it = &net.nodes[node];
-        let mut extra = zero;
-        for group in &it.calls {
-            let Some(callee) = net.arcs[group.arc].target else { continue };
-            let Some(late) = net.phases(callee)[1] else { continue };
-            if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
-                let slice = net.nodes[late].demand / net.nodes[late].slices;
-                extra += net.arcs[group.arc].visits / it.slices * slice * COIN;
-            }
-        }
-        extra
-    }
 }

@@ -13,7 +13,7 @@
 
 use super::{
     super::net::{Discipline, Net},
-    At,
+    At, COIN,
     layout::Layout,
 };
 use crate::model::Scalar;
@@ -58,5 +58,27 @@ impl<S: Scalar> At<'_, S> {
         for it in &self.layout.returns[r] {
             unmet[it.pool] -= net.arcs[it.arc].visits / (net.nodes[self.layout.groups[group]].slices * it.threads);
         }
+    }
+
+    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.
+    pub(super) fn first_slice(&self, r: usize) -> S {
+        let net = self.sweep.net;
+        let zero = S::from(0.0);
+        let arc = &net.arcs[self.layout.arcs[self.layout.rows[r].arc]];
+        let (None, Some(node)) = (arc.target, arc.source.held()) else { return zero };
+        if self.servers > 1.0 {
+            return zero;
+        }
+        let it = &net.nodes[node];
+        let mut extra = zero;
+        for group in &it.calls {
+            let Some(callee) = net.arcs[group.arc].target else { continue };
+            let Some(late) = net.phases(callee)[1] else { continue };
+            if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
+                let slice = net.nodes[late].demand / net.nodes[late].slices;
+                extra += net.arcs[group.arc].visits / it.slices * slice * COIN;
+            }
+        }
+        extra
     }
 }
