@@ -10,8 +10,8 @@ use petgraph::{algo::ford_fulkerson, graph::DiGraph};
 /// Strands that count as without bound.
 const UNBOUNDED: f64 = 1e15;
 
-/// Most requests that `tasks` can have waiting at once. `callers` are those whose threads wait for a task, none of one that begins requests itself or is not called at all; `strands`
-/// how many it can have.
+/// Most requests that `tasks` can have waiting at once. `callers` are those whose threads wait for a task, none of one that begins requests itself; `strands` how many it
+/// can have.
 pub(super) fn most_at_once<'a>(tasks: &[usize], callers: impl Fn(usize) -> Option<&'a [usize]>, strands: impl Fn(usize) -> f64) -> f64 {
     if let &[task] = tasks {
         return strands(task);

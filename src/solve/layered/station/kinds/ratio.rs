@@ -16,6 +16,8 @@
 //! Chains of too many states are solved with fewer sources, in the same proportion and with times away shorter by as much, twice: how `ψ - 1` falls from
 //! the fewer to the more, as a power of their number, is taken to go on. Servers are not fewer then; where they are too many for that, `ψ` is 1.
 
+use num_traits::clamp;
+
 use super::{
     super::{
         busy::{Sources, all_busy, chances_of_there},
@@ -227,13 +229,7 @@ pub(super) fn waits_of<S: Scalar, const K: usize>(all: &There<S, K>, services: [
 
 /// Held between two bounds.
 pub(super) fn within<S: Scalar>(x: S, [least, most]: [f64; 2]) -> S {
-    if x < least {
-        S::from(least)
-    } else if x > most {
-        S::from(most)
-    } else {
-        x
-    }
+    clamp(x, S::from(least), S::from(most))
 }
 
 /// `Π/û` of who finds these there, of so many other `sources` of each kind.
@@ -249,10 +245,10 @@ pub(super) fn of_servers<S: Scalar, const K: usize>(found: &There<S, K>, sources
 }
 
 /// Who comes: how long it was away, the chance that it was not, and the mean service of all.
-pub(super) struct Comes<S> {
-    pub away: S,
-    pub again: S,
-    pub mean: S,
+struct Comes<S> {
+    away: S,
+    again: S,
+    mean: S,
 }
 
 /// `W°` of who comes to those that are `found`, with `Π/û`.
