@@ -24,8 +24,13 @@
 //!
 //! Sources: join delays from the first two moments of the branches: Jiang 1996, Franks 1999 §4.6; overlap: Mak & Lundstrom 1990.
 
+use petgraph::{algo::ford_fulkerson, graph::DiGraph};
+
 use super::completion::{Moments, at_most, kth_completion, overlap};
 use crate::model::Scalar;
+
+/// How much slower a strand is taken to be, to see what depends on it.
+const LONGER: f64 = 1e-3;
 
 /// The graph of an entry that forks.
 #[derive(Clone, Debug)]
@@ -96,6 +101,12 @@ impl<S: Scalar> Strand<S> {
             self.contended += wait;
             self.servers = self.servers.min(servers);
         }
+    }
+
+    /// The same, a little slower in all that it does.
+    fn longer(self) -> Self {
+        let by = S::from(1.0 + LONGER);
+        Self { time: self.time.scaled(by), contended: self.contended * by, opening: self.opening.scaled(by), ..self }
     }
 
     /// An exponential time that waits for no other strand.
@@ -189,6 +200,20 @@ impl<S: Scalar> Graph<S> {
         // After the reply strands run that began before it: no more is known of the rest than that it is not constant.
         let variance = positive(end.variance - first.variance);
         GraphTimes { first, late: Moments::new(mean, if variance > 0.0 { variance } else { mean * mean }) }
+    }
+
+    /// By how much an execution is longer, until all strands have ended, for each unit of time that a node takes longer.
+    pub fn delays(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Vec<(usize, S)> {
+        let all = |times: GraphTimes<S>| times.first.mean + times.late.mean;
+        let now = all(self.times(elapsed));
+        let nodes = (0..self.vertices.len()).flat_map(|v| self.nodes_of(v));
+        let delay = |node: usize| {
+            let time = elapsed(node).time.mean;
+            let longer = self.times(&|other| if other == node { elapsed(other).longer() } else { elapsed(other) });
+            let delay = if time > 0.0 { (all(longer) - now) / (time * LONGER) } else { S::from(1.0) };
+            (node, delay)
+        };
+        nodes.map(delay).collect()
     }
 
     /// Overlap of all concurrent nodes, those inside loops included.
@@ -376,28 +401,56 @@ impl<S: Scalar> Graph<S> {
         self.reply.is_some_and(|r| self.precedes(r, vertex))
     }
 
-    /// Largest number of strands at once, loops included: no more than there are ends of pairwise concurrent vertices.
-    pub fn width(&self) -> usize {
-        let mut widest = 1;
-        for v in 0..self.vertices.len() {
-            let mut group = vec![v];
-            for w in v + 1..self.vertices.len() {
-                if group.iter().all(|&g| self.concurrent.contains(&(g, w))) {
-                    group.push(w);
-                }
-            }
-            let inside = group
-                .iter()
-                .map(|&g| match &self.vertices[g].piece {
-                    Piece::Leaf(_) => 1,
-                    Piece::Empty => 0,
-                    Piece::Loop(_, body) => body.width(),
-                })
-                .sum();
-            widest = widest.max(inside);
-        }
-        widest
+    /// Largest number of strands at once, loops included.
+    pub fn width(&self) -> f64 {
+        self.widest(&|_| true, Quorums::Close)
     }
+
+    /// Largest number of strands at once that are at one of some nodes; what runs on beside the followers of a join that did not wait for it
+    /// counts beside these.
+    pub fn width_of(&self, is_one: &dyn Fn(usize) -> bool) -> f64 {
+        self.widest(is_one, Quorums::Leave)
+    }
+
+    /// Vertices of which none comes before another: all, but for the most that stand one behind the other (R. P. Dilworth, 1950), which is a largest flow
+    /// from each vertex to one after it.
+    fn widest(&self, is_one: &dyn Fn(usize) -> bool, quorums: Quorums) -> f64 {
+        let mut after: DiGraph<(), f64> = DiGraph::new();
+        let (begin, end) = (after.add_node(()), after.add_node(()));
+        let places: Vec<_> = self.vertices.iter().map(|_| (after.add_node(()), after.add_node(()))).collect();
+        let mut all = 0.0;
+        for (vertex, &(comes, leaves)) in self.vertices.iter().zip(&places) {
+            let strands = match &vertex.piece {
+                Piece::Leaf(node) => f64::from(u8::from(is_one(*node))),
+                Piece::Empty => 0.0,
+                Piece::Loop(_, body) => body.widest(is_one, quorums),
+            };
+            all += strands;
+            after.add_edge(begin, leaves, strands);
+            after.add_edge(comes, end, strands);
+            after.add_edge(comes, leaves, f64::MAX);
+            let before = match (&vertex.start, quorums) {
+                (Start::First, _) => &[][..],
+                (Start::Join { before, needed, dominator, .. }, Quorums::Leave) if *needed < before.len() => {
+                    std::slice::from_ref(dominator)
+                }
+                (Start::Join { before, .. }, _) => before,
+                (Start::After(p), _) => std::slice::from_ref(p),
+            };
+            before.iter().for_each(|&p| {
+                after.add_edge(places[p].1, comes, f64::MAX);
+            });
+        }
+        let (behind, _) = ford_fulkerson(&after, begin, end);
+        all - behind
+    }
+}
+
+/// Whether what a join does not wait for ends with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quorums {
+    Close,
+    Leave,
 }
 
 #[cfg(test)]

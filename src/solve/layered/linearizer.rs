@@ -141,6 +141,11 @@ impl<S: Scalar> Populations<'_, S> {
     pub fn strands(&self, net: &Net<S>, task: usize) -> f64 {
         self.caps[task] * net.tasks[task].width
     }
+
+    /// The same, of strands at a station.
+    pub fn strands_at(&self, net: &Net<S>, task: usize, station: usize) -> f64 {
+        self.caps[task] * net.width_at(task, station)
+    }
 }
 
 impl<S: Scalar> Seen<S> {

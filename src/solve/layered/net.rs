@@ -1,5 +1,7 @@
 //! The compiled network: tasks, entries, nodes, arcs and stations as arrays, all shares and structure settled.
 
+use std::collections::HashMap;
+
 use super::{graph::Graph, rotation::Rotation};
 use crate::model::CallKind;
 
@@ -23,6 +25,8 @@ pub(super) struct Net<S> {
     pub circular: bool,
     /// A turn that leaves the network as it is, where copies stand in a circle.
     pub rotation: Option<Rotation>,
+    /// Strands that one thread of a task can have at a station at once, where these are fewer than it can have at all.
+    pub narrow: HashMap<(usize, usize), f64>,
 }
 
 /// A task of the network.
@@ -228,6 +232,11 @@ impl<S> Net<S> {
             Work::Phases(phases) => phases,
             Work::Graph(_) => [None; 3],
         }
+    }
+
+    /// Strands that one thread of a task can have at a station at once.
+    pub fn width_at(&self, task: usize, station: usize) -> f64 {
+        self.narrow.get(&(task, station)).copied().unwrap_or(self.tasks[task].width)
     }
 
     /// Whether all requests are waited for, and none come from outside.

@@ -51,6 +51,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             n_processors: model.processors.len(),
             circular: false,
             rotation: None,
+            narrow: HashMap::new(),
         };
         let processor_index = model.processors.iter().enumerate().map(|(i, p)| (p.name.as_str(), i)).collect();
         Self { model, values, net, entry_index: HashMap::new(), processor_index, forwarding: Vec::new() }
@@ -67,6 +68,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.open_arrivals();
         self.refuse_bounded_queues()?;
         self.order()?;
+        self.narrow();
         self.caps();
         self.take_alike_in_order();
         Ok(self.net)

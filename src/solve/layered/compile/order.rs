@@ -78,7 +78,8 @@ impl<S: Scalar> Compiler<'_, S> {
             let tasks = &self.net.tasks;
             // Strands of a fork are as many however many wait for their thread.
             let begun_by = |task: usize| callers[task].as_deref().filter(|_| tasks[task].width <= 1.0);
-            let most = most_at_once(&of_task, begun_by, |task| tasks[task].cap * tasks[task].width);
+            let strands = |at: usize| tasks[at].cap * if of_task.contains(&at) { self.net.width_at(at, station) } else { tasks[at].width };
+            let most = most_at_once(&of_task, begun_by, strands);
             self.net.tasks[task].at_once = most;
             self.net.tasks[task].cap = self.net.tasks[task].threads.min(most);
             let bounded_by = |&caller: &usize| self.net.tasks[caller].bounded_by;

@@ -3,7 +3,7 @@
 //! Inside a strand, sequences, choices and loops are summed in the mean, as they are in graphs without forks. A choice or a
 //! loop that forks inside is kept as it is (loops), or refused by name (choices).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     super::{
@@ -122,11 +122,33 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 self.net.nodes[node].kin = kin;
             }
         }
-        self.net.tasks[task_index].width = self.net.tasks[task_index].width.max(graph.width() as f64);
+        self.net.tasks[task_index].width = self.net.tasks[task_index].width.max(graph.width());
         let it = &mut self.net.entries[index];
         it.n_phases = if graph.reply.is_some_and(|r| graph.ends.as_slice() != [r]) { 2 } else { 1 };
         it.work = Work::Graph(graph);
         Ok(())
+    }
+
+    /// Finds where threads of tasks that fork can have fewer strands at once than they have at all.
+    pub(super) fn narrow(&mut self) {
+        let mut nodes_at: BTreeMap<(usize, usize), HashSet<usize>> = BTreeMap::new();
+        for arc in &self.net.arcs {
+            let Some(node) = arc.source.held() else { continue };
+            let task = self.net.nodes[node].task;
+            if self.net.tasks[task].width > 1.0 {
+                nodes_at.entry((task, arc.station)).or_default().insert(node);
+            }
+        }
+        for ((task, station), nodes) in nodes_at {
+            let widths = self.net.tasks[task].entries.iter().map(|&entry| match &self.net.entries[entry].work {
+                Work::Graph(graph) => graph.width_of(&|node| nodes.contains(&node)),
+                Work::Phases(_) => 1.0,
+            });
+            let widest = widths.fold(1.0, f64::max);
+            if widest < self.net.tasks[task].width {
+                self.net.narrow.insert((task, station), widest);
+            }
+        }
     }
 
     /// The graph from `start` on, executed `weight` times in one execution of the entry.

@@ -473,7 +473,8 @@ fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populat
     if it.threads <= 1.0 {
         return S::from(0.0);
     }
-    let sources: f64 = pairs.callers[task].iter().map(|&t| populations.strands(net, t)).sum();
+    let strands = |&caller: &usize| it.station.map_or(0.0, |station| populations.strands_at(net, caller, station));
+    let sources: f64 = pairs.callers[task].iter().map(strands).sum();
     if sources.min(it.at_once) <= it.threads && !pairs.unbounded[task] {
         return S::from(1.0);
     }

@@ -102,6 +102,8 @@ pub(super) struct Stay<S> {
     /// `W`.
     pub wait: S,
     pub servers: f64,
+    /// `β`.
+    delay: S,
     /// `Q`.
     length: S,
     /// `w`.
@@ -115,7 +117,12 @@ pub(super) struct Stay<S> {
 impl<S: Scalar> Stay<S> {
     pub(super) fn new(first: S, held: S, wait: S, servers: f64) -> Self {
         let zero = S::from(0.0);
-        Self { first, held, wait, servers, length: zero, own_wait: zero, others: zero, scale: S::from(1.0) }
+        Self { first, held, wait, servers, delay: S::from(1.0), length: zero, own_wait: zero, others: zero, scale: S::from(1.0) }
+    }
+
+    /// The same, where an execution is so much longer for each unit of time here.
+    pub(super) fn delaying(self, delay: S) -> Self {
+        Self { delay, ..self }
     }
 
     /// How long one of `n` threads waits for the others.
@@ -235,8 +242,8 @@ impl<S: Scalar> Crowds<S> {
         let zero = S::from(0.0);
         self.room.clear();
         self.room.extend(stays);
-        let first = self.room.iter().fold(zero, |sum, s| sum + s.first);
-        let elsewhere = self.room.iter().fold(service - first, |left, s| left - s.wait);
+        let first = self.room.iter().fold(zero, |sum, s| sum + s.delay * s.first);
+        let elsewhere = self.room.iter().fold(service - first, |left, s| left - s.delay * s.wait);
         let alone = first + if elsewhere > 0.0 { elsewhere } else { zero };
         if alone <= 0.0 || self.room.is_empty() {
             return false;
@@ -328,7 +335,7 @@ impl<S: Scalar> Crowds<S> {
         let mut service = alone;
         for stay in &mut self.room {
             stay.own_wait = stay.wait_for(n);
-            service += stay.own_wait + others(stay);
+            service += stay.delay * (stay.own_wait + others(stay));
         }
         let rate = service.recip() * n;
         for stay in &mut self.room {

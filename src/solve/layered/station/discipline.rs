@@ -102,7 +102,7 @@ impl<S: Scalar> At<'_, S> {
         }
         let sends = |pool: usize| (0..n).any(|x| self.layout.pool_of[x] == Some(pool) && self.priority_of(x) >= level);
         let pools = self.layout.pools.iter().enumerate().filter(|(pool, _)| sends(*pool));
-        pools.map(|(_, &task)| self.sweep.populations.strands(self.sweep.net, task)).sum::<f64>().min(self.sources)
+        pools.map(|(_, &task)| self.sweep.populations.strands_at(self.sweep.net, task, self.station)).sum::<f64>().min(self.sources)
     }
 
     /// `f` of a row, whose arrivals find so many servers with requests at least as urgent, and all of them with that chance.
@@ -170,8 +170,8 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn regained(&self, me: &Visit<S>, it: &Visit<S>, x: usize) -> S {
         let one = S::from(1.0);
         let Some(long) = me.gap.long else { return one };
-        let threads =
-            self.layout.pool_of[x].map_or(f64::INFINITY, |p| self.sweep.populations.strands(self.sweep.net, self.layout.pools[p]));
+        let threads = self.layout.pool_of[x]
+            .map_or(f64::INFINITY, |p| self.sweep.populations.strands_at(self.sweep.net, self.layout.pools[p], self.station));
         let stay = it.wait + it.first;
         let share = if threads > 0.0 { it.rate * stay / threads } else { S::from(0.0) };
         let share = if share > 1.0 { one } else { share };
@@ -236,7 +236,8 @@ impl<S: Scalar> At<'_, S> {
             let (it, at) = (&self.visits[x], r * n + x);
             groups[place].load += it.rate * it.first / self.servers;
             groups[place].there += it.rate * (it.wait + it.first);
-            groups[place].sources += self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands(net, self.layout.pools[p]));
+            groups[place].sources +=
+                self.layout.pool_of[x].map_or(1.0, |p| self.sweep.populations.strands_at(net, self.layout.pools[p], self.station));
             if group == mine {
                 continue;
             }

@@ -25,6 +25,7 @@ pub(in super::super) struct Layout {
     pub pools: Vec<usize>,
     /// Tasks that begin what these send ([`super::origins`]).
     pub origins: Vec<usize>,
+    pub station: usize,
     /// Most requests of all pools that can be here at once ([`most_at_once`]).
     most: f64,
     /// Position in `pools` of what bounds each arc's sender.
@@ -141,12 +142,14 @@ impl Layout {
             bounded: Vec::new(),
             unlike: false,
             offset,
+            station,
             excess: net.arcs.len() + station,
             arcs,
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
-        layout.most = most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.tasks[task].width);
+        layout.most =
+            most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.width_at(task, station));
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
@@ -220,9 +223,9 @@ impl Layout {
 
     fn is_of_unlike_pools<S>(&self, net: &Net<S>, station: usize) -> bool {
         let servers = net.stations[station].servers;
-        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.tasks[task].width).sum::<f64>();
+        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.width_at(task, station)).sum::<f64>();
         let threads = strands(&self.pools);
-        let are_whole = self.pools.iter().all(|&task| (net.tasks[task].cap * net.tasks[task].width).fract() == 0.0);
+        let are_whole = self.pools.iter().all(|&task| net.tasks[task].cap.fract() == 0.0);
         let may_wait = servers > 1.0 && servers < threads;
         !self.open
             && self.pools.len() > 1
@@ -269,7 +272,7 @@ impl Layout {
 
     /// How many may be here together.
     pub(super) fn sources<S: Scalar>(&self, sweep: &Sweep<'_, S>) -> f64 {
-        let pools = || self.pools.iter().map(|&task| sweep.populations.strands(sweep.net, task)).sum::<f64>();
+        let pools = || self.pools.iter().map(|&task| sweep.populations.strands_at(sweep.net, task, self.station)).sum::<f64>();
         if self.open { f64::INFINITY } else { self.begun(sweep).min(pools()).min(self.most) }
     }
 
@@ -287,7 +290,7 @@ impl Layout {
     pub(super) fn is_guessed<S: Scalar>(&self, sweep: &Sweep<'_, S>, sources: f64) -> bool {
         let populations = sweep.populations;
         // Of fewer threads in between, one customer less does not take one away.
-        let are_all = |&task: &usize| populations.strands(sweep.net, task) >= sources;
+        let are_all = |&task: &usize| populations.strands_at(sweep.net, task, self.station) >= sources;
         self.of_alike_customers
             && !populations.changes.are_known
             && populations.customers.iter().sum::<f64>() == sources

@@ -40,7 +40,7 @@ impl<S: Scalar> At<'_, S> {
         if mine != theirs {
             return (load * seen, zero);
         }
-        let threads = self.sweep.populations.strands(self.sweep.net, self.layout.pools[mine]);
+        let threads = self.sweep.populations.strands_at(self.sweep.net, self.layout.pools[mine], self.station);
         if threads.is_infinite() {
             return (load * seen, zero);
         }

@@ -52,7 +52,7 @@ use self::alone::{Stop, find_others, shrink};
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
-        net::Discipline,
+        net::{Discipline, Work},
     },
     Layout, Sweep,
     crowd::{Come, Crowds, Stay},
@@ -102,7 +102,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     crowds.clear();
     for &task in sweep.net.order.iter().rev() {
         let it = &sweep.net.tasks[task];
-        let threads = sweep.populations.strands(sweep.net, task);
+        let threads = sweep.populations.caps[task];
         if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
             continue;
         }
@@ -111,7 +111,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
             continue;
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
-        if let Some(station) = it.station.filter(|_| it.width <= 1.0) {
+        if let Some(station) = it.station {
             let pool = Pool { task, station, threads, executions };
             add_crowd(sweep, &layouts[station], &pool, &mut stops, crowds, &mut found[station]);
         }
@@ -194,6 +194,11 @@ fn stops<S: Scalar>(
 ) -> Vec<Stop<S>> {
     let zero = S::from(0.0);
     let mut stops = Vec::new();
+    let delays = delays(sweep, task);
+    let delay_of = |arc: usize| {
+        let node = sweep.net.arcs[arc].source.held();
+        node.and_then(|node| delays.iter().find(|(n, _)| *n == node)).map_or(S::from(1.0), |(_, delay)| *delay)
+    };
     for &station in &sweep.visited[task] {
         let (layout, it) = (&layouts[station], &sweep.net.stations[station]);
         let Some(pool) = layout.pools.iter().position(|&p| p == task) else { continue };
@@ -206,6 +211,7 @@ fn stops<S: Scalar>(
             continue;
         }
         let (mut own, mut all, mut first_time, mut wait, mut requests) = (zero, zero, zero, zero, zero);
+        let mut delaying = zero;
         for (i, &a) in layout.arcs.iter().enumerate() {
             let rate = sweep.flow.arc_rate[a];
             let (first, held) = sweep.service(a);
@@ -215,6 +221,7 @@ fn stops<S: Scalar>(
                 first_time += rate * first;
                 wait += rate * sweep.unknowns[a];
                 requests += rate;
+                delaying += delay_of(a) * rate * (first + sweep.unknowns[a]);
             }
         }
         // Of servers that hold each other up, all together are as fast as fewer that do not.
@@ -230,6 +237,8 @@ fn stops<S: Scalar>(
         let (alone, queueing, of_one) =
             if crowds.at(station).is_empty() { (S::from(1.0), S::from(1.0), it.servers) } else { (alone, alone / servers, 1.0) };
         let elsewhere = first_time * (-alone + 1.0);
+        let there = first_time + wait;
+        let delay = if there > 0.0 { delaying / there } else { S::from(1.0) };
         let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
         stops.push(Stop {
             station,
@@ -238,16 +247,31 @@ fn stops<S: Scalar>(
             servers,
             few_cores: few_cores && it.servers > SEIDMANN_SERVERS,
             residence: (wait + first_time) / executions,
+            delay,
             before: (zero, zero),
             now: (zero, zero),
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
             few_own_cores: few_cores && layout.is_of_one_pool(),
             late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
-            stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one),
+            stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one)
+                .delaying(delay),
         });
     }
     stops
+}
+
+/// What the time of each node of a task that forks adds to its executions.
+fn delays<S: Scalar>(sweep: &Sweep<'_, S>, task: usize) -> Vec<(usize, S)> {
+    let it = &sweep.net.tasks[task];
+    if it.width <= 1.0 {
+        return Vec::new();
+    }
+    let graphs = it.entries.iter().filter_map(|&e| match &sweep.net.entries[e].work {
+        Work::Graph(graph) => Some(graph),
+        Work::Phases(_) => None,
+    });
+    graphs.flat_map(|graph| graph.delays(&|node| sweep.flow.strands[node])).collect()
 }
 
 /// A pool's requests to a station, all a unit of time: their number, their time in the first phase, in both, and waiting.

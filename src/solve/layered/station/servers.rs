@@ -98,7 +98,8 @@ impl<S: Scalar> At<'_, S> {
         let own = self.visits[row.arc].first;
         let mut pools: SmallVec<[Pool<S>; 8]> = SmallVec::new();
         for (pool, (&task, (served, waiting))) in self.layout.pools.iter().zip(found_of).enumerate() {
-            let threads = self.sweep.populations.strands(self.sweep.net, task) - if row.pool == Some(pool) { 1.0 } else { 0.0 };
+            let threads =
+                self.sweep.populations.strands_at(self.sweep.net, task, self.station) - if row.pool == Some(pool) { 1.0 } else { 0.0 };
             if threads < 1.0 {
                 continue;
             }

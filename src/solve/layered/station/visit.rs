@@ -146,7 +146,7 @@ pub(super) fn set_gaps<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, visits:
         (v.gap.short_share, v.gap.short) = groups[group].gaps(sweep.flow.elapsed[node], net.nodes[node].deterministic);
     }
     for (pool, &task) in layout.pools.iter().enumerate() {
-        set_long_gap(sweep.populations.strands(net, task), visits, |x| layout.pool_of[x] == Some(pool));
+        set_long_gap(sweep.populations.strands_at(net, task, layout.station), visits, |x| layout.pool_of[x] == Some(pool));
     }
     for Bounded { task, arcs, callers } in &layout.bounded {
         let threads = callers.iter().map(|&task| sweep.populations.strands(net, task)).sum::<f64>();

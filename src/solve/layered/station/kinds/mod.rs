@@ -101,7 +101,8 @@ impl<S: Scalar> At<'_, S> {
         if pools.len() < 2 || self.sources <= self.servers.max(2.0) || self.discipline != Discipline::Fcfs {
             return None;
         }
-        let mut found: Vec<Pool<S>> = pools.iter().map(|&task| Pool::new(populations.strands(self.sweep.net, task))).collect();
+        let mut found: Vec<Pool<S>> =
+            pools.iter().map(|&task| Pool::new(populations.strands_at(self.sweep.net, task, self.station))).collect();
         if found.iter().map(|pool| pool.sources).sum::<f64>() > self.layout.begun(self.sweep) {
             return None;
         }

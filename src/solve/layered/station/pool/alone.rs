@@ -20,6 +20,8 @@ pub(super) struct Stop<S> {
     /// Whether nobody else comes, and nothing goes on after the reply.
     pub is_of_one_pool: bool,
     pub residence: S,
+    /// By how much an execution is longer for each unit of time here.
+    pub delay: S,
     pub before: (S, S),
     pub now: (S, S),
     pub others: Option<Others<S>>,
@@ -168,7 +170,7 @@ impl<S: Scalar> Alone<S> {
     /// Of no threads yet, each of whose executions takes, with what is before it, so long.
     fn new(stops: &[Stop<S>], cycle: S) -> Self {
         let zero = S::from(0.0);
-        let elsewhere = stops.iter().fold(cycle, |left, stop| left - stop.residence);
+        let elsewhere = stops.iter().fold(cycle, |left, stop| left - stop.delay * stop.residence);
         let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
         Self { elsewhere, length: vec![zero; stops.len()], now: vec![(zero, zero); stops.len()] }
     }
@@ -178,7 +180,7 @@ impl<S: Scalar> Alone<S> {
         let mut cycle = self.elsewhere;
         for ((stop, &q), now) in stops.iter().zip(&self.length).zip(&mut self.now) {
             now.0 = stop.wait(q, n - 1.0, few_cores(stop));
-            cycle += stop.demand + now.0;
+            cycle += stop.delay * (stop.demand + now.0);
         }
         if cycle <= 0.0 {
             return false;
@@ -209,6 +211,7 @@ mod tests {
             few_own_cores: servers > 1.0,
             is_of_one_pool: true,
             residence: 2.0,
+            delay: 1.0,
             before: (0.0, 0.0),
             now: (0.0, 0.0),
             others: None,
