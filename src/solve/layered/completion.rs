@@ -62,6 +62,13 @@ impl<S: Scalar> Moments<S> {
         Self { mean, variance, without_calls }
     }
 
+    /// From an `earlier` time to this one; of which no more is known, where that varies as much, than that it is not constant.
+    pub fn after(self, earlier: Self) -> Self {
+        let rest = self.without(earlier);
+        let variance = if rest.variance > 0.0 { rest.variance } else { rest.mean * rest.mean };
+        Self::new(rest.mean, variance)
+    }
+
     /// Moments of a geometric number of repetitions of this mean.
     pub fn repeated(self, count: S) -> Self {
         let mean = self.mean * count;
@@ -230,14 +237,29 @@ pub(super) fn kth_completion<S: Scalar>(k: usize, pieces: &[Moments<S>]) -> Mome
     Moments::new(mean, if variance > 0.0 { variance } else { zero })
 }
 
-/// A time that is no longer than `most` in the mean, with the corner between the two rounded so that derivatives pass it.
-pub(super) fn at_most<S: Scalar>(time: Moments<S>, most: S) -> Moments<S> {
-    if most <= 0.0 || time.mean <= most * (1.0 - CORNER) {
-        return time;
+/// Means of the times at which one, two and so on of the independent `pieces` have ended.
+pub(super) fn mean_completions<S: Scalar>(pieces: &[Moments<S>]) -> Vec<S> {
+    let laws: Vec<Law<S>> = pieces.iter().map(|&m| Law::new(m)).collect();
+    let zero = S::from(0.0);
+    let (mut means, mut counts) = (vec![zero; laws.len()], vec![zero; laws.len() + 1]);
+    integrate(&laws.iter().collect::<Vec<_>>(), |t, w| {
+        count(&laws, t, &mut counts);
+        let mut fewer = zero;
+        for (mean, &chance) in means.iter_mut().zip(&counts) {
+            fewer += chance;
+            *mean += w * fewer;
+        }
+    });
+    means
+}
+
+/// A number that is no more than `most`, with the corner between the two rounded so that derivatives pass it.
+pub(super) fn at_most<S: Scalar>(number: S, most: f64) -> S {
+    if number <= most * (1.0 - CORNER) {
+        return number;
     }
-    let above = -(time.mean / most) + (1.0 + CORNER);
-    let mean = if above > 0.0 { most * (-(above * above) / (4.0 * CORNER) + 1.0) } else { most };
-    time.scaled(mean / time.mean)
+    let above = -(number / most) + (1.0 + CORNER);
+    if above > 0.0 { (-(above * above) / (4.0 * CORNER) + 1.0) * most } else { S::from(most) }
 }
 
 /// Mean time in which two independent pieces of work, each given by its start and its end, both run.
@@ -254,8 +276,14 @@ pub(super) fn overlap<S: Scalar>(one: (Moments<S>, Moments<S>), other: (Moments<
     total
 }
 
-/// `P_k(t)` by adding one piece after the other to the distribution of their number.
+/// `P_k(t)`.
 fn at_least<S: Scalar>(k: usize, laws: &[Law<S>], t: S, counts: &mut [S]) -> S {
+    count(laws, t, counts);
+    counts[k..].iter().fold(S::from(0.0), |sum, &c| sum + c)
+}
+
+/// Chances that so many pieces have ended, by adding one after the other to the distribution of their number.
+fn count<S: Scalar>(laws: &[Law<S>], t: S, counts: &mut [S]) {
     counts.fill(S::from(0.0));
     counts[0] = S::from(1.0);
     for (n, law) in laws.iter().enumerate() {
@@ -265,7 +293,6 @@ fn at_least<S: Scalar>(k: usize, laws: &[Law<S>], t: S, counts: &mut [S]) -> S {
             counts[j] = if j > 0 { stays + counts[j - 1] * p } else { stays };
         }
     }
-    counts[k..].iter().fold(S::from(0.0), |sum, &c| sum + c)
 }
 
 /// Calls `at(t, weight)` over the half line, in intervals between the constants of `laws` and a mapped rest.

@@ -26,7 +26,7 @@
 
 use petgraph::{algo::ford_fulkerson, graph::DiGraph};
 
-use super::completion::{Moments, at_most, kth_completion, overlap};
+use super::completion::{Moments, at_most, kth_completion, mean_completions, overlap};
 use crate::model::Scalar;
 
 /// How much slower a strand is taken to be, to see what depends on it.
@@ -73,8 +73,6 @@ pub(super) enum Start {
         activities: Vec<String>,
         needed: usize,
         dominator: usize,
-        /// Whether all are waited for, and nothing but what is between the dominator and the join runs beside it.
-        encloses: bool,
     },
 }
 
@@ -109,6 +107,13 @@ impl<S: Scalar> Strand<S> {
         Self { time: self.time.scaled(by), contended: self.contended * by, opening: self.opening.scaled(by), ..self }
     }
 
+    /// What it is without waits for other strands.
+    fn alone(&self) -> Self {
+        let mean = self.time.mean - self.contended;
+        let share = if self.time.mean > 0.0 && mean > 0.0 { mean / self.time.mean } else { S::from(0.0) };
+        Self { time: self.time.scaled(share), contended: S::from(0.0), ..*self }
+    }
+
     /// An exponential time that waits for no other strand.
     pub fn exponential(mean: S) -> Self {
         Self { time: Moments::new(mean, mean * mean), ..Self::none() }
@@ -136,11 +141,65 @@ pub(super) struct Overlap<S> {
 struct Timeline<S> {
     start: Vec<Moments<S>>,
     work: Vec<Strand<S>>,
+    /// From the start of a join to the end of those for which it did not wait.
+    straggling: Vec<Moments<S>>,
 }
 
-/// When all strands have ended that begin together; where `only_these` wait for each other, no later than if they took turns.
-fn completion_of_all<S: Scalar>(strands: &[Strand<S>], only_these: bool) -> Moments<S> {
-    let zero = S::from(0.0);
+/// When the first to the last of strands have ended that begin together.
+struct Completions<S> {
+    /// Of `n - k` that are still at work, how many wait for one of the servers, by `k`.
+    waiting: Vec<f64>,
+    /// `U`, by `k`.
+    alone: Vec<S>,
+    /// `γ`, and what is left of all waits for each that is not the last.
+    slower: S,
+    rest: S,
+}
+
+impl<S: Scalar> Completions<S> {
+    fn new(strands: &[Strand<S>], alone: &[Moments<S>]) -> Self {
+        let zero = S::from(0.0);
+        let n = strands.len();
+        let servers = strands.iter().fold(n as f64 - 1.0, |fewest, s| fewest.min(s.servers));
+        let waiting = (0..n).map(|k| ((n - k) as f64 - servers).max(0.0)).collect();
+        let contended = strands.iter().fold(zero, |sum, s| sum + s.contended);
+        let mut all = Self { waiting, alone: mean_completions(alone), slower: zero, rest: zero };
+        let waits = (0..n).fold(zero, |sum, k| sum + all.step(k) * (all.waiting[k] * (n - k) as f64));
+        if waits > 0.0 {
+            all.slower = at_most(contended / waits, servers.recip());
+            all.rest = (contended - all.slower * waits) / (n as f64 - 1.0);
+        }
+        all
+    }
+
+    /// From the end of `k` strands to that of one more, if they did not wait for each other.
+    fn step(&self, k: usize) -> S {
+        self.alone[k] - if k > 0 { self.alone[k - 1] } else { S::from(0.0) }
+    }
+
+    /// By how much later `k` have ended than if they did not wait for each other.
+    fn later(&self, k: usize) -> S {
+        let waits = (0..k).fold(S::from(0.0), |sum, l| sum + self.step(l) * self.waiting[l]);
+        waits * self.slower + if k < self.alone.len() { self.rest } else { S::from(0.0) }
+    }
+}
+
+/// When `needed` strands have ended that begin together.
+fn completion<S: Scalar>(needed: usize, strands: &[Strand<S>]) -> Moments<S> {
+    let kth = |strands: &[Strand<S>]| {
+        if needed == strands.len() { completion_of_all(strands) } else { kth_completion(needed, &strands.iter().map(|s| s.time).collect::<Vec<_>>()) }
+    };
+    if strands.len() == 1 || strands.iter().all(|s| s.contended <= 0.0) {
+        return kth(strands);
+    }
+    let alone: Vec<Strand<S>> = strands.iter().map(Strand::alone).collect();
+    let later = Completions::new(strands, &alone.iter().map(|s| s.time).collect::<Vec<_>>()).later(needed);
+    let done = kth(&alone);
+    if done.mean > 0.0 { done.scaled(later / done.mean + 1.0) } else { done }
+}
+
+/// When all strands have ended that begin together, and do not wait for each other but where they begin at a queue.
+fn completion_of_all<S: Scalar>(strands: &[Strand<S>]) -> Moments<S> {
     let n_queueing = strands.iter().filter(|s| s.opening.mean > 0.0).count();
     let shares = |s: &Strand<S>| n_queueing > 1 && s.opening.mean > 0.0;
     let mut together = Moments::zero();
@@ -153,53 +212,23 @@ fn completion_of_all<S: Scalar>(strands: &[Strand<S>], only_these: bool) -> Mome
             others.push(strand.time);
         }
     }
-    let mut in_turn = strands.iter().fold(zero, |sum, s| sum + s.time.mean - s.contended);
     if !queueing.is_empty() {
         let each = 1.0 / n_queueing as f64;
-        in_turn -= together.mean * (1.0 - each);
         together = Moments::new(together.mean * each, together.variance * each);
         others.push(kth_completion(queueing.len(), &queueing) + together);
     }
-    let all = kth_completion(others.len(), &others);
-    let servers = strands.iter().fold(f64::INFINITY, |fewest, s| fewest.min(s.servers));
-    match () {
-        () if !only_these || servers >= strands.len() as f64 => all,
-        () if servers <= 1.0 => at_most(all, in_turn),
-        () => at_most(all, in_rounds(strands, in_turn, servers)),
-    }
-}
-
-/// When strands of which `servers` at a time go on have ended, that would take `in_turn` one after the other: the last of so many, and before that all
-/// servers at once; no sooner than if none waited for another.
-fn in_rounds<S: Scalar>(strands: &[Strand<S>], in_turn: S, servers: f64) -> S {
-    let without = |s: &Strand<S>| {
-        let mean = s.time.mean - s.contended;
-        let share = if s.time.mean > 0.0 { mean / s.time.mean } else { S::from(0.0) };
-        s.time.scaled(share)
-    };
-    let alone: Vec<Moments<S>> = strands.iter().map(without).collect();
-    let one = alone.iter().fold(Moments::zero(), |sum, &m| sum + m);
-    let part = 1.0 / strands.len() as f64;
-    let one = Moments::new(one.mean * part, one.variance * part);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "fewer than the strands")]
-    let n = servers as usize;
-    let last = kth_completion(n, &vec![one; n]).mean - one.mean;
-    let (rounds, longest) = (in_turn / servers + last, kth_completion(alone.len(), &alone).mean);
-    if rounds > longest { rounds } else { longest }
+    kth_completion(others.len(), &others)
 }
 
 impl<S: Scalar> Graph<S> {
     /// Times of one execution, from the `elapsed` times of a node.
     pub fn times(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> GraphTimes<S> {
         let timeline = self.timeline(elapsed);
-        let end = self.latest(&timeline, &self.ends);
+        let end = self.end(&timeline);
         let Some(reply) = self.reply else { return GraphTimes { first: end, late: Moments::zero() } };
         let first = self.end_after(&timeline, reply, None);
-        let positive = |x: S| if x > 0.0 { x } else { S::from(0.0) };
-        let mean = positive(end.mean - first.mean);
         // After the reply strands run that began before it: no more is known of the rest than that it is not constant.
-        let variance = positive(end.variance - first.variance);
-        GraphTimes { first, late: Moments::new(mean, if variance > 0.0 { variance } else { mean * mean }) }
+        GraphTimes { first, late: end.after(first) }
     }
 
     /// By how much an execution is longer, until all strands have ended, for each unit of time that a node takes longer.
@@ -268,20 +297,19 @@ impl<S: Scalar> Graph<S> {
 
     fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {
         let n = self.vertices.len();
-        let mut timeline = Timeline { start: vec![Moments::zero(); n], work: vec![Strand::none(); n] };
+        let mut timeline = Timeline { start: vec![Moments::zero(); n], work: vec![Strand::none(); n], straggling: vec![Moments::zero(); n] };
         for (v, vertex) in self.vertices.iter().enumerate() {
             timeline.work[v] = match &vertex.piece {
                 Piece::Leaf(node) => elapsed(*node),
                 Piece::Empty => Strand::none(),
                 Piece::Loop(count, body) => Strand { time: body.times(elapsed).first.repeated(*count), ..Strand::none() },
             };
-            if let Start::Join { before, needed, dominator, encloses, .. } = &vertex.start {
+            if let Start::Join { before, needed, dominator, .. } = &vertex.start {
                 let strands: Vec<Strand<S>> = before.iter().map(|&p| self.strand(&timeline, p, *dominator)).collect();
-                timeline.start[v] = if *needed == strands.len() {
-                    completion_of_all(&strands, *encloses)
-                } else {
-                    kth_completion(*needed, &strands.iter().map(|s| s.time).collect::<Vec<_>>())
-                };
+                timeline.start[v] = completion(*needed, &strands);
+                if *needed < strands.len() {
+                    timeline.straggling[v] = completion(strands.len(), &strands).after(timeline.start[v]);
+                }
             }
         }
         timeline
@@ -297,6 +325,28 @@ impl<S: Scalar> Graph<S> {
             }
         }
         strand
+    }
+
+    /// When the last vertex ends, from the start of the graph.
+    fn end(&self, timeline: &Timeline<S>) -> Moments<S> {
+        let of_join = |v: usize| match &self.vertices[v].start {
+            Start::Join { before, needed, .. } if *needed < before.len() => Some(before),
+            _ => None,
+        };
+        let joins: Vec<usize> = (0..self.vertices.len()).filter(|&v| of_join(v).is_some()).collect();
+        let straggles = |end: usize| joins.iter().any(|&join| of_join(join).is_some_and(|before| before.contains(&end)));
+        let ends: Vec<usize> = self.ends.iter().copied().filter(|&end| !straggles(end)).collect();
+        // All that is left runs beside what the only such join did not wait for.
+        if let &[join] = &joins[..]
+            && ends.iter().all(|&end| self.ways_to(end, None).any(|v| v == join))
+        {
+            let until_join = self.end_after(timeline, join, None).without(timeline.work[join].time);
+            let work = timeline.work[join].time;
+            let mut laws: Vec<Moments<S>> = ends.iter().map(|&end| work + self.end_after(timeline, end, Some(join))).collect();
+            laws.push(timeline.straggling[join]);
+            return until_join + kth_completion(laws.len(), &laws);
+        }
+        self.latest(timeline, &self.ends)
     }
 
     /// When the last of `vertices` ends, from the start of the graph.
@@ -381,19 +431,6 @@ impl<S: Scalar> Graph<S> {
         }
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
         self.concurrent = (0..n).flat_map(|v| (v + 1..n).map(move |w| (v, w))).filter(|&(v, w)| !self.precedes(v, w)).collect();
-        let encloses: Vec<bool> = (0..n).map(|join| self.nothing_runs_beside(join)).collect();
-        for (vertex, nothing_beside) in self.vertices.iter_mut().zip(encloses) {
-            if let Start::Join { before, needed, encloses, .. } = &mut vertex.start {
-                *encloses = nothing_beside && *needed == before.len();
-            }
-        }
-    }
-
-    /// Whether what is between a join and its dominator only runs beside other such vertices.
-    fn nothing_runs_beside(&self, join: usize) -> bool {
-        let Start::Join { dominator, .. } = self.vertices[join].start else { return false };
-        let within: Vec<bool> = (0..self.vertices.len()).map(|v| self.precedes(dominator, v) && self.precedes(v, join)).collect();
-        self.concurrent.iter().all(|&(v, w)| within[v] == within[w])
     }
 
     /// Whether `vertex` only starts once the entry has replied.
@@ -469,9 +506,9 @@ mod tests {
         for (one, other) in [(0.5, 0.5), (0.9, 0.1)] {
             // Either is first as often.
             let strands = [strand(one + other / 2.0, other / 2.0), strand(other + one / 2.0, one / 2.0)];
-            let (together, beside_others) = (completion_of_all(&strands, true), completion_of_all(&strands, false));
-            assert!((together.mean - (one + other)).abs() < 0.01, "{together:?}");
-            assert!(beside_others.mean > together.mean * 1.1, "{beside_others:?}");
+            let [first, together] = [1, 2].map(|n| completion(n, &strands));
+            assert!((together.mean - (one + other)).abs() < 0.015, "{together:?}");
+            assert!((first.mean - 0.5).abs() < 0.015, "{first:?}");
         }
     }
 
@@ -481,7 +518,7 @@ mod tests {
         for (w, m, expected) in [(4, 2.0, 2.5), (6, 2.0, 3.5), (12, 3.0, 3.0 + 11.0 / 6.0), (24, 3.0, 7.0 + 11.0 / 6.0)] {
             let mut one = Strand::exponential(1.0 + (f64::from(w) - m) / 2.0 / m);
             one.contend(one.time.mean - 1.0, m);
-            let all = completion_of_all(&vec![one; w as usize], true);
+            let all = completion(w as usize, &vec![one; w as usize]);
             assert!((all.mean / expected - 1.0).abs() < 0.03, "{w} {m}: {all:?} {expected}");
         }
     }
@@ -489,7 +526,7 @@ mod tests {
     #[test]
     fn branches_that_never_meet_are_independent() {
         let strands = [strand(1.0, 0.0), strand(3.0, 0.0)];
-        let all = completion_of_all(&strands, true);
+        let all = completion(2, &strands);
         assert!((all.mean - (4.0 - 0.75)).abs() < 1e-5, "{all:?}");
     }
 
@@ -498,9 +535,9 @@ mod tests {
     fn a_queue_that_all_branches_join_is_waited_for_once() {
         let queue = Moments::new(4.0, 0.0);
         let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, opening: queue, ..Strand::none() };
-        let two = completion_of_all(&[behind(1.0), behind(3.0)], false);
+        let two = completion(2, &[behind(1.0), behind(3.0)]);
         assert!((two.mean - (4.0 + 4.0 - 0.75)).abs() < 1e-5, "{two:?}");
-        let with_another = completion_of_all(&[behind(1.0), strand(2.0, 0.0), behind(3.0)], false);
+        let with_another = completion(3, &[behind(1.0), strand(2.0, 0.0), behind(3.0)]);
         assert!(with_another.mean > two.mean && with_another.mean < two.mean + 0.3, "{with_another:?}");
     }
 }

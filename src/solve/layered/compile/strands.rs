@@ -266,7 +266,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let needed = if needed >= 1.0 && needed <= all { needed as usize } else { before.len() };
         let dominator = before[1..].iter().try_fold(before[0], |d, &v| graph.common_dominator(d, v));
         let dominator = dominator.ok_or_else(|| unsupported("a join of branches that no common fork starts", element()))?;
-        Ok(Start::Join { before, activities: activities.to_vec(), needed, dominator, encloses: false })
+        Ok(Start::Join { before, activities: activities.to_vec(), needed, dominator })
     }
 
     fn leaf(&mut self, entry: usize, outline: &Outline<'a>, visits: &HashMap<&str, S>, weight: S) -> Result<usize, SolveError> {
