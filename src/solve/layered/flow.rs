@@ -13,8 +13,8 @@
 
 use super::{
     completion::{Moments, WithoutCalls},
-    graph::Strand,
     net::{Discipline, Net, Node, Source, Work},
+    turns::Strand,
 };
 use crate::model::Scalar;
 

@@ -46,6 +46,7 @@ mod stages;
 mod station;
 mod together;
 mod trust;
+mod turns;
 mod vectors;
 
 use std::sync::Arc;

@@ -97,6 +97,8 @@ pub(super) struct Node<S> {
     pub uses_processor: bool,
     /// Whether, as a strand of a graph, it begins with a visit to its processor.
     pub begins_at_processor: bool,
+    /// The first of the strands that begin there at the same time as it.
+    pub begins_with: Option<usize>,
     pub think_time: S,
     pub cvsq: S,
     pub deterministic: bool,

@@ -327,6 +327,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             demand: work.demand / speed,
             uses_processor: work.uses_processor,
             begins_at_processor: false,
+            begins_with: None,
             think_time: work.think_time,
             cvsq: work.cvsq,
             deterministic: work.deterministic,

@@ -181,7 +181,19 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             return Err(unsupported("a join of branches that no common fork starts", format!("task \"{}\"", outline.task.name)));
         }
         graph.finish();
+        self.begin_together(&graph);
         Ok(graph)
+    }
+
+    /// Tells the strands that begin at their processor at the same time.
+    fn begin_together(&mut self, graph: &Graph<S>) {
+        let mut first = HashMap::new();
+        for vertex in &graph.vertices {
+            if let (Start::After(p), Piece::Leaf(node)) = (&vertex.start, &vertex.piece) {
+                let it = &mut self.net.nodes[*node];
+                it.begins_with = it.begins_at_processor.then(|| *first.entry(*p).or_insert(*node));
+            }
+        }
     }
 
     /// Puts what follows `name`, the last activity of vertex `v`, on the list.

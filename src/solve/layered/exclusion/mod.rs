@@ -38,9 +38,9 @@ pub(super) use self::sent_on::{Pace, with_one_less};
 use super::{
     super::erlang::coexistence,
     flow::Flow,
-    graph::Strand,
     linearizer::Populations,
     net::{Net, Work},
+    turns::Strand,
 };
 use crate::model::Scalar;
 

@@ -4,7 +4,7 @@
 //! Mean value analysis of `n` busy threads, none of them idle, what the station makes them wait for others held as it is:
 //!
 //! ```text
-//! S(n) = Z + Σ_k [f_k + O_k + w_k(n)],   X(n) = n / S(n),   Q_k(n) = X(n) (L_k + w_k(n)),   Q_k(0) = 0
+//! S(n) = Z + Σ_k β_k [f_k + O_k + w_k(n)],   X(n) = n / S(n),   Q_k(n) = X(n) (L_k + w_k(n)),   Q_k(0) = 0
 //! w_k(n) = κ_k L_k E[(N - c + 1)⁺] / c,   N binomial of n-1 with mean Q_k(n-1)              = κ_k L_k Q_k(n-1) for one server
 //! W°_k = Σ_j q(j) w°_k(j+1),   κ_k = (T^-p + (W°_k / W_k)^p)^(-1/p),   O_k = W_k - κ_k W°_k
 //! ```
@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `m`, `ρ` | threads, and the share of them that is busy |
 //! | `Z` | time of an execution elsewhere |
+//! | `β_k` | what a unit of time at `k` adds to an execution ([`super::pool`]) |
 //! | `f_k`, `W_k` | first phases at `k` in one execution, and waits for them |
 //! | `L_k`, `c` | service at `k` in one execution, later phases too, and servers there; of threads that hold each other up, the share of Seidmann's queue, that is, over as many servers as are as fast all together, before one |
 //! | `O_k`, `κ_k` | waits for requests of others; what is believed of those for the own ones |

@@ -49,6 +49,7 @@ mod returns;
 mod scarce;
 mod second_phase;
 mod servers;
+mod siblings;
 mod since;
 mod spared;
 mod taken_up;
@@ -70,7 +71,7 @@ pub(super) use self::{
 };
 use self::{
     excess::held_up,
-    layout::Places,
+    layout::{Places, Row},
     left_behind::Found,
     scarce::weigh_rests,
     since::Absences,
@@ -427,39 +428,9 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// Adds what a row's arrivals find of their own thread's other strands.
-    fn add_siblings(&self, r: usize, sharing: bool, scratch: &mut Scratch<S>) {
-        let n = self.visits.len();
-        let row = &self.layout.rows[r];
-        let me = &self.visits[row.arc];
-        for (x, it) in self.visits.iter().enumerate() {
-            let at = r * n + x;
-            let sibling = self.sweep.exclusion.siblings[self.layout.pairs[at] as usize];
-            let (work, rest) = if sharing { (me.first, me.first) } else { (it.first + it.late, it.first_rest + it.late) };
-            let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
-            scratch.alpha_own[at] = sibling * removal * work;
-            scratch.beta_own[at] = sibling * it.rate * it.first * rest;
-            scratch.alpha[at] += scratch.alpha_own[at];
-            scratch.beta[at] += scratch.beta_own[at];
-            scratch.load[at] += sibling * it.rate * it.first;
-        }
-    }
-
-    /// The share of each row's wait that its own thread's other strands cause.
-    fn update_contention(&self, scratch: &Scratch<S>, next: &mut [S]) {
-        let n = self.visits.len();
-        for (row, share) in next.iter_mut().enumerate() {
-            let terms = row * n..(row + 1) * n;
-            let parts = scratch.alpha_own[terms.clone()].iter().zip(&scratch.beta_own[terms]).zip(self.visits);
-            let own = parts.fold(S::from(0.0), |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
-            let wait = scratch.wait[row];
-            *share = if own > 0.0 && wait > 0.0 { own / wait } else { S::from(0.0) };
-        }
-    }
-
     /// Factors on those waiting and in service over an arc of `other` row and `pool`: exclusion, and what the own thread's absence
     /// changes.
-    fn own_pool(&self, row: &layout::Row, other: usize, pool: Option<usize>, (keep, served, remaining): (S, S, S), boosts: &[S]) -> (S, S) {
+    fn own_pool(&self, row: &Row, other: usize, pool: Option<usize>, (keep, served, remaining): (S, S, S), boosts: &[S]) -> (S, S) {
         if let (true, Some(pool)) = (row.pool == pool, pool) {
             let left = &self.left[pool];
             if left.is_less() {
@@ -473,7 +444,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// Shares of the classes whose customers a row's arrivals do not find. The one whose request begins a second phase has its reply just then.
-    fn absent_shares(&self, row: &layout::Row) -> Cow<'_, [S]> {
+    fn absent_shares(&self, row: &Row) -> Cow<'_, [S]> {
         let begun = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]]);
         match begun.filter(|node| row.follows_reply && node.phase == 1) {
             Some(node) => self.class_shares(Some(node.entry)).iter().map(|&share| share / node.slices).collect(),

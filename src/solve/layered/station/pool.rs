@@ -6,7 +6,7 @@
 //! as their callers are of a smaller pool, there are `n = 1/(1 - K̄)` strands that exclude each other, and not `m`:
 //!
 //! ```text
-//! R_s(n) = L_s + w_s(n),   X(n) = n / (Z + Σ R_s(n)),   Q_s(n) = X(n) R_s(n)
+//! R_s(n) = L_s + w_s(n),   X(n) = n / (Z + Σ β_s R_s(n)),   Q_s(n) = X(n) R_s(n)
 //! w_s(n) = L_s E[(N - c + 1)⁺] / c,   N binomial of n-1 with mean Q_s(n-1)                      = L_s Q_s(n-1) for one server
 //!        = L_s Q_s(n-1) / c            but at fewer cores than threads, with Q_s(n) = X(n) (L_s / c + w_s(n)) (Seidmann et al. 1987)
 //! ψ_w = (Q_s(n-1) - X(n-1) L_s) / (Q_s(n) - X(n) L_s),         ψ_u = X(n-1) / X(n)         n ≤ m, between whole numbers linear
@@ -18,6 +18,7 @@
 //! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)`, of the servers below |
 //! | `c` of `w_s` | servers; of threads that hold each other up as many as are as fast all together |
 //! | `Z` | time of an execution, and before it, spent elsewhere |
+//! | `β_s` | what a unit of time at `s` adds to an execution: 1 but in strands of a fork ([`super::super::graph`]), of which that is longest that counts; the mean over its requests |
 //! | `K̄` | `K` between requests of the pool, in the mean of what its threads find of each other |
 //! | `ψ` | what is left with one strand less, of those waiting and in service |
 //! | `q(j)`, `Π` | chances that `j` other threads are busy, and that all are |
@@ -210,20 +211,7 @@ fn stops<S: Scalar>(
         if target.is_some_and(|target| sweep.net.tasks[target].bounded_by == task) {
             continue;
         }
-        let (mut own, mut all, mut first_time, mut wait, mut requests) = (zero, zero, zero, zero, zero);
-        let mut delaying = zero;
-        for (i, &a) in layout.arcs.iter().enumerate() {
-            let rate = sweep.flow.arc_rate[a];
-            let (first, held) = sweep.service(a);
-            all += rate * held;
-            if layout.pool_of[i] == Some(pool) {
-                own += rate * held;
-                first_time += rate * first;
-                wait += rate * sweep.unknowns[a];
-                requests += rate;
-                delaying += delay_of(a) * rate * (first + sweep.unknowns[a]);
-            }
-        }
+        let Requests { own, all, first: first_time, wait, number: requests, delaying } = requests_of(sweep, layout, pool, delay_of);
         // Of servers that hold each other up, all together are as fast as fewer that do not.
         let (alone, slowest, most) = match (crowds.at(station), target) {
             ([first, .., last], Some(target)) => (*first, *last, sweep.populations.strands(sweep.net, target)),
@@ -259,6 +247,35 @@ fn stops<S: Scalar>(
         });
     }
     stops
+}
+
+/// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
+/// and by how much these make its executions longer.
+struct Requests<S> {
+    own: S,
+    all: S,
+    first: S,
+    wait: S,
+    number: S,
+    delaying: S,
+}
+
+fn requests_of<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, pool: usize, delay_of: impl Fn(usize) -> S) -> Requests<S> {
+    let zero = S::from(0.0);
+    let mut sums = Requests { own: zero, all: zero, first: zero, wait: zero, number: zero, delaying: zero };
+    for (i, &a) in layout.arcs.iter().enumerate() {
+        let rate = sweep.flow.arc_rate[a];
+        let (first, held) = sweep.service(a);
+        sums.all += rate * held;
+        if layout.pool_of[i] == Some(pool) {
+            sums.own += rate * held;
+            sums.first += rate * first;
+            sums.wait += rate * sweep.unknowns[a];
+            sums.number += rate;
+            sums.delaying += delay_of(a) * rate * (first + sweep.unknowns[a]);
+        }
+    }
+    sums
 }
 
 /// What the time of each node of a task that forks adds to its executions.

@@ -1,0 +1,76 @@
+//! What a request finds of its own thread's other strands.
+//!
+//! At any time these are there with the factor `O` of [`super::super::exclusion`] on their load. But those that begin at one server at the same time, as branches of a
+//! fork do at their processor, meet there for sure, in a random order, or share it until the shorter first slice has ended:
+//!
+//! ```text
+//! w_vw = [s_w b + (n_v - 1) (1 - b / n_w) w°_vw] / n_v        b = 1/2, of shared processors s_v / (s_v + s_w)
+//! ```
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `w_vw` | what a slice of `v` waits for `w` in the mean, `w°` as at any time |
+//! | `s`, `n` | slices of a strand, their mean and their number |
+//! | `b` | chance that the first slice of `w` goes first, or ends first, and is not met again |
+
+use super::{At, Discipline, Row, Scratch};
+use crate::model::Scalar;
+
+/// What a slice waits for a strand that began with its own, and what is left of what it would wait at any time.
+struct Together<S> {
+    wait: S,
+    left: S,
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Adds what a row's arrivals find of their own thread's other strands.
+    pub(super) fn add_siblings(&self, r: usize, sharing: bool, scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        let row = &self.layout.rows[r];
+        let me = &self.visits[row.arc];
+        for (x, it) in self.visits.iter().enumerate() {
+            let at = r * n + x;
+            let sibling = self.sweep.exclusion.siblings[self.layout.pairs[at] as usize];
+            let (work, rest) = if sharing { (me.first, me.first) } else { (it.first + it.late, it.first_rest + it.late) };
+            let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
+            scratch.alpha_own[at] = sibling * removal * work;
+            scratch.beta_own[at] = sibling * it.rate * it.first * rest;
+            if let Some(together) = self.begins_with(row, x, sharing) {
+                scratch.alpha_own[at] *= together.left;
+                scratch.beta_own[at] = scratch.beta_own[at] * together.left + together.wait;
+            }
+            scratch.alpha[at] += scratch.alpha_own[at];
+            scratch.beta[at] += scratch.beta_own[at];
+            scratch.load[at] += sibling * it.rate * it.first;
+        }
+    }
+
+    /// What is known of a row's wait for another arc's strand that begins here at the same time.
+    fn begins_with(&self, row: &Row, x: usize, sharing: bool) -> Option<Together<S>> {
+        let (mine, other) = (row.group?, self.layout.group_of[x]?);
+        let node = |group: usize| &self.sweep.net.nodes[self.layout.groups[group]];
+        let (me, it) = (node(mine), node(other));
+        let begin_together = mine != other && me.begins_with.is_some() && me.begins_with == it.begins_with;
+        let is_plain = self.servers <= 1.0 && matches!(self.discipline, Discipline::Fcfs | Discipline::Sharing);
+        let (my_first, its_first) = (self.visits[row.arc].first, self.visits[x].first);
+        if !begin_together || !is_plain || self.station >= self.sweep.net.n_processors || my_first <= 0.0 {
+            return None;
+        }
+        let before = if sharing { my_first / (my_first + its_first) } else { S::from(0.5) };
+        let (mine, its) = (me.slices.recip(), it.slices.recip());
+        let wait = if sharing { before * its_first } else { its_first * 0.5 };
+        Some(Together { wait: wait * mine, left: (-mine + 1.0) * (-(its * before) + 1.0) })
+    }
+
+    /// The share of each row's wait that its own thread's other strands cause.
+    pub(super) fn update_contention(&self, scratch: &Scratch<S>, next: &mut [S]) {
+        let n = self.visits.len();
+        for (row, share) in next.iter_mut().enumerate() {
+            let terms = row * n..(row + 1) * n;
+            let parts = scratch.alpha_own[terms.clone()].iter().zip(&scratch.beta_own[terms]).zip(self.visits);
+            let own = parts.fold(S::from(0.0), |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
+            let wait = scratch.wait[row];
+            *share = if own > 0.0 && wait > 0.0 { own / wait } else { S::from(0.0) };
+        }
+    }
+}
