@@ -369,3 +369,49 @@ enum Quorums {
     Close,
     Leave,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(starts: Vec<Start>) -> Graph<f64> {
+        let vertices = starts.into_iter().enumerate().map(|(node, start)| Vertex { start, piece: Piece::Leaf(node) }).collect();
+        let mut graph = Graph { vertices, reply: None, ends: Vec::new(), concurrent: Vec::new() };
+        graph.finish();
+        graph
+    }
+
+    #[test]
+    fn strands_at_once_are_those_of_which_none_comes_before_another() {
+        use Start::{After, First};
+        // The second of two branches forks again.
+        let nested = graph(vec![First, After(0), After(0), After(2), After(2)]);
+        assert_eq!(nested.width(), 3.0);
+        for (nodes, width) in [(&[1, 3][..], 2.0), (&[3], 1.0), (&[2, 3], 1.0), (&[0, 3, 4], 2.0), (&[], 0.0)] {
+            assert_eq!(nested.width_of(&|node| nodes.contains(&node)), width, "{nodes:?}");
+        }
+    }
+
+    #[test]
+    fn who_was_not_waited_for_is_there_beside_what_follows() {
+        let join = Start::Join { before: vec![1, 2], activities: Vec::new(), needed: 1, dominator: 0 };
+        let quorum = graph(vec![Start::First, Start::After(0), Start::After(0), join]);
+        assert_eq!(quorum.width(), 2.0);
+        assert_eq!(quorum.width_of(&|node| node == 1 || node == 3), 2.0);
+        // Exponential times: the one that is left takes its mean, and what follows as long; 1 + 1 - 1/2 from the join.
+        let times = quorum.times(&|_| Strand::exponential(1.0));
+        assert!((times.first.mean - (1.0 + 0.5 + 1.5)).abs() < 1e-4, "{times:?}");
+    }
+
+    #[test]
+    fn a_branch_delays_an_execution_by_what_it_is_waited_for() {
+        let join = Start::Join { before: vec![1, 2], activities: Vec::new(), needed: 2, dominator: 0 };
+        let forked = graph(vec![Start::First, Start::After(0), Start::After(0), join]);
+        // The last of two exponential times of 1 and 3 is at 4 - 3/4; its slopes are 1 - (3/4)² and 1 - (1/4)².
+        let delays = forked.delays(&|node| Strand::exponential(if node == 2 { 3.0 } else { 1.0 }));
+        for (node, expected) in [(0, 1.0), (1, 1.0 - 0.5625), (2, 1.0 - 0.0625), (3, 1.0)] {
+            let (_, delay) = delays[node];
+            assert!((delay - expected).abs() < 2e-3, "{node}: {delay}, expected {expected}");
+        }
+    }
+}

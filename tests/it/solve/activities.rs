@@ -84,10 +84,35 @@ fn what_is_scattered_is_gathered_when_the_last_is_there() {
     }
 }
 
-/// Within the errors of waits: of branches side by side, what they wait for their own processor because of each other.
+/// Customers before fewer threads, each of which calls two tasks side by side, the first of so many threads.
+fn forks_of_a_pool(customers_and_threads: (u32, f64), think: f64, demand: f64, called: [(f64, f64); 2], first_threads: f64) -> Model {
+    let (users, threads) = customers_and_threads;
+    let [left, right] = called;
+    let branch = |name, dest, (calls, _): (f64, f64)| work(name, demand).calls_about(dest, calls);
+    let activities = [work("in", demand), branch("left", "f", left), branch("right", "g", right), work("out", demand)];
+    let precedences = [forks("in", &["left", "right"]), joins(&["left", "right"], 0, "out")];
+    let pool = server("s", [starts("e", "in")]).graph(activities, precedences).replies("e", "out").times(threads);
+    let first = server("t", [serves("f", left.1)]).times(first_threads);
+    model([], [customers("c", users, think, work("c", 0.0).calls("e", 1)), pool, first, server("u", [serves("g", right.1)])])
+}
+
+/// 7.5 % fast while strands counted as customers that visit the branches one after the other; 4.6 % slow while each strand of a thread could be at any
+/// task, though a thread is at one that only one of its branches calls once at most, and nobody waits for a thread there.
+#[test]
+fn threads_that_fork_are_waited_for_as_long_as_their_last_branch_takes() {
+    for (model, error) in [
+        (forks_of_a_pool((5, 3.0), 1.4893, 0.0442, [(2.0, 0.3383), (1.0, 0.594)], 1.0), 0.01),
+        (forks_of_a_pool((4, 2.0), 2.0, 0.06, [(2.0, 0.9909), (2.0, 0.1569)], 2.0), 0.035),
+    ] {
+        let [found, exact] = [Solver::Layered, Solver::Markov].map(|solver| solved(&model, solver).tasks["c"].throughput);
+        near(found, exact, error);
+    }
+}
+
+/// Within the errors of waits.
 #[test]
 fn activities_are_as_in_the_exact_answer() {
-    for (model, error) in [(choice_and_loop(), 0.04), (fork_and_join(), 0.07)] {
+    for (model, error) in [(choice_and_loop(), 0.04), (fork_and_join(), 0.02)] {
         let (got, exact) = (solved(&model, Solver::Layered), solved(&model, Solver::Markov));
         assert!(got.converged);
         let x = |solution: &Solution| solution.tasks["s"].throughput;
