@@ -22,10 +22,13 @@
 //!
 //! Sources: join delays from the first two moments of the branches: Jiang 1996, Franks 1999 §4.6; overlap: Mak & Lundstrom 1990.
 
+mod beside;
+
 use petgraph::{algo::ford_fulkerson, graph::DiGraph};
 
+use self::beside::Beside;
 use super::{
-    completion::{Moments, kth_completion, overlap},
+    completion::{Moments, kth_completion},
     turns::{LONGER, Strand, completion},
 };
 use crate::model::Scalar;
@@ -39,7 +42,7 @@ pub(super) struct Graph<S> {
     /// Vertices that nothing follows, and those whose join does not wait for all.
     pub ends: Vec<usize>,
     /// Pairs of vertices that can run at the same time.
-    pub concurrent: Vec<(usize, usize)>,
+    pub concurrent: Vec<Beside>,
 }
 
 /// A piece of one strand.
@@ -74,6 +77,18 @@ pub(super) enum Start {
     },
 }
 
+impl Start {
+    /// What must have ended before it.
+    fn before(&self, quorums: Quorums) -> &[usize] {
+        match (self, quorums) {
+            (Self::First, _) => &[],
+            (Self::After(p), _) => std::slice::from_ref(p),
+            (Self::Join { before, needed, dominator, .. }, Quorums::Leave) if *needed < before.len() => std::slice::from_ref(dominator),
+            (Self::Join { before, .. }, _) => before,
+        }
+    }
+}
+
 /// Times of one execution.
 #[derive(Clone, Debug)]
 pub(super) struct GraphTimes<S> {
@@ -81,14 +96,6 @@ pub(super) struct GraphTimes<S> {
     pub first: Moments<S>,
     /// From the reply until all strands have ended.
     pub late: Moments<S>,
-}
-
-/// Two nodes that can run at the same time, and what the one finds of the other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Overlap<S> {
-    pub nodes: (usize, usize),
-    /// `Ω / (X_v X_w)`: divided by the rate of the entry, the factor on the load of the one that the other sees.
-    pub density: S,
 }
 
 /// Start and work of every vertex; the start relative to the end of its dominator.
@@ -122,31 +129,6 @@ impl<S: Scalar> Graph<S> {
             (node, delay)
         };
         nodes.map(delay).collect()
-    }
-
-    /// Overlap of all concurrent nodes, those inside loops included.
-    pub fn overlaps(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Vec<Overlap<S>> {
-        let timeline = self.timeline(elapsed);
-        let mut overlaps = Vec::new();
-        for &(v, w) in &self.concurrent {
-            let d = self.common_dominator(v, w);
-            let run = |v: usize| {
-                let end = self.end_after(&timeline, v, d);
-                let own = timeline.work[v].time;
-                (Moments::new(end.mean - own.mean, end.variance - own.variance), end)
-            };
-            let both = timeline.work[v].time.mean * timeline.work[w].time.mean;
-            let density = if both > 0.0 { overlap(run(v), run(w)) / both } else { S::from(0.0) };
-            for a in self.nodes_of(v) {
-                overlaps.extend(self.nodes_of(w).into_iter().map(|b| Overlap { nodes: (a, b), density }));
-            }
-        }
-        for vertex in &self.vertices {
-            if let Piece::Loop(_, body) = &vertex.piece {
-                overlaps.extend(body.overlaps(elapsed));
-            }
-        }
-        overlaps
     }
 
     /// The joins, those inside loops included, with the mean number of their executions in one of the graph and the time from the end of
@@ -209,36 +191,44 @@ impl<S: Scalar> Graph<S> {
 
     /// When the last vertex ends, from the start of the graph.
     fn end(&self, timeline: &Timeline<S>) -> Moments<S> {
-        let of_join = |v: usize| match &self.vertices[v].start {
-            Start::Join { before, needed, .. } if *needed < before.len() => Some(before),
-            _ => None,
-        };
-        let joins: Vec<usize> = (0..self.vertices.len()).filter(|&v| of_join(v).is_some()).collect();
-        let straggles = |end: usize| joins.iter().any(|&join| of_join(join).is_some_and(|before| before.contains(&end)));
-        let ends: Vec<usize> = self.ends.iter().copied().filter(|&end| !straggles(end)).collect();
-        // All that is left runs beside what the only such join did not wait for.
-        if let &[join] = &joins[..]
-            && ends.iter().all(|&end| self.ways_to(end, None).any(|v| v == join))
-        {
-            let until_join = self.end_after(timeline, join, None).without(timeline.work[join].time);
-            let work = timeline.work[join].time;
-            let mut laws: Vec<Moments<S>> = ends.iter().map(|&end| work + self.end_after(timeline, end, Some(join))).collect();
-            laws.push(timeline.straggling[join]);
-            return until_join + kth_completion(laws.len(), &laws);
-        }
-        self.latest(timeline, &self.ends)
+        let joins: Vec<usize> = (0..self.vertices.len()).filter(|&v| self.not_waited_for(v).is_some()).collect();
+        self.end_from(timeline, None, &joins, &self.ends)
     }
 
-    /// When the last of `vertices` ends, from the start of the graph.
-    fn latest(&self, timeline: &Timeline<S>, vertices: &[usize]) -> Moments<S> {
+    /// When the last of `ends` ends, from the end of a vertex `from` (the start of the graph, if none), after which come `joins` that do not wait for all.
+    fn end_from(&self, timeline: &Timeline<S>, from: Option<usize>, joins: &[usize], ends: &[usize]) -> Moments<S> {
+        let Some((&join, later)) = joins.split_first() else { return self.latest(timeline, ends, from) };
+        let left = self.not_waited_for(join).unwrap_or_default();
+        let after: Vec<usize> = ends.iter().copied().filter(|end| !left.contains(end)).collect();
+        let follows = |v: usize| self.ways_to(v, from).any(|way| way == join);
+        let left_by_later = |end: &usize| later.iter().any(|&j| self.not_waited_for(j).is_some_and(|left| left.contains(end)));
+        if !later.iter().all(|&v| follows(v)) || !after.iter().all(|end| follows(*end) || left_by_later(end)) {
+            return self.latest(timeline, ends, from);
+        }
+        // All that is left runs beside what the join did not wait for.
+        let work = timeline.work[join].time;
+        let rest = work + self.end_from(timeline, Some(join), later, &after);
+        self.end_after(timeline, join, from).without(work) + kth_completion(2, &[timeline.straggling[join], rest])
+    }
+
+    /// What a join joins, of which it does not wait for all.
+    fn not_waited_for(&self, join: usize) -> Option<&[usize]> {
+        match &self.vertices[join].start {
+            Start::Join { before, needed, .. } if *needed < before.len() => Some(before),
+            _ => None,
+        }
+    }
+
+    /// When the last of `vertices` ends, from the end of `from` (the start of the graph, if none).
+    fn latest(&self, timeline: &Timeline<S>, vertices: &[usize], from: Option<usize>) -> Moments<S> {
         let Some((&first, rest)) = vertices.split_first() else { return Moments::zero() };
         if rest.is_empty() {
-            return self.end_after(timeline, first, None);
+            return self.end_after(timeline, first, from);
         }
         let dominator = rest.iter().try_fold(first, |d, &v| self.common_dominator(d, v));
         let laws: Vec<Moments<S>> = vertices.iter().map(|&v| self.end_after(timeline, v, dominator)).collect();
         let last = kth_completion(laws.len(), &laws);
-        dominator.map_or(last, |d| self.end_after(timeline, d, None) + last)
+        dominator.map_or(last, |d| self.end_after(timeline, d, from) + last)
     }
 
     /// From the end of `dominator` (the start of the graph, if none) to the end of `vertex`.
@@ -272,17 +262,13 @@ impl<S: Scalar> Graph<S> {
         Some(v)
     }
 
-    /// Whether `w` can only start after `v` has ended. Each vertex is looked at once, however many ways lead to it.
-    fn precedes(&self, v: usize, w: usize) -> bool {
+    /// Whether `w` can only start after `v` has ended, what a join does not wait for taken to end with it or not. Each vertex is looked at once,
+    /// however many ways lead to it.
+    fn precedes(&self, v: usize, w: usize, quorums: Quorums) -> bool {
         let mut seen = vec![false; self.vertices.len()];
         let mut open = vec![w];
         while let Some(at) = open.pop() {
-            let before = match &self.vertices[at].start {
-                Start::First => &[][..],
-                Start::After(p) => std::slice::from_ref(p),
-                Start::Join { before, .. } => before,
-            };
-            for &p in before {
+            for &p in self.vertices[at].start.before(quorums) {
                 if p == v {
                     return true;
                 }
@@ -295,8 +281,7 @@ impl<S: Scalar> Graph<S> {
         false
     }
 
-    /// Settles what follows from the vertices alone: the ends and the concurrent pairs. What runs on beside the followers of a join
-    /// that did not wait for it is short, and not counted as meeting them.
+    /// Settles what follows from the vertices alone: the ends and the concurrent pairs.
     pub fn finish(&mut self) {
         let n = self.vertices.len();
         let mut followed = vec![false; n];
@@ -310,12 +295,12 @@ impl<S: Scalar> Graph<S> {
             }
         }
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
-        self.concurrent = (0..n).flat_map(|v| (v + 1..n).map(move |w| (v, w))).filter(|&(v, w)| !self.precedes(v, w)).collect();
+        self.concurrent = self.find_concurrent();
     }
 
     /// Whether `vertex` only starts once the entry has replied.
     pub fn after_reply(&self, vertex: usize) -> bool {
-        self.reply.is_some_and(|r| self.precedes(r, vertex))
+        self.reply.is_some_and(|r| self.precedes(r, vertex, Quorums::Close))
     }
 
     /// Largest number of strands at once, loops included.
@@ -346,15 +331,7 @@ impl<S: Scalar> Graph<S> {
             after.add_edge(begin, leaves, strands);
             after.add_edge(comes, end, strands);
             after.add_edge(comes, leaves, f64::MAX);
-            let before = match (&vertex.start, quorums) {
-                (Start::First, _) => &[][..],
-                (Start::Join { before, needed, dominator, .. }, Quorums::Leave) if *needed < before.len() => {
-                    std::slice::from_ref(dominator)
-                }
-                (Start::Join { before, .. }, _) => before,
-                (Start::After(p), _) => std::slice::from_ref(p),
-            };
-            before.iter().for_each(|&p| {
+            vertex.start.before(quorums).iter().for_each(|&p| {
                 after.add_edge(places[p].1, comes, f64::MAX);
             });
         }

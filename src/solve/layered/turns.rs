@@ -127,15 +127,23 @@ pub(super) fn completion<S: Scalar>(needed: usize, strands: &[Strand<S>]) -> Mom
         return kth(strands);
     }
     let alone: Vec<Strand<S>> = strands.iter().map(Strand::alone).collect();
-    let later = Completions::new(strands, &alone.iter().map(|s| s.time).collect::<Vec<_>>()).later(needed);
+    // In the queue that all have joined none waits for another.
+    let shares = share_a_queue(&alone);
+    let apart = |s: &Strand<S>| if shares(s) { s.time.without(s.opening) } else { s.time };
+    let later = Completions::new(strands, &alone.iter().map(apart).collect::<Vec<_>>()).later(needed);
     let done = kth(&alone);
     if done.mean > 0.0 { done.scaled(later / done.mean + 1.0) } else { done }
 }
 
+/// Which strands begin at a queue where others of them do.
+fn share_a_queue<S: Scalar>(strands: &[Strand<S>]) -> impl Fn(&Strand<S>) -> bool + use<S> {
+    let n_queueing = strands.iter().filter(|s| s.opening.mean > 0.0).count();
+    move |s| n_queueing > 1 && s.opening.mean > 0.0
+}
+
 /// When all strands have ended that begin together, and do not wait for each other but where they begin at a queue.
 fn completion_of_all<S: Scalar>(strands: &[Strand<S>]) -> Moments<S> {
-    let n_queueing = strands.iter().filter(|s| s.opening.mean > 0.0).count();
-    let shares = |s: &Strand<S>| n_queueing > 1 && s.opening.mean > 0.0;
+    let shares = share_a_queue(strands);
     let mut together = Moments::zero();
     let (mut queueing, mut others) = (Vec::new(), Vec::new());
     for strand in strands {
@@ -147,7 +155,7 @@ fn completion_of_all<S: Scalar>(strands: &[Strand<S>]) -> Moments<S> {
         }
     }
     if !queueing.is_empty() {
-        let each = 1.0 / n_queueing as f64;
+        let each = 1.0 / queueing.len() as f64;
         together = Moments::new(together.mean * each, together.variance * each);
         others.push(kth_completion(queueing.len(), &queueing) + together);
     }

@@ -21,7 +21,7 @@
 //! | `f_t` | `E[B(B-1)]/E[B]²` of the busy threads `B` of `t`: 0 for one thread, 1 for infinitely many, and for no more callers than threads |
 //! | `σ` | how full of callers' requests a pool of `m_t` threads is: where all are busy their number says all, since they are of different callers; the power is fitted |
 //! | `v_t` | share of the time of `t`'s threads that is before the reply |
-//! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for |
+//! | `ρ_i(c)` | share of `i`'s flow that customers of class `c` wait for; of a strand, of its time before the reply ([`super::graph`]) |
 //! | `Ω`, `X` | overlap and durations of strands ([`super::graph`]); `λ` the rate of their entry |
 //!
 //! Nodes with the same parents have the same `K`, so it is kept by *kin* (`f` of a reference task is 1: the Linearizer counts
@@ -110,6 +110,8 @@ pub(super) struct Exclusion<S> {
     pub siblings: Vec<S>,
     /// `ρ`, by kin and class.
     pub class_shares: Vec<S>,
+    /// `L` of nodes that can run both before and after the reply.
+    after_reply: HashMap<usize, S>,
     shares: Vec<S>,
     totals: Vec<S>,
     threads: Vec<S>,
@@ -343,6 +345,7 @@ impl<S: Scalar> Exclusion<S> {
             factors: vec![one; pairs.pairs.len()],
             siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             class_shares: vec![zero; net.kins.len() * net.classes.len()],
+            after_reply: HashMap::new(),
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
             threads: vec![one; net.tasks.len()],
@@ -354,6 +357,7 @@ impl<S: Scalar> Exclusion<S> {
     /// Recomputes all for a flow.
     pub fn update(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>) {
         self.update_shares(pairs, flow);
+        self.update_after_reply(net, pairs, flow);
         self.update_classes(net, pairs);
         for task in 0..net.tasks.len() {
             self.threads[task] = thread_factor(net, pairs, flow, populations, task);
@@ -431,13 +435,22 @@ impl<S: Scalar> Exclusion<S> {
                     }
                 }
                 if let Work::Graph(_) = net.entries[entry].work {
-                    for (k, _) in net.kins.iter().enumerate().filter(|(_, kin)| kin.entry == Some(entry) && kin.strand.is_some()) {
+                    for (k, kin) in net.kins.iter().enumerate().filter(|(_, kin)| kin.entry == Some(entry)) {
+                        let Some(node) = kin.strand else { continue };
+                        let waited_for = self.after_reply.get(&node).map_or(S::from(1.0), |&after| -after + 1.0);
                         for c in 0..n_classes {
-                            self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c];
+                            self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c] * waited_for;
                         }
                     }
                 }
             }
+        }
+    }
+
+    fn update_after_reply(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>) {
+        for &e in &pairs.forked {
+            let Work::Graph(graph) = &net.entries[e].work else { continue };
+            self.after_reply.extend(graph.shares_after_reply(&|node| flow.strands[node]));
         }
     }
 

@@ -288,7 +288,12 @@ fn delays<S: Scalar>(sweep: &Sweep<'_, S>, task: usize) -> Vec<(usize, S)> {
         Work::Graph(graph) => Some(graph),
         Work::Phases(_) => None,
     });
-    graphs.flat_map(|graph| graph.delays(&|node| sweep.flow.strands[node])).collect()
+    // Each of a node's executions in one of the entry counts.
+    let of_one = |(node, delay): (usize, S)| {
+        let times = sweep.net.nodes[node].weight;
+        (node, if times > 0.0 { delay / times } else { delay })
+    };
+    graphs.flat_map(|graph| graph.delays(&|node| sweep.flow.strands[node])).map(of_one).collect()
 }
 
 /// A pool's requests to a station, all a unit of time: their number, their time in the first phase, in both, and waiting.
