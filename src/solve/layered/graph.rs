@@ -26,7 +26,7 @@ mod beside;
 
 use petgraph::{algo::ford_fulkerson, graph::DiGraph};
 
-use self::beside::Beside;
+use self::beside::{Beside, Met};
 use super::{
     completion::{Moments, kth_completion},
     turns::{LONGER, Strand, completion},
@@ -43,6 +43,8 @@ pub(super) struct Graph<S> {
     pub ends: Vec<usize>,
     /// Pairs of vertices that can run at the same time.
     pub concurrent: Vec<Beside>,
+    /// By join, whom its vertices may meet; none where these are all of the same join.
+    pub met: Vec<Vec<Met>>,
 }
 
 /// A piece of one strand.
@@ -160,14 +162,16 @@ impl<S: Scalar> Graph<S> {
         let n = self.vertices.len();
         let mut timeline =
             Timeline { start: vec![Moments::zero(); n], work: vec![Strand::none(); n], straggling: vec![Moments::zero(); n] };
-        for (v, vertex) in self.vertices.iter().enumerate() {
-            timeline.work[v] = match &vertex.piece {
+        for (work, vertex) in timeline.work.iter_mut().zip(&self.vertices) {
+            *work = match &vertex.piece {
                 Piece::Leaf(node) => elapsed(*node),
                 Piece::Empty => Strand::none(),
                 Piece::Loop(count, body) => Strand { time: body.times(elapsed).first.repeated(*count), ..Strand::none() },
             };
-            if let Start::Join { before, needed, dominator, .. } = &vertex.start {
-                let strands: Vec<Strand<S>> = before.iter().map(|&p| self.strand(&timeline, p, *dominator)).collect();
+        }
+        for (v, vertex) in self.vertices.iter().enumerate() {
+            if let Start::Join { before, needed, .. } = &vertex.start {
+                let strands: Vec<Strand<S>> = before.iter().map(|&p| self.strand(&timeline, p, v)).collect();
                 timeline.start[v] = completion(*needed, &strands);
                 if *needed < strands.len() {
                     timeline.straggling[v] = completion(strands.len(), &strands).after(timeline.start[v]);
@@ -177,13 +181,15 @@ impl<S: Scalar> Graph<S> {
         timeline
     }
 
-    /// All from the end of `dominator` to the end of `vertex`.
-    fn strand(&self, timeline: &Timeline<S>, vertex: usize, dominator: usize) -> Strand<S> {
-        let mut strand = Strand { time: self.end_after(timeline, vertex, Some(dominator)), ..Strand::none() };
-        for v in self.ways_to(vertex, Some(dominator)) {
-            strand.contend(timeline.work[v].contended, timeline.work[v].servers);
-            if matches!(self.vertices[v].start, Start::After(p) if p == dominator) {
-                strand.opening = timeline.work[v].opening;
+    /// All from the end of its dominator to the end of `vertex` that a `join` is for.
+    fn strand(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> Strand<S> {
+        let dominator = self.dominator(join);
+        let mut strand = Strand { time: self.end_after(timeline, vertex, dominator), ..Strand::none() };
+        for v in self.ways_to(vertex, dominator) {
+            let work = &timeline.work[v];
+            strand.contend(work.contended * self.share_within(timeline, v, join), work.servers);
+            if matches!(self.vertices[v].start, Start::After(p) if Some(p) == dominator) {
+                strand.opening = work.opening;
             }
         }
         strand
@@ -296,6 +302,7 @@ impl<S: Scalar> Graph<S> {
         }
         self.ends = (0..n).filter(|&v| !followed[v]).collect();
         self.concurrent = self.find_concurrent();
+        self.met = (0..n).map(|join| self.find_met(join)).collect();
     }
 
     /// Whether `vertex` only starts once the entry has replied.
@@ -353,7 +360,7 @@ mod tests {
 
     fn graph(starts: Vec<Start>) -> Graph<f64> {
         let vertices = starts.into_iter().enumerate().map(|(node, start)| Vertex { start, piece: Piece::Leaf(node) }).collect();
-        let mut graph = Graph { vertices, reply: None, ends: Vec::new(), concurrent: Vec::new() };
+        let mut graph = Graph { vertices, reply: None, ends: Vec::new(), concurrent: Vec::new(), met: Vec::new() };
         graph.finish();
         graph
     }

@@ -153,7 +153,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
 
     /// The graph from `start` on, executed `weight` times in one execution of the entry.
     fn cut(&mut self, entry: usize, outline: &Outline<'a>, start: &'a str, weight: S) -> Result<Graph<S>, SolveError> {
-        let mut graph = Graph { vertices: Vec::new(), reply: None, ends: Vec::new(), concurrent: Vec::new() };
+        let mut graph = Graph { vertices: Vec::new(), reply: None, ends: Vec::new(), concurrent: Vec::new(), met: Vec::new() };
         let mut joined: HashMap<*const Precedence, Vec<usize>> = HashMap::new();
         let mut pending = vec![Pending { start: Start::First, activities: vec![(start, S::from(1.0))] }];
         while let Some(strand) = pending.pop() {

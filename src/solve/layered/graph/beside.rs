@@ -40,6 +40,17 @@ pub(in super::super) struct Overlap<S> {
     pub density: S,
 }
 
+/// A vertex before a join, and one that it can meet.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Met {
+    vertex: usize,
+    other: usize,
+    /// Whether the other is before the join, too.
+    is_within: bool,
+    /// How likely a join between the two leaves the one behind.
+    chance: f64,
+}
+
 /// When something starts and ends.
 type Run<S> = (Moments<S>, Moments<S>);
 
@@ -67,6 +78,42 @@ impl<S: Scalar> Graph<S> {
             _ => None,
         });
         joins.last()
+    }
+
+    /// Whom the vertices before a join can meet, if not only each other.
+    pub(super) fn find_met(&self, join: usize) -> Vec<Met> {
+        let Start::Join { before, dominator, .. } = &self.vertices[join].start else { return Vec::new() };
+        let comes_before = |v: usize| before.iter().any(|&p| p == v || self.precedes(v, p, Quorums::Close));
+        let is_of_join: Vec<bool> =
+            (0..self.vertices.len()).map(|v| comes_before(v) && self.precedes(*dominator, v, Quorums::Close)).collect();
+        let chance = |beside: &Beside| {
+            beside.left.as_ref().map_or(1.0, |left| match &self.vertices[left.join].start {
+                Start::Join { before, needed, .. } => 1.0 - *needed as f64 / before.len() as f64,
+                Start::First | Start::After(_) => 0.0,
+            })
+        };
+        let both = self.concurrent.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)]);
+        let of_join = both.filter(|&(vertex, _, _)| is_of_join[vertex]);
+        let met: Vec<Met> =
+            of_join.map(|(vertex, other, it)| Met { vertex, other, is_within: is_of_join[other], chance: chance(it) }).collect();
+        if met.iter().all(|it| it.is_within) { Vec::new() } else { met }
+    }
+
+    /// The share of what a vertex before a join waits for other strands that it waits for such before the join, by how long they and the
+    /// vertex may meet and how much of that they wait themselves.
+    pub(super) fn share_within(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> S {
+        let zero = S::from(0.0);
+        let own = timeline.work[vertex].time.mean;
+        let (mut within, mut all) = (zero, zero);
+        for it in self.met[join].iter().filter(|it| it.vertex == vertex) {
+            let other = &timeline.work[it.other];
+            if own + other.time.mean > 0.0 {
+                let met = other.contended / (own + other.time.mean) * it.chance;
+                all += met;
+                within += if it.is_within { met } else { zero };
+            }
+        }
+        if all > 0.0 { within / all } else { S::from(1.0) }
     }
 
     /// Overlap of all concurrent nodes, those inside loops included.
@@ -123,7 +170,7 @@ impl<S: Scalar> Graph<S> {
             return (run_after(one, d), run_after(other, d));
         };
         let Start::Join { needed, dominator, .. } = &self.vertices[*join].start else { unreachable!("only joins leave strands behind") };
-        let strands: Vec<Strand<S>> = others.iter().map(|&p| self.strand(timeline, p, *dominator)).collect();
+        let strands: Vec<Strand<S>> = others.iter().map(|&p| self.strand(timeline, p, *join)).collect();
         let end = completion(*needed, &strands) + work(*join) + self.end_after(timeline, other, Some(*join));
         (run_after(one, Some(*dominator)), (begins(other, end), end))
     }
