@@ -208,13 +208,15 @@ impl<S: Scalar> Graph<S> {
         let after: Vec<usize> = ends.iter().copied().filter(|end| !left.contains(end)).collect();
         let follows = |v: usize| self.ways_to(v, from).any(|way| way == join);
         let left_by_later = |end: &usize| later.iter().any(|&j| self.not_waited_for(j).is_some_and(|left| left.contains(end)));
-        if !later.iter().all(|&v| follows(v)) || !after.iter().all(|end| follows(*end) || left_by_later(end)) {
-            return self.latest(timeline, ends, from);
-        }
-        // All that is left runs beside what the join did not wait for.
         let work = timeline.work[join].time;
-        let rest = work + self.end_from(timeline, Some(join), later, &after);
-        self.end_after(timeline, join, from).without(work) + kth_completion(2, &[timeline.straggling[join], rest])
+        let until = self.end_after(timeline, join, from).without(work);
+        // All that is left runs beside what the join did not wait for.
+        let rest = if later.iter().all(|&v| follows(v)) && after.iter().all(|end| follows(*end) || left_by_later(end)) {
+            work + self.end_from(timeline, Some(join), later, &after)
+        } else {
+            self.end_from(timeline, from, later, &after).without(until)
+        };
+        until + kth_completion(2, &[timeline.straggling[join], rest])
     }
 
     /// What a join joins, of which it does not wait for all.

@@ -163,9 +163,16 @@ impl<S: Scalar> Absence<S> {
     }
 
     /// `lost` is `d` of those waiting and in service, by station, where it is known.
-    pub fn update(&mut self, net: &Net<S>, class_shares: &[S], populations: &Populations<'_, S>, lost: impl Fn(usize) -> Option<(S, S)>) {
+    pub fn update(
+        &mut self,
+        net: &Net<S>,
+        (class_shares, gone_on): (&[S], &[S]),
+        populations: &Populations<'_, S>,
+        lost: impl Fn(usize) -> Option<(S, S)>,
+    ) {
         for a in 0..net.arcs.len() {
             let lost = lost(net.arcs[a].station);
+            let gone_on_of = if populations.changes.are_known { net.not_left_behind(a) } else { S::from(0.0) };
             for c in 0..self.n_classes {
                 let i = a * self.n_classes + c;
                 let customers = populations.customers[c];
@@ -177,9 +184,11 @@ impl<S: Scalar> Absence<S> {
                 let own = class_share(net, class_shares, a, c) / customers;
                 let changes = populations.changes;
                 let (waiting, first) = lost.map_or((own, own), |(waiting, first)| (own * waiting, own * first));
+                // What the customer began goes on without him.
+                let goes_on = class_share(net, gone_on, a, c) * gone_on_of / customers;
                 self.of[i] = Seen {
-                    waiting: changes.waiting[i] - waiting,
-                    first: changes.first[i] - first,
+                    waiting: changes.waiting[i] - waiting + goes_on,
+                    first: changes.first[i] - first + goes_on,
                     late: changes.late[i],
                     pace: changes.pace[i],
                 };

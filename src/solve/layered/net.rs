@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{graph::Graph, rotation::Rotation};
-use crate::model::CallKind;
+use crate::model::{CallKind, Scalar};
 
 /// The compiled network.
 #[derive(Clone, Debug)]
@@ -244,6 +244,24 @@ impl<S> Net<S> {
     /// Whether all requests are waited for, and none come from outside.
     pub fn is_closed(&self) -> bool {
         self.entries.iter().all(|e| e.open_rate.is_none()) && self.nodes.iter().all(|n| n.sends.is_empty())
+    }
+
+    /// Share of an arc's requests that are not the first slice of a second phase at a processor, where it may be left behind for the next request of its
+    /// customer ([`super::station`]).
+    pub fn not_left_behind(&self, arc: usize) -> S
+    where
+        S: Scalar,
+    {
+        let it = &self.arcs[arc];
+        let begins = |node: usize| {
+            let node = &self.nodes[node];
+            (node.phase == 1 && matches!(self.entries[node.entry].work, Work::Phases(_))).then_some(node)
+        };
+        let is_looked_for = matches!(self.stations[it.station].discipline, Discipline::Fcfs | Discipline::Sharing);
+        match it.source.held().and_then(begins) {
+            Some(node) if it.target.is_none() && is_looked_for => -node.slices.recip() + 1.0,
+            _ => S::from(1.0),
+        }
     }
 
     /// Whether a thread works on for a request after it replied.

@@ -28,6 +28,7 @@
 //! customers). Only pairs of kin that meet at some station, and those from which theirs follow, are kept: a list in an order
 //! in which what a pair follows from comes before it. Of what is served more is known where pools are full ([`sent_on`]).
 
+mod gone_on;
 mod mixer;
 mod sent_on;
 
@@ -39,7 +40,7 @@ use super::{
     super::erlang::coexistence,
     flow::Flow,
     linearizer::Populations,
-    net::{Net, Work},
+    net::{Kin, Net, Work},
     turns::Strand,
 };
 use crate::model::Scalar;
@@ -89,6 +90,8 @@ pub(super) struct Pairs {
     entry_of_share: Vec<usize>,
     /// By entry, arcs that add to its shares.
     n_sending: Vec<f64>,
+    /// By entry, the kin of its strands.
+    strands_of: Vec<Vec<usize>>,
     /// Position in the list of overlaps of two nodes.
     strands: HashMap<(usize, usize), usize>,
     forked: Vec<usize>,
@@ -110,6 +113,8 @@ pub(super) struct Exclusion<S> {
     pub siblings: Vec<S>,
     /// `ρ`, by kin and class.
     pub class_shares: Vec<S>,
+    /// `κ`, by kin and class ([`gone_on`]).
+    pub gone_on: Vec<S>,
     /// `L` of nodes that can run both before and after the reply.
     after_reply: HashMap<usize, S>,
     shares: Vec<S>,
@@ -183,6 +188,10 @@ impl Pairs {
             list.sort_unstable();
             list.dedup();
         });
+        let mut strands_of = vec![Vec::new(); net.entries.len()];
+        for (k, node) in net.kins.iter().enumerate().filter_map(|(k, kin)| Some((k, kin.strand?))) {
+            strands_of[net.nodes[node].entry].push(k);
+        }
         for (a, arc) in net.arcs.iter().enumerate() {
             let (Some(target), Some(node)) = (arc.target, arc.source.held()) else { continue };
             let kin = net.nodes[node].kin;
@@ -207,6 +216,7 @@ impl Pairs {
             n_shares: entry_of_share.len(),
             entry_of_share,
             n_sending,
+            strands_of,
             strands: HashMap::new(),
             forked: Vec::new(),
             callers,
@@ -345,6 +355,7 @@ impl<S: Scalar> Exclusion<S> {
             factors: vec![one; pairs.pairs.len()],
             siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             class_shares: vec![zero; net.kins.len() * net.classes.len()],
+            gone_on: vec![zero; net.kins.len() * net.classes.len()],
             after_reply: HashMap::new(),
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
@@ -358,7 +369,7 @@ impl<S: Scalar> Exclusion<S> {
     pub fn update(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>) {
         self.update_shares(pairs, flow);
         self.update_after_reply(net, pairs, flow);
-        self.update_classes(net, pairs);
+        self.update_classes(net, pairs, flow, populations);
         for task in 0..net.tasks.len() {
             self.threads[task] = thread_factor(net, pairs, flow, populations, task);
             if pairs.goes_on[task] {
@@ -415,8 +426,9 @@ impl<S: Scalar> Exclusion<S> {
         }
     }
 
-    fn update_classes(&mut self, net: &Net<S>, pairs: &Pairs) {
+    fn update_classes(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>) {
         let n_classes = net.classes.len();
+        self.gone_on.fill(S::from(0.0));
         self.class_shares.fill(S::from(0.0));
         for (k, kin) in net.kins.iter().enumerate() {
             if let Some(class) = net.tasks[kin.task].class {
@@ -434,16 +446,17 @@ impl<S: Scalar> Exclusion<S> {
                         self.class_shares[entry * n_classes + c] += add;
                     }
                 }
-                if let Work::Graph(_) = net.entries[entry].work {
-                    for (k, kin) in net.kins.iter().enumerate().filter(|(_, kin)| kin.entry == Some(entry)) {
-                        let Some(node) = kin.strand else { continue };
-                        let waited_for = self.after_reply.get(&node).map_or(S::from(1.0), |&after| -after + 1.0);
-                        for c in 0..n_classes {
-                            self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c] * waited_for;
-                        }
+                self.gone_on_by_parents(pairs, n_classes, entry);
+                for &k in &pairs.strands_of[entry] {
+                    let Kin { entry: Some(_), strand: Some(node), .. } = net.kins[k] else { continue };
+                    let waited_for = self.after_reply.get(&node).map_or(S::from(1.0), |&after| -after + 1.0);
+                    for c in 0..n_classes {
+                        self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c] * waited_for;
+                        self.gone_on[k * n_classes + c] = self.gone_on[entry * n_classes + c];
                     }
                 }
             }
+            self.gone_on_by_itself(net, pairs, flow, populations, task);
         }
     }
 
