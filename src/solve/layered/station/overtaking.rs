@@ -10,6 +10,12 @@
 //! H_back = a / (1 - b h_O)                     a = Σ_k p_k σ_k h_k,  b = Σ_k p_k (1 - σ_k) h_k
 //! ```
 //!
+//! At `m` servers, those of earlier requests may be there as well, if they last through the last one's stay, but for what that itself waits for them:
+//!
+//! ```text
+//! E = Σ_{n<m} (H s₂ / (s₂ + s₁ + (1 - 1/threads) W))^n            found in all: H E
+//! ```
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `σ_k` | chance of a call more in the execution, `y/(1+y)`; for exactly `y` calls, `(y-1)/y` on return and 1 before |
@@ -18,7 +24,7 @@
 //!
 //! For one client with a geometric number of calls and no other delay `T` is exponential and `H` exact.
 
-use super::{At, layout::Row};
+use super::{At, layout::Row, visit::Visit};
 use crate::model::Scalar;
 
 /// An execution of a node that calls the station.
@@ -30,27 +36,53 @@ struct Execution<S> {
     calls: S,
 }
 
+/// Second phases of the own thread's requests that it finds: of the last one, and of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overtaken<S> {
+    pub last: S,
+    pub all: S,
+}
+
+/// Chances that are none.
+const NEGLIGIBLE: f64 = 1e-9;
+
 impl<S: Scalar> At<'_, S> {
-    /// Second-phase load of arc `x` that a row's arrivals see: that of other threads, and the own thread's, overtaken.
-    pub(super) fn late_load(&self, row: &Row, x: usize, seen: S) -> (S, S) {
+    /// Second-phase load of arc `x` that a row's arrivals see: that of other threads, and the own thread's.
+    pub(super) fn late_load(&self, row: &Row, x: usize, seen: S) -> (S, Overtaken<S>) {
         let it = &self.visits[x];
-        let zero = S::from(0.0);
+        let none = Overtaken { last: S::from(0.0), all: S::from(0.0) };
         let load = it.rate * it.late;
-        let (Some(mine), Some(theirs), Some(group)) = (row.pool, self.layout.pool_of[x], row.group) else { return (load * seen, zero) };
+        let (Some(mine), Some(theirs), Some(group)) = (row.pool, self.layout.pool_of[x], row.group) else { return (load * seen, none) };
         if mine != theirs {
-            return (load * seen, zero);
+            return (load * seen, none);
         }
         let threads = self.sweep.populations.strands_at(self.sweep.net, self.layout.pools[mine], self.station);
         if threads.is_infinite() {
-            return (load * seen, zero);
+            return (load * seen, none);
         }
         let left = &self.left[mine];
         let others = if left.is_less() { load * left.late } else { load * (1.0 - threads.recip()).max(0.0) };
         let pool_rate = self.pool_rate(mine);
         if pool_rate <= 0.0 {
-            return (others, zero);
+            return (others, none);
         }
-        (others, it.rate / pool_rate * self.returns_within(it.late, mine, group, threads))
+        let found = self.returns_within(it.late, mine, group, threads);
+        let last = it.rate / pool_rate * found;
+        (others, Overtaken { last, all: last * self.earlier(it, found, threads) })
+    }
+
+    /// `E`.
+    fn earlier(&self, it: &Visit<S>, found: S, threads: f64) -> S {
+        let one = S::from(1.0);
+        let stay = it.first + it.wait * (1.0 - threads.recip()).max(0.0);
+        let stays = found * it.late / (it.late + stay);
+        let (mut sum, mut term, mut server) = (one, one, 1.0);
+        while server < self.servers && term > NEGLIGIBLE {
+            term *= stays;
+            sum += term;
+            server += 1.0;
+        }
+        sum
     }
 
     /// `H` for a second phase of mean `late` and a return of the node of `group`.

@@ -72,10 +72,10 @@ impl<S: Scalar> At<'_, S> {
                 let seen = self.sweep.seen(shares, self.layout.arcs[x]);
                 let (late, overtaken) = self.late_load(row, x, seen.late);
                 let (of_others, own) =
-                    if row.pool.is_some() { self.late_rests(me, it, overtaken) } else { (it.full_late_rest, it.full_late_rest) };
+                    if row.pool.is_some() { self.late_rests(me, it, overtaken.last) } else { (it.full_late_rest, it.full_late_rest) };
                 beta[x] += late * of_others * scarcity;
-                scratch.own[r] += overtaken * own;
-                load[x] += late + overtaken;
+                scratch.own[r] += overtaken.all * own;
+                load[x] += late + overtaken.all;
             }
         }
         if self.servers == 1.0 {
