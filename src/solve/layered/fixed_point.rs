@@ -17,7 +17,7 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost, pool_factors,
+        Capacity, Contention, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost, pool_factors,
         station_waits,
     },
     trust::{Held, follow},
@@ -140,7 +140,7 @@ pub(super) struct Structure {
     n_unknowns: usize,
     probability_of: Vec<usize>,
     /// By arc, where the share of its wait stands that other strands of its fork cause, if they meet.
-    contention_of: Vec<Option<usize>>,
+    contention_of: Vec<Option<Contention>>,
     /// Stations that the threads of a task visit.
     visited: Vec<Vec<usize>>,
     /// Where what one thread less leaves at a station begins, and the number of all.
@@ -167,7 +167,7 @@ impl Structure {
             let layout = Layout::new(net, &pairs, &calls, &callers, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
-                contention_of[a] = layout.siblings.then(|| layout.places().contention + layout.row_of[i]);
+                contention_of[a] = layout.contention_of(i);
             }
             offset = layout.places().end;
             // Nobody waits at a task that its caller bounds: its stations are the caller's.
@@ -185,7 +185,7 @@ impl Structure {
 
     /// What stands of waits in a row of unknowns.
     pub fn waits<'a, S>(&'a self, net: &Net<S>, x: &'a [S]) -> Waits<'a, S> {
-        Waits { wait: &x[..net.arcs.len()], row: &self.probability_of, contention: &self.contention_of, ratios: x }
+        Waits { wait: &x[..net.arcs.len()], row: &self.probability_of, contention: &self.contention_of, ratios: x, leaves_out: false }
     }
 
     pub fn layouts(&self) -> &[Layout] {

@@ -14,6 +14,7 @@
 use super::{
     completion::{Moments, WithoutCalls},
     net::{Discipline, Net, Node, Source, Work},
+    station::Contention,
     turns::Strand,
 };
 use crate::model::Scalar;
@@ -27,8 +28,8 @@ pub(super) struct Flow<S> {
     pub variance: Vec<S>,
     /// Nodes of graphs as their strands; nothing to do for others.
     pub strands: Vec<Strand<S>>,
-    /// By entry, how long its first phase waits for what works for other strands of the fork that it works for, and at how many servers.
-    contended: Vec<(S, f64)>,
+    /// By entry, what its first phase waits for what works for other strands of the fork that it works for; no more of a strand.
+    contended: Vec<Strand<S>>,
     /// Elapsed time of an entry's phases.
     pub phases: Vec<[S; 3]>,
     /// Their variances.
@@ -48,13 +49,15 @@ pub(super) struct Waits<'a, S> {
     /// By arc, the place of its probability.
     pub row: &'a [usize],
     /// By arc, the place of the share that other strands of the same fork cause; empty where none meet.
-    pub contention: &'a [Option<usize>],
+    pub contention: &'a [Option<Contention>],
     pub ratios: &'a [S],
+    /// Whether variances leave out what is waited where joins leave strands behind.
+    pub leaves_out: bool,
 }
 
 impl<S: Scalar> Waits<'_, S> {
     fn variance(&self, arc: usize) -> S {
-        let wait = self.wait[arc];
+        let wait = if self.leaves_out { self.wait[arc] - self.left(arc) } else { self.wait[arc] };
         if wait <= 0.0 {
             return S::from(0.0);
         }
@@ -69,9 +72,15 @@ impl<S: Scalar> Waits<'_, S> {
         wait * wait * (p.recip() * 2.0 - 1.0)
     }
 
-    /// Wait for other strands of the same fork.
+    /// Wait for other strands of the same fork, before joins that leave any behind.
     fn contended(&self, arc: usize) -> S {
-        self.contention.get(arc).copied().flatten().map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
+        self.contention.get(arc).copied().flatten().map_or(S::from(0.0), |it| self.wait[arc] * self.ratios[it.place])
+    }
+
+    /// The same, after these.
+    fn left(&self, arc: usize) -> S {
+        let place = self.contention.get(arc).copied().flatten().and_then(|it| it.left);
+        place.map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
     }
 }
 
@@ -88,7 +97,7 @@ impl<S: Scalar> Flow<S> {
             elapsed: vec![zero; net.nodes.len()],
             variance: vec![zero; net.nodes.len()],
             strands: vec![Strand::none(); net.nodes.len()],
-            contended: vec![(zero, f64::INFINITY); net.entries.len()],
+            contended: vec![Strand::none(); net.entries.len()],
             phases: vec![[zero; 3]; net.entries.len()],
             phase_variances: vec![[zero; 3]; net.entries.len()],
             entry_rate: vec![zero; net.entries.len()],
@@ -142,7 +151,7 @@ impl<S: Scalar> Flow<S> {
     pub fn without_waits(&self, net: &Net<S>) -> Self {
         let mut flow = self.clone();
         let nothing = vec![S::from(0.0); net.arcs.len()];
-        let waits = Waits { wait: &nothing, row: &vec![0; net.arcs.len()], contention: &[], ratios: &[S::from(1.0)] };
+        let waits = Waits { wait: &nothing, row: &vec![0; net.arcs.len()], contention: &[], ratios: &[S::from(1.0)], leaves_out: false };
         for &task in net.order.iter().rev() {
             net.tasks[task].entries.iter().for_each(|&entry| flow.entry_times(net, &waits, entry));
         }
@@ -266,8 +275,7 @@ impl<S: Scalar> Flow<S> {
                     (self.phases[entry][phase], self.phase_variances[entry][phase]) = (mean, variance);
                 }
                 if let (Some(node), true) = (phases[0], !waits.contention.is_empty()) {
-                    let strand = self.contended(net, waits, node);
-                    self.contended[entry] = (strand.contended, strand.servers);
+                    self.contended[entry] = self.contended(net, waits, node);
                 }
             }
             Work::Graph(graph) => {
@@ -288,9 +296,12 @@ impl<S: Scalar> Flow<S> {
     /// A node as a strand of its graph: how long it waits for others of it, and at its first slice for all else.
     fn strand(&self, net: &Net<S>, waits: &Waits<'_, S>, node: usize, time: Moments<S>) -> Strand<S> {
         let it = &net.nodes[node];
-        let mut strand = Strand { time, ..self.contended(net, waits, node) };
+        let mut strand = Strand { time, last_slice: it.slices.recip(), ..self.contended(net, waits, node) };
+        if strand.left > 0.0 {
+            strand.left_variance = node_times(net, &Waits { leaves_out: true, ..*waits }, self, node).variance;
+        }
         let Some(host) = it.host_arc else { return strand };
-        let (wait, by_strands) = (waits.wait[host], waits.contended(host));
+        let (wait, by_strands) = (waits.wait[host], waits.contended(host) + waits.left(host));
         let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
         if queues && it.begins_at_processor && wait > by_strands {
             let share = -(by_strands / wait) + 1.0;
@@ -309,13 +320,16 @@ impl<S: Scalar> Flow<S> {
         let servers = |arc: usize| net.stations[net.arcs[arc].station].servers;
         if let Some(host) = it.host_arc {
             strand.contend(it.slices * waits.contended(host), servers(host));
+            strand.left += it.slices * waits.left(host);
         }
         for call in &it.calls {
             let mut one = |arc: usize, times: S| {
                 strand.contend(times * waits.contended(arc), servers(arc));
+                strand.left += times * waits.left(arc);
                 if let Some(entry) = net.arcs[arc].target {
-                    let (below, servers) = self.contended[entry];
-                    strand.contend(times * below, servers);
+                    let below = &self.contended[entry];
+                    strand.contend(times * below.contended, below.servers);
+                    strand.left += times * below.left;
                 }
             };
             let times = net.arcs[call.arc].visits;

@@ -104,8 +104,17 @@ pub(super) struct GraphTimes<S> {
 struct Timeline<S> {
     start: Vec<Moments<S>>,
     work: Vec<Strand<S>>,
-    /// From the start of a join to the end of those for which it did not wait.
-    straggling: Vec<Moments<S>>,
+    /// The share of what the work waits for strands that a join has left behind, or left it behind for, which is waited for the latter.
+    trailing: Vec<S>,
+    /// From the start of a join to the end of those for which it did not wait, and how long each of these then waits for those that begin there.
+    straggling: Vec<(Moments<S>, S)>,
+}
+
+impl<S: Scalar> Timeline<S> {
+    /// The work of a vertex, but for what it waits for those that begin where a join has left it behind.
+    fn without_trailing(&self, v: usize) -> Moments<S> {
+        self.work[v].without_left(self.trailing[v])
+    }
 }
 
 impl<S: Scalar> Graph<S> {
@@ -160,8 +169,9 @@ impl<S: Scalar> Graph<S> {
 
     fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {
         let n = self.vertices.len();
+        let (none, zero) = (Moments::zero(), S::from(0.0));
         let mut timeline =
-            Timeline { start: vec![Moments::zero(); n], work: vec![Strand::none(); n], straggling: vec![Moments::zero(); n] };
+            Timeline { start: vec![none; n], work: vec![Strand::none(); n], trailing: vec![zero; n], straggling: vec![(none, zero); n] };
         for (work, vertex) in timeline.work.iter_mut().zip(&self.vertices) {
             *work = match &vertex.piece {
                 Piece::Leaf(node) => elapsed(*node),
@@ -169,12 +179,15 @@ impl<S: Scalar> Graph<S> {
                 Piece::Loop(count, body) => Strand { time: body.times(elapsed).first.repeated(*count), ..Strand::none() },
             };
         }
+        self.set_trailing(&mut timeline);
         for (v, vertex) in self.vertices.iter().enumerate() {
             if let Start::Join { before, needed, .. } = &vertex.start {
                 let strands: Vec<Strand<S>> = before.iter().map(|&p| self.strand(&timeline, p, v)).collect();
                 timeline.start[v] = completion(*needed, &strands);
                 if *needed < strands.len() {
-                    timeline.straggling[v] = completion(strands.len(), &strands).after(timeline.start[v]);
+                    let trailing = before.iter().fold(zero, |sum, &p| sum + self.trailing_to(&timeline, p, v));
+                    let left = completion(strands.len(), &strands).after(timeline.start[v]);
+                    timeline.straggling[v] = (left, trailing / (strands.len() - needed) as f64);
                 }
             }
         }
@@ -184,7 +197,9 @@ impl<S: Scalar> Graph<S> {
     /// All from the end of its dominator to the end of `vertex` that a `join` is for.
     fn strand(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> Strand<S> {
         let dominator = self.dominator(join);
-        let mut strand = Strand { time: self.end_after(timeline, vertex, dominator), ..Strand::none() };
+        // What begins after the join it does not wait for before it.
+        let time = self.ways_to(vertex, dominator).fold(Moments::zero(), |sum, v| sum + timeline.start[v] + timeline.without_trailing(v));
+        let mut strand = Strand { time, ..Strand::none() };
         for v in self.ways_to(vertex, dominator) {
             let work = &timeline.work[v];
             strand.contend(work.contended * self.share_within(timeline, v, join), work.servers);
@@ -193,6 +208,11 @@ impl<S: Scalar> Graph<S> {
             }
         }
         strand
+    }
+
+    /// What vertices wait, on the way to one before a join, for those that begin where they are left behind.
+    fn trailing_to(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> S {
+        self.ways_to(vertex, self.dominator(join)).fold(S::from(0.0), |sum, v| sum + timeline.trailing[v] * timeline.work[v].left)
     }
 
     /// When the last vertex ends, from the start of the graph.
@@ -216,7 +236,15 @@ impl<S: Scalar> Graph<S> {
         } else {
             self.end_from(timeline, from, later, &after).without(until)
         };
-        until + kth_completion(2, &[timeline.straggling[join], rest])
+        let last_slices = left.iter().fold(S::from(0.0), |sum, &p| sum + timeline.work[p].last_slice) / left.len() as f64;
+        let behind = after.first().map_or(S::from(0.0), |&end| self.behind_left(timeline, end, join) * last_slices);
+        until + last_of_both(timeline.straggling[join], rest, behind)
+    }
+
+    /// What is waited, from a join to the end of `vertex`, for those that it has left behind.
+    fn behind_left(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> S {
+        let wait = |v: usize| timeline.work[v].left * (-timeline.trailing[v] + 1.0);
+        self.ways_to(vertex, Some(join)).fold(wait(join), |sum, v| sum + wait(v))
     }
 
     /// What a join joins, of which it does not wait for all.
@@ -347,6 +375,22 @@ impl<S: Scalar> Graph<S> {
         let (behind, _) = ford_fulkerson(&after, begin, end);
         all - behind
     }
+}
+
+/// When both have ended what a join has left, which then `trails` so long behind what follows, and the rest, which is so long `behind` what was left.
+/// They are independent but where one waits for the other: then it goes on after it.
+fn last_of_both<S: Scalar>((left, trails): (Moments<S>, S), rest: Moments<S>, behind: S) -> Moments<S> {
+    let zero = S::from(0.0);
+    let alone = rest.mean - behind;
+    if left.mean <= 0.0 || alone <= 0.0 {
+        return kth_completion(2, &[left, rest]);
+    }
+    let rest = rest.scaled(alone / rest.mean);
+    let last = kth_completion(2, &[left, rest]);
+    let waits = trails / rest.mean + behind / left.mean;
+    let waits = if waits < 1.0 { waits } else { S::from(1.0) };
+    let saved = left.mean + rest.mean - last.mean;
+    Moments { mean: last.mean + if saved > 0.0 { waits * saved } else { zero }, ..last }
 }
 
 /// Whether what a join does not wait for ends with it.

@@ -36,6 +36,12 @@ pub(super) const LONGER: f64 = 1e-3;
 pub(super) struct Strand<S> {
     pub time: Moments<S>,
     pub contended: S,
+    /// What it waits for those that a join has left behind, and for those that begin where it is left behind itself; not a part of the other.
+    pub left: S,
+    /// The variance of the time without that.
+    pub left_variance: S,
+    /// Share of its slices after which nothing is left of it.
+    pub last_slice: S,
     /// Fewest servers of those that it so waits for.
     pub servers: f64,
     /// Its first wait, for what is no part of the graph, where all that begin at a time find the same.
@@ -45,7 +51,7 @@ pub(super) struct Strand<S> {
 impl<S: Scalar> Strand<S> {
     /// Nothing to do.
     pub fn none() -> Self {
-        Self { time: Moments::zero(), contended: S::from(0.0), servers: f64::INFINITY, opening: Moments::zero() }
+        Self { time: Moments::zero(), contended: S::from(0.0), left: S::from(0.0), left_variance: S::from(0.0), last_slice: S::from(0.0), servers: f64::INFINITY, opening: Moments::zero() }
     }
 
     /// Waits so long for other strands at so many servers.
@@ -59,7 +65,16 @@ impl<S: Scalar> Strand<S> {
     /// The same, a little slower in all that it does.
     pub fn longer(self) -> Self {
         let by = S::from(1.0 + LONGER);
-        Self { time: self.time.scaled(by), contended: self.contended * by, opening: self.opening.scaled(by), ..self }
+        Self { time: self.time.scaled(by), contended: self.contended * by, left: self.left * by, left_variance: self.left_variance * (by * by), opening: self.opening.scaled(by), ..self }
+    }
+
+    /// Its time without a share of what it waits where joins leave strands behind.
+    pub fn without_left(&self, share: S) -> Moments<S> {
+        let mean = self.time.mean - self.left * share;
+        if self.left <= 0.0 || mean <= 0.0 {
+            return self.time;
+        }
+        Moments { mean, variance: self.time.variance + (self.left_variance - self.time.variance) * share, ..self.time }
     }
 
     /// What it is without waits for other strands.

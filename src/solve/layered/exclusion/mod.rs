@@ -94,6 +94,8 @@ pub(super) struct Pairs {
     strands_of: Vec<Vec<usize>>,
     /// Position in the list of overlaps of two nodes.
     strands: HashMap<(usize, usize), usize>,
+    /// By that position, whether a join leaves one of the two behind where the other begins.
+    left: Vec<bool>,
     forked: Vec<usize>,
     /// By task, those whose threads wait for it, and whether requests come that none bounds.
     callers: Vec<Vec<usize>>,
@@ -111,6 +113,8 @@ pub(super) struct Exclusion<S> {
     pub factors: Vec<S>,
     /// `O`, by pair; empty where nothing forks.
     pub siblings: Vec<S>,
+    /// The part of it that is of strands of which none begins at a join that has left the other behind; empty where no join leaves any.
+    pub before_joins: Vec<S>,
     /// `ρ`, by kin and class.
     pub class_shares: Vec<S>,
     /// `κ`, by kin and class ([`gone_on`]).
@@ -123,6 +127,8 @@ pub(super) struct Exclusion<S> {
     /// Share of the threads' time that is before the reply, by task.
     before_reply: Vec<S>,
     overlaps: Vec<S>,
+    /// By strands, how much likelier one that a join leaves behind is there where the other begins than at any time; 1 for others.
+    at_the_beginning: Vec<S>,
 }
 
 impl Pairs {
@@ -165,6 +171,16 @@ impl Pairs {
     /// Whether the two of a pair may be, or work for, two strands of one fork.
     pub fn are_of_strands(&self, pair: u32) -> bool {
         self.pairs[pair as usize].of_strands
+    }
+
+    /// The place of two nodes among the strands, if a join leaves the one behind where the other begins.
+    pub fn left_behind(&self, one: usize, other: usize) -> Option<usize> {
+        self.strands.get(&(one, other)).copied().filter(|&strands| self.left[strands])
+    }
+
+    /// Whether a join leaves some strands behind.
+    pub fn leave(&self) -> bool {
+        self.left.contains(&true)
     }
 
     fn parents_of<S>(net: &Net<S>) -> Self {
@@ -218,6 +234,7 @@ impl Pairs {
             n_sending,
             strands_of,
             strands: HashMap::new(),
+            left: Vec::new(),
             forked: Vec::new(),
             callers,
             unbounded,
@@ -233,6 +250,7 @@ impl Pairs {
             for overlap in graph.overlaps(&|_| Strand::exponential(S::from(1.0))) {
                 let next = self.strands.len();
                 self.strands.insert(overlap.nodes, next);
+                self.left.push(overlap.left.is_some());
             }
         }
     }
@@ -344,6 +362,11 @@ fn ordered<S>(net: &Net<S>, a: usize, b: usize) -> (u32, u32) {
 }
 
 impl<S: Scalar> Exclusion<S> {
+    /// By how much likelier one of two strands is there where the other begins than at any time of it.
+    pub fn at_the_beginning(&self, strands: usize) -> S {
+        self.at_the_beginning[strands]
+    }
+
     /// `f_t`.
     pub fn of_threads(&self, task: usize) -> S {
         self.threads[task]
@@ -354,6 +377,7 @@ impl<S: Scalar> Exclusion<S> {
         Self {
             factors: vec![one; pairs.pairs.len()],
             siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
+            before_joins: if pairs.leave() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             class_shares: vec![zero; net.kins.len() * net.classes.len()],
             gone_on: vec![zero; net.kins.len() * net.classes.len()],
             after_reply: HashMap::new(),
@@ -362,6 +386,7 @@ impl<S: Scalar> Exclusion<S> {
             threads: vec![one; net.tasks.len()],
             before_reply: vec![one; net.tasks.len()],
             overlaps: vec![zero; pairs.strands.len()],
+            at_the_beginning: vec![one; pairs.strands.len()],
         }
     }
 
@@ -384,14 +409,25 @@ impl<S: Scalar> Exclusion<S> {
             let sum = terms.iter().fold(S::from(0.0), |sum, &(share, q)| sum + self.shares[share as usize] * self.factors[q as usize]);
             self.factors[p as usize] = self.factor(net, pairs, p, sum);
             if pairs.forks() {
-                let sum =
-                    |s: &Self| terms.iter().fold(S::from(0.0), |sum, &(share, q)| sum + s.shares[share as usize] * s.siblings[q as usize]);
-                self.siblings[p as usize] = match pairs.pairs[p as usize].rule {
-                    Rule::Free | Rule::Threads(_) => S::from(0.0),
-                    Rule::Parents(_) => sum(self),
-                    Rule::SameTask(task, _) => self.threads[task] * sum(self),
-                    Rule::Strands(task, strand) => self.threads[task] * sum(self) + self.overlaps[strand],
-                };
+                self.siblings[p as usize] = self.own_strands(pairs, p, &self.siblings, true);
+            }
+            if !self.before_joins.is_empty() {
+                self.before_joins[p as usize] = self.own_strands(pairs, p, &self.before_joins, false);
+            }
+        }
+    }
+
+    /// `O` of a pair, from those in `found`, with the overlaps of those that a join has left behind or without.
+    fn own_strands(&self, pairs: &Pairs, pair: u32, found: &[S], with_left: bool) -> S {
+        let shares = pairs.terms_of(pair).iter().map(|&(share, q)| self.shares[share as usize] * found[q as usize]);
+        let sum = || shares.fold(S::from(0.0), |sum, part| sum + part);
+        match pairs.pairs[pair as usize].rule {
+            Rule::Free | Rule::Threads(_) => S::from(0.0),
+            Rule::Parents(_) => sum(),
+            Rule::SameTask(task, _) => self.threads[task] * sum(),
+            Rule::Strands(task, strand) => {
+                let overlap = if with_left || !pairs.left[strand] { self.overlaps[strand] } else { S::from(0.0) };
+                self.threads[task] * sum() + overlap
             }
         }
     }
@@ -474,6 +510,7 @@ impl<S: Scalar> Exclusion<S> {
             for overlap in graph.overlaps(&|node| flow.strands[node]) {
                 if let Some(&strand) = pairs.strands.get(&overlap.nodes) {
                     self.overlaps[strand] = if rate > 0.0 { overlap.density / rate } else { S::from(0.0) };
+                    self.at_the_beginning[strand] = overlap.left.unwrap_or(S::from(1.0));
                 }
             }
         }

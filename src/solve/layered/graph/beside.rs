@@ -38,6 +38,9 @@ pub(in super::super) struct Overlap<S> {
     pub nodes: (usize, usize),
     /// `Ω / (X_v X_w)`: divided by the rate of the entry, the factor on the load of the one that the other sees.
     pub density: S,
+    /// Whether the other only begins at a join that has left the one behind, and then by how much likelier the one is there at the beginning of the
+    /// other than at any time of it.
+    pub left: Option<S>,
 }
 
 /// A vertex before a join, and one that it can meet.
@@ -47,12 +50,36 @@ pub(in super::super) struct Met {
     other: usize,
     /// Whether the other is before the join, too.
     is_within: bool,
-    /// How likely a join between the two leaves the one behind.
-    chance: f64,
 }
 
-/// When something starts and ends.
-type Run<S> = (Moments<S>, Moments<S>);
+/// The part of a run that is its beginning.
+const BEGINNING: f64 = 1e-3;
+
+/// When something starts, and how long it takes.
+#[derive(Clone, Copy, Debug)]
+struct Run<S> {
+    start: Moments<S>,
+    work: Moments<S>,
+}
+
+impl<S: Scalar> Run<S> {
+    fn end(&self) -> Moments<S> {
+        self.start + self.work
+    }
+
+    fn bounds(&self) -> (Moments<S>, Moments<S>) {
+        (self.start, self.end())
+    }
+}
+
+/// By how much likelier `one` runs when `other` begins than while that runs.
+fn at_the_beginning<S: Scalar>(one: Run<S>, other: Run<S>) -> S {
+    let while_it_runs = overlap(one.bounds(), other.bounds());
+    let shortly = other.work.mean * BEGINNING;
+    let begun = other.start + Moments::new(shortly, S::from(0.0));
+    let at_first = overlap(one.bounds(), (other.start, begun));
+    if while_it_runs > 0.0 { at_first / while_it_runs / BEGINNING } else { S::from(1.0) }
+}
 
 impl<S: Scalar> Graph<S> {
     pub(super) fn find_concurrent(&self) -> Vec<Beside> {
@@ -86,34 +113,45 @@ impl<S: Scalar> Graph<S> {
         let comes_before = |v: usize| before.iter().any(|&p| p == v || self.precedes(v, p, Quorums::Close));
         let is_of_join: Vec<bool> =
             (0..self.vertices.len()).map(|v| comes_before(v) && self.precedes(*dominator, v, Quorums::Close)).collect();
-        let chance = |beside: &Beside| {
-            beside.left.as_ref().map_or(1.0, |left| match &self.vertices[left.join].start {
-                Start::Join { before, needed, .. } => 1.0 - *needed as f64 / before.len() as f64,
-                Start::First | Start::After(_) => 0.0,
-            })
-        };
-        let both = self.concurrent.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)]);
-        let of_join = both.filter(|&(vertex, _, _)| is_of_join[vertex]);
-        let met: Vec<Met> =
-            of_join.map(|(vertex, other, it)| Met { vertex, other, is_within: is_of_join[other], chance: chance(it) }).collect();
+        let both = self.concurrent.iter().filter(|it| it.left.is_none()).flat_map(|it| [(it.one, it.other), (it.other, it.one)]);
+        let of_join = both.filter(|&(vertex, _)| is_of_join[vertex]);
+        let met: Vec<Met> = of_join.map(|(vertex, other)| Met { vertex, other, is_within: is_of_join[other] }).collect();
         if met.iter().all(|it| it.is_within) { Vec::new() } else { met }
     }
 
-    /// The share of what a vertex before a join waits for other strands that it waits for such before the join, by how long they and the
-    /// vertex may meet and how much of that they wait themselves.
+    /// The share of what a vertex before a join waits for other strands that it waits for such before the join, by how long these may meet it
+    /// and how long it then waits for them, if they began together and were exponential.
     pub(super) fn share_within(&self, timeline: &Timeline<S>, vertex: usize, join: usize) -> S {
         let zero = S::from(0.0);
         let own = timeline.work[vertex].time.mean;
         let (mut within, mut all) = (zero, zero);
         for it in self.met[join].iter().filter(|it| it.vertex == vertex) {
             let other = &timeline.work[it.other];
-            if own + other.time.mean > 0.0 {
-                let met = other.contended / (own + other.time.mean) * it.chance;
+            let time = other.time.mean;
+            if other.contended > 0.0 {
+                let met = time * time / (own + time);
                 all += met;
                 within += if it.is_within { met } else { zero };
             }
         }
         if all > 0.0 { within / all } else { S::from(1.0) }
+    }
+
+    /// Splits what vertices wait for those that joins leave behind, or leave them behind for, as [`Self::share_within`] does.
+    pub(super) fn set_trailing(&self, timeline: &mut Timeline<S>) {
+        let zero = S::from(0.0);
+        let mut parts = vec![(zero, zero); self.vertices.len()];
+        for it in self.concurrent.iter().filter(|it| it.left.is_some()) {
+            let (one, other) = (&timeline.work[it.one], &timeline.work[it.other]);
+            if one.left > 0.0 && other.left > 0.0 {
+                let both = one.time.mean + other.time.mean;
+                parts[it.one].0 += other.time.mean * other.time.mean / both;
+                parts[it.other].1 += one.time.mean * one.time.mean / both;
+            }
+        }
+        for (trailing, (behind, ahead)) in timeline.trailing.iter_mut().zip(parts) {
+            *trailing = if behind > 0.0 { behind / (behind + ahead) } else { zero };
+        }
     }
 
     /// Overlap of all concurrent nodes, those inside loops included.
@@ -122,10 +160,11 @@ impl<S: Scalar> Graph<S> {
         let mut overlaps = Vec::new();
         for beside in &self.concurrent {
             let (one, other) = self.runs(&timeline, beside);
-            let both = timeline.work[beside.one].time.mean * timeline.work[beside.other].time.mean;
-            let density = if both > 0.0 { overlap(one, other) / both } else { S::from(0.0) };
+            let both = one.work.mean * other.work.mean;
+            let density = if both > 0.0 { overlap(one.bounds(), other.bounds()) / both } else { S::from(0.0) };
+            let left = beside.left.is_some().then(|| at_the_beginning(one, other));
             for a in self.nodes_of(beside.one) {
-                overlaps.extend(self.nodes_of(beside.other).into_iter().map(|b| Overlap { nodes: (a, b), density }));
+                overlaps.extend(self.nodes_of(beside.other).into_iter().map(|b| Overlap { nodes: (a, b), density, left }));
             }
         }
         for vertex in &self.vertices {
@@ -147,9 +186,9 @@ impl<S: Scalar> Graph<S> {
         let mut shares = Vec::new();
         for beside in around {
             let (one, other) = self.runs(&timeline, beside);
-            let (vertex, run, until) = if beside.one == reply { (beside.other, other, one.1) } else { (beside.one, one, other.1) };
-            let time = timeline.work[vertex].time.mean;
-            let before = if time > 0.0 { overlap(run, (Moments::zero(), until)) / time } else { S::from(1.0) };
+            let (vertex, run, until) = if beside.one == reply { (beside.other, other, one.end()) } else { (beside.one, one, other.end()) };
+            let time = run.work.mean;
+            let before = if time > 0.0 { overlap(run.bounds(), (Moments::zero(), until)) / time } else { S::from(1.0) };
             let after = if before < 1.0 { -before + 1.0 } else { S::from(0.0) };
             shares.extend(self.nodes_of(vertex).into_iter().map(|node| (node, after)));
         }
@@ -159,19 +198,28 @@ impl<S: Scalar> Graph<S> {
     /// When both run, from the last vertex that both follow; what a join that need not wait for the one lets begin, given that it has not.
     fn runs(&self, timeline: &Timeline<S>, beside: &Beside) -> (Run<S>, Run<S>) {
         let &Beside { one, other, ref left } = beside;
-        let work = |v: usize| timeline.work[v].time;
-        let begins = |v: usize, end: Moments<S>| Moments::new(end.mean - work(v).mean, end.variance - work(v).variance);
-        let run_after = |v: usize, d: Option<usize>| {
-            let end = self.end_after(timeline, v, d);
-            (begins(v, end), end)
-        };
         let Some(Left { join, others }) = left else {
             let d = self.common_dominator(one, other);
-            return (run_after(one, d), run_after(other, d));
+            return (self.run_after(timeline, one, d), self.run_after(timeline, other, d));
         };
         let Start::Join { needed, dominator, .. } = &self.vertices[*join].start else { unreachable!("only joins leave strands behind") };
         let strands: Vec<Strand<S>> = others.iter().map(|&p| self.strand(timeline, p, *join)).collect();
-        let end = completion(*needed, &strands) + work(*join) + self.end_after(timeline, other, Some(*join));
-        (run_after(one, Some(*dominator)), (begins(other, end), end))
+        let start = completion(*needed, &strands) + if other == *join { Moments::zero() } else { timeline.work[*join].time };
+        let on_the_way = self.run_after(timeline, other, Some(*join));
+        let start = if other == *join { start } else { start + on_the_way.start };
+        // While it waits for the other it does not come to where that is.
+        let mut left = self.run_after(timeline, one, Some(*dominator));
+        left.work = timeline.without_trailing(one);
+        (left, Run { start, work: timeline.work[other].time })
+    }
+
+    /// When a vertex runs, from the end of `dominator`, one of its own (the start of the graph, if none).
+    fn run_after(&self, timeline: &Timeline<S>, vertex: usize, dominator: Option<usize>) -> Run<S> {
+        let before = match self.dominator(vertex) {
+            d if d == dominator => Moments::zero(),
+            Some(d) if Some(vertex) != dominator => self.end_after(timeline, d, dominator),
+            _ => Moments::zero(),
+        };
+        Run { start: before + timeline.start[vertex], work: timeline.work[vertex].time }
     }
 }

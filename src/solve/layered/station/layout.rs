@@ -59,6 +59,10 @@ pub(in super::super) struct Layout {
     pub levels: Vec<f64>,
     /// Whether strands of one fork meet here, themselves or what works for them.
     pub siblings: bool,
+    /// Whether some of them are left behind by joins.
+    pub leaves: bool,
+    /// At processors, where a join leaves the row's strand behind or the arc's, in `rows × arcs`; empty where none does.
+    pub(super) left_strands: Vec<Option<Left>>,
     /// Whether threads that fork come here.
     pub of_forks: bool,
     /// Whether requests come that no waiting thread bounds.
@@ -78,6 +82,15 @@ pub(in super::super) struct Layout {
     pub offset: usize,
     /// Where its excess wait stands.
     pub excess: usize,
+}
+
+/// Of two strands of a thread the one that a join leaves behind where the other begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Left {
+    /// That of the row.
+    Behind,
+    /// The other, with the place of the two among all.
+    Ahead(usize),
 }
 
 /// Arrivals of one node (or of none) and one priority.
@@ -134,6 +147,8 @@ impl Layout {
             left_behind: LeftBehind::default(),
             levels: Vec::new(),
             siblings: false,
+            leaves: false,
+            left_strands: Vec::new(),
             of_forks: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
@@ -165,6 +180,8 @@ impl Layout {
         layout.levels = levels;
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
         layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
+        layout.leaves = layout.siblings && pairs.leave();
+        layout.find_left_strands(net, pairs);
         layout
     }
 
@@ -199,6 +216,22 @@ impl Layout {
             self.group_of.push(group);
             self.row_of.push(row);
         }
+    }
+
+    /// Finds where a slice at a processor is of a strand that the other's join leaves behind, or the reverse.
+    fn find_left_strands<S>(&mut self, net: &Net<S>, pairs: &Pairs) {
+        if !self.leaves || self.station >= net.n_processors {
+            return;
+        }
+        let node = |group: Option<usize>| group.map(|group| self.groups[group]);
+        let found = self.rows.iter().flat_map(|row| {
+            self.group_of.iter().map(move |&other| {
+                let (mine, other) = (node(row.group)?, node(other)?);
+                let behind = pairs.left_behind(mine, other).map(|_| Left::Behind);
+                behind.or_else(|| pairs.left_behind(other, mine).map(Left::Ahead))
+            })
+        });
+        self.left_strands = found.collect();
     }
 
     fn is_of_customers<S>(&self, net: &Net<S>, station: usize) -> bool {
@@ -302,9 +335,23 @@ impl Layout {
         let removal = self.offset + self.rows.len();
         let boost = removal + self.groups.len() * self.rows.len();
         let contention = boost + self.groups.len() * self.pools.len();
-        let end = contention + if self.siblings { self.rows.len() } else { 0 };
-        Places { probability: self.offset, removal, boost, contention, end, excess: self.excess }
+        let left = contention + if self.siblings { self.rows.len() } else { 0 };
+        let end = left + if self.leaves { self.rows.len() } else { 0 };
+        Places { probability: self.offset, removal, boost, contention, left, end, excess: self.excess }
     }
+
+    /// Where the shares stand of an arc's wait that other strands of its fork cause, by its position; none where none meet.
+    pub fn contention_of(&self, position: usize) -> Option<Contention> {
+        let (places, row) = (self.places(), self.row_of[position]);
+        self.siblings.then(|| Contention { place: places.contention + row, left: self.leaves.then(|| places.left + row) })
+    }
+}
+
+/// Where the shares stand of a wait that other strands of the same fork cause: before joins that leave any behind, and after.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Contention {
+    pub place: usize,
+    pub left: Option<usize>,
 }
 
 /// Where the unknowns of a station begin.
@@ -318,6 +365,8 @@ pub(in super::super) struct Places {
     pub boost: usize,
     /// Share of the wait that other strands of the same fork cause, by row; none where none meet.
     pub contention: usize,
+    /// The same, of those that a join has left behind, or for which it has left these; none where none is left.
+    pub left: usize,
     pub end: usize,
     /// `e ≥ 0`: wait added to every arc so that the load does not exceed the servers. It stands beside the waits.
     pub excess: usize,

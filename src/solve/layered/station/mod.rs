@@ -64,7 +64,7 @@ pub(super) use self::{
     first_guess::find_lost,
     given::{Capacity, Sweep},
     kinds::{Corrections, Told, Unlike},
-    layout::{Layout, calls_by_entry},
+    layout::{Contention, Layout, calls_by_entry},
     parts::Parts,
     pool::{Left, pool_factors},
     spared::{Spared, Sparing},
@@ -310,7 +310,9 @@ impl<S: Scalar> At<'_, S> {
             let (before, after) = next.split_at_mut(self.places.boost);
             self.update_boost(scratch, &before[self.places.removal..], &mut after[..self.places.contention - self.places.boost]);
         }
-        self.update_contention(scratch, &mut next[self.places.contention..self.places.end]);
+        let (before, after) = next.split_at_mut(self.places.left);
+        let left = &mut after[..self.places.end - self.places.left];
+        self.update_contention(scratch, &mut before[self.places.contention..], left);
         let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {

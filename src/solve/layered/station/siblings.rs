@@ -13,7 +13,7 @@
 //! | `s`, `n` | slices of a strand, their mean and their number |
 //! | `b` | chance that the first slice of `w` goes first, or ends first, and is not met again |
 
-use super::{At, Discipline, Row, Scratch};
+use super::{At, Discipline, Row, Scratch, layout::Left};
 use crate::model::Scalar;
 
 /// What a slice waits for a strand that began with its own, and what is left of what it would wait at any time.
@@ -35,6 +35,9 @@ impl<S: Scalar> At<'_, S> {
             let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
             scratch.alpha_own[at] = sibling * removal * work;
             scratch.beta_own[at] = sibling * it.rate * it.first * rest;
+            let first = self.of_first_slices(row, at);
+            scratch.alpha_own[at] *= first;
+            scratch.beta_own[at] *= first;
             if let Some(together) = self.begins_with(row, x, sharing) {
                 scratch.alpha_own[at] *= together.left;
                 scratch.beta_own[at] = scratch.beta_own[at] * together.left + together.wait;
@@ -43,6 +46,22 @@ impl<S: Scalar> At<'_, S> {
             scratch.beta[at] += scratch.beta_own[at];
             scratch.load[at] += sibling * it.rate * it.first;
         }
+    }
+
+    /// What the first slices of strands change: those of one that a join leaves behind come before the others begin, and these find it as it then is.
+    fn of_first_slices(&self, row: &Row, at: usize) -> S {
+        let one = S::from(1.0);
+        let left = self.layout.left_strands.get(at).copied().flatten();
+        let (Some(left), Some(group)) = (left, row.group) else { return one };
+        let node = &self.sweep.net.nodes[self.layout.groups[group]];
+        if !node.begins_at_processor {
+            return one;
+        }
+        let found = match left {
+            Left::Behind => S::from(0.0),
+            Left::Ahead(strands) => self.sweep.exclusion.at_the_beginning(strands),
+        };
+        one + (found - one) / node.slices
     }
 
     /// What is known of a row's wait for another arc's strand that begins here at the same time.
@@ -62,15 +81,33 @@ impl<S: Scalar> At<'_, S> {
         Some(Together { wait: wait * mine, left: (-mine + 1.0) * (-(its * before) + 1.0) })
     }
 
-    /// The share of each row's wait that its own thread's other strands cause.
-    pub(super) fn update_contention(&self, scratch: &Scratch<S>, next: &mut [S]) {
+    /// The share of each row's wait that its own thread's other strands cause, before a join leaves it behind, or them, and after.
+    pub(super) fn update_contention(&self, scratch: &Scratch<S>, next: &mut [S], left: &mut [S]) {
         let n = self.visits.len();
         for (row, share) in next.iter_mut().enumerate() {
             let terms = row * n..(row + 1) * n;
             let parts = scratch.alpha_own[terms.clone()].iter().zip(&scratch.beta_own[terms]).zip(self.visits);
-            let own = parts.fold(S::from(0.0), |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
-            let wait = scratch.wait[row];
-            *share = if own > 0.0 && wait > 0.0 { own / wait } else { S::from(0.0) };
+            let (mut own, mut before) = (S::from(0.0), S::from(0.0));
+            for (x, ((&alpha, &beta), v)) in parts.enumerate() {
+                let wait = alpha * v.wait + beta;
+                own += wait;
+                before += if left.is_empty() { wait } else { wait * self.before_joins(row * n + x) };
+            }
+            let of_all = |part: S| if part > 0.0 && scratch.wait[row] > 0.0 { part / scratch.wait[row] } else { S::from(0.0) };
+            *share = of_all(before);
+            if let Some(left) = left.get_mut(row) {
+                *left = of_all(own - before);
+            }
+        }
+    }
+
+    /// Of what a row waits for its own thread's strands of an arc, the share before joins that leave any behind.
+    fn before_joins(&self, at: usize) -> S {
+        let pair = self.layout.pairs[at] as usize;
+        let exclusion = self.sweep.exclusion;
+        match exclusion.before_joins.get(pair) {
+            Some(&before) if exclusion.siblings[pair] > 0.0 => before / exclusion.siblings[pair],
+            _ => S::from(1.0),
         }
     }
 }
