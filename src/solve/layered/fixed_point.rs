@@ -17,8 +17,8 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Contention, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost, pool_factors,
-        station_waits,
+        Capacity, Contention, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost,
+        pool_factors, station_waits,
     },
     trust::{Held, follow},
     vectors::furthest,

@@ -187,7 +187,7 @@ impl<S: Scalar> Absence<S> {
                 // What the customer began goes on without him.
                 let goes_on = class_share(net, gone_on, a, c) * gone_on_of / customers;
                 self.of[i] = Seen {
-                    waiting: changes.waiting[i] - waiting + goes_on,
+                    waiting: changes.waiting[i] - waiting + goes_on * (1.0 - customers.recip()).max(0.0),
                     first: changes.first[i] - first + goes_on,
                     late: changes.late[i],
                     pace: changes.pace[i],

@@ -51,7 +51,15 @@ pub(super) struct Strand<S> {
 impl<S: Scalar> Strand<S> {
     /// Nothing to do.
     pub fn none() -> Self {
-        Self { time: Moments::zero(), contended: S::from(0.0), left: S::from(0.0), left_variance: S::from(0.0), last_slice: S::from(0.0), servers: f64::INFINITY, opening: Moments::zero() }
+        Self {
+            time: Moments::zero(),
+            contended: S::from(0.0),
+            left: S::from(0.0),
+            left_variance: S::from(0.0),
+            last_slice: S::from(0.0),
+            servers: f64::INFINITY,
+            opening: Moments::zero(),
+        }
     }
 
     /// Waits so long for other strands at so many servers.
@@ -65,7 +73,14 @@ impl<S: Scalar> Strand<S> {
     /// The same, a little slower in all that it does.
     pub fn longer(self) -> Self {
         let by = S::from(1.0 + LONGER);
-        Self { time: self.time.scaled(by), contended: self.contended * by, left: self.left * by, left_variance: self.left_variance * (by * by), opening: self.opening.scaled(by), ..self }
+        Self {
+            time: self.time.scaled(by),
+            contended: self.contended * by,
+            left: self.left * by,
+            left_variance: self.left_variance * (by * by),
+            opening: self.opening.scaled(by),
+            ..self
+        }
     }
 
     /// Its time without a share of what it waits where joins leave strands behind.

@@ -51,7 +51,7 @@ impl Pairs {
         let mut is_sent_on = vec![false; self.pairs.len()];
         for p in 0..self.pairs.len() {
             is_sent_on[p] = self
-                .terms_of(super::to_u32(p))
+                .terms_of(super::pairs::to_u32(p))
                 .iter()
                 .any(|&(_, q)| is_sent_on[q as usize] || self.pool_of(q).is_some_and(|t| net.tasks[t].threads > 1.0));
         }
