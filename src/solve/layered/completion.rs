@@ -116,6 +116,7 @@ struct Law<S> {
 }
 
 /// A distribution function `Σ_k weight_k Erlang(stages_k, rate_k)(t - shift)`.
+#[derive(Clone)]
 struct Plain<S> {
     shift: S,
     parts: [(S, u32, S); 2],
@@ -147,6 +148,13 @@ impl<S: Scalar> Law<S> {
 
     fn plain(&self) -> impl Iterator<Item = &Plain<S>> {
         std::iter::once(&self.law).chain(self.without_calls.as_ref().map(|(_, law)| law))
+    }
+
+    /// The laws that it is a mixture of, with their chances.
+    fn weighted(&self) -> impl Iterator<Item = (S, &Plain<S>)> {
+        let without = self.without_calls.as_ref().map(|(chance, law)| (*chance, law));
+        let calls = without.map_or(S::from(1.0), |(chance, _)| -chance + 1.0);
+        std::iter::once((calls, &self.law)).chain(without)
     }
 
     fn distribution(&self, t: S) -> S {
@@ -187,6 +195,19 @@ impl<S: Scalar> Plain<S> {
             return S::from(0.0);
         }
         self.parts.iter().fold(S::from(0.0), |sum, &(weight, stages, rate)| sum + weight * erlang(stages, rate * x))
+    }
+
+    /// The slope of that, where it is no constant.
+    fn density(&self, t: S) -> S {
+        let x = t - self.shift;
+        if x < 0.0 {
+            return S::from(0.0);
+        }
+        let of_part = |&(weight, stages, rate): &(S, u32, S)| {
+            let earlier = (1..stages).fold(S::from(1.0), |term, k| term * (rate * x) / f64::from(k));
+            if stages == 0 { S::from(0.0) } else { weight * rate * earlier * (-(rate * x)).exp() }
+        };
+        self.parts.iter().fold(S::from(0.0), |sum, part| sum + of_part(part))
     }
 }
 
@@ -274,6 +295,26 @@ pub(super) fn overlap<S: Scalar>(one: (Moments<S>, Moments<S>), other: (Moments<
         }
     });
     total
+}
+
+/// Chance that a piece of work, given by its start and its end, runs at a random time, all three independent.
+pub(super) fn runs_at<S: Scalar>(run: (Moments<S>, Moments<S>), time: Moments<S>) -> S {
+    let (start, end, at) = (Law::new(run.0), Law::new(run.1), Law::new(time));
+    let runs = |t: S| start.distribution(t) - end.distribution(t);
+    let (mut chance, mut all) = (S::from(0.0), S::from(0.0));
+    for (weight, law) in at.weighted() {
+        if law.spread <= 0.0 {
+            chance += weight * runs(law.shift);
+            all += weight;
+            continue;
+        }
+        integrate(&[&Law { law: law.clone(), without_calls: None }], |t, w| {
+            let w = weight * w * law.density(t);
+            chance += w * runs(t);
+            all += w;
+        });
+    }
+    if all > 0.0 { chance / all } else { S::from(0.0) }
 }
 
 /// `P_k(t)`.

@@ -401,10 +401,10 @@ enum Quorums {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn graph(starts: Vec<Start>) -> Graph<f64> {
+    pub fn graph(starts: Vec<Start>) -> Graph<f64> {
         let vertices = starts.into_iter().enumerate().map(|(node, start)| Vertex { start, piece: Piece::Leaf(node) }).collect();
         let mut graph = Graph { vertices, reply: None, ends: Vec::new(), concurrent: Vec::new(), met: Vec::new() };
         graph.finish();
@@ -443,5 +443,26 @@ mod tests {
             let (_, delay) = delays[node];
             assert!((delay - expected).abs() < 2e-3, "{node}: {delay}, expected {expected}");
         }
+    }
+
+    #[test]
+    fn of_two_that_wait_for_each_other_one_goes_on_after_the_other() {
+        let exponential = |mean: f64| Moments::new(mean, mean * mean);
+        let last = |trails: f64, behind: f64| last_of_both((exponential(1.0), trails), exponential(3.0 + behind), behind).mean;
+        assert!((last(0.0, 0.0) - (4.0 - 0.75)).abs() < 1e-4);
+        assert!((last(3.0, 0.0) - 4.0).abs() < 1e-4 && (last(0.0, 1.0) - 4.0).abs() < 1e-4);
+        assert!((last(1.5, 0.0) - (4.0 - 0.375)).abs() < 1e-4);
+    }
+
+    /// What the first join leaves has ended by the second.
+    #[test]
+    fn ends_are_those_after_the_last_join_that_leaves_some() {
+        let join =
+            |before: [usize; 2], dominator: usize| Start::Join { before: before.into(), activities: Vec::new(), needed: 1, dominator };
+        let of_one = [Start::First, Start::After(0), Start::After(0), join([1, 2], 0), Start::After(3), Start::After(3), join([4, 5], 3)];
+        let both = graph(of_one.into());
+        // Branches of mean 1, 1 and 10, 10, and nearly nothing else.
+        let times = both.times(&|node| Strand::exponential([1e-6, 1.0, 1.0, 1e-6, 10.0, 10.0, 1e-6][node]));
+        assert!((times.first.mean - (0.5 + 15.0)).abs() < 0.1, "{times:?}");
     }
 }

@@ -242,4 +242,14 @@ mod tests {
         let with_another = completion(3, &[behind(1.0), strand(2.0, 0.0), behind(3.0)]);
         assert!(with_another.mean > two.mean && with_another.mean < two.mean + 0.3, "{with_another:?}");
     }
+
+    /// In that queue they do not wait for each other.
+    #[test]
+    fn branches_take_turns_once_the_queue_before_them_is_done() {
+        let queue = Moments::new(4.0, 0.0);
+        let behind = Strand { time: queue + strand(0.75, 0.25).time, opening: queue, ..strand(0.75, 0.25) };
+        let [first, both] = [1, 2].map(|n| completion(n, &[behind, behind]));
+        assert!((both.mean - 5.0).abs() < 0.03, "{both:?}");
+        assert!((first.mean - 4.5).abs() < 0.15, "{first:?}");
+    }
 }

@@ -14,7 +14,7 @@ fn near(got: f64, expected: f64, relative: f64) {
     assert!((got - expected).abs() <= relative * expected.abs().max(1e-12), "{got}, expected {expected}");
 }
 
-fn solved(model: &Model, solver: Solver) -> Solution {
+pub fn solved(model: &Model, solver: Solver) -> Solution {
     solve(model, &Bindings::new(), &SolveOptions { solver, ..SolveOptions::default() }).unwrap()
 }
 

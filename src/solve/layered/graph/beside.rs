@@ -12,7 +12,7 @@ use super::{Graph, Piece, Quorums, Start, Timeline};
 use crate::{
     model::Scalar,
     solve::layered::{
-        completion::{Moments, overlap},
+        completion::{Moments, overlap, runs_at},
         turns::{Strand, completion},
     },
 };
@@ -52,9 +52,6 @@ pub(in super::super) struct Met {
     is_within: bool,
 }
 
-/// The part of a run that is its beginning.
-const BEGINNING: f64 = 1e-3;
-
 /// When something starts, and how long it takes.
 #[derive(Clone, Copy, Debug)]
 struct Run<S> {
@@ -72,13 +69,9 @@ impl<S: Scalar> Run<S> {
     }
 }
 
-/// By how much likelier `one` runs when `other` begins than while that runs.
-fn at_the_beginning<S: Scalar>(one: Run<S>, other: Run<S>) -> S {
-    let while_it_runs = overlap(one.bounds(), other.bounds());
-    let shortly = other.work.mean * BEGINNING;
-    let begun = other.start + Moments::new(shortly, S::from(0.0));
-    let at_first = overlap(one.bounds(), (other.start, begun));
-    if while_it_runs > 0.0 { at_first / while_it_runs / BEGINNING } else { S::from(1.0) }
+/// By how much likelier `one` runs when `other` begins than while that runs, which is `both` of the time of `other`.
+fn at_the_beginning<S: Scalar>(one: Run<S>, other: Run<S>, both: S) -> S {
+    if both > 0.0 { runs_at(one.bounds(), other.start) * other.work.mean / both } else { S::from(1.0) }
 }
 
 impl<S: Scalar> Graph<S> {
@@ -160,9 +153,10 @@ impl<S: Scalar> Graph<S> {
         let mut overlaps = Vec::new();
         for beside in &self.concurrent {
             let (one, other) = self.runs(&timeline, beside);
-            let both = one.work.mean * other.work.mean;
-            let density = if both > 0.0 { overlap(one.bounds(), other.bounds()) / both } else { S::from(0.0) };
-            let left = beside.left.is_some().then(|| at_the_beginning(one, other));
+            let times = one.work.mean * other.work.mean;
+            let both = overlap(one.bounds(), other.bounds());
+            let density = if times > 0.0 { both / times } else { S::from(0.0) };
+            let left = beside.left.is_some().then(|| at_the_beginning(one, other, both));
             for a in self.nodes_of(beside.one) {
                 overlaps.extend(self.nodes_of(beside.other).into_iter().map(|b| Overlap { nodes: (a, b), density, left }));
             }
@@ -221,5 +215,66 @@ impl<S: Scalar> Graph<S> {
             _ => Moments::zero(),
         };
         Run { start: before + timeline.start[vertex], work: timeline.work[vertex].time }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::layered::graph::tests::graph;
+
+    /// One of two branches is waited for, then the reply.
+    fn quorum() -> Graph<f64> {
+        let join = Start::Join { before: vec![1, 2], activities: Vec::new(), needed: 1, dominator: 0 };
+        let mut graph = graph(vec![Start::First, Start::After(0), Start::After(0), join]);
+        graph.reply = Some(3);
+        graph
+    }
+
+    /// All of exponential times of mean 1: a branch is left in one of two cases, for 1 more, of which half is beside what follows.
+    #[test]
+    fn a_strand_left_behind_runs_beside_what_follows() {
+        let quorum = quorum();
+        let overlaps = quorum.overlaps(&|_| Strand::exponential(1.0));
+        assert_eq!(overlaps.iter().map(|it| it.nodes).collect::<Vec<_>>(), [(1, 2), (1, 3), (2, 3)]);
+        assert!((overlaps[0].density - 0.5).abs() < 1e-4 && overlaps[0].left.is_none(), "{:?}", overlaps[0]);
+        for it in &overlaps[1..] {
+            assert!((it.density - 0.25).abs() < 1e-3, "{it:?}");
+            // It is there with chance 1/2 where the other begins, and with 1/4 at any time of that.
+            assert!((it.left.unwrap() - 2.0).abs() < 0.02, "{it:?}");
+        }
+        for (_, share) in quorum.shares_after_reply(&|_| Strand::exponential(1.0)) {
+            assert!((share - 0.25).abs() < 1e-3, "{share}");
+        }
+    }
+
+    /// What begins where it is left behind it does not wait for before.
+    #[test]
+    fn waits_behind_a_join_do_not_delay_it() {
+        let waiting = |node: usize| match node {
+            3 => Strand { left: 0.1, left_variance: 1.0, ..Strand::exponential(1.1) },
+            0 => Strand::exponential(1.0),
+            _ => Strand { left: 0.5, left_variance: 1.0, ..Strand { time: Moments::new(1.5, 2.0), ..Strand::none() } },
+        };
+        let mut quorum = quorum();
+        quorum.reply = None;
+        let joins = quorum.joins(&waiting);
+        assert!((joins[0].2.mean - 0.5).abs() < 1e-3, "{joins:?}");
+        quorum.reply = Some(0);
+        // After the join: what is left of mean 1 and what follows, 1.1, are later than 3/2 together, since the one waits for the other.
+        let rest = quorum.times(&waiting).late.mean - 0.5;
+        assert!(rest > 1.55 && rest < 2.1, "{rest}");
+    }
+
+    /// The inner of two joins, whose branches wait for each other and as long for one that the outer joins.
+    #[test]
+    fn waits_for_others_than_those_of_a_join_are_told_from_theirs() {
+        let join =
+            |before: &[usize], dominator: usize| Start::Join { before: before.to_vec(), activities: Vec::new(), needed: 2, dominator };
+        let first = vec![Start::First, Start::After(0), Start::After(0), Start::After(1), Start::After(1)];
+        let nested = graph(first.into_iter().chain([join(&[3, 4], 1), join(&[5, 2], 0)]).collect());
+        let timeline = nested.timeline(&|_| Strand { contended: 0.4, servers: 1.0, ..Strand::exponential(1.0) });
+        assert!((nested.share_within(&timeline, 3, 5) - 0.5).abs() < 1e-9);
+        assert_eq!(nested.share_within(&timeline, 2, 6), 1.0);
     }
 }

@@ -72,6 +72,8 @@ pub(in super::super) struct Layout {
     pub(super) of_customers: bool,
     /// Whether nothing that is served goes on after the reply.
     pub(super) ends_at_reply: bool,
+    /// Whether of each source one second phase at most goes on: the next request to the task is served after it at their processor.
+    pub(super) late_goes_first: bool,
     /// Whether all that comes is of customers of the only class, and none of it goes on after the reply.
     of_alike_customers: bool,
     /// Parts of pools that waiting callers bound.
@@ -153,6 +155,7 @@ impl Layout {
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
             ends_at_reply: !arcs.iter().any(|&a| net.arcs[a].target.is_some_and(|entry| net.goes_on_after_reply(entry))),
+            late_goes_first: late_goes_first(net, &arcs),
             of_alike_customers: false,
             bounded: Vec::new(),
             unlike: false,
@@ -345,6 +348,26 @@ impl Layout {
         let (places, row) = (self.places(), self.row_of[position]);
         self.siblings.then(|| Contention { place: places.contention + row, left: self.leaves.then(|| places.left + row) })
     }
+}
+
+/// Whether all entries that are called begin at a processor of one server, in order of arrival, and do nothing else after the reply.
+fn late_goes_first<S: Scalar>(net: &Net<S>, arcs: &[usize]) -> bool {
+    let is_served_in_order = |node: usize| {
+        let it = &net.nodes[node];
+        let host = it.host_arc.map(|arc| &net.stations[net.arcs[arc].station]);
+        let in_order = host.is_some_and(|host| host.servers <= 1.0 && host.discipline == Discipline::Fcfs);
+        it.uses_processor && in_order
+    };
+    let does_nothing_else = |node: usize| {
+        let it = &net.nodes[node];
+        it.calls.is_empty() && it.think_time.value() == 0.0
+    };
+    let mut entries = arcs.iter().filter_map(|&a| net.arcs[a].target);
+    entries.all(|entry| {
+        let [first, later @ ..] = net.phases(entry);
+        first.is_some_and(is_served_in_order)
+            && later.into_iter().flatten().all(|node| is_served_in_order(node) && does_nothing_else(node))
+    })
 }
 
 /// Where the shares stand of a wait that other strands of the same fork cause: before joins that leave any behind, and after.

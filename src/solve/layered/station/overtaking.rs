@@ -16,6 +16,8 @@
 //! E = Σ_{n<m} (H s₂ / (s₂ + s₁ + (1 - 1/threads) W))^n            found in all: H E
 //! ```
 //!
+//! None are where the last request was served after them at their processor.
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `σ_k` | chance of a call more in the execution, `y/(1+y)`; for exactly `y` calls, `(y-1)/y` on return and 1 before |
@@ -74,6 +76,9 @@ impl<S: Scalar> At<'_, S> {
     /// `E`.
     fn earlier(&self, it: &Visit<S>, found: S, threads: f64) -> S {
         let one = S::from(1.0);
+        if self.layout.late_goes_first {
+            return one;
+        }
         let stay = it.first + it.wait * (1.0 - threads.recip()).max(0.0);
         let stays = found * it.late / (it.late + stay);
         let (mut sum, mut term, mut server) = (one, one, 1.0);

@@ -56,7 +56,11 @@ impl<S: Scalar> At<'_, S> {
     /// `Π`: chance that an arrival finds all servers busy, at the load it sees and with so many sources, itself among them, of which so many are `coming`
     /// ([`unlike`]); `found` is where it was found last. A thread may come while the second phase that it left behind is still served.
     pub(super) fn chance_of_all_busy(&self, (busy, sources): (S, f64), coming: &[S], found: &mut Option<f64>) -> S {
-        let number = if self.late { sources * PHASES_OF_A_SOURCE.max(self.servers) } else { sources - 1.0 };
+        let number = match self.late {
+            true if self.layout.late_goes_first => sources * PHASES_OF_A_SOURCE - 1.0,
+            true => sources * PHASES_OF_A_SOURCE.max(self.servers),
+            false => sources - 1.0,
+        };
         let sources = Sources { number, coming };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
         all_busy(self.servers as u32, sources, busy, self.services, found)
