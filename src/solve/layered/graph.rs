@@ -237,8 +237,9 @@ impl<S: Scalar> Graph<S> {
             self.end_from(timeline, from, later, &after).without(until)
         };
         let last_slices = left.iter().fold(S::from(0.0), |sum, &p| sum + timeline.work[p].last_slice) / left.len() as f64;
-        let behind = after.first().map_or(S::from(0.0), |&end| self.behind_left(timeline, end, join) * last_slices);
-        until + last_of_both(timeline.straggling[join], rest, behind)
+        let behind = after.iter().map(|&end| self.behind_left(timeline, end, join));
+        let behind = behind.fold(S::from(0.0), |most, wait| if wait > most { wait } else { most });
+        until + last_of_both(timeline.straggling[join], rest, behind * last_slices)
     }
 
     /// What is waited, from a join to the end of `vertex`, for those that it has left behind.
@@ -380,17 +381,17 @@ impl<S: Scalar> Graph<S> {
 /// When both have ended what a join has left, which then `trails` so long behind what follows, and the rest, which is so long `behind` what was left.
 /// They are independent but where one waits for the other: then it goes on after it.
 fn last_of_both<S: Scalar>((left, trails): (Moments<S>, S), rest: Moments<S>, behind: S) -> Moments<S> {
-    let zero = S::from(0.0);
-    let alone = rest.mean - behind;
-    if left.mean <= 0.0 || alone <= 0.0 {
+    let least = |x: S, y: S| if x < y { x } else { y };
+    if left.mean <= 0.0 || rest.mean <= 0.0 {
         return kth_completion(2, &[left, rest]);
     }
-    let rest = rest.scaled(alone / rest.mean);
-    let last = kth_completion(2, &[left, rest]);
-    let waits = trails / rest.mean + behind / left.mean;
-    let waits = if waits < 1.0 { waits } else { S::from(1.0) };
-    let saved = left.mean + rest.mean - last.mean;
-    Moments { mean: last.mean + if saved > 0.0 { waits * saved } else { zero }, ..last }
+    // No longer than those are left.
+    let behind = least(behind, least(left.mean, rest.mean));
+    let after = rest.scaled((rest.mean - behind) / rest.mean);
+    let last = kth_completion(2, &[left, after]);
+    let waits = least(trails / rest.mean + behind / left.mean, S::from(1.0));
+    let both = left.mean + after.mean - last.mean;
+    Moments { mean: last.mean + if both > 0.0 { waits * both } else { S::from(0.0) }, ..last }
 }
 
 /// Whether what a join does not wait for ends with it.

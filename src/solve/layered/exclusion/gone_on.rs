@@ -15,7 +15,9 @@
 //! | symbol | is |
 //! |---|---|
 //! | `C` | `N_c / (λ_e ρ_e(c))`: from one reply of entry `e` to a customer of `c` to the next |
-//! | `B`, `L` | first phase of `e`, and its later ones |
+//! | `B`, `L` | first phase of `e` with what it forwards to, and its later phases |
+//!
+//! For one customer nobody but himself makes those wait: of those waiting `1 - 1/N_c` as many count. The first round of the Linearizer takes nobody away.
 //!
 //! The first slice of a second phase at its processor is told more closely, by when who comes there was away ([`super::super::station`], `left_behind`).
 
@@ -52,17 +54,19 @@ impl<S: Scalar> Exclusion<S> {
         let all = net.tasks[task].entries.iter().filter(plain).fold(zero, |sum, &entry| sum + rates(entry));
         for &entry in &net.tasks[task].entries {
             for c in 0..n_classes {
-                let found = self.class_shares[entry * n_classes + c] * self.met_again(flow, entry, c, populations.customers[c], n_classes);
+                let found = self.class_shares[entry * n_classes + c] * self.met_again((net, pairs, flow), entry, c, populations.customers[c], n_classes);
                 match net.entries[entry].work {
-                    Work::Phases(_) if all > 0.0 => self.gone_on[later * n_classes + c] += found * rates(entry) / all,
+                    Work::Phases(_) if all > 0.0 => {
+                        let inherited = self.gone_on[entry * n_classes + c];
+                        self.gone_on[later * n_classes + c] += (found + inherited) * rates(entry) / all;
+                    }
                     Work::Phases(_) => {}
                     Work::Graph(_) => {
                         for &kin in &pairs.strands_of[entry] {
                             let Some(node) = net.kins[kin].strand else { continue };
                             let after = if net.nodes[node].phase > 0 { Some(S::from(1.0)) } else { self.after_reply.get(&node).copied() };
                             let Some(after) = after else { continue };
-                            let before = self.gone_on[entry * n_classes + c];
-                            self.gone_on[kin * n_classes + c] = before + (found - before) * after;
+                            self.gone_on[kin * n_classes + c] = self.gone_on[entry * n_classes + c] + found * after;
                         }
                     }
                 }
@@ -71,15 +75,25 @@ impl<S: Scalar> Exclusion<S> {
     }
 
     /// `ψ` of an entry and a class of so many customers.
-    fn met_again(&self, flow: &Flow<S>, entry: usize, class: usize, customers: f64, n_classes: usize) -> S {
+    fn met_again(&self, (net, pairs, flow): (&Net<S>, &Pairs, &Flow<S>), entry: usize, class: usize, customers: f64, n_classes: usize) -> S {
         let one = S::from(1.0);
         let replies = flow.entry_rate[entry] * self.class_shares[entry * n_classes + class];
-        let first = flow.phases[entry][0];
-        let late = flow.held(entry) - first;
+        let late = flow.held(entry) - flow.phases[entry][0];
+        let first = flow.phases[entry][0] + forwarded((net, pairs, flow), entry);
         if replies <= 0.0 || late <= 0.0 || customers <= 0.0 {
             return one;
         }
         let away = -(first * replies / customers) + 1.0;
         if away > 0.0 { (away * first / late + 1.0).recip() } else { one }
     }
+}
+
+/// How long those to whom a request to an entry is forwarded serve it until they reply, in the mean.
+fn forwarded<S: Scalar>((net, pairs, flow): (&Net<S>, &Pairs, &Flow<S>), entry: usize) -> S {
+    let received = flow.entry_rate[entry];
+    let time = |&arc: &usize| {
+        let target = net.arcs[arc].target.filter(|_| received > 0.0);
+        target.map_or(S::from(0.0), |to| flow.arc_rate[arc] / received * (flow.phases[to][0] + forwarded((net, pairs, flow), to)))
+    };
+    pairs.forwarded[entry].iter().fold(S::from(0.0), |sum, arc| sum + time(arc))
 }

@@ -53,6 +53,8 @@ pub(in super::super) struct Pairs {
     pub(super) entry_of_share: Vec<usize>,
     /// By entry, arcs that add to its shares.
     pub(super) n_sending: Vec<f64>,
+    /// By entry, the arcs by which it forwards requests.
+    pub(super) forwarded: Vec<Vec<usize>>,
     /// By entry, the kin of its strands.
     pub(super) strands_of: Vec<Vec<usize>>,
     /// Position in the list of overlaps of two nodes.
@@ -142,6 +144,10 @@ impl Pairs {
             list.sort_unstable();
             list.dedup();
         });
+        let mut forwarded = vec![Vec::new(); net.entries.len()];
+        for (a, via) in net.arcs.iter().enumerate().filter_map(|(a, arc)| Some((a, arc.via?))) {
+            forwarded[via].push(a);
+        }
         let mut strands_of = vec![Vec::new(); net.entries.len()];
         for (k, node) in net.kins.iter().enumerate().filter_map(|(k, kin)| Some((k, kin.strand?))) {
             strands_of[net.nodes[node].entry].push(k);
@@ -170,6 +176,7 @@ impl Pairs {
             n_shares: entry_of_share.len(),
             entry_of_share,
             n_sending,
+            forwarded,
             strands_of,
             strands: HashMap::new(),
             left: Vec::new(),

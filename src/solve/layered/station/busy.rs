@@ -34,7 +34,7 @@ use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;
 
 /// Sources beyond which they count as Poisson: this many for each server, and so many more.
-const MANY_A_SERVER: f64 = 4.0;
+pub(super) const MANY_A_SERVER: f64 = 4.0;
 pub(super) const MANY: f64 = 48.0;
 /// Newton's steps, at most; how far one may go in `ln a`; and when only the last is left, which is taken of `Π` at once and squares
 /// the error.

@@ -101,6 +101,8 @@ pub(super) struct Scratch<S> {
     own: Vec<S>,
     /// Load in service that a row sees of an arc.
     load: Vec<S>,
+    /// Of that of all, second phases.
+    late: Vec<S>,
     /// Waits of the rows.
     wait: Vec<S>,
     /// What each arc adds to the wait of a row: `α W + β`.
@@ -148,6 +150,7 @@ impl<S: Scalar> Scratch<S> {
             beta_own: Vec::new(),
             own: Vec::new(),
             load: Vec::new(),
+            late: Vec::new(),
             wait: Vec::new(),
             caused: Vec::new(),
             caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
@@ -274,8 +277,10 @@ impl<S: Scalar> At<'_, S> {
             part.clear();
             part.resize(if self.layout.siblings { n_rows * n } else { 0 }, zero);
         }
-        scratch.own.clear();
-        scratch.own.resize(n_rows, zero);
+        for part in [&mut scratch.own, &mut scratch.late] {
+            part.clear();
+            part.resize(n_rows, zero);
+        }
         self.find_absences(&mut scratch.absences);
         for row in 0..n_rows {
             self.decompose(row, scratch);

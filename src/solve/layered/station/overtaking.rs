@@ -13,7 +13,7 @@
 //! At `m` servers, those of earlier requests may be there as well, if they last through the last one's stay, but for what that itself waits for them:
 //!
 //! ```text
-//! E = Σ_{n<m} (H s₂ / (s₂ + s₁ + (1 - 1/threads) W))^n            found in all: H E
+//! E = Σ_{n<m} (H s₂ / (s₂ + B + (1 - v) W))^n            found in all: H E
 //! ```
 //!
 //! None are where the last request was served after them at their processor.
@@ -22,11 +22,12 @@
 //! |---|---|
 //! | `σ_k` | chance of a call more in the execution, `y/(1+y)`; for exactly `y` calls, `(y-1)/y` on return and 1 before |
 //! | `p_k` | share of node `k` in the executions of the pool's calling nodes |
+//! | `B`, `v` | time from the first service to the reply, forwarded or not; the thread's share of all requests |
 //! | `O` | `(threads - Σ time in their executions) / Σ executions` |
 //!
 //! For one client with a geometric number of calls and no other delay `T` is exponential and `H` exact.
 
-use super::{At, layout::Row, visit::Visit};
+use super::{At, layout::Row};
 use crate::model::Scalar;
 
 /// An execution of a node that calls the station.
@@ -70,16 +71,18 @@ impl<S: Scalar> At<'_, S> {
         }
         let found = self.returns_within(it.late, mine, group, threads);
         let last = it.rate / pool_rate * found;
-        (others, Overtaken { last, all: last * self.earlier(it, found, threads) })
+        let own = pool_rate / self.visits.iter().fold(S::from(0.0), |sum, v| sum + v.rate) / threads;
+        (others, Overtaken { last, all: last * self.earlier(x, found, own) })
     }
 
-    /// `E`.
-    fn earlier(&self, it: &Visit<S>, found: S, threads: f64) -> S {
+    /// `E`, of a thread with such a share of all requests.
+    fn earlier(&self, x: usize, found: S, own: S) -> S {
         let one = S::from(1.0);
         if self.layout.late_goes_first {
             return one;
         }
-        let stay = it.first + it.wait * (1.0 - threads.recip()).max(0.0);
+        let it = &self.visits[x];
+        let stay = it.first + self.forwarded(x) + it.wait * if own < 1.0 { -own.powi(3) + 1.0 } else { S::from(0.0) };
         let stays = found * it.late / (it.late + stay);
         let (mut sum, mut term, mut server) = (one, one, 1.0);
         while server < self.servers && term > NEGLIGIBLE {
@@ -88,6 +91,15 @@ impl<S: Scalar> At<'_, S> {
             server += 1.0;
         }
         sum
+    }
+
+    /// How long a request over arc `x` is at those to whom it is forwarded.
+    fn forwarded(&self, x: usize) -> S {
+        let (net, zero) = (self.sweep.net, S::from(0.0));
+        let call = self.layout.arcs[x];
+        let mut calls = net.arcs[call].source.held().into_iter().flat_map(|node| &net.nodes[node].calls);
+        let legs = calls.find(|group| group.arc == call).map_or(&[][..], |group| &group.legs);
+        legs.iter().fold(zero, |sum, &leg| sum + net.arcs[leg].leg_probability * (self.sweep.unknowns[leg] + self.sweep.service(leg).0))
     }
 
     /// `H` for a second phase of mean `late` and a return of the node of `group`.

@@ -76,6 +76,7 @@ impl<S: Scalar> At<'_, S> {
                 beta[x] += late * of_others * scarcity;
                 scratch.own[r] += overtaken.all * own;
                 load[x] += late + overtaken.all;
+                scratch.late[r] += late + overtaken.all;
             }
         }
         if self.servers == 1.0 {

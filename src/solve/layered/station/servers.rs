@@ -17,13 +17,15 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{
     At, Scratch,
-    busy::{Sources, all_busy},
+    busy::{MANY, MANY_A_SERVER, Sources, all_busy},
     unlike::{self, Pool},
 };
 use crate::model::Scalar;
 
-/// Services of a source at the same time, where they go on after the reply.
+/// Services of a source at the same time, at least, where they go on after the reply.
 const PHASES_OF_A_SOURCE: f64 = 2.0;
+/// Fewer sources than this are none.
+const NEARLY_NONE: f64 = 1e-9;
 
 impl<S: Scalar> At<'_, S> {
     /// Takes what a row finds, of so many sources with the arrival's own and with so much in service, from one server to all of them; returns the chance to wait.
@@ -54,16 +56,22 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `Π`: chance that an arrival finds all servers busy, at the load it sees and with so many sources, itself among them, of which so many are `coming`
-    /// ([`unlike`]); `found` is where it was found last. A thread may come while the second phase that it left behind is still served.
+    /// ([`unlike`]); `found` is where it was found last.
     pub(super) fn chance_of_all_busy(&self, (busy, sources): (S, f64), coming: &[S], found: &mut Option<f64>) -> S {
-        let number = match self.late {
-            true if self.layout.late_goes_first => sources * PHASES_OF_A_SOURCE - 1.0,
-            true => sources * PHASES_OF_A_SOURCE.max(self.servers),
-            false => sources - 1.0,
+        let number = match coming.len() {
+            0 if self.late => self.most_late_sources(sources),
+            0 => sources - 1.0,
+            n => n as f64,
         };
         let sources = Sources { number, coming };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
         all_busy(self.servers as u32, sources, busy, self.services, found)
+    }
+
+    /// How many services there can be beside the arrival's at most, of so many sources, where some go on after the reply: also those that its own thread
+    /// has left.
+    fn most_late_sources(&self, sources: f64) -> f64 {
+        if self.layout.late_goes_first { sources * PHASES_OF_A_SOURCE - 1.0 } else { sources * PHASES_OF_A_SOURCE.max(self.servers) }
     }
 
     /// How many requests wait for each unit of what a row is to wait for them at one server, by arc: of shared processors, times the row's own service.
@@ -84,8 +92,19 @@ impl<S: Scalar> At<'_, S> {
     /// `c_n` for a row, of so many sources with the arrival's own; none where they are alike.
     fn find_coming(&self, r: usize, sources: f64, scratch: &mut Scratch<S>, found: &mut Vec<S>) {
         found.clear();
-        // More urgent requests alone, and second phases, have sources of their own.
-        if !self.layout.unlike || self.late || sources < self.sources {
+        if self.late {
+            // As many more than the other sources as the share of second phases in what is found says.
+            let terms = r * self.visits.len()..(r + 1) * self.visits.len();
+            let found_load = scratch.load[terms].iter().fold(S::from(0.0), |sum, &load| sum + load);
+            let share = if found_load > scratch.late[r] { scratch.late[r] / found_load } else { S::from(1.0) };
+            let number = share * (self.most_late_sources(sources) - (sources - 1.0)) + (sources - 1.0);
+            if number <= MANY_A_SERVER * self.servers + MANY {
+                found.extend((0_u32..).map(|n| number - f64::from(n)).take_while(|coming| *coming > NEARLY_NONE));
+            }
+            return;
+        }
+        // More urgent requests alone have sources of their own.
+        if !self.layout.unlike || sources < self.sources {
             return;
         }
         let n = self.visits.len();

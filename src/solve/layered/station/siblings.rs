@@ -35,7 +35,7 @@ impl<S: Scalar> At<'_, S> {
             let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
             scratch.alpha_own[at] = sibling * removal * work;
             scratch.beta_own[at] = sibling * it.rate * it.first * rest;
-            let first = self.of_first_slices(row, at);
+            let first = if sharing { S::from(1.0) } else { self.of_first_slices(row, at) };
             scratch.alpha_own[at] *= first;
             scratch.beta_own[at] *= first;
             if let Some(together) = self.begins_with(row, x, sharing) {
@@ -48,7 +48,7 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// What the first slices of strands change: those of one that a join leaves behind come before the others begin, and these find it as it then is.
+    /// What the first slices of strands change in order of arrival: those of one that a join leaves behind come before the others begin, and these find it as it then is.
     fn of_first_slices(&self, row: &Row, at: usize) -> S {
         let one = S::from(1.0);
         let left = self.layout.left_strands.get(at).copied().flatten();
