@@ -54,7 +54,8 @@ impl<S: Scalar> Exclusion<S> {
         let all = net.tasks[task].entries.iter().filter(plain).fold(zero, |sum, &entry| sum + rates(entry));
         for &entry in &net.tasks[task].entries {
             for c in 0..n_classes {
-                let found = self.class_shares[entry * n_classes + c] * self.met_again((net, pairs, flow), entry, c, populations.customers[c], n_classes);
+                let found = self.class_shares[entry * n_classes + c]
+                    * self.met_again((net, pairs, flow), entry, c, populations.customers[c], n_classes);
                 match net.entries[entry].work {
                     Work::Phases(_) if all > 0.0 => {
                         let inherited = self.gone_on[entry * n_classes + c];
@@ -75,7 +76,14 @@ impl<S: Scalar> Exclusion<S> {
     }
 
     /// `ψ` of an entry and a class of so many customers.
-    fn met_again(&self, (net, pairs, flow): (&Net<S>, &Pairs, &Flow<S>), entry: usize, class: usize, customers: f64, n_classes: usize) -> S {
+    fn met_again(
+        &self,
+        (net, pairs, flow): (&Net<S>, &Pairs, &Flow<S>),
+        entry: usize,
+        class: usize,
+        customers: f64,
+        n_classes: usize,
+    ) -> S {
         let one = S::from(1.0);
         let replies = flow.entry_rate[entry] * self.class_shares[entry * n_classes + class];
         let late = flow.held(entry) - flow.phases[entry][0];

@@ -365,8 +365,7 @@ fn late_goes_first<S: Scalar>(net: &Net<S>, arcs: &[usize]) -> bool {
     let mut entries = arcs.iter().filter_map(|&a| net.arcs[a].target);
     entries.all(|entry| {
         let [first, later @ ..] = net.phases(entry);
-        first.is_some_and(is_served_in_order)
-            && later.into_iter().flatten().all(|node| is_served_in_order(node) && does_nothing_else(node))
+        first.is_some_and(is_served_in_order) && later.into_iter().flatten().all(|node| is_served_in_order(node) && does_nothing_else(node))
     })
 }
 

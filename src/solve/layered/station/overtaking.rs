@@ -13,10 +13,12 @@
 //! At `m` servers, those of earlier requests may be there as well, if they last through the last one's stay, but for what that itself waits for them:
 //!
 //! ```text
-//! E = Σ_{n<m} (H s₂ / (s₂ + B + (1 - v) W))^n            found in all: H E
+//! E = Σ_{n<m} (H s₂ / (s₂ + B + (1 - v³) W))^n            found in all: H E
 //! ```
 //!
-//! None are where the last request was served after them at their processor.
+//! None are where the last request was served after them at their processor. The cube is fitted: a thread alone waits for its own second phases, of
+//! which one has ended then, as the number of terms says. Where requests come from outside the chance to wait is that of many sources, too high for these
+//! few, and only the last is looked for.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -78,7 +80,7 @@ impl<S: Scalar> At<'_, S> {
     /// `E`, of a thread with such a share of all requests.
     fn earlier(&self, x: usize, found: S, own: S) -> S {
         let one = S::from(1.0);
-        if self.layout.late_goes_first {
+        if self.layout.late_goes_first || self.sources.is_infinite() {
             return one;
         }
         let it = &self.visits[x];
