@@ -8,8 +8,8 @@
 //! T_v = C_p                          start after vertex p            C_v = T_v + X_v   end
 //! T_v = k-th smallest of C_p         start of a join of k ([`super::turns`])
 //! first phase  = C_reply,            the rest = max over the ends of strands - C_reply
-//! G_v = T_v for all - T_v            what a join v of fewer than all leaves running: where all else that ends comes after v, the last
-//!                                    end is T_v + max of G_v and the others from the start of v
+//! G_v = T_v for all - T_v            what a join v of fewer than all leaves running; with R what else ends after v, from there, the last end
+//!                                    is T_v + M + q (G_v + R - M)      M = max of G_v and R, q the chance that one of the two waits for the other
 //! β_w = [T(X_w (1 + ε)) - T] / (ε X_w)                               what a unit of time of w adds to an execution T
 //! Ω_vw = ∫ P(v runs at t) P(w runs at t) dt                          mean time in which both run
 //! ```
@@ -43,7 +43,7 @@ pub(super) struct Graph<S> {
     pub ends: Vec<usize>,
     /// Pairs of vertices that can run at the same time.
     pub concurrent: Vec<Beside>,
-    /// By join, whom its vertices may meet; none where these are all of the same join.
+    /// By vertex, of one that a join begins, whom those before the join may meet; none where these are all of that join.
     pub met: Vec<Vec<Met>>,
 }
 

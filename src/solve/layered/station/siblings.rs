@@ -35,7 +35,7 @@ impl<S: Scalar> At<'_, S> {
             let removal = self.removal_ratio(row.group, self.layout.row_of[x]) * it.rate;
             scratch.alpha_own[at] = sibling * removal * work;
             scratch.beta_own[at] = sibling * it.rate * it.first * rest;
-            let first = if sharing { S::from(1.0) } else { self.of_first_slices(row, at) };
+            let first = if sharing { S::from(1.0) } else { self.of_first_slices(row, x, at) };
             scratch.alpha_own[at] *= first;
             scratch.beta_own[at] *= first;
             if let Some(together) = self.begins_with(row, x, sharing) {
@@ -48,20 +48,22 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// What the first slices of strands change in order of arrival: those of one that a join leaves behind come before the others begin, and these find it as it then is.
-    fn of_first_slices(&self, row: &Row, at: usize) -> S {
+    /// What the first slices of strands change in order of arrival: those of one that a join leaves behind come before the others begin, and these find it as it
+    /// then is; where that was its last slice they do not meet it again.
+    fn of_first_slices(&self, row: &Row, x: usize, at: usize) -> S {
         let one = S::from(1.0);
         let left = self.layout.left_strands.get(at).copied().flatten();
-        let (Some(left), Some(group)) = (left, row.group) else { return one };
-        let node = &self.sweep.net.nodes[self.layout.groups[group]];
-        if !node.begins_at_processor {
+        let (Some(left), Some(mine), Some(other)) = (left, row.group, self.layout.group_of[x]) else { return one };
+        let [mine, other] = [mine, other].map(|group| &self.sweep.net.nodes[self.layout.groups[group]]);
+        if !mine.begins_at_processor {
             return one;
         }
-        let found = match left {
-            Left::Behind => S::from(0.0),
-            Left::Ahead(strands) => self.sweep.exclusion.at_the_beginning(strands),
-        };
-        one + (found - one) / node.slices
+        let first = mine.slices.recip();
+        let later = -first + 1.0;
+        match left {
+            Left::Behind => later,
+            Left::Ahead(strands) => first * self.sweep.exclusion.at_the_beginning(strands) + later * (-other.slices.recip() + 1.0),
+        }
     }
 
     /// What is known of a row's wait for another arc's strand that begins here at the same time.
