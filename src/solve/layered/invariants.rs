@@ -28,7 +28,8 @@ const MOST_REST: f64 = 0.08;
 
 /// Adds a diagnostic for every law that `results`, found to a relative `tolerance`, break, and takes back their convergence.
 pub(super) fn check<S: Scalar>(net: &Net<S>, stage: &Stage<S>, tolerance: f64, results: &mut Results<S>) {
-    let tolerance = TOLERANCE.max(tolerance);
+    // A rough solution is as near as the last of its sweeps says.
+    let tolerance = if tolerance > TOLERANCE { tolerance.max(results.residual) } else { TOLERANCE };
     if !results.converged {
         return;
     }

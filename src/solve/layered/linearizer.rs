@@ -16,6 +16,7 @@
 //! hold no waits it is 1.
 
 use super::{
+    exclusion::GoneOn,
     net::Net,
     station::{Told, Unlike},
 };
@@ -162,17 +163,18 @@ impl<S: Scalar> Absence<S> {
         Self { n_classes: net.classes.len(), of: vec![none; net.arcs.len() * net.classes.len()] }
     }
 
-    /// `lost` is `d` of those waiting and in service, by station, where it is known.
+    /// `lost` is `d` of those waiting and in service, by station, where it is known; `gone_on` is empty where nothing goes on after a reply.
     pub fn update(
         &mut self,
         net: &Net<S>,
-        (class_shares, gone_on): (&[S], &[S]),
+        (class_shares, gone_on): (&[S], &[GoneOn<S>]),
         populations: &Populations<'_, S>,
         lost: impl Fn(usize) -> Option<(S, S)>,
     ) {
         for a in 0..net.arcs.len() {
             let lost = lost(net.arcs[a].station);
-            let gone_on_of = if populations.changes.are_known { net.not_left_behind(a) } else { S::from(0.0) };
+            let gone_on = net.kin_of_arc(a).and_then(|kin| gone_on.get(kin * self.n_classes..(kin + 1) * self.n_classes));
+            let gone_on = gone_on.filter(|_| populations.changes.are_known).map(|gone_on| (gone_on, net.not_left_behind(a)));
             for c in 0..self.n_classes {
                 let i = a * self.n_classes + c;
                 let customers = populations.customers[c];
@@ -185,7 +187,7 @@ impl<S: Scalar> Absence<S> {
                 let changes = populations.changes;
                 let (waiting, first) = lost.map_or((own, own), |(waiting, first)| (own * waiting, own * first));
                 // What the customer began goes on without him.
-                let goes_on = class_share(net, gone_on, a, c) * gone_on_of / customers;
+                let goes_on = gone_on.map_or(zero, |(gone_on, share)| gone_on[c].met * share / customers);
                 self.of[i] = Seen {
                     waiting: changes.waiting[i] - waiting + goes_on * (1.0 - customers.recip()).max(0.0),
                     first: changes.first[i] - first + goes_on,

@@ -17,7 +17,13 @@
 //! | `C` | `N_c / (λ_e ρ_e(c))`: from one reply of entry `e` to a customer of `c` to the next |
 //! | `B`, `L` | first phase of `e` with what it forwards to, and its later phases |
 //!
-//! For one customer nobody but himself makes those wait: of those waiting `1 - 1/N_c` as many count. The first round of the Linearizer takes nobody away.
+//! The reverse is as likely: those that go on find of their own customer `ψ` times what is there of him at any time,
+//!
+//! ```text
+//! G_ab -= Σ_c κ°_a(c) ρ_b(c) / N_c                     κ° = κ with 1 - ψ for ψ
+//! ```
+//!
+//! For one customer nobody but himself makes those wait: of those waiting `1 - 1/N_c` as many count, and of him, waiting, `1/N_c` of `κ_a` as many less. The first round of the Linearizer takes nobody away.
 //!
 //! The first slice of a second phase at its processor is told more closely, by when who comes there was away ([`super::super::station`], `left_behind`).
 
@@ -31,43 +37,66 @@ use crate::{
     },
 };
 
+/// What of a kin's work goes on for a class without its customers.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct GoneOn<S> {
+    /// `κ`, which they meet when they come back, and which meets them.
+    pub met: S,
+    /// `κ` with `1 - ψ` for `ψ`.
+    pub missed: S,
+}
+
+impl<S: Scalar> GoneOn<S> {
+    pub fn none() -> Self {
+        Self { met: S::from(0.0), missed: S::from(0.0) }
+    }
+
+    /// With a share of another's.
+    fn plus(self, other: Self, share: S) -> Self {
+        Self { met: self.met + other.met * share, missed: self.missed + other.missed * share }
+    }
+}
+
 impl<S: Scalar> Exclusion<S> {
-    /// Adds `κ` of what waits for an entry: from its parents.
+    /// Adds what works for an entry's requests from its parents.
     pub(super) fn gone_on_by_parents(&mut self, pairs: &Pairs, n_classes: usize, entry: usize) {
+        if !pairs.go_on() {
+            return;
+        }
         for &(parent, share) in &pairs.parents[entry] {
             for c in 0..n_classes {
-                let add = self.shares[share as usize] * self.gone_on[parent * n_classes + c];
-                self.gone_on[entry * n_classes + c] += add;
+                let sum = self.gone_on[entry * n_classes + c].plus(self.gone_on[parent * n_classes + c], self.shares[share as usize]);
+                self.gone_on[entry * n_classes + c] = sum;
             }
         }
     }
 
-    /// Adds `κ` of what a task does after its replies.
+    /// Adds what a task does after its replies.
     pub(super) fn gone_on_by_itself(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>, task: usize) {
         if !pairs.goes_on[task] {
             return;
         }
-        let (zero, n_classes) = (S::from(0.0), net.classes.len());
+        let (zero, one, n_classes) = (S::from(0.0), S::from(1.0), net.classes.len());
         let later = net.entries.len() + task;
         let rates = |entry: usize| flow.entry_rate[entry] * (flow.held(entry) - flow.phases[entry][0]);
         let plain = |entry: &&usize| matches!(net.entries[**entry].work, Work::Phases(_));
         let all = net.tasks[task].entries.iter().filter(plain).fold(zero, |sum, &entry| sum + rates(entry));
         for &entry in &net.tasks[task].entries {
             for c in 0..n_classes {
-                let found = self.class_shares[entry * n_classes + c]
-                    * self.met_again((net, pairs, flow), entry, c, populations.customers[c], n_classes);
+                let begun = self.class_shares[entry * n_classes + c];
+                let met = begun * self.met_again((net, pairs, flow), entry, c, populations.customers[c], n_classes);
+                let (begun, inherited) = (GoneOn { met, missed: begun - met }, self.gone_on[entry * n_classes + c]);
                 match net.entries[entry].work {
                     Work::Phases(_) if all > 0.0 => {
-                        let inherited = self.gone_on[entry * n_classes + c];
-                        self.gone_on[later * n_classes + c] += (found + inherited) * rates(entry) / all;
+                        let sum = self.gone_on[later * n_classes + c].plus(begun.plus(inherited, one), rates(entry) / all);
+                        self.gone_on[later * n_classes + c] = sum;
                     }
                     Work::Phases(_) => {}
                     Work::Graph(_) => {
                         for &kin in &pairs.strands_of[entry] {
                             let Some(node) = net.kins[kin].strand else { continue };
-                            let after = if net.nodes[node].phase > 0 { Some(S::from(1.0)) } else { self.after_reply.get(&node).copied() };
-                            let Some(after) = after else { continue };
-                            self.gone_on[kin * n_classes + c] = self.gone_on[entry * n_classes + c] + found * after;
+                            let after = if net.nodes[node].phase > 0 { Some(one) } else { self.after_reply.get(&node).copied() };
+                            self.gone_on[kin * n_classes + c] = inherited.plus(begun, after.unwrap_or(zero));
                         }
                     }
                 }

@@ -37,6 +37,7 @@ use std::collections::HashMap;
 
 use self::pairs::{Rule, to_u32};
 pub(super) use self::{
+    gone_on::GoneOn,
     pairs::{FREE, Pairs},
     sent_on::{Pace, with_one_less},
 };
@@ -62,8 +63,8 @@ pub(super) struct Exclusion<S> {
     pub before_joins: Vec<S>,
     /// `ρ`, by kin and class.
     pub class_shares: Vec<S>,
-    /// `κ`, by kin and class ([`gone_on`]).
-    pub gone_on: Vec<S>,
+    /// What goes on for customers without them, by kin and class.
+    pub gone_on: Vec<GoneOn<S>>,
     /// `L` of nodes that can run both before and after the reply.
     after_reply: HashMap<usize, S>,
     shares: Vec<S>,
@@ -104,7 +105,7 @@ impl<S: Scalar> Exclusion<S> {
             siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             before_joins: if pairs.leave() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             class_shares: vec![zero; net.kins.len() * net.classes.len()],
-            gone_on: vec![zero; net.kins.len() * net.classes.len()],
+            gone_on: vec![GoneOn::none(); net.kins.len() * net.classes.len()],
             after_reply: HashMap::new(),
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
@@ -189,7 +190,7 @@ impl<S: Scalar> Exclusion<S> {
 
     fn update_classes(&mut self, net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>) {
         let n_classes = net.classes.len();
-        self.gone_on.fill(S::from(0.0));
+        self.gone_on.fill(GoneOn::none());
         self.class_shares.fill(S::from(0.0));
         for (k, kin) in net.kins.iter().enumerate() {
             if let Some(class) = net.tasks[kin.task].class {

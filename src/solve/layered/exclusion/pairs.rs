@@ -67,6 +67,7 @@ pub(in super::super) struct Pairs {
     pub(super) unbounded: Vec<bool>,
     /// By task, whether threads go on after the reply.
     pub(super) goes_on: Vec<bool>,
+    some_go_on: bool,
     /// Pairs whose factor follows from one of two nodes of a pool.
     pub(super) sent_on: Vec<u32>,
 }
@@ -116,6 +117,11 @@ impl Pairs {
     /// The place of two nodes among the strands, if a join leaves the one behind where the other begins.
     pub fn left_behind(&self, one: usize, other: usize) -> Option<usize> {
         self.strands.get(&(one, other)).copied().filter(|&strands| self.left[strands])
+    }
+
+    /// Whether some threads go on after the reply.
+    pub fn go_on(&self) -> bool {
+        self.some_go_on
     }
 
     /// Whether a join leaves some strands behind.
@@ -183,6 +189,7 @@ impl Pairs {
             forked: Vec::new(),
             callers,
             unbounded,
+            some_go_on: goes_on.contains(&true),
             goes_on,
             sent_on: Vec::new(),
         }

@@ -77,7 +77,11 @@ use self::{
     since::Absences,
     visit::{Visit, set_gaps, visit},
 };
-use super::{linearizer::is_none, net::Discipline};
+use super::{
+    exclusion::GoneOn,
+    linearizer::{Seen, is_none},
+    net::Discipline,
+};
 use crate::model::Scalar;
 
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
@@ -392,6 +396,7 @@ impl<S: Scalar> At<'_, S> {
         let sharing = self.is_shared();
         let zero = S::from(0.0);
         let remaining = self.remaining(row);
+        let gone_on = self.gone_on(row);
         self.set_boosts(row.group, remaining, &mut scratch.boosts);
         self.set_unmet(r, &mut scratch.unmet);
         let terms = r * n..(r + 1) * n;
@@ -406,6 +411,7 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let seen = self.sweep.seen(shares, arcs[x]);
+            let seen = gone_on.map_or(seen, |gone_on| self.without_own_customer(gone_on, arcs[x], seen));
             let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, served, remaining), &scratch.boosts);
             if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {
                 of_waiting *= unmet;
@@ -433,6 +439,31 @@ impl<S: Scalar> At<'_, S> {
             beta[x] = first * pace;
             load[x] = first;
         }
+    }
+
+    /// What of a row's requests goes on for customers without them, by class; none where they are told by nothing yet, or nothing goes on.
+    fn gone_on(&self, row: &Row) -> Option<&[GoneOn<S>]> {
+        let n = self.sweep.net.classes.len();
+        let kin = row.kin.filter(|_| !self.layout.nothing_goes_on && self.sweep.populations.changes.are_known)?;
+        let gone_on = &self.sweep.exclusion.gone_on[kin * n..(kin + 1) * n];
+        gone_on.iter().any(|it| !is_none(it.met) || !is_none(it.missed)).then_some(gone_on)
+    }
+
+    /// What such requests find over an arc without those that they find less, of the customer for whom they go on, than at any time
+    /// ([`super::exclusion`], `gone_on`).
+    fn without_own_customer(&self, gone_on: &[GoneOn<S>], arc: usize, seen: Seen<S>) -> Seen<S> {
+        let zero = S::from(0.0);
+        let (mut waiting, mut first) = (zero, zero);
+        let customers = self.sweep.populations.customers;
+        for ((it, &customers), &share) in gone_on.iter().zip(customers).zip(self.class_shares(self.sweep.net.kin_of_arc(arc))) {
+            if customers >= 1.0 {
+                let own = share / customers;
+                first += it.missed * own;
+                waiting += (it.missed + it.met / customers) * own;
+            }
+        }
+        let less = |all: S, own: S| if own < all { all - own } else { zero };
+        Seen { waiting: less(seen.waiting, waiting), first: less(seen.first, first), ..seen }
     }
 
     /// Factors on those waiting and in service over an arc of `other` row and `pool`: exclusion, and what the own thread's absence
