@@ -388,8 +388,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds, busy);
         find_lost(&sweep, layouts, &mut self.crowds, there);
         let lost = |station| self.crowds.lost(station).map(|lost| (lost.waiting, lost.first));
-        let gone_on = if pairs.go_on() { &self.exclusion.gone_on[..] } else { &[] };
-        let shares = (&self.exclusion.class_shares[..], gone_on);
+        let shares = (&self.exclusion.class_shares[..], &self.exclusion.gone_on[..]);
         self.absence.update(self.net, shares, populations, lost);
         self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
         let sweep = Sweep { served: &self.served, left: &self.left, crowds: Some(&self.crowds), absence: Some(&self.absence), ..sweep };

@@ -60,7 +60,7 @@ impl<S: Scalar> GoneOn<S> {
 impl<S: Scalar> Exclusion<S> {
     /// Adds what works for an entry's requests from its parents.
     pub(super) fn gone_on_by_parents(&mut self, pairs: &Pairs, n_classes: usize, entry: usize) {
-        if !pairs.go_on() {
+        if self.gone_on.is_empty() {
             return;
         }
         for &(parent, share) in &pairs.parents[entry] {

@@ -63,7 +63,7 @@ pub(super) struct Exclusion<S> {
     pub before_joins: Vec<S>,
     /// `ρ`, by kin and class.
     pub class_shares: Vec<S>,
-    /// What goes on for customers without them, by kin and class.
+    /// What goes on for customers without them, by kin and class; empty where nothing goes on after a reply.
     pub gone_on: Vec<GoneOn<S>>,
     /// `L` of nodes that can run both before and after the reply.
     after_reply: HashMap<usize, S>,
@@ -105,7 +105,7 @@ impl<S: Scalar> Exclusion<S> {
             siblings: if pairs.forks() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             before_joins: if pairs.leave() { vec![zero; pairs.pairs.len()] } else { Vec::new() },
             class_shares: vec![zero; net.kins.len() * net.classes.len()],
-            gone_on: vec![GoneOn::none(); net.kins.len() * net.classes.len()],
+            gone_on: if pairs.go_on() { vec![GoneOn::none(); net.kins.len() * net.classes.len()] } else { Vec::new() },
             after_reply: HashMap::new(),
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
@@ -214,7 +214,9 @@ impl<S: Scalar> Exclusion<S> {
                     let waited_for = self.after_reply.get(&node).map_or(S::from(1.0), |&after| -after + 1.0);
                     for c in 0..n_classes {
                         self.class_shares[k * n_classes + c] = self.class_shares[entry * n_classes + c] * waited_for;
-                        self.gone_on[k * n_classes + c] = self.gone_on[entry * n_classes + c];
+                    }
+                    if !self.gone_on.is_empty() {
+                        self.gone_on.copy_within(entry * n_classes..(entry + 1) * n_classes, k * n_classes);
                     }
                 }
             }

@@ -67,7 +67,6 @@ pub(in super::super) struct Pairs {
     pub(super) unbounded: Vec<bool>,
     /// By task, whether threads go on after the reply.
     pub(super) goes_on: Vec<bool>,
-    some_go_on: bool,
     /// Pairs whose factor follows from one of two nodes of a pool.
     pub(super) sent_on: Vec<u32>,
 }
@@ -121,7 +120,7 @@ impl Pairs {
 
     /// Whether some threads go on after the reply.
     pub fn go_on(&self) -> bool {
-        self.some_go_on
+        self.goes_on.contains(&true)
     }
 
     /// Whether a join leaves some strands behind.
@@ -189,7 +188,6 @@ impl Pairs {
             forked: Vec::new(),
             callers,
             unbounded,
-            some_go_on: goes_on.contains(&true),
             goes_on,
             sent_on: Vec::new(),
         }

@@ -70,8 +70,6 @@ pub(in super::super) struct Layout {
     /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
     /// of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
-    /// Whether no thread of the network goes on after the reply.
-    pub(super) nothing_goes_on: bool,
     /// Whether nothing that is served goes on after the reply.
     pub(super) ends_at_reply: bool,
     /// Whether of each source one second phase at most goes on: the next request to the task is served after it at their processor.
@@ -157,7 +155,6 @@ impl Layout {
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
             ends_at_reply: !arcs.iter().any(|&a| net.arcs[a].target.is_some_and(|entry| net.goes_on_after_reply(entry))),
-            nothing_goes_on: !pairs.go_on(),
             late_goes_first: late_goes_first(net, &arcs),
             of_alike_customers: false,
             bounded: Vec::new(),

@@ -444,8 +444,8 @@ impl<S: Scalar> At<'_, S> {
     /// What of a row's requests goes on for customers without them, by class; none where they are told by nothing yet, or nothing goes on.
     fn gone_on(&self, row: &Row) -> Option<&[GoneOn<S>]> {
         let n = self.sweep.net.classes.len();
-        let kin = row.kin.filter(|_| !self.layout.nothing_goes_on && self.sweep.populations.changes.are_known)?;
-        let gone_on = &self.sweep.exclusion.gone_on[kin * n..(kin + 1) * n];
+        let kin = row.kin.filter(|_| self.sweep.populations.changes.are_known)?;
+        let gone_on = self.sweep.exclusion.gone_on.get(kin * n..(kin + 1) * n)?;
         gone_on.iter().any(|it| !is_none(it.met) || !is_none(it.missed)).then_some(gone_on)
     }
 
