@@ -67,6 +67,11 @@ impl<S: Scalar> Slices<'_, S> {
         self.of(self.net.phases(entry)[0]?)
     }
 
+    /// Whether the entry that is called does any of its work at this station.
+    fn is_served_here(&self, call: usize) -> bool {
+        self.net.arcs[call].target.is_some_and(|entry| self.layout.groups.iter().any(|&node| self.net.nodes[node].entry == entry))
+    }
+
     /// Those before a slice of a node.
     fn before(&self, node: usize) -> Vec<Previous> {
         let net = self.net;
@@ -76,7 +81,7 @@ impl<S: Scalar> Slices<'_, S> {
         for call in it.calls.iter().filter(|call| call.legs.is_empty()).map(|call| call.arc) {
             if let Some(slice) = self.last_of(call) {
                 found.push(Previous { slice, call, way: Way::Returned });
-            } else if let Some(slice) = own {
+            } else if let Some(slice) = own.filter(|_| !self.is_served_here(call)) {
                 found.push(Previous { slice, call, way: Way::Back });
             }
         }
