@@ -22,6 +22,9 @@ use super::{
 };
 use crate::model::Scalar;
 
+/// Those that wait, over those that are served, that count as none.
+const NEGLIGIBLE_WAIT: f64 = 1e-7;
+
 /// `F` of the three kinds of presence at an arc, by arc and class.
 #[derive(Clone, Debug)]
 pub(super) struct Changes<S> {
@@ -120,7 +123,9 @@ impl<S: Scalar> Changes<S> {
             let i = a * self.n_classes + c;
             let expected = S::from(1.0) - class_share(net, class_shares, a, c) / population;
             let change = |full: S, less: S, expected: S| if full > 0.0 { less / full - expected } else { S::from(0.0) };
-            self.waiting[i] = change(full.waiting[a], less.waiting[a], expected);
+            // Waits that are none but for rounding change by nothing.
+            let least = (full.first[a] + full.late[a]) * NEGLIGIBLE_WAIT;
+            self.waiting[i] = if full.waiting[a] > least { change(full.waiting[a], less.waiting[a], expected) } else { S::from(0.0) };
             self.first[i] = change(full.first[a], less.first[a], expected);
             self.late[i] = change(full.late[a], less.late[a], S::from(1.0));
             self.pace[i] = change(full.held[a], less.held[a], S::from(1.0));
