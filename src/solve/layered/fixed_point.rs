@@ -17,8 +17,8 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Contention, Crowds, Layout, Left, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry, find_lost,
-        pool_factors, station_waits,
+        Capacity, Contention, Crowds, Layout, Left, Overtakes, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry,
+        find_lost, pool_factors, set_interlocks, station_waits,
     },
     trust::{Held, follow},
     vectors::furthest,
@@ -216,6 +216,8 @@ pub(super) struct Sweeper<'a, S> {
     /// The same of the pace of each task's pool.
     paces: Vec<Option<Pace<S>>>,
     crowds: Crowds<S>,
+    overtakes: Overtakes<S>,
+    interlocks: Vec<S>,
     spared: Spared<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
@@ -239,6 +241,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             left: vec![Left::nothing(); structure.n_left],
             paces: vec![None; net.tasks.len()],
             crowds: Crowds::new(net.stations.len()),
+            overtakes: Overtakes::new(net.stations.len()),
+            interlocks: Vec::new(),
             spared: Spared::new(),
             legacy: Legacy::default(),
             tells_strands: true,
@@ -368,7 +372,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
-        let Structure { layouts, first_left, sparing, pairs, visited, .. } = &*self.structure;
+        let Structure { layouts, first_left, sparing, pairs, visited, probability_of, .. } = &*self.structure;
         let sweep = Sweep {
             net: self.net,
             flow: &self.flow,
@@ -376,14 +380,19 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             served: &[],
             absence: None,
             unknowns: x,
+            chance_of: probability_of,
             visited,
+            overtakes: None,
             left: &[],
             crowds: None,
+            interlocks: &[],
             populations,
             capacity,
             tells_strands: self.tells_strands,
             spared: None,
         };
+        self.overtakes.update(&sweep, layouts);
+        let sweep = Sweep { overtakes: Some(&self.overtakes), ..sweep };
         let (busy, there) = self.scratch.last_found[x.len()..].split_at_mut(layouts.len());
         pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds, busy);
         find_lost(&sweep, layouts, &mut self.crowds, there);
@@ -391,7 +400,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let shares = (&self.exclusion.class_shares[..], &self.exclusion.gone_on[..]);
         self.absence.update(self.net, shares, populations, lost);
         self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
-        let sweep = Sweep { served: &self.served, left: &self.left, crowds: Some(&self.crowds), absence: Some(&self.absence), ..sweep };
+        set_interlocks(&sweep, layouts, &mut self.interlocks);
+        let sweep = Sweep {
+            interlocks: &self.interlocks,
+            served: &self.served,
+            left: &self.left,
+            crowds: Some(&self.crowds),
+            absence: Some(&self.absence),
+            ..sweep
+        };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

@@ -33,9 +33,9 @@ fn requests_find_the_second_phases_of_several_earlier_ones() {
         ((1, 1.0, 2.0), 0.5, 2.0, 0.04),
         ((1, 0.2, 2.0), 0.5, 2.0, 0.025),
         ((2, 1.0, 2.0), 0.5, 1.0, 0.015),
-        ((2, 1.0, 3.0), 0.5, 2.0, 0.01),
-        ((3, 1.0, 3.0), 0.3, 1.0, 0.015),
-        ((5, 2.0, 3.0), 0.3, 0.7, 0.005),
+        ((2, 1.0, 3.0), 0.5, 2.0, 0.015),
+        ((3, 1.0, 3.0), 0.3, 1.0, 0.02),
+        ((5, 2.0, 3.0), 0.3, 0.7, 0.02),
     ] {
         near_throughput(&in_two_phases(crowd, work("e1", first), work("e2", second)), error);
     }
@@ -45,7 +45,7 @@ fn requests_find_the_second_phases_of_several_earlier_ones() {
 #[test]
 fn customers_meet_what_their_second_phases_call() {
     let second = || work("e2", 0.1).calls_about("f", 2.0).calls_about("g", 1.5);
-    for (crowd, error) in [((1, 0.5, 3.0), 0.07), ((2, 1.0, 3.0), 0.03)] {
+    for (crowd, error) in [((1, 0.5, 3.0), 0.08), ((2, 1.0, 3.0), 0.035)] {
         near_throughput(&in_two_phases(crowd, work("e1", 0.1).calls_about("f", 1.0).calls_about("g", 1.0), second()), error);
     }
 }
@@ -113,4 +113,79 @@ fn joins_may_leave_strands_behind_one_after_the_other() {
     let mut customers = reference("c", 1, 1.0, [starts("c", "in")]).graph(activities.clone(), precedences.clone());
     customers.processor = "own".into();
     near_throughput(&model([], [customers, server("t", [serves("f", 0.2)]), server("u", [serves("g", 0.3)])]), 0.03);
+}
+
+/// Customers, threads and servers whose second phases are all that their requests can find beside each other's: as the chain has it, which is theirs.
+#[test]
+fn servers_that_go_on_after_the_reply_are_exact() {
+    let directly = |(n, think, threads): Crowd, first: f64, second: f64| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls("e", 1)),
+            server("s", [entry("e", [work("e1", first), work("e2", second)])]).times(threads).on("wide"),
+        ];
+        model([processor("wide", ProcessorScheduling::Inf, 1)], tasks)
+    };
+    for (crowd, first, second) in [
+        ((2, 1.0, 1.0), 1.0, 0.5),
+        ((22, 3.3, 1.0), 0.1, 0.1),
+        ((2, 1.0, 2.0), 3.0, 0.12),
+        ((6, 3.0, 2.0), 1.0, 0.5),
+        ((10, 1.0, 4.0), 0.3, 2.0),
+        ((20, 8.0, 4.0), 1.0, 1.0),
+    ] {
+        near_throughput(&directly(crowd, first, second), 1e-4);
+    }
+    let below_a_pool = |n: u32, think: f64, first: f64, second: f64| {
+        let tasks = [
+            customers("c", n, think, work("c", 0.0).calls("e", 1)),
+            server("s", [entry("e", [work("e", 0.01).calls("f", 1)])]).times(f64::from(n)).on("wide"),
+            server("t", [entry("f", [work("f1", first), work("f2", second)])]),
+        ];
+        model([processor("wide", ProcessorScheduling::Inf, 1)], tasks)
+    };
+    for (n, think, first, second) in [(2, 0.6, 0.3, 0.58), (4, 3.0, 0.3, 0.58), (3, 2.0, 0.5, 0.2)] {
+        near_throughput(&below_a_pool(n, think, first, second), 0.005);
+    }
+}
+
+/// A thread that calls several servers in turns that chance decides finds each the sooner the more the time that it is away varies; 5 to 9 % fast, while that
+/// was one exponential time.
+#[test]
+fn threads_come_back_sooner_than_after_one_time() {
+    let of = |n: u32, think: f64, own: f64, times: [f64; 3], servers: [[f64; 2]; 3]| {
+        let names = ["f", "g", "h"];
+        let calls = names.iter().zip(times).fold(work("e", own), |work, (name, times)| work.calls_about(name, times));
+        let databases = names.iter().zip(servers).map(|(name, [first, second])| {
+            let work_of = |phase: &str, demand: f64| work(&format!("{name}{phase}"), demand);
+            server(&format!("t{name}"), [entry(name, [work_of("1", first), work_of("2", second)])])
+        });
+        let tasks = [customers("c", n, think, work("c", 0.0).calls_about("e", 1.0)), server("s", [entry("e", [calls])])];
+        model([], tasks.into_iter().chain(databases))
+    };
+    near_throughput(&of(2, 0.5, 0.215, [1.0, 2.0, 1.0], [[0.606, 0.306], [0.541, 0.422], [0.198, 0.45]]), 0.02);
+    near_throughput(&of(4, 1.0, 0.28, [0.5, 1.0, 1.0], [[0.648, 0.206], [0.599, 0.621], [0.223, 0.611]]), 0.02);
+}
+
+/// A second phase that calls what its caller calls: neither meets the other while the caller waits for it to end; 10 % slow, while they did.
+#[test]
+fn second_phases_do_not_meet_those_who_wait_for_them() {
+    let of = |n: u32| {
+        let caller = work("c", 1.0).calls_about("f", 1.0).calls_about("e", 1.0);
+        let late = work("e2", 0.5).calls_about("f", 1.0);
+        model([], [customers("c", n, 0.0, caller), server("s", [entry("e", [work("e1", 0.5), late])]), server("t", [serves("f", 1.0)])])
+    };
+    near_throughput(&of(1), 0.01);
+    near_throughput(&of(2), 0.03);
+}
+
+/// Nobody thinks between two calls: each comes back at the moment of the reply.
+#[test]
+fn customers_that_are_never_away_fill_a_server_that_goes_on() {
+    for (n, threads) in [(1, 1.0), (2, 1.0), (3, 2.0), (2, 3.0)] {
+        let tasks = [
+            customers("c", n, 0.0, work("c", 0.0).calls("e", 1)),
+            server("s", [entry("e", [work("e1", 0.789), work("e2", 0.969)])]).times(threads).on("wide"),
+        ];
+        near_throughput(&model([processor("wide", ProcessorScheduling::Inf, 1)], tasks), 0.03);
+    }
 }

@@ -70,6 +70,8 @@ pub(super) struct Exclusion<S> {
     shares: Vec<S>,
     totals: Vec<S>,
     threads: Vec<S>,
+    /// The same of requests that are waited for.
+    threads_of_callers: Vec<S>,
     /// Share of the threads' time that is before the reply, by task.
     before_reply: Vec<S>,
     overlaps: Vec<S>,
@@ -110,6 +112,7 @@ impl<S: Scalar> Exclusion<S> {
             shares: vec![zero; pairs.n_shares],
             totals: vec![zero; net.entries.len()],
             threads: vec![one; net.tasks.len()],
+            threads_of_callers: vec![one; net.tasks.len()],
             before_reply: vec![one; net.tasks.len()],
             overlaps: vec![zero; pairs.strands.len()],
             at_the_beginning: vec![one; pairs.strands.len()],
@@ -122,7 +125,15 @@ impl<S: Scalar> Exclusion<S> {
         self.update_after_reply(net, pairs, flow);
         self.update_classes(net, pairs, flow, populations);
         for task in 0..net.tasks.len() {
-            self.threads[task] = thread_factor(net, pairs, flow, populations, task);
+            self.threads[task] = thread_factor(net, pairs, flow, populations, task, pairs.unbounded[task]);
+            self.threads_of_callers[task] = match pairs.unbounded[task] {
+                true if !pairs.open[task]
+                    && net.tasks[task].entries.iter().all(|&entry| matches!(net.entries[entry].work, Work::Phases(_))) =>
+                {
+                    thread_factor(net, pairs, flow, populations, task, false)
+                }
+                _ => self.threads[task],
+            };
             if pairs.goes_on[task] {
                 self.before_reply[task] = before_reply(net, flow, task);
             }
@@ -165,7 +176,9 @@ impl<S: Scalar> Exclusion<S> {
             Rule::Free => S::from(1.0),
             Rule::Threads(task) => self.threads[task],
             Rule::Parents(entry) => of_entry(entry),
-            Rule::SameTask(task, entry) => both(self.threads[task], self.before_reply[task] * net.tasks[task].threads, of_entry(entry)),
+            Rule::SameTask(task, entry) => {
+                both(self.threads_of_callers[task], self.before_reply[task] * net.tasks[task].threads, of_entry(entry))
+            }
             Rule::Strands(task, _) => match pairs.terms_of(pair) {
                 [] => self.threads[task],
                 [(share, _), ..] => self.threads[task] * of_entry(pairs.entry_of_share[*share as usize]),
@@ -256,7 +269,14 @@ fn before_reply<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> S {
 }
 
 /// `f_t` of a task that is not a reference task.
-fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populations: &Populations<'_, S>, task: usize) -> S {
+fn thread_factor<S: Scalar>(
+    net: &Net<S>,
+    pairs: &Pairs,
+    flow: &Flow<S>,
+    populations: &Populations<'_, S>,
+    task: usize,
+    unbounded: bool,
+) -> S {
     let it = &net.tasks[task];
     if it.threads.is_infinite() || it.class.is_some() {
         return S::from(1.0);
@@ -266,7 +286,7 @@ fn thread_factor<S: Scalar>(net: &Net<S>, pairs: &Pairs, flow: &Flow<S>, populat
     }
     let strands = |&caller: &usize| it.station.map_or(0.0, |station| populations.strands_at(net, caller, station));
     let sources: f64 = pairs.callers[task].iter().map(strands).sum();
-    if sources.min(it.at_once) <= it.threads && !pairs.unbounded[task] {
+    if sources.min(it.at_once) <= it.threads && !unbounded {
         return S::from(1.0);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of threads, checked when compiled")]

@@ -65,6 +65,8 @@ pub(in super::super) struct Pairs {
     /// By task, those whose threads wait for it, and whether requests come that none bounds.
     pub(super) callers: Vec<Vec<usize>>,
     pub(super) unbounded: Vec<bool>,
+    /// By task, whether requests come that no waiting thread bounds.
+    pub(super) open: Vec<bool>,
     /// By task, whether threads go on after the reply.
     pub(super) goes_on: Vec<bool>,
     /// Pairs whose factor follows from one of two nodes of a pool.
@@ -144,6 +146,7 @@ impl Pairs {
         }
         // Threads that go on after the reply are busy beyond what their callers account for.
         let goes_on: Vec<bool> = net.tasks.iter().map(|task| task.entries.iter().any(|&e| net.goes_on_after_reply(e))).collect();
+        let open = unbounded.clone();
         unbounded.iter_mut().zip(&goes_on).for_each(|(unbounded, &goes_on)| *unbounded |= goes_on);
         callers.iter_mut().for_each(|list| {
             list.sort_unstable();
@@ -188,6 +191,7 @@ impl Pairs {
             forked: Vec::new(),
             callers,
             unbounded,
+            open,
             goes_on,
             sent_on: Vec::new(),
         }

@@ -1,6 +1,6 @@
 //! What the waits at a station depend on: the network, and what the last sweep found.
 
-use super::{Crowds, Left, Spared, Sparing};
+use super::{Crowds, Left, Overtakes, Spared, Sparing};
 use crate::{
     model::Scalar,
     solve::layered::{
@@ -32,12 +32,18 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     pub absence: Option<&'a Absence<S>>,
     /// The unknowns of the last sweep; the waits come first, by arc.
     pub unknowns: &'a [S],
+    /// By arc, the place among the unknowns of the chance that its requests wait.
+    pub chance_of: &'a [usize],
     /// Stations that the threads of a task visit.
     pub visited: &'a [Vec<usize>],
+    /// How likely threads find their own second phases.
+    pub overtakes: Option<&'a Overtakes<S>>,
     /// What one thread less leaves, by station and pool.
     pub left: &'a [Left<S>],
     /// Services of pools by their numbers of busy threads; none yet while they are found.
     pub crowds: Option<&'a Crowds<S>>,
+    /// By arc, how often a thread and the second phase of its request over it meet elsewhere ([`super::interlock`]); empty where nobody asks.
+    pub interlocks: &'a [S],
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
     /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`super::pool`]).

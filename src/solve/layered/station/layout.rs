@@ -8,6 +8,7 @@ use super::{
     },
     Sweep,
     bounded::{Bounded, find_bounded},
+    interlock::{Interlock, find_interlocks},
     left_behind::LeftBehind,
     origins::origins,
     previous::{Previous, find_previous},
@@ -47,6 +48,8 @@ pub(in super::super) struct Layout {
     pub early_pairs: Vec<Option<u32>>,
     /// Where requests meet of which a pool sends one on, and another pool the other, in `rows × arcs`.
     pub sent_on: Vec<usize>,
+    /// Where second phases meet the threads whose requests they were.
+    pub(super) interlocks: Vec<Interlock>,
     /// From which calls arrivals return to where those were served, by row.
     pub(super) returns: Vec<Vec<Return>>,
     /// Whom its slices meet as threads take up requests, by row.
@@ -143,6 +146,7 @@ impl Layout {
             late_pairs: Vec::new(),
             early_pairs: Vec::new(),
             sent_on: Vec::new(),
+            interlocks: Vec::new(),
             returns: Vec::new(),
             met: Vec::new(),
             previous: Vec::new(),
@@ -173,6 +177,7 @@ impl Layout {
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
+        layout.interlocks = find_interlocks(net, &layout);
         layout.returns = find_returns(net, &layout, station);
         layout.met = find_met(net, &layout, calls, station);
         layout.left_behind = LeftBehind::find(net, &layout, calls, station);

@@ -12,7 +12,8 @@
 //!
 //! In order of arrival it is served before whatever finds it, so that one arrival alone does. A call that waits for its task comes later: with chance
 //! `w = W/(W + s/m)` after a gap longer by `W + s/m`, as at one server. What begins at the same moment goes first by a coin: the caller's next
-//! slice where that runs on the same processor ([`At::first_slice`]; what then has lost is found by the slice after the next), and a next call that its caller makes without any time between.
+//! slice where that runs on the same processor ([`At::first_slice`]; what then has lost is found by the slice after the next), and a next call that its caller makes without any time between
+//! (what has lost to that is found by who comes later).
 //! While one of a task's `m` threads is at it, no more than the others can be met: all else of that task counts `1 - found_rk / m` times. Nor does a thread of
 //! `m`, as a caller on the processor itself, meet others' where it began them: of a share `σ` that its task begins, `1 - σ/m` are left.
 //!
@@ -294,6 +295,12 @@ impl<S: Scalar> At<'_, S> {
                 let is_there = if self.may_be_served(node.task, late) { self.is_still_there(late, gap) } else { S::from(0.0) };
                 follow(back.late, part * lost, is_there);
             }
+            for it in &next[before] {
+                let late = lates[it.late];
+                let lost = self.share_at_once(before, it) * self.share_before(it);
+                let is_there = if self.may_be_served(node.task, late) { self.is_still_there(late, gap) } else { S::from(0.0) };
+                follow(it.late, part * lost, is_there);
+            }
         });
         let received = flow.entry_rate[node.entry];
         // Those of one call follow each other.
@@ -310,7 +317,9 @@ impl<S: Scalar> At<'_, S> {
             time += part * (gap + self.sweep.unknowns[it.call]);
             let late = lates[it.late];
             let chance = if self.may_be_served(node.task, late) { self.is_found_by_call(late, it, gap) } else { S::from(0.0) };
-            follow(it.late, part, chance);
+            // What then has lost is still there for those who come later.
+            let counted = -self.share_before(it) + 1.0;
+            follow(it.late, part * counted, if counted > 0.0 { chance / counted } else { chance });
         }
         for back in &returned[r] {
             let part = self.share_returning(r, back.call);
@@ -418,6 +427,30 @@ impl<S: Scalar> At<'_, S> {
         let net = self.sweep.net;
         let slices = self.layout.rows[r].group.map(|group| net.nodes[self.layout.groups[group]].slices);
         slices.map_or(S::from(0.0), |slices| net.arcs[call].visits / slices)
+    }
+
+    /// Share of a row's slices with which its requests begin after such an earlier one.
+    fn share_at_once(&self, r: usize, it: &Next) -> S {
+        let (net, flow) = (self.sweep.net, self.sweep.flow);
+        let Some(node) = self.layout.rows[r].group.map(|group| &net.nodes[self.layout.groups[group]]) else { return S::from(0.0) };
+        let received = flow.entry_rate[node.entry];
+        if received <= 0.0 {
+            return S::from(0.0);
+        }
+        let (follows, _) = self.later_calls(it.call);
+        flow.arc_rate[it.call] / received * net.arcs[it.earlier].visits * follows / node.slices
+    }
+
+    /// Chance that a call begins at the same moment as the second phase after the reply before it, and goes first.
+    fn share_before(&self, it: &Next) -> S {
+        if !it.is_at_once || self.discipline != Discipline::Fcfs {
+            return S::from(0.0);
+        }
+        let net = self.sweep.net;
+        let (wait, (_, served)) = (self.sweep.unknowns[it.call], self.sweep.service(it.call));
+        let each = served / net.stations[net.arcs[it.call].station].servers;
+        let waits = if wait > 0.0 { wait / (wait + each) } else { S::from(0.0) };
+        (-waits + 1.0) * (1.0 - COIN)
     }
 
     /// Whether requests to a task can reach the processor while that second phase goes on.

@@ -27,13 +27,16 @@
 //! load would exceed the servers, its arcs wait longer ([`excess`]), by the least delay for which `Σ ℓ h ≤ m`. They wait
 //! in the queue that others see: were that left out, others would wait for less, and the load could grow with the delay.
 
+mod after_reply;
 mod bounded;
 mod busy;
+mod comes_again;
 mod crowd;
 mod discipline;
 mod excess;
 mod first_guess;
 mod given;
+mod interlock;
 mod kinds;
 mod layout;
 mod left_behind;
@@ -60,9 +63,11 @@ use std::borrow::Cow;
 
 pub(super) use self::{
     bounded::callers_by_entry,
+    comes_again::Overtakes,
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
+    interlock::set_interlocks,
     kinds::{Corrections, Told, Unlike},
     layout::{Contention, Layout, calls_by_entry},
     parts::Parts,
@@ -71,6 +76,7 @@ pub(super) use self::{
 };
 use self::{
     excess::held_up,
+    interlock::Interlock,
     layout::{Places, Row},
     left_behind::Found,
     scarce::weigh_rests,
@@ -306,6 +312,7 @@ impl<S: Scalar> At<'_, S> {
         self.add_left_behind(scratch);
         self.add_met(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
+        self.wait_for_second_phases(scratch, &mut next[self.places.probability..self.places.removal]);
         self.add_up(scratch);
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {
             kept.clone_from(&scratch.caused);
@@ -372,6 +379,9 @@ impl<S: Scalar> At<'_, S> {
                 keep[at] = keep[at] + (found_late(factors, at) - keep[at]) * late;
             }
         }
+        for &Interlock { at, call } in &self.layout.interlocks {
+            keep[at] *= self.sweep.interlocks.get(call).copied().unwrap_or(S::from(1.0));
+        }
         served.clone_from(keep);
         for &at in sent_on {
             let factor = self.sweep.served[pairs[at] as usize];
@@ -417,8 +427,14 @@ impl<S: Scalar> At<'_, S> {
                 of_waiting *= unmet;
                 of_first *= unmet;
             }
-            let waiting = of_waiting * seen.waiting * it.rate;
-            let first = of_first * seen.first * it.rate * it.first;
+            let (mut of_waiting, mut of_first) = (of_waiting * seen.waiting, of_first * seen.first);
+            if let Some(late) = self.late_of(row, pool_of[x]) {
+                let are_known = self.sweep.populations.changes.are_known;
+                let share = self.share_of_others(row, pool_of[x]);
+                (of_waiting, of_first) =
+                    late.with((of_waiting, of_first), (seen.waiting, seen.first), self.share_of_thread(row), share, are_known);
+            }
+            let (waiting, first) = (of_waiting * it.rate, of_first * it.rate * it.first);
             if sharing {
                 let busy = first + served * seen.late * it.rate * it.late;
                 alpha[x] = waiting * me.first;

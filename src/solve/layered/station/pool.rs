@@ -41,8 +41,17 @@
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
-//! At a server that goes on after the reply, the pool alone is also solved with its second phases, and with them merged into the
-//! first ([`super::second_phase`]); the difference is added to `ψ`.
+//! At one server that goes on after the reply, the chain of `n` sources, as many as there are threads or customers for them, is solved with second phases
+//! ([`super::second_phase`]). What an arrival finds of those that wait, and of those in first phases, is `ψ` and the Linearizer's factor, and beside that
+//!
+//! ```text
+//! a_n / Q_n - [(1 - ψ) Q_{n-1} / Q_n + ψ a'_n / Q'_n]
+//! ```
+//!
+//! with `a` what arrivals see in the chain, `Q` the mean of it, `'` of one whose services are first and second phases in one, and `ψ` of [`super::removal`]; `(n - 1)/n` for the
+//! former quotient in the first round of the Linearizer. Of more customers than threads, `a_n/Q_n - a'_n/Q'_n` times the Linearizer's factor, with `H̄` for `H` (the published layered
+//! example, of three threads, was 3 % fast at five users otherwise). So a pool that has a server for itself and is away for an exponential time waits as in the chain. Customers of all
+//! reference tasks that call a server alone are one such pool, of which one class meets one customer less of its own.
 //!
 //! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
 //! product-form stations the wait is that of exact mean value analysis.
@@ -56,8 +65,9 @@ use super::{
         net::{Discipline, Work},
     },
     Layout, Sweep,
+    comes_again::ComesAgain,
     crowd::{Come, Crowds, Stay},
-    second_phase::seen_on_arrival,
+    second_phase::{SeenOnArrival, seen_on_arrival},
 };
 use crate::model::Scalar;
 
@@ -67,6 +77,8 @@ pub(super) const LARGEST_POOL: f64 = 128.0;
 const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.
 const SEIDMANN_SERVERS: f64 = 2.0;
+/// Times away that are shorter, over a service, count as this.
+const SHORTEST_AWAY: f64 = 1e-6;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
@@ -79,8 +91,8 @@ pub(in super::super) struct Left<S> {
     pub keep: S,
     pub waiting: S,
     pub first: S,
-    /// Second phases of the other threads that an arrival finds, over their load.
-    pub late: S,
+    /// What second phases change of it.
+    pub(super) late: Late<S>,
     /// `ψ/f_t` of those waiting and in service, where it is known how many threads are busy.
     others: Option<(S, S)>,
     /// `Π_s`, the same, at several servers that nobody else comes to.
@@ -101,6 +113,9 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     left.fill(Left::nothing());
     paces.fill(None);
     crowds.clear();
+    for (layout, &place) in layouts.iter().zip(first_place).skip(sweep.net.n_processors) {
+        find_late_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
+    }
     for &task in sweep.net.order.iter().rev() {
         let it = &sweep.net.tasks[task];
         let threads = sweep.populations.caps[task];
@@ -123,21 +138,71 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         paces[task] =
             stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
         for stop in &stops {
-            let ratio = |less: S, full: S, more: S| if full > 0.0 { (less / full + more) * scale } else { S::from(1.0) };
+            // One less leaves no more, but for rounding.
+            let ratio = |less: S, full: S| match () {
+                () if full > 0.0 && less < full => less / full * scale,
+                () if full > 0.0 => scale,
+                () => S::from(1.0),
+            };
             left[stop.place] = Left {
                 strands,
                 keep,
-                waiting: ratio(stop.before.0, stop.now.0, stop.late.0),
-                first: ratio(stop.before.1, stop.now.1, stop.late.1),
-                late: stop.late.2,
+                waiting: ratio(stop.before.0, stop.now.0),
+                first: ratio(stop.before.1, stop.now.1),
+                late: stop.late,
                 others: stop.others.as_ref().map(|others| {
                     let of_threads = sweep.exclusion.of_threads(task);
-                    ((others.waiting.left() + stop.late.0) / of_threads, (others.first.left() + stop.late.1) / of_threads)
+                    (others.waiting.left() / of_threads, others.first.left() / of_threads)
                 }),
                 all_busy: stop.others.as_ref().and_then(|others| others.all_busy),
             };
         }
     }
+}
+
+/// Computes what second phases change at a station for the customers of all reference tasks that call there, of whom the Linearizer takes one away: these are
+/// taken to be alike.
+fn find_late_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, left: &mut [Left<S>]) {
+    if layout.ends_at_reply || layout.open {
+        return;
+    }
+    let is_of_customers = |pool: usize| sweep.net.tasks[layout.pools[pool]].class.is_some();
+    let pools = || (0..layout.pools.len()).filter(|&pool| is_of_customers(pool));
+    let comes = |(&arc, &pool): (&usize, &Option<usize>)| pool.is_some_and(&is_of_customers) || sweep.flow.arc_rate[arc] <= 0.0;
+    if pools().next().is_none() || !layout.arcs.iter().zip(&layout.pool_of).all(comes) {
+        return;
+    }
+    let callers = ComesAgain { sweep, layout };
+    let sources: f64 = pools().map(|pool| callers.sources(pool)).sum();
+    if !(2.0..=LARGEST_POOL).contains(&sources) {
+        return;
+    }
+    let servers = sweep.net.stations[layout.station].servers;
+    let requests = requests_of(sweep, layout, is_of_customers, |_| S::from(1.0));
+    let own_found = || {
+        let found = pools()
+            .map(|pool| (found_in_all(sweep, layout, pool), requests_of(sweep, layout, |other| other == pool, |_| S::from(1.0)).number));
+        found.fold(S::from(0.0), |sum, (found, number)| sum + found * number) / requests.number
+    };
+    let late = Late { of_customers: true, ..late_at(&requests, (sources, true), (servers, S::from(servers)), own_found) };
+    pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
+}
+
+/// What second phases change for so many sources, with these requests to so many servers, which are as fast as so many others.
+fn late_at<S: Scalar>(
+    requests: &Requests<S>,
+    sources: (f64, bool),
+    (servers, as_fast_as): (f64, S),
+    own_found: impl FnOnce() -> S,
+) -> Late<S> {
+    let others = (requests.all - requests.own) / as_fast_as;
+    let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
+    let seen = Seen { requests: requests.number, first: requests.first, held: requests.own, wait: requests.wait, slowed: -others + 1.0 };
+    late_factors(sources, &seen, servers, own_found)
+}
+
+fn found_in_all<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, pool: usize) -> S {
+    sweep.overtakes.map_or(S::from(0.0), |overtakes| overtakes.found_in_all(sweep, layout, pool))
 }
 
 /// A task, where it serves, how many of its threads can be busy, and its executions a unit of time.
@@ -211,13 +276,18 @@ fn stops<S: Scalar>(
         if target.is_some_and(|target| sweep.net.tasks[target].bounded_by == task) {
             continue;
         }
-        let Requests { own, all, first: first_time, wait, number: requests, delaying } = requests_of(sweep, layout, pool, delay_of);
+        let requests = requests_of(sweep, layout, |other| other == pool, delay_of);
+        let Requests { own, all, first: first_time, wait, delaying, .. } = requests;
         // Of servers that hold each other up, all together are as fast as fewer that do not.
         let (alone, slowest, most) = match (crowds.at(station), target) {
             ([first, .., last], Some(target)) => (*first, *last, sweep.populations.strands(sweep.net, target)),
             _ => (S::from(1.0), S::from(1.0), it.servers),
         };
         let servers = alone / slowest * most;
+        let callers = ComesAgain { sweep, layout };
+        let late = late_at(&requests, (callers.sources(pool), callers.are_customers(pool)), (it.servers, slowest.recip() * most), || {
+            found_in_all(sweep, layout, pool)
+        });
         let others = (all - own) * slowest / most;
         let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
         let demand = own / executions / (-others + 1.0) * alone;
@@ -241,7 +311,7 @@ fn stops<S: Scalar>(
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
             few_own_cores: few_cores && layout.is_of_one_pool(),
-            late: late_factors(threads, &Seen { requests, first: first_time, held: own, wait, slowed: -others + 1.0 }, it.servers),
+            late,
             stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one)
                 .delaying(delay),
         });
@@ -251,6 +321,7 @@ fn stops<S: Scalar>(
 
 /// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
 /// and by how much these make its executions longer.
+#[derive(Clone, Copy)]
 struct Requests<S> {
     own: S,
     all: S,
@@ -260,14 +331,19 @@ struct Requests<S> {
     delaying: S,
 }
 
-fn requests_of<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, pool: usize, delay_of: impl Fn(usize) -> S) -> Requests<S> {
+fn requests_of<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    layout: &Layout,
+    is_own: impl Fn(usize) -> bool,
+    delay_of: impl Fn(usize) -> S,
+) -> Requests<S> {
     let zero = S::from(0.0);
     let mut sums = Requests { own: zero, all: zero, first: zero, wait: zero, number: zero, delaying: zero };
     for (i, &a) in layout.arcs.iter().enumerate() {
         let rate = sweep.flow.arc_rate[a];
         let (first, held) = sweep.service(a);
         sums.all += rate * held;
-        if layout.pool_of[i] == Some(pool) {
+        if layout.pool_of[i].is_some_and(&is_own) {
             sums.own += rate * held;
             sums.first += rate * first;
             sums.wait += rate * sweep.unknowns[a];
@@ -306,27 +382,90 @@ struct Seen<S> {
     slowed: S,
 }
 
-/// What second phases add to the factors on those waiting and in the first phase, and the factor on second phases of others.
-fn late_factors<S: Scalar>(threads: f64, seen: &Seen<S>, servers: f64) -> (S, S, S) {
-    let zero = S::from(0.0);
-    let others = S::from(1.0 - threads.recip());
-    if servers > 1.0 || seen.requests <= 0.0 || seen.held - seen.first <= 0.0 {
-        return (zero, zero, others);
+/// What second phases change at a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Late<S> {
+    /// Factors on those waiting and in the first phase, with second phases, and as they would be found otherwise: with one source less, and with one thread
+    /// less where each service is one with its second phase.
+    factors: Option<Factors<S>>,
+    /// The factor on second phases of others.
+    pub others: S,
+    /// Whether it is that of all customers together.
+    pub of_customers: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Factors<S> {
+    with: (S, S),
+    less: (S, S),
+    merged: (S, S),
+    /// `(n - 1)/n`.
+    guessed: f64,
+    /// Whether there is a source for each customer.
+    is_of_customers: bool,
+}
+
+impl<S: Scalar> Late<S> {
+    pub fn none(others: S) -> Self {
+        Self { factors: None, others, of_customers: false }
     }
-    let away = seen.requests.recip() * threads - (seen.wait + seen.first) / seen.requests;
+
+    /// Whether it is known.
+    pub fn is_known(&self) -> bool {
+        self.factors.is_some()
+    }
+
+    /// The factors on those waiting and in the first phase, of those without them. `remaining` is `ψ` of [`removal`](super::removal).
+    pub fn with(&self, (waiting, first): (S, S), seen: (S, S), remaining: S, share: f64, are_known: bool) -> (S, S) {
+        let Some(Factors { with, less, merged, guessed, is_of_customers }) = self.factors else { return (waiting, first) };
+        if !is_of_customers {
+            return (waiting + (with.0 - merged.0) * seen.0, first + (with.1 - merged.1) * seen.1);
+        }
+        let factor = |without: S, with: S, less: S, merged: S| {
+            let less = if are_known { less } else { S::from(guessed) };
+            let factor = without + (with - less - (merged - less) * remaining) * share;
+            if factor > 0.0 { factor } else { S::from(0.0) }
+        };
+        (factor(waiting, with.0, less.0, merged.0), factor(first, with.1, less.1, merged.1))
+    }
+}
+
+/// What second phases add to the factors on those waiting and in the first phase, and the factor on second phases of others.
+fn late_factors<S: Scalar>((sources, is_of_customers): (f64, bool), seen: &Seen<S>, servers: f64, back: impl FnOnce() -> S) -> Late<S> {
+    let zero = S::from(0.0);
+    let others = S::from(1.0 - sources.recip());
+    if sources < 2.0 || servers > 1.0 || seen.requests <= 0.0 || seen.held - seen.first <= 0.0 {
+        return Late::none(others);
+    }
+    let away = seen.requests.recip() * sources - (seen.wait + seen.first) / seen.requests;
     let first = seen.first / seen.requests / seen.slowed;
     let late = (seen.held - seen.first) / seen.requests / seen.slowed;
-    if away <= 0.0 || first <= 0.0 {
-        return (zero, zero, others);
+    if first <= 0.0 {
+        return Late::none(others);
     }
+    let least = (first + late) * SHORTEST_AWAY;
+    let away = if away > least { away } else { least };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
-    let n = threads as u32;
-    let with = seen_on_arrival(n, away, first, late);
-    let merged = seen_on_arrival(n, away, first + late, zero);
+    let n = sources as u32;
+    let (own, exponential) = (back(), late / (late + away));
+    // Of more customers than threads, what is known is what one thread less leaves.
+    let own = if is_of_customers { own } else { exponential };
+    let of = |n: u32| seen_on_arrival(n, away, first, late).with_own(own, exponential);
+    let ratios = |n: u32, seen: &SeenOnArrival<S>| seen.over_means(f64::from(n), away, first, late);
+    let seen_of_all = of(n);
+    let (with, less) = (ratios(n, &seen_of_all), ratios(n - 1, &of(n - 1)));
+    let merged = seen_on_arrival(n, away, first + late, zero).over_means(sources, away, first + late, zero);
+    let over = |less: S, full: S| if full > 0.0 { less / full } else { zero };
     // The own one is counted by the chance of overtaking it.
-    let own = late / (late + away) / (seen.requests * (late * seen.slowed));
-    let rest = with.late - own;
-    (with.waiting - merged.waiting, with.first - merged.first, if rest > 0.0 { rest } else { zero })
+    let rest = (seen_of_all.late - own) / (seen.requests * (late * seen.slowed));
+    let factors = Factors {
+        with: (with.waiting, with.first),
+        less: (over(less.means.0, with.means.0), over(less.means.1, with.means.1)),
+        merged: (merged.waiting, merged.first),
+        guessed: 1.0 - sources.recip(),
+        is_of_customers,
+    };
+    Late { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false }
 }
 
 /// `K̄`, by what the threads of a task find of each other at the first station that they visit.
@@ -365,7 +504,7 @@ impl<S: Scalar> Left<S> {
     /// Where a thread less is not asked for.
     pub fn nothing() -> Self {
         let one = S::from(1.0);
-        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: one, others: None, all_busy: None }
+        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: Late::none(one), others: None, all_busy: None }
     }
 
     /// Whether a strand less leaves less.

@@ -51,9 +51,14 @@ impl<S: Scalar> At<'_, S> {
 
     /// `ψ`: how much of what the own thread does the Linearizer leaves, for the arrivals of a row.
     pub(super) fn remaining(&self, row: &layout::Row) -> S {
+        if self.sweep.populations.changes.are_known { self.share_of_thread(row) } else { S::from(1.0) }
+    }
+
+    /// The same, also before it is known what one customer less changes.
+    pub(super) fn share_of_thread(&self, row: &layout::Row) -> S {
         let one = S::from(1.0);
         let populations = self.sweep.populations;
-        let Some(pool) = row.pool.filter(|_| populations.changes.are_known) else { return one };
+        let Some(pool) = row.pool else { return one };
         let shares = &*self.absent_shares(row);
         let (mut less, mut full) = (S::from(0.0), S::from(0.0));
         for ((v, &arc), _) in self.visits.iter().zip(&self.layout.arcs).zip(&self.layout.pool_of).filter(|(_, p)| **p == Some(pool)) {

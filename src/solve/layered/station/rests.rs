@@ -16,6 +16,7 @@ use super::{
     },
     At, Scratch,
     kinds::{Told, Wait},
+    overtaking::Overtaken,
     scarce::Services,
     since::{Since, mean_since},
     visit::Visit,
@@ -72,7 +73,7 @@ impl<S: Scalar> At<'_, S> {
                 let seen = self.sweep.seen(shares, self.layout.arcs[x]);
                 let (late, overtaken) = self.late_load(row, x, seen.late);
                 let (of_others, own) =
-                    if row.pool.is_some() { self.late_rests(me, it, overtaken.last) } else { (it.full_late_rest, it.full_late_rest) };
+                    if row.pool.is_some() { self.late_rests(me, it, &overtaken) } else { (it.full_late_rest, it.full_late_rest) };
                 beta[x] += late * of_others * scarcity;
                 scratch.own[r] += overtaken.all * own;
                 load[x] += late + overtaken.all;
@@ -85,18 +86,25 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// The rests of second phases, of other threads' requests and of the own thread's last one, which it overtakes with such chance.
-    fn late_rests(&self, me: &Visit<S>, it: &Visit<S>, overtaken: S) -> (S, S) {
+    fn late_rests(&self, me: &Visit<S>, it: &Visit<S>, overtaken: &Overtaken<S>) -> (S, S) {
         let late = (it.late, it.late_rest);
         let of_others = match me.gap.long {
             Some(long) if self.is_in_order() => me.gap.mean(long, |z| rest_after_gap(z, late, it.late)),
             _ => it.late_rest,
         };
-        if !self.is_in_order() || overtaken <= 0.0 || overtaken >= 1.0 {
-            return (of_others, it.late_rest);
+        if let Some(rest) = overtaken.rest {
+            return (of_others, rest);
+        }
+        let (chance, counted) = (overtaken.chance, overtaken.counted);
+        if !self.is_in_order() || chance <= 0.0 {
+            return (of_others, it.late_rest * counted);
         }
         // It began when the thread left: `R` after the gap that an exponential one outlasts with that chance.
-        let left = Law::new(it.late_rest / it.late).left(overtaken / (-overtaken + 1.0));
-        (of_others, it.late * left / overtaken)
+        if chance >= 1.0 {
+            return (of_others, it.late * counted);
+        }
+        let left = Law::new(it.late_rest / it.late).left(chance / (-chance + 1.0));
+        (of_others, it.late * left / chance * counted)
     }
 
     /// The only other that an arrival can find, by the `load` that it sees in service; none where there are more.

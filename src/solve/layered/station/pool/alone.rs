@@ -1,8 +1,11 @@
 //! Exact mean value analysis of a pool alone, on its own stations: the equations of the parent module.
 
-use super::super::{
-    busy::Lost,
-    crowd::{Busy, Stay, ahead, chance_of_all_busy},
+use super::{
+    super::{
+        busy::Lost,
+        crowd::{Busy, Stay, ahead, chance_of_all_busy},
+    },
+    Late,
 };
 use crate::model::Scalar;
 
@@ -25,8 +28,8 @@ pub(super) struct Stop<S> {
     pub before: (S, S),
     pub now: (S, S),
     pub others: Option<Others<S>>,
-    /// What second phases add to the three factors.
-    pub late: (S, S, S),
+    /// What second phases change.
+    pub late: Late<S>,
     pub stay: Stay<S>,
 }
 
@@ -215,7 +218,7 @@ mod tests {
             before: (0.0, 0.0),
             now: (0.0, 0.0),
             others: None,
-            late: (0.0, 0.0, 0.0),
+            late: Late::none(1.0),
             stay: Stay::new(DEMAND, DEMAND, 2.0 - DEMAND, servers),
         }
     }

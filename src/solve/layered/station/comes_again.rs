@@ -1,0 +1,479 @@
+//! How likely a thread comes back to a station before an exponential time is over.
+//!
+//! That is `E e^(-T/s)` of the time `T` that it is away, and of times that follow each other the product. A wait is none or exponential, by the chance
+//! that there is any; a service has a gamma law of its mean and variance; between executions a thread is not away at all if a request has waited for it.
+//!
+//! ```text
+//! φ(W, Π) = 1 - Π + Π / (1 + W/(Π s))                  φ(m, c²) = (1 + c² m/s)^(-1/c²)
+//! a_i = φ_i Σ_x p_x r_x / (1 - φ_i Σ_x p_x q_x)        b_i = φ_i p / (1 - φ_i Σ_x p_x q_x)
+//! h_O = (1 - Π_O + Π_O² s / (Π_O s + O)) / (1 + D/s)
+//! H_i = a_i + b_i h_O H_back                           H_back = Σ_k w_k ζ_k a_k / (1 - h_O Σ_k w_k ζ_k b_k)
+//! ```
+//!
+//! From a reply inside an execution of node `i`: it calls the station again with `a_i`, and ends without with `b_i`. Calls that are always as many come one
+//! after the other, those to one entry before those to the next; `a` and `b` are then means over the station's replies, and in `H_back` those from the beginning.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `φ_i`, `ζ_i` | a slice of node `i`, with its wait; its think time |
+//! | `p_x`, `p` | chance that a slice is followed by call `x`, and by the end of the execution |
+//! | `r_x`, `q_x` | call `x` until it reaches the station (1, where it is one to there), and all of one that does not |
+//! | `w_k` | share of node `k` in the executions of the pool's nodes that call the station |
+//! | `D`, `O` | `(threads - Σ time in these executions) / Σ executions`, what of it the threads do other things and are idle |
+//! | `1 - Π_O` | chance that a request has waited for its thread |
+
+use smallvec::SmallVec;
+
+use super::{COIN, given::Sweep, layout::Layout};
+use crate::{
+    model::Scalar,
+    solve::layered::net::{CallGroup, Discipline, Node},
+};
+
+/// Chances to wait that are smaller count as this, lest a wait be longer than any.
+const LEAST_CHANCE: f64 = 1e-3;
+/// Chances that are none.
+const NEGLIGIBLE: f64 = 1e-9;
+/// Squared coefficients of variation that are smaller count as none.
+const NEARLY_CONSTANT: f64 = 1e-6;
+
+/// A time after a reply, exponential with this mean.
+#[derive(Clone, Copy, Debug)]
+struct Lasting<'s, S> {
+    time: S,
+    /// Stations where it and the thread wait for each other, with the share of the thread's wait there that it causes.
+    shared: &'s [(usize, S)],
+    /// Whether only what is not behind it counts.
+    behind: Option<Behind>,
+}
+
+/// A time begins at the moment of the reply with a slice at a processor in order of arrival, and what is served there later comes after this slice, but for
+/// what begins at the same moment and goes first by a coin.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    host: usize,
+    /// Whether the time is that after this slice.
+    has_begun: bool,
+}
+
+/// What a node does, by the means of `e^(-t/s)`.
+#[derive(Clone, Copy, Debug)]
+struct Execution<S> {
+    /// From its beginning to its first call to the station, and to its end where it makes none.
+    first: S,
+    none: S,
+    /// From a reply to the next call, and to the end.
+    again: S,
+    last: S,
+}
+
+/// `H` of one request's second phase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundOfLast<S> {
+    pub chance: S,
+    /// What is left of it, where that is not told by how long it takes.
+    pub rest: Option<S>,
+    /// The share of its time that is not waited for the thread itself.
+    pub counted: S,
+}
+
+/// The threads that come to a station.
+#[derive(Clone, Copy)]
+pub(super) struct ComesAgain<'a, S> {
+    pub sweep: &'a Sweep<'a, S>,
+    pub layout: &'a Layout,
+}
+
+/// `H` of the second phases of all arcs, for returns of all nodes that call there, by station.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Overtakes<S> {
+    by_station: Vec<Vec<FoundOfLast<S>>>,
+}
+
+impl<S: Scalar> Overtakes<S> {
+    pub fn new(n_stations: usize) -> Self {
+        Self { by_station: vec![Vec::new(); n_stations] }
+    }
+
+    /// Finds them, of what the last sweep found.
+    pub fn update(&mut self, sweep: &Sweep<'_, S>, layouts: &[Layout]) {
+        for (found, layout) in self.by_station.iter_mut().zip(layouts) {
+            found.clear();
+            if layout.station < sweep.net.n_processors || layout.ends_at_reply {
+                continue;
+            }
+            found.resize(layout.arcs.len() * layout.groups.len(), FoundOfLast::none());
+            let callers = ComesAgain { sweep, layout };
+            for (of_arc, x) in found.chunks_exact_mut(layout.groups.len().max(1)).zip(0..) {
+                callers.find_of_last(x, of_arc);
+            }
+        }
+    }
+
+    /// `H` of arc `x` at a station, for returns of the nodes of a group.
+    pub(super) fn found(&self, layout: &Layout, x: usize, group: usize) -> FoundOfLast<S> {
+        self.by_station[layout.station].get(x * layout.groups.len() + group).copied().unwrap_or_else(FoundOfLast::none)
+    }
+
+    /// `H` in the mean over the requests of a pool.
+    pub fn found_in_all(&self, sweep: &Sweep<'_, S>, layout: &Layout, pool: usize) -> S {
+        let (mut found, mut rate) = (S::from(0.0), S::from(0.0));
+        for (x, &arc) in layout.arcs.iter().enumerate().filter(|(x, _)| layout.pool_of[*x] == Some(pool)) {
+            let Some(group) = layout.group_of[x] else { continue };
+            let requests = sweep.flow.arc_rate[arc];
+            found += requests * self.found(layout, x, group).chance;
+            rate += requests;
+        }
+        if rate > 0.0 { found / rate } else { S::from(0.0) }
+    }
+}
+
+impl<S: Scalar> FoundOfLast<S> {
+    pub fn none() -> Self {
+        Self { chance: S::from(0.0), rest: None, counted: S::from(1.0) }
+    }
+}
+
+/// By group of a pool.
+type ByGroup<S> = SmallVec<[S; 8]>;
+
+impl<S: Scalar> ComesAgain<'_, S> {
+    /// `H` of the second phase of an earlier request over arc `x`, by the group that returns, and what is left of it, where that is not told by how long it takes.
+    fn find_of_last(&self, x: usize, found: &mut [FoundOfLast<S>]) {
+        let (first, held) = self.sweep.service(self.layout.arcs[x]);
+        let Some(pool) = self.layout.pool_of[x].filter(|_| held > first) else { return };
+        let (shared, lost) = self.shared(x, pool);
+        let (all_of_it, late) = (held - first, held - first - lost);
+        if late <= all_of_it * NEGLIGIBLE || self.sources(pool).is_infinite() {
+            return;
+        }
+        let (counted, shared) = (late / all_of_it, shared.as_slice());
+        let returns_within = |lasting: Lasting<'_, S>| {
+            let replies = self.replies_within(lasting, x);
+            let mut chances = self.returns_within(lasting, pool);
+            chances.iter_mut().for_each(|chance| *chance *= replies);
+            chances
+        };
+        let all = returns_within(Lasting { time: late, shared, behind: None });
+        found.iter_mut().zip(&all).for_each(|(found, &chance)| *found = FoundOfLast { chance, rest: None, counted });
+        let Some((host, wait, slice)) = self.first_late_slice(x) else { return };
+        // Without being behind it there.
+        let before = returns_within(Lasting { time: late, shared, behind: Some(Behind { host, has_begun: false }) });
+        if all.iter().zip(&before).all(|(&all, &before)| all - before <= NEGLIGIBLE) {
+            return;
+        }
+        let (whole, more) = (late - wait, late - wait - slice);
+        let goes_on = more > slice * NEGLIGIBLE;
+        let later = |behind| if goes_on { returns_within(Lasting { time: more, shared, behind }) } else { ByGroup::new() };
+        let (after, after_slice) = (later(None), later(Some(Behind { host, has_begun: true })));
+        for (g, found) in found.iter_mut().enumerate() {
+            let zero = S::from(0.0);
+            let after = if goes_on { after[g] - after_slice[g] } else { zero };
+            let after = if after > 0.0 { after } else { zero };
+            let chance = before[g] + after;
+            let rest = if chance > 0.0 { (before[g] * whole + after * more) / chance } else { whole };
+            *found = FoundOfLast { chance, rest: Some(rest), counted };
+        }
+    }
+
+    /// The slice with which the second phase after a request over arc `x` begins, at a processor of one server in order of arrival: the processor, the
+    /// wait and the time.
+    fn first_late_slice(&self, x: usize) -> Option<(usize, S, S)> {
+        let net = self.sweep.net;
+        let entry = net.arcs[self.layout.arcs[x]].target?;
+        let node = &net.nodes[net.phases(entry)[1]?];
+        let arc = node.host_arc.filter(|_| node.think_time.value() == 0.0)?;
+        let station = &net.stations[net.arcs[arc].station];
+        let in_order = station.servers <= 1.0 && station.discipline == Discipline::Fcfs;
+        in_order.then(|| (net.arcs[arc].station, self.sweep.unknowns[arc], node.demand / node.slices))
+    }
+
+    /// Threads of a pool, or the customers for whom they come, where these are fewer: what threads do for nobody is left out.
+    pub fn sources(&self, pool: usize) -> f64 {
+        let threads = self.sweep.populations.strands_at(self.sweep.net, self.layout.pools[pool], self.layout.station);
+        self.customers(pool).map_or(threads, |customers| threads.min(customers))
+    }
+
+    /// Whether there is a thread for each customer.
+    pub fn are_customers(&self, pool: usize) -> bool {
+        let threads = self.sweep.populations.strands_at(self.sweep.net, self.layout.pools[pool], self.layout.station);
+        self.customers(pool).is_some_and(|customers| customers <= threads)
+    }
+
+    /// The customers for whom all that a pool sends here is waited for.
+    fn customers(&self, pool: usize) -> Option<f64> {
+        let (net, task) = (self.sweep.net, self.layout.pools[pool]);
+        let mut classes = vec![false; net.classes.len()];
+        let comes = |&(x, &arc): &(usize, &usize)| self.layout.pool_of[x] == Some(pool) && self.sweep.flow.arc_rate[arc] > 0.0;
+        for (_, &arc) in self.layout.arcs.iter().enumerate().filter(comes) {
+            let node = net.arcs[arc].source.held();
+            let entry = node.filter(|&node| net.nodes[node].phase == 0).map(|node| net.nodes[node].entry)?;
+            if net.tasks[task].width > 1.0 || self.is_open(entry) {
+                return None;
+            }
+            let shares = &self.sweep.exclusion.class_shares[entry * net.classes.len()..(entry + 1) * net.classes.len()];
+            classes.iter_mut().zip(shares).for_each(|(comes, share)| *comes |= *share > 0.0);
+        }
+        let customers = classes.iter().zip(self.sweep.populations.customers).filter(|(comes, _)| **comes).map(|(_, n)| n).sum::<f64>();
+        (customers >= 1.0).then_some(customers)
+    }
+
+    /// The stations of tasks that the second phase after a request over arc `x` calls, and the pool's threads as well; with the share of the wait of these there that
+    /// the second phases of their own requests cause. And how long the second phase waits there for the thread after whose request it goes on. Who waits for the
+    /// other gets no further, and so neither wait counts in who is first.
+    fn shared(&self, x: usize, pool: usize) -> (SmallVec<[(usize, S); 4]>, S) {
+        let (net, flow, zero) = (self.sweep.net, self.sweep.flow, S::from(0.0));
+        let (mut shared, mut lost) = (SmallVec::new(), zero);
+        let call = self.layout.arcs[x];
+        let Some(entry) = net.arcs[call].target else { return (shared, lost) };
+        let task = self.layout.pools[pool];
+        let [_, later @ ..] = net.phases(entry);
+        let threads = self.sources(pool);
+        let received = flow.entry_rate[entry];
+        for late in later.into_iter().flatten().flat_map(|node| &net.nodes[node].calls).map(|call| call.arc) {
+            let station = net.arcs[late].station;
+            let (mut of_all, mut of_lates, mut of_pool) = (zero, zero, zero);
+            for &arc in &net.stations[station].arcs {
+                let load = flow.arc_rate[arc] * self.sweep.service(arc).1;
+                of_all += load;
+                match net.arcs[arc].source.held().map(|node| &net.nodes[node]) {
+                    Some(node) if node.entry == entry && node.phase > 0 => of_lates += load,
+                    Some(node) if node.task == task => of_pool += load,
+                    _ => {}
+                }
+            }
+            if of_pool <= 0.0 || of_lates <= 0.0 || received <= 0.0 {
+                continue;
+            }
+            let own = flow.arc_rate[call] / received / threads;
+            let (others_of_thread, others_of_late) = (of_all - of_pool / threads, of_all - of_lates);
+            if shared.iter().all(|(at, _)| *at != station) {
+                shared.push((station, of_lates * own / others_of_thread));
+            }
+            lost += net.arcs[late].visits * self.sweep.unknowns[late] * (of_pool / threads / others_of_late);
+        }
+        (shared, lost)
+    }
+
+    /// The chance that a thread of a pool that has just had a reply in a node of each group comes back within an exponential time of mean `s`; 0 for groups of
+    /// other pools.
+    fn returns_within(&self, s: Lasting<'_, S>, pool: usize) -> ByGroup<S> {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let (mut rate, mut busy, mut first, mut none) = (zero, zero, zero, zero);
+        let mut of_groups: SmallVec<[Option<Execution<S>>; 8]> = SmallVec::new();
+        for (g, &node) in self.layout.groups.iter().enumerate() {
+            if self.layout.pool_of[self.layout.rows[self.layout.row_of_group[g]].arc] != Some(pool) {
+                of_groups.push(None);
+                continue;
+            }
+            let it = self.execution(node, s);
+            let executions = self.executions(node);
+            rate += executions;
+            busy += executions * self.sweep.flow.elapsed[node];
+            first += executions * it.first;
+            none += executions * it.none;
+            of_groups.push(Some(it));
+        }
+        if rate <= 0.0 {
+            return of_groups.iter().map(|_| zero).collect();
+        }
+        let outside = self.between_executions(pool, (-busy + self.sources(pool)) / rate, rate, s.time);
+        // Of those that never call again none are back.
+        let calls = one - outside * none / rate;
+        let back = if calls > NEGLIGIBLE { first / rate / calls } else { zero };
+        of_groups.iter().map(|it| it.map_or(zero, |it| it.again + it.last * outside * back)).collect()
+    }
+
+    /// The same, that a request over arc `x` is answered by those to whom it is forwarded.
+    fn replies_within(&self, s: Lasting<'_, S>, x: usize) -> S {
+        let net = self.sweep.net;
+        let call = self.layout.arcs[x];
+        let group = net.arcs[call].source.held().and_then(|node| net.nodes[node].calls.iter().find(|group| group.arc == call));
+        group.map_or(S::from(1.0), |group| self.legs_within(group, s, |_| true))
+    }
+
+    /// Whether some of an entry's requests are of no customer.
+    fn is_open(&self, entry: usize) -> bool {
+        let n = self.sweep.net.classes.len();
+        let shares = &self.sweep.exclusion.class_shares[entry * n..(entry + 1) * n];
+        shares.iter().fold(0.0, |sum, share| sum + share.value()) < 1.0 - NEGLIGIBLE
+    }
+
+    /// Executions of a node a unit of time.
+    fn executions(&self, node: usize) -> S {
+        let it = &self.sweep.net.nodes[node];
+        self.sweep.flow.entry_rate[it.entry] * it.weight
+    }
+
+    /// `h_O`, of a mean time `away`, so many a unit of time.
+    fn between_executions(&self, pool: usize, away: S, rate: S, s: S) -> S {
+        let (net, zero) = (self.sweep.net, S::from(0.0));
+        if away <= 0.0 {
+            return S::from(1.0);
+        }
+        let task = self.layout.pools[pool];
+        let threads = self.sweep.populations.strands_at(net, task, self.layout.station);
+        let idle = if net.tasks[task].class.is_some() || self.sources(pool) < threads {
+            away
+        } else {
+            (-self.sweep.flow.busy_threads(net, task) + threads) / rate
+        };
+        let idle = if idle <= 0.0 {
+            zero
+        } else if idle < away {
+            idle
+        } else {
+            away
+        };
+        let station = net.tasks[task].station;
+        let (mut rate, mut waited) = (zero, zero);
+        for &arc in station.iter().flat_map(|&station| &net.stations[station].arcs) {
+            rate += self.sweep.flow.arc_rate[arc];
+            if self.sweep.unknowns[arc] > 0.0 {
+                waited += self.sweep.flow.arc_rate[arc] * self.sweep.unknowns[self.sweep.chance_of[arc]];
+            }
+        }
+        let free = if rate > 0.0 { -(waited / rate) + 1.0 } else { S::from(1.0) };
+        let free = if free > LEAST_CHANCE { free } else { S::from(LEAST_CHANCE) };
+        mixture(free, idle, s) / ((away - idle) / s + 1.0)
+    }
+
+    fn execution(&self, node: usize, s: Lasting<'_, S>) -> Execution<S> {
+        let it = &self.sweep.net.nodes[node];
+        let (slice, after) = match it.host_arc {
+            None => (S::from(1.0), S::from(1.0)),
+            Some(host) => {
+                let slice = self.wait_within(host, s) * gamma(it.demand / it.slices, it.cvsq, s.time);
+                match s.behind.filter(|behind| behind.host == self.sweep.net.arcs[host].station) {
+                    None => (slice, slice),
+                    Some(behind) => (S::from(0.0), if behind.has_begun { slice * COIN } else { S::from(COIN) }),
+                }
+            }
+        };
+        let think = (it.think_time / s.time + 1.0).recip();
+        let Execution { first, none, again, last } =
+            if it.deterministic { self.in_turn(it, (slice, after), s) } else { self.at_random(it, (slice, after), s) };
+        Execution { first: think * first, none: think * none, again, last }
+    }
+
+    /// Calls that follow each other by chance.
+    fn at_random(&self, it: &Node<S>, (slice, after): (S, S), s: Lasting<'_, S>) -> Execution<S> {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let (mut here, mut elsewhere, mut calls) = (zero, zero, zero);
+        for call in &it.calls {
+            let (reached, passed) = self.call_within(call, s);
+            let visits = self.sweep.net.arcs[call.arc].visits;
+            calls += visits;
+            here += visits * reached;
+            elsewhere += visits * passed;
+        }
+        // Where activities follow each other, one slice follows another.
+        let more = it.slices - calls - 1.0;
+        let more = if more > 0.0 { more } else { zero };
+        let steps = calls + more + 1.0;
+        let (here, elsewhere, end) = (here / steps, (elsewhere + more) / steps, steps.recip());
+        let round = one - slice * elsewhere;
+        let (first, none) = (slice * here / round, slice * end / round);
+        Execution { first, none, again: after * (here + elsewhere * first), last: after * (end + elsewhere * none) }
+    }
+
+    /// Calls that are always as many, in the order in which they are written.
+    fn in_turn(&self, it: &Node<S>, (slice, after): (S, S), s: Lasting<'_, S>) -> Execution<S> {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        // Up to a first call, between all two, and since the last one.
+        let (mut first, mut between, mut since) = (zero, zero, slice);
+        let (mut replies, mut none) = (zero, one);
+        for call in &it.calls {
+            let visits = self.sweep.net.arcs[call.arc].visits;
+            if visits <= 0.0 {
+                continue;
+            }
+            let (reached, passed) = self.call_within(call, s);
+            if reached <= 0.0 {
+                let each = passed * slice;
+                since *= if each > 0.0 { each.powd(visits) } else { zero };
+                continue;
+            }
+            if replies > 0.0 {
+                between += since * reached;
+            } else {
+                first = since * reached;
+            }
+            let others = visits - 1.0;
+            between += if others > 0.0 { others * after * reached } else { zero };
+            (replies, none, since) = (replies + visits, zero, after);
+        }
+        if replies <= 0.0 {
+            return Execution { first: zero, none: since, again: zero, last: since };
+        }
+        Execution { first, none, again: between / replies, last: since / replies }
+    }
+
+    /// `r` and `q` of a call.
+    fn call_within(&self, call: &CallGroup, s: Lasting<'_, S>) -> (S, S) {
+        let net = self.sweep.net;
+        let is_here = |arc: usize| net.arcs[arc].station == self.layout.station;
+        if is_here(call.arc) {
+            return (S::from(1.0), S::from(0.0));
+        }
+        let served = self.served_within(call.arc, s);
+        let here = call.legs.iter().filter(|&&leg| is_here(leg)).fold(S::from(0.0), |sum, &leg| sum + net.arcs[leg].leg_probability);
+        (served * here, served * self.legs_within(call, s, |leg| !is_here(leg)))
+    }
+
+    /// What forwarding adds to a call, over `these` legs or none.
+    fn legs_within(&self, call: &CallGroup, s: Lasting<'_, S>, these: impl Fn(usize) -> bool) -> S {
+        let net = self.sweep.net;
+        let (mut none, mut some) = (S::from(1.0), S::from(0.0));
+        for &leg in &call.legs {
+            let chance = net.arcs[leg].leg_probability;
+            none -= chance;
+            if these(leg) {
+                some += chance * self.served_within(leg, s);
+            }
+        }
+        if none > 0.0 { some + none } else { some }
+    }
+
+    /// The wait and the service of a request until the reply.
+    fn served_within(&self, arc: usize, s: Lasting<'_, S>) -> S {
+        let (net, flow) = (self.sweep.net, self.sweep.flow);
+        let wait = self.wait_within(arc, s);
+        let Some(entry) = net.arcs[arc].target else { return wait };
+        let host = net.phases(entry)[0].and_then(|node| net.nodes[node].host_arc).map(|host| net.arcs[host].station);
+        if s.behind.is_some_and(|behind| host == Some(behind.host)) {
+            return S::from(0.0);
+        }
+        let (mean, variance) = (flow.phases[entry][0], flow.phase_variances[entry][0]);
+        if mean > 0.0 { wait * gamma(mean, variance / (mean * mean), s.time) } else { wait }
+    }
+
+    fn wait_within(&self, arc: usize, Lasting { time: s, shared, .. }: Lasting<'_, S>) -> S {
+        let station = self.sweep.net.arcs[arc].station;
+        let mutual = shared.iter().find(|(at, _)| *at == station);
+        let wait = mutual.map_or(self.sweep.unknowns[arc], |&(_, share)| self.sweep.unknowns[arc] * (-share + 1.0));
+        if wait <= 0.0 {
+            return S::from(1.0);
+        }
+        let chance = self.sweep.unknowns[self.sweep.chance_of[arc]];
+        let chance = if chance < LEAST_CHANCE {
+            S::from(LEAST_CHANCE)
+        } else if chance > 1.0 {
+            S::from(1.0)
+        } else {
+            chance
+        };
+        mixture(chance, wait, s)
+    }
+}
+
+/// Of a time that is none but for a chance, and then exponential.
+fn mixture<S: Scalar>(chance: S, mean: S, s: S) -> S {
+    -chance + 1.0 + chance / (mean / (chance * s) + 1.0)
+}
+
+/// Of a gamma law of such a mean and squared coefficient of variation.
+fn gamma<S: Scalar>(mean: S, cvsq: S, s: S) -> S {
+    let time = mean / s;
+    if cvsq < NEARLY_CONSTANT { (-time).exp() } else { (-((cvsq * time).ln_1p() / cvsq)).exp() }
+}
