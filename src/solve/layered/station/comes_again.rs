@@ -171,9 +171,17 @@ impl<S: Scalar> ComesAgain<'_, S> {
             let after = if goes_on { after[g] - after_slice[g] } else { zero };
             let after = if after > 0.0 { after } else { zero };
             let chance = before[g] + after;
-            let rest = if chance > 0.0 { (before[g] * whole + after * more) / chance } else { whole };
-            *found = FoundOfLast { chance, rest: Some(rest), counted };
+            // By a coin it has not begun; elsewhere it has gone on meanwhile.
+            let goes_first = self.host_of(self.layout.groups[g]) == Some(host);
+            let rest = goes_first.then(|| if chance > 0.0 { (before[g] * whole + after * more) / chance } else { whole });
+            *found = FoundOfLast { chance, rest, counted };
         }
+    }
+
+    /// The processor of a node.
+    fn host_of(&self, node: usize) -> Option<usize> {
+        let net = self.sweep.net;
+        net.nodes[node].host_arc.map(|host| net.arcs[host].station)
     }
 
     /// The slice with which the second phase after a request over arc `x` begins, at a processor of one server in order of arrival: the processor, the
