@@ -1,32 +1,33 @@
 //! Several servers of one pool of callers that go on after the reply, solved exactly.
 //!
-//! `N` sources come back after an exponential time of mean `z`, wait in order of arrival for one of `m` servers and an exponential first phase `s₁`, go, and
-//! leave the server to a second phase `s₂`. State: `j` sources at the station, and `k` servers in second phases; `f = min(j, m - k)` are in first phases.
-//! From level `j` to the next, `T` the rates at which a level is left for good:
+//! `N` sources come back at once with chance `1 - u`, else after an exponential time of mean `z/u`, wait in order of arrival for one of `m` servers and an
+//! exponential first phase `s₁`, go, and leave the server to a second phase `s₂`. State: `j` sources at the station, and `k` servers in second phases;
+//! `f = min(j, m - k)` are in first phases. From level `j` to the next, `T` the rates at which a level is left for good:
 //!
 //! ```text
-//! U_j = (N - j)/z        L_j: k → k + 1 with f/s₁        D_j: k → k - 1 with k/s₂
+//! U_j = (N - j) u/z        L_j: k → k + 1 with u f/s₁        D_j: k → k - 1 with k/s₂, k → k + 1 with (1 - u) f/s₁
 //! T_N = D_N        T_j = D_j - U_j T_{j+1}⁻¹ L_{j+1}        π_0 T_0 = 0        π_{j+1} = π_j U_j T_{j+1}⁻¹
 //! ```
 //!
-//! (the matrix-analytic solution of a finite level-dependent chain; M. F. Neuts 1981). Whoever finds all servers busy, `f` of them in first phases, with `q`
-//! before him, waits for
+//! (the matrix-analytic solution of a finite level-dependent chain; M. F. Neuts 1981). Those who were away see `(j, k)` in proportion to `(N - j) u/z`, those who
+//! come back at once `(j - 1, k + 1)` in proportion to `(1 - u) f/s₁`. Whoever finds all servers busy, `f` of them in first phases, with `q` before him, waits for
 //!
 //! ```text
 //! V(q, f) = [1 + f/s₁ V(q, f-1) + (m-f)/s₂ V(q-1, f+1)] / [f/s₁ + (m-f)/s₂]        V(-1, ·) = 0
 //! ```
 //!
-//! Sources that are away for exponential times see the state in proportion to `N - j`. Others find their own second phase with another chance `H`
-//! ([`super::comes_again`]) than `H̄ = s₂/(s₂ + z)`. They are taken to be back at once with a chance `1 - u`, and else after an exponential time, so that `H` and the
-//! mean `z` are met (where `H` is less than `H̄`, `u` is more than 1, up to 1.2):
+//! `u` is such that a source finds its own second phase with its chance `H` ([`super::comes_again`]) and is away for `z` in the mean:
 //!
 //! ```text
-//! u = z (1 - H) / (z - s₂ (1 - H))        p = (1 - u) π_d + u π_d (I - z/u Q)⁻¹
+//! u = z (1 - H) / (z - s₂ (1 - H))
 //! ```
 //!
-//! Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with `s₁` the mean. `π_d` is what a source leaves behind in the chain, and `Q` its rates with the other `N - 1`.
+//! It is 1 for exponential times, and up to 1.2 where `H` is less. Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with
+//! `s₁` the mean.
 
-use super::{At, Scratch, comes_again::ComesAgain};
+use num_traits::clamp;
+
+use super::{At, Scratch, comes_again::ComesAgain, visit::SHORTEST_GAP};
 use crate::{
     model::Scalar,
     solve::layered::net::{Discipline, Work},
@@ -46,6 +47,9 @@ pub(super) struct Servers<'a, S> {
     pub own: S,
 }
 
+/// A matrix by rows.
+type Matrix<S> = Vec<S>;
+
 /// How long a request waits in the mean, and with what chance at all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delay<S> {
@@ -55,11 +59,11 @@ pub(super) struct Delay<S> {
 
 /// Multiplications for which the chain is solved, at most.
 const MOST_WORK: f64 = 8e3;
-/// Times away that are shorter, over a service, count as this.
-const SHORTEST_AWAY: f64 = 1e-6;
-/// `u` below which all are back at once, and beyond which it is not believed: where `H` is less than `H̄`.
-const NEVER_LATER: f64 = 1e-9;
-const LATEST: f64 = 1.2;
+/// Bounds on `u`: where all are back at once levels would not be left, and where `H` is less than of exponential times.
+const SELDOM: f64 = 1e-6;
+const MOST_OFTEN: f64 = 1.2;
+/// Unnormalized probabilities beyond this are scaled down.
+const LARGE: f64 = 1e100;
 
 impl<S: Scalar> Servers<'_, S> {
     /// Whether it is not too much to solve.
@@ -73,7 +77,7 @@ impl<S: Scalar> Servers<'_, S> {
         if self.growth.is_empty() {
             return self.clone();
         }
-        let steady = Levels::new(self, self.sources, S::from(0.0)).steady();
+        let steady = self.steady();
         let (mut busy, mut ended) = (S::from(0.0), S::from(0.0));
         for (j, level) in steady.iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
@@ -140,111 +144,82 @@ impl<S: Scalar> Servers<'_, S> {
         delays
     }
 
+    /// `u`.
+    fn away_at_all(&self) -> S {
+        let missed = -self.own + 1.0;
+        let rest = self.away - missed * self.late;
+        let often = if rest > 0.0 { self.away * missed / rest } else { S::from(MOST_OFTEN) };
+        clamp(often, S::from(SELDOM), S::from(MOST_OFTEN))
+    }
+
     /// What an arrival sees of the others, by `j` and `k`, up to a factor.
     fn seen(&self) -> Vec<Vec<S>> {
-        let (n, m) = (self.sources, self.servers);
-        let all = Levels::new(self, n, S::from(0.0));
-        let steady = all.steady();
-        let exponential = self.late / (self.late + self.away);
-        let others = (-self.own + 1.0) * self.late;
-        // From `u` itself the slopes come, also where it is 1.
-        let later = self.away * (-self.own + 1.0) / (self.away - others);
-        let is_less = self.own < exponential && !(later > 0.0 && later < LATEST);
-        let later = if is_less { S::from(LATEST) } else { later };
-        let mut left: Vec<Vec<S>> = vec![vec![S::from(0.0); m + 1]; n];
-        for j in 1..=n {
-            for k in 0..m {
-                left[j - 1][k + 1] = steady[j][k] * self.first_phases_end(self.in_first(j, k));
+        let (n, m, often) = (self.sources, self.servers, self.away_at_all());
+        let steady = self.steady();
+        let mut seen = vec![vec![S::from(0.0); m + 1]; n];
+        for (j, level) in steady.iter().enumerate() {
+            for (k, &p) in level.iter().enumerate() {
+                if j < n {
+                    seen[j][k] += p * often / self.away * count(n - j);
+                }
+                if j > 0 && k < m {
+                    seen[j - 1][k + 1] += p * (-often + 1.0) * self.first_phases_end(self.in_first(j, k));
+                }
             }
         }
-        if later <= NEVER_LATER {
-            return left;
-        }
-        let returned = Levels::new(self, n - 1, later / self.away).answer(&left, later / self.away);
-        let back = left.iter().zip(&returned);
-        back.map(|(left, returned)| left.iter().zip(returned).map(|(&left, &late)| left + (late - left) * later).collect()).collect()
+        seen
     }
-}
 
-/// The levels of the chain, from the last one on.
-struct Levels<S> {
-    width: usize,
-    /// `U_j`, and `T_j⁻¹` by rows; `T_0` itself.
-    up: Vec<S>,
-    inverse: Vec<Vec<S>>,
-    first: Vec<S>,
-    /// `L_{j+1}` of each `k`, by level.
-    down: Vec<Vec<S>>,
-}
+    /// `π`, by `j` and `k`, up to a factor.
+    fn steady(&self) -> Vec<Vec<S>> {
+        let (width, often) = (self.servers + 1, self.away_at_all());
+        let up: Vec<S> = (0..=self.sources).map(|j| often / self.away * count(self.sources - j)).collect();
+        let (first, inverses) = self.left_for_good(&up, often);
+        // π_0 T_0 = 0 without the equation of nobody there, whose number is 1: it follows from the others.
+        let rest = (1..width).flat_map(|k| (1..width).map(move |to| k * width + to)).map(|place| first[place]).collect();
+        let asked: Vec<S> = (1..width).map(|to| -first[to]).collect();
+        let mut level = vec![S::from(1.0)];
+        level.extend(times(&asked, &inverted(rest, width - 1)));
+        let mut levels = vec![level];
+        for (j, inverse) in inverses.iter().enumerate() {
+            let asked: Vec<S> = levels[j].iter().map(|&p| p * up[j]).collect();
+            levels.push(times(&asked, inverse));
+            if levels[j + 1].iter().any(|p| *p > LARGE) {
+                levels.iter_mut().flatten().for_each(|p| *p /= LARGE);
+            }
+        }
+        levels
+    }
 
-impl<S: Scalar> Levels<S> {
-    /// Those of so many sources, of a chain that is also left for good at a rate.
-    fn new(of: &Servers<'_, S>, sources: usize, leaves: S) -> Self {
-        let width = of.servers + 1;
-        let up: Vec<S> = (0..=sources).map(|j| of.away.recip() * count(sources - j)).collect();
-        let down = |j: usize| (0..width).map(|k| of.first_phases_end(of.in_first(j, k))).collect::<Vec<S>>();
-        let down: Vec<Vec<S>> = (0..=sources).map(down).collect();
-        let mut inverse = vec![Vec::new(); sources + 1];
-        let mut first = Vec::new();
-        for j in (0..=sources).rev() {
+    /// `T_0`, and `T_1⁻¹` to `T_N⁻¹`.
+    fn left_for_good(&self, up: &[S], often: S) -> (Matrix<S>, Vec<Matrix<S>>) {
+        let width = self.servers + 1;
+        let ends = |j: usize, k: usize| self.first_phases_end(self.in_first(j, k));
+        let mut inverses: Vec<Matrix<S>> = Vec::new();
+        for j in (0..=self.sources).rev() {
             let mut level = vec![S::from(0.0); width * width];
             for k in 0..width {
-                let late = of.late.recip() * count(k);
-                level[k * width + k] = up[j] + down[j][k] + late + leaves;
+                let (late, end) = (self.late.recip() * count(k), ends(j, k));
+                level[k * width + k] = up[j] + end + late;
                 if k > 0 {
                     level[k * width + k - 1] -= late;
                 }
+                if k < self.servers {
+                    level[k * width + k + 1] -= end * (-often + 1.0);
+                }
             }
-            if let Some(above) = inverse.get(j + 1) {
-                for k in 0..width {
-                    for to in 1..width {
-                        level[k * width + to] -= up[j] * above[k * width + to - 1] * down[j + 1][to - 1];
-                    }
+            if let Some(above) = inverses.last() {
+                for (k, to) in (0..width).flat_map(|k| (1..width).map(move |to| (k, to))) {
+                    level[k * width + to] -= up[j] * above[k * width + to - 1] * ends(j + 1, to - 1) * often;
                 }
             }
             if j == 0 {
-                first.clone_from(&level);
+                inverses.reverse();
+                return (level, inverses);
             }
-            inverse[j] = if j == 0 && leaves == 0.0 { Vec::new() } else { inverted(level, width) };
+            inverses.push(inverted(level, width));
         }
-        Self { width, up, inverse, first, down }
-    }
-
-    /// `π`, up to a factor.
-    fn steady(&self) -> Vec<Vec<S>> {
-        let width = self.width;
-        // π_0 T_0 = 0, without the equation of nobody there, whose number is 1: of the others that is an answer.
-        let n = width - 1;
-        let rest: Vec<S> = (1..width).flat_map(|k| (1..width).map(move |to| (k, to))).map(|(k, to)| self.first[k * width + to]).collect();
-        let inverse = inverted(rest, n);
-        let asked: Vec<S> = (1..width).map(|to| -self.first[to]).collect();
-        let mut level = vec![S::from(1.0)];
-        level.extend((0..n).map(|to| (0..n).fold(S::from(0.0), |sum, k| sum + asked[k] * inverse[k * n + to])));
-        let mut levels = vec![level];
-        for j in 1..self.up.len() {
-            let asked: Vec<S> = levels[j - 1].iter().map(|&p| p * self.up[j - 1]).collect();
-            levels.push(times(&asked, &self.inverse[j], width));
-        }
-        levels
-    }
-
-    /// `x` with `x (l I - Q) = r b`, where the chain leaves with rate `l`.
-    fn answer(&self, asked: &[Vec<S>], rate: S) -> Vec<Vec<S>> {
-        let (width, n) = (self.width, self.up.len());
-        let mut asked: Vec<Vec<S>> = asked.iter().map(|level| level.iter().map(|&p| p * rate).collect()).collect();
-        for j in (1..n).rev() {
-            let there = times(&asked[j], &self.inverse[j], width);
-            for k in 0..width - 1 {
-                let falls = there[k] * self.down[j][k];
-                asked[j - 1][k + 1] += falls;
-            }
-        }
-        let mut levels: Vec<Vec<S>> = vec![times(&asked[0], &self.inverse[0], width)];
-        for j in 1..n {
-            let sum: Vec<S> = asked[j].iter().zip(&levels[j - 1]).map(|(&asked, &below)| asked + below * self.up[j - 1]).collect();
-            levels.push(times(&sum, &self.inverse[j], width));
-        }
-        levels
+        unreachable!("the levels end with that of nobody")
     }
 }
 
@@ -289,7 +264,7 @@ impl<S: Scalar> At<'_, S> {
         if first <= 0.0 || late <= 0.0 {
             return None;
         }
-        let least = first / rate * SHORTEST_AWAY;
+        let least = first / rate * SHORTEST_GAP;
         let away = (-there + sources) / rate;
         let away = if away > least { away } else { least };
         let own = self.sweep.overtakes.map_or(S::from(0.0), |overtakes| overtakes.found_in_all(self.sweep, self.layout, 0));
@@ -304,12 +279,13 @@ fn count(n: usize) -> f64 {
 }
 
 /// A row times a matrix.
-fn times<S: Scalar>(row: &[S], matrix: &[S], width: usize) -> Vec<S> {
+fn times<S: Scalar>(row: &[S], matrix: &[S]) -> Vec<S> {
+    let width = row.len();
     (0..width).map(|to| (0..width).fold(S::from(0.0), |sum, k| sum + row[k] * matrix[k * width + to])).collect()
 }
 
 /// The inverse of a matrix of rates, which needs no other pivots than those on its diagonal.
-fn inverted<S: Scalar>(mut matrix: Vec<S>, width: usize) -> Vec<S> {
+fn inverted<S: Scalar>(mut matrix: Matrix<S>, width: usize) -> Matrix<S> {
     for i in 0..width {
         let pivot = matrix[i * width + i].recip();
         matrix[i * width + i] = S::from(1.0);
