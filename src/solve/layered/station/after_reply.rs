@@ -16,18 +16,9 @@
 //! V(q, f) = [1 + f/s₁ V(q, f-1) + (m-f)/s₂ V(q-1, f+1)] / [f/s₁ + (m-f)/s₂]        V(-1, ·) = 0
 //! ```
 //!
-//! `u` is such that a source finds its own second phase with its chance `H` ([`super::comes_again`]) and is away for `z` in the mean:
-//!
-//! ```text
-//! u = z (1 - H) / (z - s₂ (1 - H))
-//! ```
-//!
-//! It is 1 for exponential times, and up to 1.2 where `H` is less. Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with
-//! `s₁` the mean.
+//! with `u` as of one server ([`super::second_phase`]). Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with `s₁` the mean.
 
-use num_traits::clamp;
-
-use super::{At, Scratch, comes_again::ComesAgain, visit::SHORTEST_GAP};
+use super::{At, Scratch, comes_again::ComesAgain, second_phase::away_at_all, visit::SHORTEST_GAP};
 use crate::{
     model::Scalar,
     solve::layered::net::{Discipline, Work},
@@ -59,9 +50,6 @@ pub(super) struct Delay<S> {
 
 /// Multiplications for which the chain is solved, at most.
 const MOST_WORK: f64 = 8e3;
-/// Bounds on `u`: where all are back at once levels would not be left, and where `H` is less than of exponential times.
-const SELDOM: f64 = 1e-6;
-const MOST_OFTEN: f64 = 1.2;
 /// Unnormalized probabilities beyond this are scaled down.
 const LARGE: f64 = 1e100;
 
@@ -146,10 +134,7 @@ impl<S: Scalar> Servers<'_, S> {
 
     /// `u`.
     fn away_at_all(&self) -> S {
-        let missed = -self.own + 1.0;
-        let rest = self.away - missed * self.late;
-        let often = if rest > 0.0 { self.away * missed / rest } else { S::from(MOST_OFTEN) };
-        clamp(often, S::from(SELDOM), S::from(MOST_OFTEN))
+        away_at_all(self.own, self.away, self.late)
     }
 
     /// What an arrival sees of the others, by `j` and `k`, up to a factor.

@@ -67,7 +67,8 @@ use super::{
     Layout, Sweep,
     comes_again::ComesAgain,
     crowd::{Come, Crowds, Stay},
-    second_phase::{SeenOnArrival, seen_on_arrival},
+    second_phase::{SeenOnArrival, away_at_all, seen_on_arrival},
+    visit::SHORTEST_GAP,
 };
 use crate::model::Scalar;
 
@@ -77,8 +78,6 @@ pub(super) const LARGEST_POOL: f64 = 128.0;
 const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.
 const SEIDMANN_SERVERS: f64 = 2.0;
-/// Times away that are shorter, over a service, count as this.
-const SHORTEST_AWAY: f64 = 1e-6;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
@@ -443,18 +442,18 @@ fn late_factors<S: Scalar>((sources, is_of_customers): (f64, bool), seen: &Seen<
     if first <= 0.0 {
         return Late::none(others);
     }
-    let least = (first + late) * SHORTEST_AWAY;
+    let least = (first + late) * SHORTEST_GAP;
     let away = if away > least { away } else { least };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
     let n = sources as u32;
-    let (own, exponential) = (back(), late / (late + away));
     // Of more customers than threads, what is known is what one thread less leaves.
-    let own = if is_of_customers { own } else { exponential };
-    let of = |n: u32| seen_on_arrival(n, away, first, late).with_own(own, exponential);
+    let own = if is_of_customers { back() } else { late / (late + away) };
+    let often = away_at_all(own, away, late);
+    let of = |n: u32| seen_on_arrival(n, (away, often), first, late);
     let ratios = |n: u32, seen: &SeenOnArrival<S>| seen.over_means(f64::from(n), away, first, late);
     let seen_of_all = of(n);
     let (with, less) = (ratios(n, &seen_of_all), ratios(n - 1, &of(n - 1)));
-    let merged = seen_on_arrival(n, away, first + late, zero).over_means(sources, away, first + late, zero);
+    let merged = seen_on_arrival(n, (away, S::from(1.0)), first + late, zero).over_means(sources, away, first + late, zero);
     let over = |less: S, full: S| if full > 0.0 { less / full } else { zero };
     // The own one is counted by the chance of overtaking it.
     let rest = (seen_of_all.late - own) / (seen.requests * (late * seen.slowed));
