@@ -447,8 +447,12 @@ fn late_factors<S: Scalar>((sources, is_of_customers): (f64, bool), seen: &Seen<
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
     let n = sources as u32;
     // Of more customers than threads, what is known is what one thread less leaves.
-    let own = if is_of_customers { back() } else { late / (late + away) };
-    let often = away_at_all(own, away, late);
+    let (own, often) = if is_of_customers {
+        let own = back();
+        (own, away_at_all(own, away, late))
+    } else {
+        (late / (late + away), S::from(1.0))
+    };
     let of = |n: u32| seen_on_arrival(n, (away, often), first, late);
     let ratios = |n: u32, seen: &SeenOnArrival<S>| seen.over_means(f64::from(n), away, first, late);
     let seen_of_all = of(n);
