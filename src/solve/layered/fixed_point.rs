@@ -13,7 +13,7 @@ use super::{
     derivatives::{Derivatives, Legacy},
     exclusion::{Exclusion, Pace, Pairs},
     flow::{Flow, Waits},
-    linearizer::{Absence, Populations},
+    linearizer::{Absence, NEGLIGIBLE_WAIT, Populations},
     net::Net,
     onward,
     station::{
@@ -41,8 +41,6 @@ const STAGNATION_AFTER: usize = LONGEST_FREE;
 /// How much shorter, and the shortest.
 const STEP_REDUCTION: f64 = 0.25;
 const SHORTEST_STEP: f64 = 0.05;
-/// Waits below this fraction of their cycle count as zero in the test for convergence.
-const NEGLIGIBLE_WAIT: f64 = 1e-7;
 /// An unknown of one stage over that of another where they are like each other.
 const LIKE: std::ops::Range<f64> = 0.1..10.0;
 /// How much less exact derivatives are than values, their residual over the steepest of their kind, where no other stage follows from them.

@@ -11,6 +11,8 @@
 //! The last term of `V` is absent for deterministic calls; for activities in sequence the variances of their calls add up. The variance of a wait that happens with probability `p` and is
 //! then exponential is `2 W²/p - W²`. Where asynchronous sends lead back up, the flows are repeated until they settle.
 
+use num_traits::clamp;
+
 use super::{
     completion::{Moments, WithoutCalls},
     net::{Discipline, Net, Node, Source, Work},
@@ -61,14 +63,7 @@ impl<S: Scalar> Waits<'_, S> {
         if wait <= 0.0 {
             return S::from(0.0);
         }
-        let p = self.ratios[self.row[arc]];
-        let p = if p < LEAST_WAIT_PROBABILITY {
-            S::from(LEAST_WAIT_PROBABILITY)
-        } else if p > 1.0 {
-            S::from(1.0)
-        } else {
-            p
-        };
+        let p = chance_of_any(self.ratios[self.row[arc]]);
         wait * wait * (p.recip() * 2.0 - 1.0)
     }
 
@@ -84,11 +79,16 @@ impl<S: Scalar> Waits<'_, S> {
     }
 }
 
-/// A wait that happens less often than this adds nothing that matters to a variance.
+/// Waits that happen less often count as so often, lest one be longer than any: they add nothing that matters to a variance.
 const LEAST_WAIT_PROBABILITY: f64 = 1e-3;
 /// Rounds of a circular flow, and the relative change at which it has settled.
 const MAX_ROUNDS: usize = 1000;
 const SETTLED: f64 = 1e-14;
+
+/// The chance that there is a wait at all, of what was found for it.
+pub(super) fn chance_of_any<S: Scalar>(found: S) -> S {
+    clamp(found, S::from(LEAST_WAIT_PROBABILITY), S::from(1.0))
+}
 
 impl<S: Scalar> Flow<S> {
     pub fn new(net: &Net<S>) -> Self {

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Those that wait, over those that are served, that count as none.
-const NEGLIGIBLE_WAIT: f64 = 1e-7;
+/// A wait over what is served, and those that wait over those that are served, that count as none.
+pub(super) const NEGLIGIBLE_WAIT: f64 = 1e-7;
 
 /// `F` of the three kinds of presence at an arc, by arc and class.
 #[derive(Clone, Debug)]

@@ -47,15 +47,15 @@ fn least_at(fit: &Fit, name: &str, value: f64) -> f64 {
 /// Half-widths of another solver's fit to other runs of the same kind: lqns 5.32, overtaking left out, as [`TRUE`].
 const PUBLISHED: [f64; 7] = [0.131, 0.006, 0.011, 0.015, 0.001, 0.025, 0.024];
 
-/// Every estimate is within its half-width of the truth, or at the edge of it (the application's first phase, by 1.01 of it), and that like the published one or, where the solver fits the trials better, down
-/// to a sixth of it.
+/// Every estimate is within its half-width of the truth, and that like the published one or, where the solver fits the trials better, down
+/// to a fifth of it.
 fn check_recovery(fit: &Fit) {
     assert!(fit.converged, "{:?}", fit.stop);
     for ((name, truth), published) in TRUE.iter().zip(PUBLISHED) {
         let p = &fit.parameters[*name];
-        assert!((p.estimate - truth).abs() <= 1.02 * half_width(fit, name), "{name}: {p:?}");
+        assert!((p.estimate - truth).abs() <= half_width(fit, name), "{name}: {p:?}");
         let ratio = half_width(fit, name) / published;
-        assert!((0.17..1.5).contains(&ratio), "{name}: {ratio} of {published}");
+        assert!((0.2..1.5).contains(&ratio), "{name}: {ratio} of {published}");
     }
 }
 
@@ -98,7 +98,7 @@ fn seven_parameters_are_recovered_from_simulated_trials() {
 }
 
 /// Test 8: delays alone leave the directory's demand open, as in the published table: its interval and that of the web server's, which trades
-/// with it, have the truth and are wide. The application's are 4.6 and 2.7 % off, by what is left of the solver's error.
+/// with it, have the truth and are wide. The application's is 3.4 % off, by what is left of the solver's error.
 #[test]
 fn delays_alone_say_little_of_the_directory() {
     let mut asked = simulated_s(&[], 3.0);
@@ -106,8 +106,8 @@ fn delays_alone_say_little_of_the_directory() {
     let fit = fitted(&asked).unwrap();
     let truth = |name: &str| TRUE.iter().find(|t| t.0 == name).unwrap().1;
     let off = |name: &str| (fit.parameters[name].estimate - truth(name)).abs();
-    assert!(["dirD", "WSD", "dbD"].iter().all(|name| off(name) <= half_width(&fit, name)), "{:?}", fit.parameters);
-    assert!(off("appDph1") <= 0.05 * truth("appDph1") && off("appDph2") <= 0.03 * truth("appDph2"), "{:?}", fit.parameters);
+    assert!(["dirD", "WSD", "appDph2", "dbD"].iter().all(|name| off(name) <= half_width(&fit, name)), "{:?}", fit.parameters);
+    assert!(off("appDph1") <= 0.04 * truth("appDph1"), "{:?}", fit.parameters);
     let relative = |name: &str| half_width(&fit, name) / truth(name);
     let others = ["WSD", "appDph1", "appDph2", "dbD"].map(relative);
     assert!(relative("dirD") > 1.0 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);

@@ -179,32 +179,37 @@ impl<S: Scalar> Servers<'_, S> {
     /// `T_0`, and `T_1⁻¹` to `T_N⁻¹`.
     fn left_for_good(&self, up: &[S], often: S) -> (Matrix<S>, Vec<Matrix<S>>) {
         let width = self.servers + 1;
-        let ends = |j: usize, k: usize| self.first_phases_end(self.in_first(j, k));
-        let mut inverses: Vec<Matrix<S>> = Vec::new();
-        for j in (0..=self.sources).rev() {
-            let mut level = vec![S::from(0.0); width * width];
-            for k in 0..width {
-                let (late, end) = (self.late.recip() * count(k), ends(j, k));
-                level[k * width + k] = up[j] + end + late;
-                if k > 0 {
-                    level[k * width + k - 1] -= late;
-                }
-                if k < self.servers {
-                    level[k * width + k + 1] -= end * (-often + 1.0);
-                }
-            }
-            if let Some(above) = inverses.last() {
-                for (k, to) in (0..width).flat_map(|k| (1..width).map(move |to| (k, to))) {
-                    level[k * width + to] -= up[j] * above[k * width + to - 1] * ends(j + 1, to - 1) * often;
-                }
-            }
-            if j == 0 {
-                inverses.reverse();
-                return (level, inverses);
-            }
+        let mut inverses: Vec<Matrix<S>> = Vec::with_capacity(self.sources);
+        for j in (1..=self.sources).rev() {
+            let level = self.left_of(j, up[j], often, inverses.last());
             inverses.push(inverted(level, width));
         }
-        unreachable!("the levels end with that of nobody")
+        let nobody = self.left_of(0, up[0], often, inverses.last());
+        inverses.reverse();
+        (nobody, inverses)
+    }
+
+    /// `T_j`, with `T_{j+1}⁻¹` from `above`.
+    fn left_of(&self, j: usize, up: S, often: S, above: Option<&Matrix<S>>) -> Matrix<S> {
+        let width = self.servers + 1;
+        let ends = |j: usize, k: usize| self.first_phases_end(self.in_first(j, k));
+        let mut level = vec![S::from(0.0); width * width];
+        for k in 0..width {
+            let (late, end) = (self.late.recip() * count(k), ends(j, k));
+            level[k * width + k] = up + end + late;
+            if k > 0 {
+                level[k * width + k - 1] -= late;
+            }
+            if k < self.servers {
+                level[k * width + k + 1] -= end * (-often + 1.0);
+            }
+        }
+        if let Some(above) = above {
+            for (k, to) in (0..width).flat_map(|k| (1..width).map(move |to| (k, to))) {
+                level[k * width + to] -= up * above[k * width + to - 1] * ends(j + 1, to - 1) * often;
+            }
+        }
+        level
     }
 }
 
@@ -222,9 +227,12 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// The servers of a task that one pool calls and that goes on after the reply, where their chain is small.
+    /// The servers of a task that one pool calls, or customers alone, and that goes on after the reply, where their chain is small.
     fn second_phases(&self) -> Option<Servers<'_, S>> {
-        let [_] = self.layout.pools[..] else { return None };
+        let pools = 0..self.layout.pools.len();
+        if pools.len() != 1 && !pools.clone().all(|pool| self.sweep.net.tasks[self.layout.pools[pool]].class.is_some()) {
+            return None;
+        }
         let is_taken = self.late && self.servers > 1.0 && self.servers.is_finite() && !self.layout.open;
         if !is_taken || self.station < self.sweep.net.n_processors || self.discipline != Discipline::Fcfs {
             return None;
@@ -235,7 +243,7 @@ impl<S: Scalar> At<'_, S> {
             return None;
         }
         let callers = ComesAgain { sweep: self.sweep, layout: self.layout };
-        let sources = callers.sources(0);
+        let sources = pools.clone().map(|pool| callers.sources(pool)).sum::<f64>();
         if sources < 1.0 || !Servers::<'_, S>::is_small(sources, self.servers) {
             return None;
         }
@@ -252,7 +260,7 @@ impl<S: Scalar> At<'_, S> {
         let least = first / rate * SHORTEST_GAP;
         let away = (-there + sources) / rate;
         let away = if away > least { away } else { least };
-        let own = self.sweep.overtakes.map_or(S::from(0.0), |overtakes| overtakes.found_in_all(self.sweep, self.layout, 0));
+        let own = pools.fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * self.pool_rate(pool)) / rate;
         let (sources, servers) = (sources as usize, self.servers as usize);
         Some(Servers { sources, servers, away, first: first / rate, growth: self.services, late: late / rate, own })
     }

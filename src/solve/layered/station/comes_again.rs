@@ -27,11 +27,12 @@ use smallvec::SmallVec;
 use super::{COIN, given::Sweep, layout::Layout};
 use crate::{
     model::Scalar,
-    solve::layered::net::{CallGroup, Discipline, Node},
+    solve::layered::{
+        flow::chance_of_any,
+        net::{CallGroup, Discipline, Node},
+    },
 };
 
-/// Chances to wait that are smaller count as this, lest a wait be longer than any.
-const LEAST_CHANCE: f64 = 1e-3;
 /// Chances that are none.
 const NEGLIGIBLE: f64 = 1e-9;
 /// Squared coefficients of variation that are smaller count as none.
@@ -114,18 +115,6 @@ impl<S: Scalar> Overtakes<S> {
     pub(super) fn found(&self, layout: &Layout, x: usize, group: usize) -> FoundOfLast<S> {
         self.by_station[layout.station].get(x * layout.groups.len() + group).copied().unwrap_or_else(FoundOfLast::none)
     }
-
-    /// `H` in the mean over the requests of a pool.
-    pub fn found_in_all(&self, sweep: &Sweep<'_, S>, layout: &Layout, pool: usize) -> S {
-        let (mut found, mut rate) = (S::from(0.0), S::from(0.0));
-        for (x, &arc) in layout.arcs.iter().enumerate().filter(|(x, _)| layout.pool_of[*x] == Some(pool)) {
-            let Some(group) = layout.group_of[x] else { continue };
-            let requests = sweep.flow.arc_rate[arc];
-            found += requests * self.found(layout, x, group).chance;
-            rate += requests;
-        }
-        if rate > 0.0 { found / rate } else { S::from(0.0) }
-    }
 }
 
 impl<S: Scalar> FoundOfLast<S> {
@@ -194,6 +183,19 @@ impl<S: Scalar> ComesAgain<'_, S> {
         let station = &net.stations[net.arcs[arc].station];
         let in_order = station.servers <= 1.0 && station.discipline == Discipline::Fcfs;
         in_order.then(|| (net.arcs[arc].station, self.sweep.unknowns[arc], node.demand / node.slices))
+    }
+
+    /// `H` in the mean over the requests of a pool, once it is found.
+    pub fn find_own(&self, pool: usize) -> S {
+        let (mut own, mut rate) = (S::from(0.0), S::from(0.0));
+        let Some(overtakes) = self.sweep.overtakes else { return own };
+        for (x, &arc) in self.layout.arcs.iter().enumerate().filter(|(x, _)| self.layout.pool_of[*x] == Some(pool)) {
+            let Some(group) = self.layout.group_of[x] else { continue };
+            let requests = self.sweep.flow.arc_rate[arc];
+            own += requests * overtakes.found(self.layout, x, group).chance;
+            rate += requests;
+        }
+        if rate > 0.0 { own / rate } else { S::from(0.0) }
     }
 
     /// Threads of a pool, or the customers for whom they come, where these are fewer: what threads do for nobody is left out.
@@ -342,8 +344,7 @@ impl<S: Scalar> ComesAgain<'_, S> {
             }
         }
         let free = if rate > 0.0 { -(waited / rate) + 1.0 } else { S::from(1.0) };
-        let free = if free > LEAST_CHANCE { free } else { S::from(LEAST_CHANCE) };
-        mixture(free, idle, s) / ((away - idle) / s + 1.0)
+        mixture(chance_of_any(free), idle, s) / ((away - idle) / s + 1.0)
     }
 
     fn execution(&self, node: usize, s: Lasting<'_, S>) -> Execution<S> {
@@ -463,15 +464,7 @@ impl<S: Scalar> ComesAgain<'_, S> {
         if wait <= 0.0 {
             return S::from(1.0);
         }
-        let chance = self.sweep.unknowns[self.sweep.chance_of[arc]];
-        let chance = if chance < LEAST_CHANCE {
-            S::from(LEAST_CHANCE)
-        } else if chance > 1.0 {
-            S::from(1.0)
-        } else {
-            chance
-        };
-        mixture(chance, wait, s)
+        mixture(chance_of_any(self.sweep.unknowns[self.sweep.chance_of[arc]]), wait, s)
     }
 }
 

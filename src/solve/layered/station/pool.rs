@@ -41,24 +41,19 @@
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
-//! At one server that goes on after the reply, the chain of `n` sources, as many as there are threads or customers for them, is solved with second phases
-//! ([`super::second_phase`]). What an arrival finds of those that wait, and of those in first phases, is `ψ` and the Linearizer's factor, and beside that
-//!
-//! ```text
-//! a_n / Q_n - [(1 - ψ) Q_{n-1} / Q_n + ψ a'_n / Q'_n]
-//! ```
-//!
-//! with `a` what arrivals see in the chain, `Q` the mean of it, `'` of one whose services are first and second phases in one, and `ψ` of [`super::removal`]; `(n - 1)/n` for the
-//! former quotient in the first round of the Linearizer. Of more customers than threads, `a_n/Q_n - a'_n/Q'_n` times the Linearizer's factor, with `H̄` for `H` (the published layered
-//! example, of three threads, was 3 % fast at five users otherwise). So a pool that has a server for itself and is away for an exponential time waits as in the chain. Customers of all
-//! reference tasks that call a server alone are one such pool, of which one class meets one customer less of its own.
+//! What second phases change of it is added to it ([`late`]).
 //!
 //! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
 //! product-form stations the wait is that of exact mean value analysis.
 
 mod alone;
+mod late;
 
-use self::alone::{Stop, find_others, shrink};
+pub(super) use self::late::Late;
+use self::{
+    alone::{Stop, find_others, shrink},
+    late::Sources,
+};
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
@@ -67,8 +62,6 @@ use super::{
     Layout, Sweep,
     comes_again::ComesAgain,
     crowd::{Come, Crowds, Stay},
-    second_phase::{SeenOnArrival, away_at_all, seen_on_arrival},
-    visit::SHORTEST_GAP,
 };
 use crate::model::Scalar;
 
@@ -113,7 +106,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     paces.fill(None);
     crowds.clear();
     for (layout, &place) in layouts.iter().zip(first_place).skip(sweep.net.n_processors) {
-        find_late_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
+        late::find_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
     }
     for &task in sweep.net.order.iter().rev() {
         let it = &sweep.net.tasks[task];
@@ -157,51 +150,6 @@ pub(in super::super) fn pool_factors<S: Scalar>(
             };
         }
     }
-}
-
-/// Computes what second phases change at a station for the customers of all reference tasks that call there, of whom the Linearizer takes one away: these are
-/// taken to be alike.
-fn find_late_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, left: &mut [Left<S>]) {
-    if layout.ends_at_reply || layout.open {
-        return;
-    }
-    let is_of_customers = |pool: usize| sweep.net.tasks[layout.pools[pool]].class.is_some();
-    let pools = || (0..layout.pools.len()).filter(|&pool| is_of_customers(pool));
-    let comes = |(&arc, &pool): (&usize, &Option<usize>)| pool.is_some_and(&is_of_customers) || sweep.flow.arc_rate[arc] <= 0.0;
-    if pools().next().is_none() || !layout.arcs.iter().zip(&layout.pool_of).all(comes) {
-        return;
-    }
-    let callers = ComesAgain { sweep, layout };
-    let sources: f64 = pools().map(|pool| callers.sources(pool)).sum();
-    if !(2.0..=LARGEST_POOL).contains(&sources) {
-        return;
-    }
-    let servers = sweep.net.stations[layout.station].servers;
-    let requests = requests_of(sweep, layout, is_of_customers, |_| S::from(1.0));
-    let own_found = || {
-        let found = pools()
-            .map(|pool| (found_in_all(sweep, layout, pool), requests_of(sweep, layout, |other| other == pool, |_| S::from(1.0)).number));
-        found.fold(S::from(0.0), |sum, (found, number)| sum + found * number) / requests.number
-    };
-    let late = Late { of_customers: true, ..late_at(&requests, (sources, true), (servers, S::from(servers)), own_found) };
-    pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
-}
-
-/// What second phases change for so many sources, with these requests to so many servers, which are as fast as so many others.
-fn late_at<S: Scalar>(
-    requests: &Requests<S>,
-    sources: (f64, bool),
-    (servers, as_fast_as): (f64, S),
-    own_found: impl FnOnce() -> S,
-) -> Late<S> {
-    let others = (requests.all - requests.own) / as_fast_as;
-    let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
-    let seen = Seen { requests: requests.number, first: requests.first, held: requests.own, wait: requests.wait, slowed: -others + 1.0 };
-    late_factors(sources, &seen, servers, own_found)
-}
-
-fn found_in_all<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout, pool: usize) -> S {
-    sweep.overtakes.map_or(S::from(0.0), |overtakes| overtakes.found_in_all(sweep, layout, pool))
 }
 
 /// A task, where it serves, how many of its threads can be busy, and its executions a unit of time.
@@ -284,12 +232,10 @@ fn stops<S: Scalar>(
         };
         let servers = alone / slowest * most;
         let callers = ComesAgain { sweep, layout };
-        let late = late_at(&requests, (callers.sources(pool), callers.are_customers(pool)), (it.servers, slowest.recip() * most), || {
-            found_in_all(sweep, layout, pool)
-        });
-        let others = (all - own) * slowest / most;
-        let others = if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others };
-        let demand = own / executions / (-others + 1.0) * alone;
+        let as_fast_as = slowest.recip() * most;
+        let sources = Sources { n: callers.sources(pool), are_customers: callers.are_customers(pool) };
+        let late = Late::find(&requests, sources, (it.servers, as_fast_as), || callers.find_own(pool));
+        let demand = own / executions / (-believed((all - own) / as_fast_as) + 1.0) * alone;
         // The queue of theirs is Seidmann's.
         let (alone, queueing, of_one) =
             if crowds.at(station).is_empty() { (S::from(1.0), S::from(1.0), it.servers) } else { (alone, alone / servers, 1.0) };
@@ -316,6 +262,11 @@ fn stops<S: Scalar>(
         });
     }
     stops
+}
+
+/// The load of other pools, as far as it is believed.
+fn believed<S: Scalar>(others: S) -> S {
+    if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others }
 }
 
 /// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
@@ -369,106 +320,6 @@ fn delays<S: Scalar>(sweep: &Sweep<'_, S>, task: usize) -> Vec<(usize, S)> {
         (node, if times > 0.0 { delay / times } else { delay })
     };
     graphs.flat_map(|graph| graph.delays(&|node| sweep.flow.strands[node])).map(of_one).collect()
-}
-
-/// A pool's requests to a station, all a unit of time: their number, their time in the first phase, in both, and waiting.
-struct Seen<S> {
-    requests: S,
-    first: S,
-    held: S,
-    wait: S,
-    /// Share of the server that other pools leave.
-    slowed: S,
-}
-
-/// What second phases change at a station.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Late<S> {
-    /// Factors on those waiting and in the first phase, with second phases, and as they would be found otherwise: with one source less, and with one thread
-    /// less where each service is one with its second phase.
-    factors: Option<Factors<S>>,
-    /// The factor on second phases of others.
-    pub others: S,
-    /// Whether it is that of all customers together.
-    pub of_customers: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Factors<S> {
-    with: (S, S),
-    less: (S, S),
-    merged: (S, S),
-    /// `(n - 1)/n`.
-    guessed: f64,
-    /// Whether there is a source for each customer.
-    is_of_customers: bool,
-}
-
-impl<S: Scalar> Late<S> {
-    pub fn none(others: S) -> Self {
-        Self { factors: None, others, of_customers: false }
-    }
-
-    /// Whether it is known.
-    pub fn is_known(&self) -> bool {
-        self.factors.is_some()
-    }
-
-    /// The factors on those waiting and in the first phase, of those without them. `remaining` is `ψ` of [`removal`](super::removal).
-    pub fn with(&self, (waiting, first): (S, S), seen: (S, S), remaining: S, share: f64, are_known: bool) -> (S, S) {
-        let Some(Factors { with, less, merged, guessed, is_of_customers }) = self.factors else { return (waiting, first) };
-        if !is_of_customers {
-            return (waiting + (with.0 - merged.0) * seen.0, first + (with.1 - merged.1) * seen.1);
-        }
-        let factor = |without: S, with: S, less: S, merged: S| {
-            let less = if are_known { less } else { S::from(guessed) };
-            let factor = without + (with - less - (merged - less) * remaining) * share;
-            if factor > 0.0 { factor } else { S::from(0.0) }
-        };
-        (factor(waiting, with.0, less.0, merged.0), factor(first, with.1, less.1, merged.1))
-    }
-}
-
-/// What second phases add to the factors on those waiting and in the first phase, and the factor on second phases of others.
-fn late_factors<S: Scalar>((sources, is_of_customers): (f64, bool), seen: &Seen<S>, servers: f64, back: impl FnOnce() -> S) -> Late<S> {
-    let zero = S::from(0.0);
-    let others = S::from(1.0 - sources.recip());
-    if sources < 2.0 || servers > 1.0 || seen.requests <= 0.0 || seen.held - seen.first <= 0.0 {
-        return Late::none(others);
-    }
-    let away = seen.requests.recip() * sources - (seen.wait + seen.first) / seen.requests;
-    let first = seen.first / seen.requests / seen.slowed;
-    let late = (seen.held - seen.first) / seen.requests / seen.slowed;
-    if first <= 0.0 {
-        return Late::none(others);
-    }
-    let least = (first + late) * SHORTEST_GAP;
-    let away = if away > least { away } else { least };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
-    let n = sources as u32;
-    // Of more customers than threads, what is known is what one thread less leaves.
-    let (own, often) = if is_of_customers {
-        let own = back();
-        (own, away_at_all(own, away, late))
-    } else {
-        (late / (late + away), S::from(1.0))
-    };
-    let of = |n: u32| seen_on_arrival(n, (away, often), first, late);
-    let ratios = |n: u32, seen: &SeenOnArrival<S>| seen.over_means(f64::from(n), away, first, late);
-    let seen_of_all = of(n);
-    let (with, less) = (ratios(n, &seen_of_all), ratios(n - 1, &of(n - 1)));
-    let merged = seen_on_arrival(n, (away, S::from(1.0)), first + late, zero).over_means(sources, away, first + late, zero);
-    let over = |less: S, full: S| if full > 0.0 { less / full } else { zero };
-    // The own one is counted by the chance of overtaking it.
-    let rest = (seen_of_all.late - own) / (seen.requests * (late * seen.slowed));
-    let factors = Factors {
-        with: (with.waiting, with.first),
-        less: (over(less.means.0, with.means.0), over(less.means.1, with.means.1)),
-        merged: (merged.waiting, merged.first),
-        guessed: 1.0 - sources.recip(),
-        is_of_customers,
-    };
-    Late { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false }
 }
 
 /// `K̄`, by what the threads of a task find of each other at the first station that they visit.
