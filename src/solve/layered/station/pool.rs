@@ -190,6 +190,13 @@ fn add_crowd<S: Scalar>(
         return;
     }
     find_others(stops, crowds.busy(), service);
+    for stop in stops.iter_mut() {
+        let Some(requested) = &stop.requested else { continue };
+        let Some(of) = stop.late.find_of_busy(requested, &crowds.busy(), service) else { continue };
+        if let Some(others) = &mut stop.others {
+            others.set_lost(&of);
+        }
+    }
     if layout.is_guessed(sweep, sources) {
         let lost = stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
         lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
@@ -234,7 +241,7 @@ fn stops<S: Scalar>(
         let callers = ComesAgain { sweep, layout };
         let as_fast_as = slowest.recip() * most;
         let sources = Sources { n: callers.sources(pool), are_customers: callers.are_customers(pool) };
-        let late = Late::find(&requests, sources, (it.servers, as_fast_as), || callers.find_own(pool));
+        let (late, requested) = Late::find(&requests, sources, (it.servers, as_fast_as), executions, || callers.find_own(pool));
         let demand = own / executions / (-believed((all - own) / as_fast_as) + 1.0) * alone;
         // The queue of theirs is Seidmann's.
         let (alone, queueing, of_one) =
@@ -257,6 +264,7 @@ fn stops<S: Scalar>(
             is_of_one_pool: layout.is_of_one_pool(),
             few_own_cores: few_cores && layout.is_of_one_pool(),
             late,
+            requested,
             stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one)
                 .delaying(delay),
         });

@@ -30,6 +30,7 @@ pub(super) struct Stop<S> {
     pub others: Option<Others<S>>,
     /// What second phases change.
     pub late: Late<S>,
+    pub requested: Option<super::late::Requested<S>>,
     pub stay: Stay<S>,
 }
 
@@ -50,10 +51,16 @@ pub(super) struct Others<S> {
     pub first: Presence<S>,
     /// `Π_s`, at few cores of its own.
     pub all_busy: Option<S>,
-    is_of_one_pool: bool,
+    /// Presence by which one customer less is told.
+    lost: Option<(Presence<S>, Presence<S>)>,
 }
 
 impl<S: Scalar> Presence<S> {
+    pub fn none() -> Self {
+        let zero = S::from(0.0);
+        Self { found: zero, less: zero, full: zero }
+    }
+
     /// `ψ`.
     pub fn left(&self) -> S {
         if self.less > 0.0 { self.found / self.less } else { S::from(1.0) }
@@ -68,7 +75,13 @@ impl<S: Scalar> Presence<S> {
 impl<S: Scalar> Others<S> {
     /// What one of so many customers less takes away, where that is of this pool alone.
     pub fn lost(&self, customers: f64) -> Option<Lost<S>> {
-        self.is_of_one_pool.then(|| Lost { waiting: self.waiting.lost(customers), first: self.first.lost(customers) })
+        self.lost.map(|(waiting, first)| Lost { waiting: waiting.lost(customers), first: first.lost(customers) })
+    }
+}
+
+impl<S: Scalar> Others<S> {
+    pub fn set_lost(&mut self, of: &super::late::OfBusy<S>) {
+        self.lost = Some((of.waiting, of.first));
     }
 }
 
@@ -113,8 +126,7 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
     let zero = S::from(0.0);
     let few_cores = |stop: &Stop<S>| stop.few_cores || stop.few_own_cores;
     let mut alone = Alone::new(stops, service);
-    let none = Presence { found: zero, less: zero, full: zero };
-    let mut found = vec![(none, none, zero); stops.len()];
+    let mut found = vec![(Presence::none(), Presence::none(), zero); stops.len()];
     let mut before = alone.now.clone();
     let mut n = 1.0;
     for (&chance, &at_any_time) in busy.others.iter().zip(before_full).skip(1) {
@@ -122,8 +134,8 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
             return;
         }
         for ((((waiting, first, all_busy), stop), now), &length) in found.iter_mut().zip(&*stops).zip(&alone.now).zip(&alone.length) {
-            waiting.add(now.0, chance, at_any_time);
-            first.add(now.1, chance, at_any_time);
+            waiting.add((now.0, now.0), chance, at_any_time);
+            first.add((now.1, now.1), chance, at_any_time);
             if stop.few_own_cores {
                 *all_busy += chance * chance_of_all_busy(length, n, stop.stay.servers);
             }
@@ -142,20 +154,20 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
         waiting.add_last(now.0, now.0 - before.0, busy.all, full);
         first.add_last(now.1, now.1 - before.1, busy.all, full);
         let all_busy = stop.few_own_cores.then_some(all_busy);
-        stop.others = Some(Others { waiting, first, all_busy, is_of_one_pool: stop.is_of_one_pool });
+        stop.others = Some(Others { waiting, first, all_busy, lost: stop.is_of_one_pool.then_some((waiting, first)) });
     }
 }
 
 impl<S: Scalar> Presence<S> {
     /// Adds what so many busy threads have there, by the chances that an arrival finds them, and that they are there at any time.
-    fn add(&mut self, presence: S, chance: S, at_any_time: S) {
-        self.found += presence * chance;
+    pub fn add(&mut self, (found, presence): (S, S), chance: S, at_any_time: S) {
+        self.found += found * chance;
         self.less += presence * chance;
         self.full += presence * at_any_time;
     }
 
     /// Adds what all threads have, and have more than all but one: whom an arrival that finds them busy does not meet.
-    fn add_last(&mut self, presence: S, more: S, all: S, at_any_time: S) {
+    pub fn add_last(&mut self, presence: S, more: S, all: S, at_any_time: S) {
         self.less += more * all;
         self.full += presence * at_any_time;
     }
@@ -219,6 +231,7 @@ mod tests {
             now: (0.0, 0.0),
             others: None,
             late: Late::none(1.0),
+            requested: None,
             stay: Stay::new(DEMAND, DEMAND, 2.0 - DEMAND, servers),
         }
     }

@@ -17,10 +17,13 @@ use super::{
     super::{
         Layout, Sweep,
         comes_again::ComesAgain,
+        crowd::Busy,
         second_phase::{SeenOnArrival, away_at_all, seen_on_arrival},
         visit::SHORTEST_GAP,
     },
-    LARGEST_POOL, Left, Requests, believed, requests_of,
+    LARGEST_POOL, Left, Requests,
+    alone::Presence,
+    believed, requests_of,
 };
 use crate::model::Scalar;
 
@@ -48,12 +51,64 @@ struct Factors<S> {
     is_of_customers: bool,
 }
 
+/// Requests of one execution at a server that goes on after the reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requested<S> {
+    /// `s₁` and `s₂`, slowed by the load of others.
+    first: S,
+    late: S,
+    number: S,
+    /// How long it is there, and waits.
+    there: S,
+    /// Second phases of all executions a unit of time.
+    load: S,
+}
+
 /// Threads or customers that come to a station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sources {
     pub n: f64,
     /// Whether there is one for each customer.
     pub are_customers: bool,
+}
+
+/// What busy threads have at a server that goes on after the reply: those that wait, in the first phase, and second phases of others, as an arrival finds them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfBusy<S> {
+    pub waiting: Presence<S>,
+    pub first: Presence<S>,
+    late: S,
+}
+
+impl<S: Scalar> Requested<S> {
+    /// By how many threads are busy, each of them for `service` in one execution; with second phases as parts of the first where they are merged.
+    fn of_busy(&self, busy: &Busy<'_, S>, service: S, are_merged: bool) -> Option<OfBusy<S>> {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let (&full, fewer) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len())?;
+        let least = (self.first + self.late) * SHORTEST_GAP;
+        let away = (service - self.there) / self.number;
+        let away = if away > least { away } else { least };
+        let (first, late) = if are_merged { (self.first + self.late, zero) } else { (self.first, self.late) };
+        let own = late / (late + away);
+        let mut of = OfBusy { waiting: Presence::none(), first: Presence::none(), late: zero };
+        let mut before = (zero, zero);
+        let mut n = 0;
+        for (&chance, &at_any_time) in busy.others.iter().zip(fewer) {
+            // Of `n` that are busy, and with the arrival itself.
+            let seen = seen_on_arrival(n + 1, (away, one), first, late);
+            let now = seen.over_means(f64::from(n + 1), away, first, late).means;
+            of.waiting.add((seen.waiting, before.0), chance, at_any_time);
+            of.first.add((seen.first, before.1), chance, at_any_time);
+            of.late += chance * (seen.late - own);
+            if n + 1 == busy.others.len() as u32 {
+                of.waiting.add_last(now.0, now.0 - before.0, busy.all, full);
+                of.first.add_last(now.1, now.1 - before.1, busy.all, full);
+            }
+            before = now;
+            n += 1;
+        }
+        Some(of)
+    }
 }
 
 impl<S: Scalar> Late<S> {
@@ -67,19 +122,20 @@ impl<S: Scalar> Late<S> {
         requests: &Requests<S>,
         Sources { n, are_customers }: Sources,
         (servers, as_fast_as): (f64, S),
+        executions: S,
         found_own: impl FnOnce() -> S,
-    ) -> Self {
+    ) -> (Self, Option<Requested<S>>) {
         let (zero, one) = (S::from(0.0), S::from(1.0));
         let guessed = 1.0 - n.recip();
         let none = Self::none(S::from(guessed));
         if n < 2.0 || servers > 1.0 || requests.number <= 0.0 || requests.own - requests.first <= 0.0 {
-            return none;
+            return (none, None);
         }
         // Others slow the server.
         let of_server = requests.number * (-believed((requests.all - requests.own) / as_fast_as) + 1.0);
         let (first, late) = (requests.first / of_server, (requests.own - requests.first) / of_server);
         if first <= 0.0 {
-            return none;
+            return (none, None);
         }
         let least = (first + late) * SHORTEST_GAP;
         let away = (-(requests.wait + requests.first) + n) / requests.number;
@@ -108,7 +164,20 @@ impl<S: Scalar> Late<S> {
             guessed,
             is_of_customers: are_customers,
         };
-        Self { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false }
+        let requested = Requested { first, late, number: requests.number / executions, there: (requests.wait + requests.first) / executions, load: requests.own - requests.first };
+        (Self { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false }, (!are_customers).then_some(requested))
+    }
+
+    /// Takes of threads what follows from how many of them are busy, with executions that take `service`; what they have there.
+    pub(super) fn find_of_busy(&mut self, requested: &Requested<S>, busy: &Busy<'_, S>, service: S) -> Option<OfBusy<S>> {
+        let factors = self.factors.as_mut()?;
+        let of = requested.of_busy(busy, service, false)?;
+        let merged = requested.of_busy(busy, service, true)?;
+        factors.with = (of.waiting.left(), of.first.left());
+        factors.merged = (merged.waiting.left(), merged.first.left());
+        let others = of.late / requested.load;
+        self.others = if others > 0.0 { others } else { S::from(0.0) };
+        Some(of)
     }
 
     /// Whether it is known.
@@ -154,7 +223,7 @@ pub(super) fn find_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout
         let of = |pool: usize| requests_of(sweep, layout, |other| other == pool, |_| S::from(1.0)).number;
         pools().fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * of(pool)) / requests.number
     };
-    let late = Late::find(&requests, Sources { n: sources, are_customers: true }, (servers, S::from(servers)), found_own);
+    let (late, _) = Late::find(&requests, Sources { n: sources, are_customers: true }, (servers, S::from(servers)), S::from(1.0), found_own);
     let late = Late { of_customers: true, ..late };
     pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
 }
