@@ -17,8 +17,8 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Contention, Crowds, Layout, Left, Overtakes, Scratch, Spared, Sparing, Sweep, callers_by_entry, calls_by_entry,
-        find_lost, pool_factors, set_interlocks, station_waits,
+        Capacity, Contention, Crowds, Layout, Left, Overtakes, Scratch, Spared, Sparing, Sweep, ToldAfterReply, callers_by_entry,
+        calls_by_entry, find_after_reply, find_lost, pool_factors, set_interlocks, station_waits,
     },
     trust::{Held, follow},
     vectors::furthest,
@@ -216,6 +216,7 @@ pub(super) struct Sweeper<'a, S> {
     crowds: Crowds<S>,
     overtakes: Overtakes<S>,
     interlocks: Vec<S>,
+    after_reply: Vec<Option<ToldAfterReply<S>>>,
     spared: Spared<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
@@ -241,6 +242,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             crowds: Crowds::new(net.stations.len()),
             overtakes: Overtakes::new(net.stations.len()),
             interlocks: Vec::new(),
+            after_reply: vec![None; net.stations.len()],
             spared: Spared::new(),
             legacy: Legacy::default(),
             tells_strands: true,
@@ -384,6 +386,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             left: &[],
             crowds: None,
             interlocks: &[],
+            after_reply: &[],
             populations,
             capacity,
             tells_strands: self.tells_strands,
@@ -407,6 +410,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             absence: Some(&self.absence),
             ..sweep
         };
+        find_after_reply(&sweep, layouts, &mut self.after_reply);
+        let sweep = Sweep { after_reply: &self.after_reply, ..sweep };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

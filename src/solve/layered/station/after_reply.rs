@@ -18,34 +18,41 @@
 //!
 //! with `u` as of one server ([`super::second_phase`]). Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with `s₁` the mean.
 
-use super::{At, Scratch, comes_again::ComesAgain, second_phase::away_at_all, visit::SHORTEST_GAP};
-use crate::{
-    model::Scalar,
-    solve::layered::net::{Discipline, Work},
-};
+mod sources;
+mod threads;
+
+pub(in super::super) use self::sources::{Told as ToldAfterReply, find_after_reply};
+use crate::model::Scalar;
 
 /// Servers and their sources.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Servers<'a, S> {
     pub sources: usize,
     pub servers: usize,
     pub away: S,
-    /// `s₁` in the mean, and by how many servers are in first phases over that; none where it is the same.
-    pub first: S,
-    pub growth: &'a [S],
-    pub late: S,
-    /// `H`.
-    pub own: S,
+    /// `u`.
+    pub often: S,
+    pub times: &'a Times<S>,
+}
+
+/// How long phases take, by how many servers are in first phases and how many in second.
+#[derive(Clone, Debug)]
+pub(super) struct Times<S> {
+    servers: usize,
+    first: Vec<S>,
+    late: Vec<S>,
 }
 
 /// A matrix by rows.
 type Matrix<S> = Vec<S>;
 
-/// How long a request waits in the mean, and with what chance at all.
+/// How long a request waits and is served in the mean, and with what chance it waits at all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delay<S> {
+pub(super) struct Stay<S> {
     pub wait: S,
     pub chance: S,
+    pub first: S,
+    pub late: S,
 }
 
 /// Multiplications for which the chain is solved, at most.
@@ -53,40 +60,50 @@ const MOST_WORK: f64 = 8e3;
 /// Unnormalized probabilities beyond this are scaled down.
 const LARGE: f64 = 1e100;
 
-impl<S: Scalar> Servers<'_, S> {
-    /// Whether it is not too much to solve.
-    pub fn is_small(sources: f64, servers: f64) -> bool {
-        let width = servers + 1.0;
-        sources * width * width * width <= MOST_WORK
+impl<S: Scalar> Times<S> {
+    /// Of `of(f, k)`, either phase, at so many servers.
+    pub fn new(servers: usize, of: impl Fn(usize, usize) -> (S, S)) -> Self {
+        let all = (0..=servers).flat_map(|f| (0..=servers).map(move |k| (f, k)));
+        let (first, late) = all.map(|(f, k)| of(f, k.min(servers - f))).unzip();
+        Self { servers, first, late }
     }
 
-    /// The same servers with services of which the mean is `first`.
-    fn normalized(&self) -> Self {
-        if self.growth.is_empty() {
-            return self.clone();
-        }
+    /// The same, with first phases that take so much longer.
+    pub fn with_first(mut self, by: S) -> Self {
+        self.first.iter_mut().for_each(|first| *first *= by);
+        self
+    }
+
+    fn at(&self, f: usize, k: usize) -> (S, S) {
+        let place = f * (self.servers + 1) + k;
+        (self.first[place], self.late[place])
+    }
+}
+
+impl<S: Scalar> Servers<'_, S> {
+    /// Whether chains of so many sources are not too much to solve.
+    pub fn is_small(sources: &[(usize, S)], servers: f64) -> bool {
+        let width = servers + 1.0;
+        let levels: f64 = sources.iter().map(|(sources, _)| count(*sources)).sum();
+        levels * width * width * width <= MOST_WORK
+    }
+
+    /// The stay of an arrival; none where numbers are not numbers.
+    pub fn stay(&self) -> Option<Stay<S>> {
+        let zero = S::from(0.0);
         let steady = self.steady();
-        let (mut busy, mut ended) = (S::from(0.0), S::from(0.0));
+        let (mut firsts, mut lates, mut ended) = (zero, zero, zero);
         for (j, level) in steady.iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
                 let f = self.in_first(j, k);
-                busy += p * count(f);
-                ended += p * self.first_phases_end(f);
+                firsts += p * count(f);
+                lates += p * count(k);
+                ended += p * self.first_phases_end(f, k);
             }
         }
-        Self { first: self.first * self.first * ended / busy, ..self.clone() }
-    }
-
-    /// The wait of an arrival; none where numbers are not numbers.
-    pub fn delay(&self) -> Option<Delay<S>> {
-        self.normalized().delay_of_services()
-    }
-
-    fn delay_of_services(&self) -> Option<Delay<S>> {
-        let seen = self.seen();
         let delays = self.delays();
-        let (mut wait, mut chance, mut all) = (S::from(0.0), S::from(0.0), S::from(0.0));
-        for (j, level) in seen.iter().enumerate() {
+        let (mut wait, mut chance, mut all) = (zero, zero, zero);
+        for (j, level) in self.seen(&steady).iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
                 all += p;
                 let first = self.in_first(j, k);
@@ -96,8 +113,8 @@ impl<S: Scalar> Servers<'_, S> {
                 }
             }
         }
-        let delay = Delay { wait: wait / all, chance: chance / all };
-        (delay.wait >= 0.0 && delay.wait.value().is_finite()).then_some(delay)
+        let stay = Stay { wait: wait / all, chance: chance / all, first: firsts / ended, late: lates / ended };
+        (stay.wait >= 0.0 && [stay.wait, stay.first, stay.late].iter().all(|time| time.value().is_finite())).then_some(stay)
     }
 
     fn in_first(&self, j: usize, k: usize) -> usize {
@@ -105,10 +122,13 @@ impl<S: Scalar> Servers<'_, S> {
     }
 
     /// `f/s₁`.
-    fn first_phases_end(&self, f: usize) -> S {
-        let growth = f.checked_sub(1).and_then(|f| self.growth.get(f));
-        let first = growth.map_or(self.first, |&growth| self.first * growth);
-        first.recip() * count(f)
+    fn first_phases_end(&self, f: usize, k: usize) -> S {
+        if f > 0 { self.times.at(f, k).0.recip() * count(f) } else { S::from(0.0) }
+    }
+
+    /// `k/s₂`.
+    fn second_phases_end(&self, f: usize, k: usize) -> S {
+        if k > 0 { self.times.at(f, k).1.recip() * count(k) } else { S::from(0.0) }
     }
 
     /// `V`, by `q` and `f`.
@@ -117,7 +137,8 @@ impl<S: Scalar> Servers<'_, S> {
         for q in 0..self.sources {
             let mut row: Vec<S> = Vec::with_capacity(self.servers + 1);
             for f in 0..=self.servers {
-                let (firsts, lates) = (self.first_phases_end(f), self.late.recip() * count(self.servers - f));
+                let k = self.servers - f;
+                let (firsts, lates) = (self.first_phases_end(f, k), self.second_phases_end(f, k));
                 let mut sum = S::from(1.0);
                 if f > 0 {
                     sum += firsts * row[f - 1];
@@ -132,15 +153,9 @@ impl<S: Scalar> Servers<'_, S> {
         delays
     }
 
-    /// `u`.
-    fn away_at_all(&self) -> S {
-        away_at_all(self.own, self.away, self.late)
-    }
-
     /// What an arrival sees of the others, by `j` and `k`, up to a factor.
-    fn seen(&self) -> Vec<Vec<S>> {
-        let (n, m, often) = (self.sources, self.servers, self.away_at_all());
-        let steady = self.steady();
+    fn seen(&self, steady: &[Vec<S>]) -> Vec<Vec<S>> {
+        let (n, m, often) = (self.sources, self.servers, self.often);
         let mut seen = vec![vec![S::from(0.0); m + 1]; n];
         for (j, level) in steady.iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
@@ -148,7 +163,7 @@ impl<S: Scalar> Servers<'_, S> {
                     seen[j][k] += p * often / self.away * count(n - j);
                 }
                 if j > 0 && k < m {
-                    seen[j - 1][k + 1] += p * (-often + 1.0) * self.first_phases_end(self.in_first(j, k));
+                    seen[j - 1][k + 1] += p * (-often + 1.0) * self.first_phases_end(self.in_first(j, k), k);
                 }
             }
         }
@@ -157,7 +172,7 @@ impl<S: Scalar> Servers<'_, S> {
 
     /// `π`, by `j` and `k`, up to a factor.
     fn steady(&self) -> Vec<Vec<S>> {
-        let (width, often) = (self.servers + 1, self.away_at_all());
+        let (width, often) = (self.servers + 1, self.often);
         let up: Vec<S> = (0..=self.sources).map(|j| often / self.away * count(self.sources - j)).collect();
         let (first, inverses) = self.left_for_good(&up, often);
         // π_0 T_0 = 0 without the equation of nobody there, whose number is 1: it follows from the others.
@@ -192,10 +207,10 @@ impl<S: Scalar> Servers<'_, S> {
     /// `T_j`, with `T_{j+1}⁻¹` from `above`.
     fn left_of(&self, j: usize, up: S, often: S, above: Option<&Matrix<S>>) -> Matrix<S> {
         let width = self.servers + 1;
-        let ends = |j: usize, k: usize| self.first_phases_end(self.in_first(j, k));
+        let ends = |j: usize, k: usize| self.first_phases_end(self.in_first(j, k), k);
         let mut level = vec![S::from(0.0); width * width];
         for k in 0..width {
-            let (late, end) = (self.late.recip() * count(k), ends(j, k));
+            let (late, end) = (self.second_phases_end(self.in_first(j, k), k), ends(j, k));
             level[k * width + k] = up + end + late;
             if k > 0 {
                 level[k * width + k - 1] -= late;
@@ -210,59 +225,6 @@ impl<S: Scalar> Servers<'_, S> {
             }
         }
         level
-    }
-}
-
-impl<S: Scalar> At<'_, S> {
-    /// Waits of a station's rows as the chain has them, and the chances of them.
-    pub(super) fn wait_for_second_phases(&self, scratch: &mut Scratch<S>, probability: &mut [S]) {
-        let Some(Delay { wait, chance }) = self.second_phases().and_then(|servers| servers.delay()) else { return };
-        let n = self.visits.len();
-        for r in 0..self.layout.rows.len() {
-            let terms = r * n..(r + 1) * n;
-            scratch.alpha[terms.clone()].fill(S::from(0.0));
-            scratch.beta[terms].fill(S::from(0.0));
-            scratch.own[r] = wait;
-            probability[r] = chance;
-        }
-    }
-
-    /// The servers of a task that one pool calls, or customers alone, and that goes on after the reply, where their chain is small.
-    fn second_phases(&self) -> Option<Servers<'_, S>> {
-        let pools = 0..self.layout.pools.len();
-        if pools.len() != 1 && !pools.clone().all(|pool| self.sweep.net.tasks[self.layout.pools[pool]].class.is_some()) {
-            return None;
-        }
-        let is_taken = self.late && self.servers > 1.0 && self.servers.is_finite() && !self.layout.open;
-        if !is_taken || self.station < self.sweep.net.n_processors || self.discipline != Discipline::Fcfs {
-            return None;
-        }
-        let net = self.sweep.net;
-        let in_phases = |&arc: &usize| net.arcs[arc].target.is_some_and(|entry| matches!(net.entries[entry].work, Work::Phases(_)));
-        if !self.layout.arcs.iter().all(in_phases) {
-            return None;
-        }
-        let callers = ComesAgain { sweep: self.sweep, layout: self.layout };
-        let sources = pools.clone().map(|pool| callers.sources(pool)).sum::<f64>();
-        if sources < 1.0 || !Servers::<'_, S>::is_small(sources, self.servers) {
-            return None;
-        }
-        let (mut rate, mut first, mut late, mut there) = (S::from(0.0), S::from(0.0), S::from(0.0), S::from(0.0));
-        for v in self.visits {
-            rate += v.rate;
-            first += v.rate * v.first;
-            late += v.rate * v.late;
-            there += v.rate * (v.wait + v.first);
-        }
-        if first <= 0.0 || late <= 0.0 {
-            return None;
-        }
-        let least = first / rate * SHORTEST_GAP;
-        let away = (-there + sources) / rate;
-        let away = if away > least { away } else { least };
-        let own = pools.fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * self.pool_rate(pool)) / rate;
-        let (sources, servers) = (sources as usize, self.servers as usize);
-        Some(Servers { sources, servers, away, first: first / rate, growth: self.services, late: late / rate, own })
     }
 }
 

@@ -55,6 +55,9 @@ pub(in super::super) struct Crowds<S> {
     at_any_time: Vec<S>,
     /// `q`.
     others: Vec<S>,
+    /// The same of all pools where it is known how many come, and where a station's stand.
+    kept: Vec<S>,
+    kept_of: Vec<Range<usize>>,
     /// `w°`, the same.
     alone: Vec<S>,
     /// What one customer less leaves, by station, where that was asked.
@@ -206,6 +209,8 @@ impl<S: Scalar> Crowds<S> {
             found: Vec::new(),
             at_any_time: Vec::new(),
             others: Vec::new(),
+            kept: Vec::new(),
+            kept_of: vec![0..0; n_stations],
             alone: Vec::new(),
             lost: vec![None; n_stations],
             slack: vec![S::from(1.0); n_stations],
@@ -221,6 +226,8 @@ impl<S: Scalar> Crowds<S> {
     pub(super) fn clear(&mut self) {
         self.services.clear();
         self.of_station.fill(0..0);
+        self.kept.clear();
+        self.kept_of.fill(0..0);
         self.lost.fill(None);
         self.slack.fill(S::from(1.0));
     }
@@ -228,6 +235,11 @@ impl<S: Scalar> Crowds<S> {
     /// `S(1)` to `S(m)` of the pool that serves at a station, over its mean service; empty where they are all the same.
     pub(super) fn at(&self, station: usize) -> &[S] {
         &self.services[self.of_station[station].clone()]
+    }
+
+    /// `q` of the pool that serves at a station; empty where it is not known.
+    pub(super) fn others(&self, station: usize) -> &[S] {
+        &self.kept[self.kept_of[station].clone()]
     }
 
     /// Adds the pool of `station`, its threads, who may come to it where that tells how many are busy, how many of them are in the mean,
@@ -262,6 +274,11 @@ impl<S: Scalar> Crowds<S> {
             if let Some(come) = &mut come {
                 self.find_others(threads, come, busy, from);
             }
+        }
+        if come.is_some() {
+            let from = self.kept.len();
+            self.kept.extend_from_slice(&self.others);
+            self.kept_of[station] = from..self.kept.len();
         }
         self.slack[station] = self.find_slack(threads);
         let grown = &mut self.services[from..];

@@ -1,6 +1,6 @@
 //! What the waits at a station depend on: the network, and what the last sweep found.
 
-use super::{Crowds, Left, Overtakes, Spared, Sparing};
+use super::{Crowds, Left, Overtakes, Spared, Sparing, ToldAfterReply};
 use crate::{
     model::Scalar,
     solve::layered::{
@@ -44,6 +44,8 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     pub crowds: Option<&'a Crowds<S>>,
     /// By arc, how often a thread and the second phase of its request over it meet elsewhere ([`super::interlock`]); empty where nobody asks.
     pub interlocks: &'a [S],
+    /// What is told of stations that go on after the reply; empty where nobody asks.
+    pub after_reply: &'a [Option<ToldAfterReply<S>>],
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
     /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`super::pool`]).

@@ -62,6 +62,7 @@ mod visit;
 use std::borrow::Cow;
 
 pub(super) use self::{
+    after_reply::{ToldAfterReply, find_after_reply},
     bounded::callers_by_entry,
     comes_again::Overtakes,
     crowd::Crowds,

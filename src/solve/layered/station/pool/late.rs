@@ -164,8 +164,17 @@ impl<S: Scalar> Late<S> {
             guessed,
             is_of_customers: are_customers,
         };
-        let requested = Requested { first, late, number: requests.number / executions, there: (requests.wait + requests.first) / executions, load: requests.own - requests.first };
-        (Self { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false }, (!are_customers).then_some(requested))
+        let requested = Requested {
+            first,
+            late,
+            number: requests.number / executions,
+            there: (requests.wait + requests.first) / executions,
+            load: requests.own - requests.first,
+        };
+        (
+            Self { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false },
+            (!are_customers).then_some(requested),
+        )
     }
 
     /// Takes of threads what follows from how many of them are busy, with executions that take `service`; what they have there.
@@ -223,7 +232,8 @@ pub(super) fn find_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout
         let of = |pool: usize| requests_of(sweep, layout, |other| other == pool, |_| S::from(1.0)).number;
         pools().fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * of(pool)) / requests.number
     };
-    let (late, _) = Late::find(&requests, Sources { n: sources, are_customers: true }, (servers, S::from(servers)), S::from(1.0), found_own);
+    let (late, _) =
+        Late::find(&requests, Sources { n: sources, are_customers: true }, (servers, S::from(servers)), S::from(1.0), found_own);
     let late = Late { of_customers: true, ..late };
     pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
 }
