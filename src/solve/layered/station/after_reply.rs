@@ -29,7 +29,8 @@ use crate::model::Scalar;
 pub(super) struct Servers<'a, S> {
     pub sources: usize,
     pub servers: usize,
-    pub away: S,
+    /// `z`, by how many are away.
+    pub away: &'a [S],
     /// `u`.
     pub often: S,
     pub times: &'a Times<S>,
@@ -53,6 +54,8 @@ pub(super) struct Stay<S> {
     pub chance: S,
     pub first: S,
     pub late: S,
+    /// How long a source is away.
+    pub away: S,
 }
 
 /// Multiplications for which the chain is solved, at most.
@@ -93,12 +96,15 @@ impl<S: Scalar> Servers<'_, S> {
         let zero = S::from(0.0);
         let steady = self.steady();
         let (mut firsts, mut lates, mut ended) = (zero, zero, zero);
+        let (mut away, mut returned) = (zero, zero);
         for (j, level) in steady.iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
                 let f = self.in_first(j, k);
                 firsts += p * count(f);
                 lates += p * count(k);
                 ended += p * self.first_phases_end(f, k);
+                away += p * count(self.sources - j);
+                returned += p * self.return_rate(j);
             }
         }
         let delays = self.delays();
@@ -113,12 +119,18 @@ impl<S: Scalar> Servers<'_, S> {
                 }
             }
         }
-        let stay = Stay { wait: wait / all, chance: chance / all, first: firsts / ended, late: lates / ended };
+        let stay = Stay { wait: wait / all, chance: chance / all, first: firsts / ended, late: lates / ended, away: away / returned };
         (stay.wait >= 0.0 && [stay.wait, stay.first, stay.late].iter().all(|time| time.value().is_finite())).then_some(stay)
     }
 
     fn in_first(&self, j: usize, k: usize) -> usize {
         j.min(self.servers - k)
+    }
+
+    /// `(N - j)/z`, with `j` that are there.
+    fn return_rate(&self, j: usize) -> S {
+        let away = self.sources - j;
+        if away > 0 { self.away[away - 1].recip() * count(away) } else { S::from(0.0) }
     }
 
     /// `f/s₁`.
@@ -160,7 +172,7 @@ impl<S: Scalar> Servers<'_, S> {
         for (j, level) in steady.iter().enumerate() {
             for (k, &p) in level.iter().enumerate() {
                 if j < n {
-                    seen[j][k] += p * often / self.away * count(n - j);
+                    seen[j][k] += p * often * self.return_rate(j);
                 }
                 if j > 0 && k < m {
                     seen[j - 1][k + 1] += p * (-often + 1.0) * self.first_phases_end(self.in_first(j, k), k);
@@ -173,7 +185,7 @@ impl<S: Scalar> Servers<'_, S> {
     /// `π`, by `j` and `k`, up to a factor.
     fn steady(&self) -> Vec<Vec<S>> {
         let (width, often) = (self.servers + 1, self.often);
-        let up: Vec<S> = (0..=self.sources).map(|j| often / self.away * count(self.sources - j)).collect();
+        let up: Vec<S> = (0..=self.sources).map(|j| self.return_rate(j) * often).collect();
         let (first, inverses) = self.left_for_good(&up, often);
         // π_0 T_0 = 0 without the equation of nobody there, whose number is 1: it follows from the others.
         let rest = (1..width).flat_map(|k| (1..width).map(move |to| k * width + to)).map(|place| first[place]).collect();

@@ -72,6 +72,8 @@ struct Execution<S> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundOfLast<S> {
     pub chance: S,
+    /// The same of threads that are never idle.
+    pub of_busy: S,
     /// What is left of it, where that is not told by how long it takes.
     pub rest: Option<S>,
     /// The share of its time that is not waited for the thread itself.
@@ -119,12 +121,19 @@ impl<S: Scalar> Overtakes<S> {
 
 impl<S: Scalar> FoundOfLast<S> {
     pub fn none() -> Self {
-        Self { chance: S::from(0.0), rest: None, counted: S::from(1.0) }
+        Self { chance: S::from(0.0), of_busy: S::from(0.0), rest: None, counted: S::from(1.0) }
     }
 }
 
+/// The chance to be back, and that of a thread that is never idle.
+#[derive(Clone, Copy, Debug)]
+struct Back<S> {
+    chance: S,
+    of_busy: S,
+}
+
 /// By group of a pool.
-type ByGroup<S> = SmallVec<[S; 8]>;
+type ByGroup<S> = SmallVec<[Back<S>; 8]>;
 
 impl<S: Scalar> ComesAgain<'_, S> {
     /// `H` of the second phase of an earlier request over arc `x`, by the group that returns, and what is left of it, where that is not told by how long it takes.
@@ -140,15 +149,21 @@ impl<S: Scalar> ComesAgain<'_, S> {
         let returns_within = |lasting: Lasting<'_, S>| {
             let replies = self.replies_within(lasting, x);
             let mut chances = self.returns_within(lasting, pool);
-            chances.iter_mut().for_each(|chance| *chance *= replies);
+            for back in &mut chances {
+                back.chance *= replies;
+                back.of_busy *= replies;
+            }
             chances
         };
         let all = returns_within(Lasting { time: late, shared, behind: None });
-        found.iter_mut().zip(&all).for_each(|(found, &chance)| *found = FoundOfLast { chance, rest: None, counted });
+        found
+            .iter_mut()
+            .zip(&all)
+            .for_each(|(found, &Back { chance, of_busy })| *found = FoundOfLast { chance, of_busy, rest: None, counted });
         let Some((host, wait, slice)) = self.first_late_slice(x) else { return };
         // Without being behind it there.
         let before = returns_within(Lasting { time: late, shared, behind: Some(Behind { host, has_begun: false }) });
-        if all.iter().zip(&before).all(|(&all, &before)| all - before <= NEGLIGIBLE) {
+        if all.iter().zip(&before).all(|(all, before)| all.chance - before.chance <= NEGLIGIBLE) {
             return;
         }
         let (whole, more) = (late - wait, late - wait - slice);
@@ -157,13 +172,17 @@ impl<S: Scalar> ComesAgain<'_, S> {
         let (after, after_slice) = (later(None), later(Some(Behind { host, has_begun: true })));
         for (g, found) in found.iter_mut().enumerate() {
             let zero = S::from(0.0);
-            let after = if goes_on { after[g] - after_slice[g] } else { zero };
-            let after = if after > 0.0 { after } else { zero };
-            let chance = before[g] + after;
+            let after_it = |of: fn(&Back<S>) -> S| {
+                let after = if goes_on { of(&after[g]) - of(&after_slice[g]) } else { zero };
+                if after > 0.0 { after } else { zero }
+            };
+            let before = before[g];
+            let after = after_it(|back| back.chance);
+            let (chance, of_busy) = (before.chance + after, before.of_busy + after_it(|back| back.of_busy));
             // By a coin it has not begun; elsewhere it has gone on meanwhile.
             let goes_first = self.host_of(self.layout.groups[g]) == Some(host);
-            let rest = goes_first.then(|| if chance > 0.0 { (before[g] * whole + after * more) / chance } else { whole });
-            *found = FoundOfLast { chance, rest, counted };
+            let rest = goes_first.then(|| if chance > 0.0 { (before.chance * whole + after * more) / chance } else { whole });
+            *found = FoundOfLast { chance, of_busy, rest, counted };
         }
     }
 
@@ -187,12 +206,21 @@ impl<S: Scalar> ComesAgain<'_, S> {
 
     /// `H` in the mean over the requests of a pool, once it is found.
     pub fn find_own(&self, pool: usize) -> S {
+        self.mean_found(pool, |found| found.chance)
+    }
+
+    /// The same of threads that are never idle.
+    pub fn busy_find_own(&self, pool: usize) -> S {
+        self.mean_found(pool, |found| found.of_busy)
+    }
+
+    fn mean_found(&self, pool: usize, of: fn(FoundOfLast<S>) -> S) -> S {
         let (mut own, mut rate) = (S::from(0.0), S::from(0.0));
         let Some(overtakes) = self.sweep.overtakes else { return own };
         for (x, &arc) in self.layout.arcs.iter().enumerate().filter(|(x, _)| self.layout.pool_of[*x] == Some(pool)) {
             let Some(group) = self.layout.group_of[x] else { continue };
             let requests = self.sweep.flow.arc_rate[arc];
-            own += requests * overtakes.found(self.layout, x, group).chance;
+            own += requests * of(overtakes.found(self.layout, x, group));
             rate += requests;
         }
         if rate > 0.0 { own / rate } else { S::from(0.0) }
@@ -285,13 +313,20 @@ impl<S: Scalar> ComesAgain<'_, S> {
             of_groups.push(Some(it));
         }
         if rate <= 0.0 {
-            return of_groups.iter().map(|_| zero).collect();
+            return of_groups.iter().map(|_| Back { chance: zero, of_busy: zero }).collect();
         }
         let outside = self.between_executions(pool, (-busy + self.sources(pool)) / rate, rate, s.time);
         // Of those that never call again none are back.
-        let calls = one - outside * none / rate;
-        let back = if calls > NEGLIGIBLE { first / rate / calls } else { zero };
-        of_groups.iter().map(|it| it.map_or(zero, |it| it.again + it.last * outside * back)).collect()
+        let back_after = |outside: S| {
+            let calls = one - outside * none / rate;
+            if calls > NEGLIGIBLE { first / rate / calls * outside } else { zero }
+        };
+        let (back, at_once) = (back_after(outside), back_after(one));
+        let of_group = |it: &Option<Execution<S>>| {
+            let after = |back: S| it.map_or(zero, |it| it.again + it.last * back);
+            Back { chance: after(back), of_busy: after(at_once) }
+        };
+        of_groups.iter().map(of_group).collect()
     }
 
     /// The same, that a request over arc `x` is answered by those to whom it is forwarded.

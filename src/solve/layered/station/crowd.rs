@@ -64,6 +64,8 @@ pub(in super::super) struct Crowds<S> {
     lost: Vec<Option<Lost<S>>>,
     /// `h`, by station.
     slack: Vec<S>,
+    /// How much longer threads are away from a station by how many are away; empty where that was not asked.
+    away: Vec<Vec<S>>,
     corner: Corner,
 }
 
@@ -214,6 +216,7 @@ impl<S: Scalar> Crowds<S> {
             alone: Vec::new(),
             lost: vec![None; n_stations],
             slack: vec![S::from(1.0); n_stations],
+            away: vec![Vec::new(); n_stations],
             corner: CORNER,
         }
     }
@@ -230,11 +233,21 @@ impl<S: Scalar> Crowds<S> {
         self.kept_of.fill(0..0);
         self.lost.fill(None);
         self.slack.fill(S::from(1.0));
+        self.away.iter_mut().for_each(Vec::clear);
     }
 
     /// `S(1)` to `S(m)` of the pool that serves at a station, over its mean service; empty where they are all the same.
     pub(super) fn at(&self, station: usize) -> &[S] {
         &self.services[self.of_station[station].clone()]
+    }
+
+    /// How much longer the threads of the only pool that comes to a station are away from it by how many are away.
+    pub(super) fn away(&self, station: usize) -> &[S] {
+        &self.away[station]
+    }
+
+    pub(super) fn set_away(&mut self, station: usize, away: Vec<S>) {
+        self.away[station] = away;
     }
 
     /// `q` of the pool that serves at a station; empty where it is not known.

@@ -64,7 +64,7 @@ impl<S: Scalar> At<'_, S> {
         if pool_rate <= 0.0 {
             return (others, none);
         }
-        let FoundOfLast { chance: found, rest, counted } =
+        let FoundOfLast { chance: found, rest, counted, .. } =
             self.sweep.overtakes.map_or_else(FoundOfLast::none, |overtakes| overtakes.found(self.layout, x, group));
         let last = it.rate / pool_rate * found;
         let own = pool_rate / self.visits.iter().fold(S::from(0.0), |sum, v| sum + v.rate) / threads;

@@ -49,18 +49,14 @@
 mod alone;
 mod late;
 
+use self::alone::{Stop, find_others, shrink};
 pub(super) use self::late::Late;
-use self::{
-    alone::{Stop, find_others, shrink},
-    late::Sources,
-};
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
         net::{Discipline, Work},
     },
     Layout, Sweep,
-    comes_again::ComesAgain,
     crowd::{Come, Crowds, Stay},
 };
 use crate::model::Scalar;
@@ -119,8 +115,10 @@ pub(in super::super) fn pool_factors<S: Scalar>(
             continue;
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
+        let service = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e)) / executions;
+        late::find_at_stops(sweep, layouts, (task, executions, service), &mut stops, crowds);
         if let Some(station) = it.station {
-            let pool = Pool { task, station, threads, executions };
+            let pool = Pool { station, threads, executions, service };
             add_crowd(sweep, &layouts[station], &pool, &mut stops, crowds, &mut found[station]);
         }
         let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
@@ -152,12 +150,12 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     }
 }
 
-/// A task, where it serves, how many of its threads can be busy, and its executions a unit of time.
+/// Where a task serves, how many of its threads can be busy, its executions a unit of time, and how long one takes.
 struct Pool<S> {
-    task: usize,
     station: usize,
     threads: f64,
     executions: S,
+    service: S,
 }
 
 /// Adds how the threads of a pool hold each other up, and what an arrival finds of the others at its stops.
@@ -169,7 +167,7 @@ fn add_crowd<S: Scalar>(
     crowds: &mut Crowds<S>,
     found: &mut Option<f64>,
 ) {
-    let &Pool { task, station, threads, executions } = pool;
+    let &Pool { station, threads, executions, service } = pool;
     let servers = sweep.net.stations[station].servers;
     // Who may come while a thread is at work for the request before is not known.
     let is_known = layout.ends_at_reply;
@@ -178,13 +176,12 @@ fn add_crowd<S: Scalar>(
     if threads != servers && !has_room {
         return;
     }
-    let busy = sweep.net.tasks[task].entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e));
+    let busy = executions * service;
     let sources = layout.sources(sweep);
     let come = is_known.then(|| {
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let service = busy / executions;
     let meet = crowds.add(station, threads, come, (busy, service), stops.iter().map(|s| s.stay));
     if !meet || has_room {
         return;
@@ -192,9 +189,9 @@ fn add_crowd<S: Scalar>(
     find_others(stops, crowds.busy(), service);
     for stop in stops.iter_mut() {
         let Some(requested) = &stop.requested else { continue };
-        let Some(of) = stop.late.find_of_busy(requested, &crowds.busy(), service) else { continue };
-        if let Some(others) = &mut stop.others {
-            others.set_lost(&of);
+        let of = stop.late.find_of_busy(requested, &crowds.busy(), service);
+        if let Some((others, of)) = stop.others.as_mut().zip(of.filter(|_| stop.has_one_pool)) {
+            others.lost = Some((of.waiting, of.first));
         }
     }
     if layout.is_guessed(sweep, sources) {
@@ -238,10 +235,7 @@ fn stops<S: Scalar>(
             _ => (S::from(1.0), S::from(1.0), it.servers),
         };
         let servers = alone / slowest * most;
-        let callers = ComesAgain { sweep, layout };
         let as_fast_as = slowest.recip() * most;
-        let sources = Sources { n: callers.sources(pool), are_customers: callers.are_customers(pool) };
-        let (late, requested) = Late::find(&requests, sources, (it.servers, as_fast_as), executions, || callers.find_own(pool));
         let demand = own / executions / (-believed((all - own) / as_fast_as) + 1.0) * alone;
         // The queue of theirs is Seidmann's.
         let (alone, queueing, of_one) =
@@ -263,8 +257,11 @@ fn stops<S: Scalar>(
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
             few_own_cores: few_cores && layout.is_of_one_pool(),
-            late,
-            requested,
+            late: Late::none(S::from(1.0)),
+            requested: None,
+            requests,
+            as_fast_as,
+            has_one_pool: !layout.open && layout.pools.len() == 1,
             stay: Stay::new(first_time * queueing / executions, own * queueing / executions, (wait + elsewhere) / executions, of_one)
                 .delaying(delay),
         });
@@ -279,7 +276,7 @@ fn believed<S: Scalar>(others: S) -> S {
 
 /// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
 /// and by how much these make its executions longer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Requests<S> {
     own: S,
     all: S,
@@ -287,6 +284,22 @@ struct Requests<S> {
     wait: S,
     number: S,
     delaying: S,
+}
+
+impl<S: Scalar> Requests<S> {
+    /// Second phases.
+    fn late(&self) -> S {
+        self.own - self.first
+    }
+
+    /// The phases of one, slowed by others at servers that are as fast as so many; none where there are none, or no second ones.
+    fn phases(&self, as_fast_as: S) -> Option<(S, S)> {
+        if self.number <= 0.0 || self.first <= 0.0 || self.late() <= 0.0 {
+            return None;
+        }
+        let of_server = self.number * (-believed((self.all - self.own) / as_fast_as) + 1.0);
+        Some((self.first / of_server, self.late() / of_server))
+    }
 }
 
 fn requests_of<S: Scalar>(

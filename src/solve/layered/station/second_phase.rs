@@ -36,13 +36,15 @@ pub(super) struct SeenOnArrival<S> {
     pub waiting: S,
     pub first: S,
     pub late: S,
+    /// How long a thread is away.
+    pub gap: S,
 }
 
 impl<S: Scalar> SeenOnArrival<S> {
     /// What it sees waiting and in the first phase over the means of these, of so many threads.
-    pub fn over_means(&self, threads: f64, gap: S, first: S, late: S) -> Ratios<S> {
+    pub fn over_means(&self, threads: f64, first: S, late: S) -> Ratios<S> {
         let wait = (self.waiting + self.first) * (first + late) + self.late * late;
-        let throughput = (gap + wait + first).recip() * threads;
+        let throughput = (self.gap + wait + first).recip() * threads;
         let over = |seen: S, mean: S| if mean > 0.0 { seen / mean } else { S::from(0.0) };
         let (waiting, served) = (throughput * wait, throughput * first);
         Ratios { waiting: over(self.waiting, waiting), first: over(self.first, served), means: (waiting, served) }
@@ -72,23 +74,25 @@ pub(super) fn away_at_all<S: Scalar>(own: S, gap: S, late: S) -> S {
     clamp(often, S::from(SELDOM), S::from(MOST_OFTEN))
 }
 
-/// Solves the chain of `threads` threads, which are away at all so `often` (`u`); `gap`, `first` > 0.
-pub(super) fn seen_on_arrival<S: Scalar>(threads: u32, (gap, often): (S, S), first: S, late: S) -> SeenOnArrival<S> {
+/// Solves the chain of `threads` threads, which are away for `gaps` by how many are away, at all so `often` (`u`); `gaps`, `first` > 0.
+pub(super) fn seen_on_arrival<S: Scalar>(threads: u32, (gaps, often): (&[S], S), first: S, late: S) -> SeenOnArrival<S> {
     let zero = S::from(0.0);
     let n_threads = f64::from(threads);
-    let comes = often / gap;
-    let mut all = Sums { arrivals: zero, waiting: zero, first: zero, late: zero };
+    // `(N - n)/z`.
+    let comes = |n: u32| if n < threads { gaps[(threads - n - 1) as usize].recip() * f64::from(threads - n) } else { zero };
+    let mut all = Sums { arrivals: zero, waiting: zero, first: zero, late: zero, away: zero, back: zero };
     let mut idle_or_first = S::from(1.0);
-    let mut second = late * n_threads * comes;
-    all.add(0.0, comes * n_threads, (idle_or_first, zero, second));
+    let mut second = late * comes(0) * often;
+    all.add(0.0, (n_threads, comes(0), often), (idle_or_first, zero, second));
     for n in 1..=threads {
+        let (earlier, now) = (comes(n - 1), comes(n));
         let n = f64::from(n);
-        let begins = (idle_or_first + second) * (n_threads - n + 1.0) / gap;
+        let begins = (idle_or_first + second) * earlier;
         let before = second;
         idle_or_first = first * begins;
         let at_once = (-often + 1.0) * begins;
-        second = late * (at_once + comes * (idle_or_first * (n_threads - n) + before * (n_threads - n + 1.0)));
-        all.add(n, comes * (n_threads - n), (zero, idle_or_first, second));
+        second = late * (at_once + often * (idle_or_first * now + before * earlier));
+        all.add(n, (n_threads - n, now, often), (zero, idle_or_first, second));
         all.arrivals += at_once;
         all.waiting += at_once * (n - 1.0);
         all.late += at_once;
@@ -100,7 +104,7 @@ pub(super) fn seen_on_arrival<S: Scalar>(threads: u32, (gap, often): (S, S), fir
         }
     }
     let seen = |sum: S| sum / all.arrivals;
-    SeenOnArrival { waiting: seen(all.waiting), first: seen(all.first), late: seen(all.late) }
+    SeenOnArrival { waiting: seen(all.waiting), first: seen(all.first), late: seen(all.late), gap: all.away / all.back }
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -133,11 +137,16 @@ struct Sums<S> {
     waiting: S,
     first: S,
     late: S,
+    away: S,
+    back: S,
 }
 
 impl<S: Scalar> Sums<S> {
     /// States with `n` threads at the station, to which others come at a rate: idle, in the first phase, in the second.
-    fn add(&mut self, n: f64, rate: S, (idle, first, late): (S, S, S)) {
+    fn add(&mut self, n: f64, (away, comes, often): (f64, S, S), (idle, first, late): (S, S, S)) {
+        let rate = comes * often;
+        self.away += (idle + first + late) * away;
+        self.back += (idle + first + late) * comes;
         self.arrivals += (idle + first + late) * rate;
         self.waiting += (late * n + first * (n - 1.0).max(0.0)) * rate;
         self.first += first * rate;
@@ -145,7 +154,7 @@ impl<S: Scalar> Sums<S> {
     }
 
     fn scale(&mut self, down: f64) {
-        for sum in [&mut self.arrivals, &mut self.waiting, &mut self.first, &mut self.late] {
+        for sum in [&mut self.arrivals, &mut self.waiting, &mut self.first, &mut self.late, &mut self.away, &mut self.back] {
             *sum *= down;
         }
     }
@@ -158,29 +167,29 @@ mod tests {
     /// One thread finds its own second phase with probability `s₂/(s₂ + z)`; throughput 0.4 for `z = s₁ = s₂ = 1`.
     #[test]
     fn one_thread_overtakes_itself() {
-        let seen = seen_on_arrival(1, (1.0_f64, 1.0), 1.0, 1.0);
+        let seen = seen_on_arrival(1, (&[1.0_f64; 1], 1.0), 1.0, 1.0);
         assert!((seen.late - 0.5).abs() < 1e-12, "{seen:?}");
         assert!(seen.waiting.abs() < 1e-12 && seen.first.abs() < 1e-12);
-        let Ratios { means: (_, first), .. } = seen.over_means(1.0, 1.0, 1.0, 1.0);
+        let Ratios { means: (_, first), .. } = seen.over_means(1.0, 1.0, 1.0);
         assert!((first - 0.4).abs() < 1e-12, "{first}");
     }
 
     /// Against the chain's equations solved as a linear system: 3 threads, `z` = 0.62, `s₁` = 0.428, `s₂` = 0.24.
     #[test]
     fn three_threads_agree_with_the_solved_chain() {
-        let seen = seen_on_arrival(3, (0.62_f64, 1.0), 0.428, 0.24);
+        let seen = seen_on_arrival(3, (&[0.62_f64; 3], 1.0), 0.428, 0.24);
         assert!((seen.waiting - 0.855_219_289_6).abs() < 1e-8, "{seen:?}");
         assert!((seen.first - 0.467_524_946_6).abs() < 1e-8);
         assert!((seen.late - 0.468_071_375_9).abs() < 1e-8);
         let (throughput, wait) = (1.467_760_436_5, 0.995_930_280_0);
-        let Ratios { means: (waiting, first), .. } = seen.over_means(3.0, 0.62, 0.428, 0.24);
+        let Ratios { means: (waiting, first), .. } = seen.over_means(3.0, 0.428, 0.24);
         assert!((waiting - throughput * wait).abs() < 1e-8 && (first - throughput * 0.428).abs() < 1e-8, "{waiting} {first}");
     }
 
     /// Without a second phase: machine repair, where an arrival of `N` sees the mean of `N - 1`.
     #[test]
     fn without_second_phase_an_arrival_sees_one_less() {
-        let seen = seen_on_arrival(2, (1.0_f64, 1.0), 1.0, 0.0);
+        let seen = seen_on_arrival(2, (&[1.0_f64; 2], 1.0), 1.0, 0.0);
         // Busy for N = 1: 1/2.
         assert!((seen.first - 0.5).abs() < 1e-12 && seen.waiting.abs() < 1e-12, "{seen:?}");
     }
@@ -190,7 +199,7 @@ mod tests {
     fn threads_that_come_back_soon_find_their_own() {
         let (gap, first, late) = (1.767, 0.572, 0.408);
         let own = 0.75 * late / (late + 0.07525) + 0.25 * late / (late + 6.84233);
-        let seen = seen_on_arrival(4, (gap, away_at_all(own, gap, late)), first, late);
+        let seen = seen_on_arrival(4, (&[gap; 4], away_at_all(own, gap, late)), first, late);
         for (seen, solved) in [(seen.waiting, 1.3394), (seen.first, 0.2086), (seen.late, 0.7381)] {
             assert!((seen - solved).abs() < 0.03, "{seen} {solved}");
         }
@@ -199,14 +208,14 @@ mod tests {
     /// One thread that is always back at once finds its second phase each time; one that is so with chance 1/2 each other time, and else as after `z/u`.
     #[test]
     fn one_thread_that_is_back_at_once_finds_its_own() {
-        let seen = seen_on_arrival(1, (2.0_f64, 0.5), 1.0, 1.0);
+        let seen = seen_on_arrival(1, (&[2.0_f64; 1], 0.5), 1.0, 1.0);
         assert!((seen.late - (0.5 + 0.5 / (1.0 + 4.0))).abs() < 1e-12, "{seen:?}");
         assert!((away_at_all(seen.late, 2.0, 1.0) - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn many_threads_do_not_overflow() {
-        let seen = seen_on_arrival(128, (1e-3_f64, 1.0), 1.0, 0.5);
+        let seen = seen_on_arrival(128, (&[1e-3_f64; 128], 1.0), 1.0, 0.5);
         assert!(seen.waiting.is_finite() && seen.waiting > 120.0 && seen.waiting <= 127.0 + 1e-9, "{seen:?}");
     }
 }

@@ -62,21 +62,34 @@ struct Requests<S> {
 /// The sources of chains: how many, with what chance; and how long each is away, and how often at all (`u`).
 struct Sources<S> {
     chances: Vec<(usize, S)>,
-    away: S,
+    /// `z` in the mean, and by how many are away.
+    mean_away: S,
+    away: Vec<S>,
     often: S,
 }
 
 impl<S: Scalar> Sources<S> {
+    /// Makes `z` what it is in the mean, where it was another; whether it was.
+    fn normalize(&mut self, was: S) -> bool {
+        if self.away.windows(2).all(|two| two[0].value() == two[1].value()) {
+            return false;
+        }
+        let by = self.mean_away / was;
+        self.away.iter_mut().for_each(|away| *away *= by);
+        true
+    }
+
     /// The mean stay at so many servers.
     fn stay(&self, servers: usize, times: &Times<S>) -> Option<Stay<S>> {
         let zero = S::from(0.0);
-        let mut mean = Stay { wait: zero, chance: zero, first: zero, late: zero };
+        let mut mean = Stay { wait: zero, chance: zero, first: zero, late: zero, away: zero };
         for &(sources, chance) in &self.chances {
-            let stay = Servers { sources, servers, away: self.away, often: self.often, times }.stay()?;
+            let stay = Servers { sources, servers, away: &self.away, often: self.often, times }.stay()?;
             mean.wait += chance * stay.wait;
             mean.chance += chance * stay.chance;
             mean.first += chance * stay.first;
             mean.late += chance * stay.late;
+            mean.away += chance * stay.away;
         }
         Some(mean)
     }
@@ -94,17 +107,27 @@ impl<S: Scalar> Callers<'_, S> {
             return None;
         }
         let servers = self.sweep.net.stations[self.layout.station].servers;
-        let sources = self.sources(&requests).filter(|sources| Servers::is_small(&sources.chances, servers))?;
+        let mut sources = self.sources(&requests).filter(|sources| Servers::is_small(&sources.chances, servers))?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few enough to be small")]
         let servers = servers as usize;
         if let Some((host, processor)) = self.processor(requests.rate) {
-            return Some((sources.stay(servers, &processor.times(servers))?, Some((host, processor))));
+            let times = processor.times(servers);
+            let mut stay = sources.stay(servers, &times)?;
+            if sources.normalize(stay.away) {
+                stay = sources.stay(servers, &times)?;
+            }
+            return Some((stay, Some((host, processor))));
         }
         let services = self.sweep.crowds.map_or(&[][..], |crowds| crowds.at(self.layout.station));
         let grown = |f: usize| f.checked_sub(1).and_then(|f| services.get(f)).map_or(requests.first, |&growth| requests.first * growth);
         let times = Times::new(servers, |f, _| (grown(f), requests.late));
         let stay = sources.stay(servers, &times)?;
-        let stay = if services.is_empty() { stay } else { sources.stay(servers, &times.with_first(requests.first / stay.first))? };
+        let is_normalized = sources.normalize(stay.away);
+        let stay = if services.is_empty() && !is_normalized {
+            stay
+        } else {
+            sources.stay(servers, &times.with_first(requests.first / stay.first))?
+        };
         Some((stay, None))
     }
 
@@ -137,7 +160,13 @@ impl<S: Scalar> Callers<'_, S> {
             if !busy.is_empty() {
                 let (executions, service) = self.executions();
                 let away = gap(service * executions / rate - there);
-                return Some(Sources { chances: (1..).zip(busy.iter().copied()).collect(), away, often: S::from(1.0) });
+                let own = callers.busy_find_own(0);
+                return Some(Sources {
+                    chances: (1..).zip(busy.iter().copied()).collect(),
+                    mean_away: away,
+                    away: self.away(away, busy.len()),
+                    often: away_at_all(own, away, late),
+                });
             }
         }
         let sources = (0..layout.pools.len()).map(|pool| callers.sources(pool)).sum::<f64>();
@@ -148,7 +177,13 @@ impl<S: Scalar> Callers<'_, S> {
         let own = (0..layout.pools.len()).fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * self.rate_of(pool)) / rate;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the largest pool")]
         let chances = vec![(sources as usize, S::from(1.0))];
-        Some(Sources { chances, away, often: away_at_all(own, away, late) })
+        Some(Sources { away: self.away(away, chances[0].0), chances, mean_away: away, often: away_at_all(own, away, late) })
+    }
+
+    /// `z`, of a mean, by how many of so many sources are away.
+    fn away(&self, mean: S, sources: usize) -> Vec<S> {
+        let grown = self.sweep.crowds.map_or(&[][..], |crowds| crowds.away(self.layout.station));
+        if grown.len() < sources { vec![mean; sources] } else { grown[..sources].iter().map(|&grown| mean * grown).collect() }
     }
 
     /// `q`; empty where it is not known.

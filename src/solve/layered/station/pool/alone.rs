@@ -5,7 +5,8 @@ use super::{
         busy::Lost,
         crowd::{Busy, Stay, ahead, chance_of_all_busy},
     },
-    Late,
+    Late, Requests,
+    late::Requested,
 };
 use crate::model::Scalar;
 
@@ -30,7 +31,13 @@ pub(super) struct Stop<S> {
     pub others: Option<Others<S>>,
     /// What second phases change.
     pub late: Late<S>,
-    pub requested: Option<super::late::Requested<S>>,
+    /// What is requested there that goes on after the reply, of more customers than threads.
+    pub requested: Option<Requested<S>>,
+    pub requests: Requests<S>,
+    /// Servers that do not hold each other up.
+    pub as_fast_as: S,
+    /// Whether nobody else comes.
+    pub has_one_pool: bool,
     pub stay: Stay<S>,
 }
 
@@ -51,8 +58,8 @@ pub(super) struct Others<S> {
     pub first: Presence<S>,
     /// `Π_s`, at few cores of its own.
     pub all_busy: Option<S>,
-    /// Presence by which one customer less is told.
-    lost: Option<(Presence<S>, Presence<S>)>,
+    /// What there is of those waiting and in service by which one customer less is told; none where others come as well.
+    pub lost: Option<(Presence<S>, Presence<S>)>,
 }
 
 impl<S: Scalar> Presence<S> {
@@ -76,12 +83,6 @@ impl<S: Scalar> Others<S> {
     /// What one of so many customers less takes away, where that is of this pool alone.
     pub fn lost(&self, customers: f64) -> Option<Lost<S>> {
         self.lost.map(|(waiting, first)| Lost { waiting: waiting.lost(customers), first: first.lost(customers) })
-    }
-}
-
-impl<S: Scalar> Others<S> {
-    pub fn set_lost(&mut self, of: &super::late::OfBusy<S>) {
-        self.lost = Some((of.waiting, of.first));
     }
 }
 
@@ -173,12 +174,33 @@ impl<S: Scalar> Presence<S> {
     }
 }
 
+/// How long one of so many threads, whose executions take `cycle` with what is before them, is away from a stop, by how many are away, relative to one alone.
+pub(super) fn away_from<S: Scalar>(stops: &[Stop<S>], (from, n_processors): (usize, usize), cycle: S, threads: f64) -> Vec<S> {
+    let mut alone = Alone { without: Some(from), ..Alone::new(stops, cycle) };
+    let mut away = Vec::new();
+    let mut n = 1.0;
+    while n <= threads {
+        if !alone.advance(stops, n, |stop| stop.station < n_processors && stop.servers > 1.0) {
+            return Vec::new();
+        }
+        away.push(alone.cycle);
+        n += 1.0;
+    }
+    let of_one = away.first().copied();
+    away.iter_mut().zip(of_one.into_iter().cycle()).for_each(|(time, of_one)| *time /= of_one);
+    away
+}
+
 /// A pool alone.
 struct Alone<S> {
     elsewhere: S,
     length: Vec<S>,
     /// Waiting, and the pace, by stop.
     now: Vec<(S, S)>,
+    /// How long an execution takes.
+    cycle: S,
+    /// A stop that is left out.
+    without: Option<usize>,
 }
 
 impl<S: Scalar> Alone<S> {
@@ -187,23 +209,25 @@ impl<S: Scalar> Alone<S> {
         let zero = S::from(0.0);
         let elsewhere = stops.iter().fold(cycle, |left, stop| left - stop.delay * stop.residence);
         let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
-        Self { elsewhere, length: vec![zero; stops.len()], now: vec![(zero, zero); stops.len()] }
+        Self { elsewhere, length: vec![zero; stops.len()], now: vec![(zero, zero); stops.len()], cycle: zero, without: None }
     }
 
     /// From `n - 1` threads to `n`, with the queue of few cores where they are; whether that takes any time.
     fn advance(&mut self, stops: &[Stop<S>], n: f64, few_cores: impl Fn(&Stop<S>) -> bool) -> bool {
-        let mut cycle = self.elsewhere;
-        for ((stop, &q), now) in stops.iter().zip(&self.length).zip(&mut self.now) {
-            now.0 = stop.wait(q, n - 1.0, few_cores(stop));
-            cycle += stop.delay * (stop.demand + now.0);
+        let without = self.without;
+        let is_visited = |k: usize| without != Some(k);
+        self.cycle = self.elsewhere;
+        for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
+            now.0 = stop.wait(self.length[k], n - 1.0, few_cores(stop));
+            self.cycle += stop.delay * (stop.demand + now.0);
         }
-        if cycle <= 0.0 {
+        if self.cycle <= 0.0 {
             return false;
         }
-        let rate = cycle.recip() * n;
-        for ((stop, q), now) in stops.iter().zip(&mut self.length).zip(&mut self.now) {
+        let rate = self.cycle.recip() * n;
+        for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
             *now = (rate * now.0, rate);
-            *q = rate * stop.queueing(few_cores(stop)) + now.0;
+            self.length[k] = rate * stop.queueing(few_cores(stop)) + now.0;
         }
         true
     }
@@ -232,6 +256,9 @@ mod tests {
             others: None,
             late: Late::none(1.0),
             requested: None,
+            requests: Requests { own: DEMAND, all: DEMAND, first: DEMAND, wait: 0.0, number: 1.0, delaying: 0.0 },
+            as_fast_as: servers,
+            has_one_pool: true,
             stay: Stay::new(DEMAND, DEMAND, 2.0 - DEMAND, servers),
         }
     }

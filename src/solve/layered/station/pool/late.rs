@@ -17,13 +17,13 @@ use super::{
     super::{
         Layout, Sweep,
         comes_again::ComesAgain,
-        crowd::Busy,
-        second_phase::{SeenOnArrival, away_at_all, seen_on_arrival},
+        crowd::{Busy, Crowds},
+        second_phase::{Ratios, SeenOnArrival, away_at_all, seen_on_arrival},
         visit::SHORTEST_GAP,
     },
     LARGEST_POOL, Left, Requests,
-    alone::Presence,
-    believed, requests_of,
+    alone::{Presence, Stop, away_from},
+    requests_of,
 };
 use crate::model::Scalar;
 
@@ -51,25 +51,30 @@ struct Factors<S> {
     is_of_customers: bool,
 }
 
-/// Requests of one execution at a server that goes on after the reply.
-#[derive(Clone, Copy, Debug)]
+/// What threads request at a server that goes on after the reply.
+#[derive(Clone, Debug)]
 pub(super) struct Requested<S> {
     /// `s₁` and `s₂`, slowed by the load of others.
     first: S,
     late: S,
+    /// In one execution, and how long that is there, and waits.
     number: S,
-    /// How long it is there, and waits.
     there: S,
+    /// `H` of threads that are never idle.
+    own: S,
     /// Second phases of all executions a unit of time.
     load: S,
+    /// `z` over that of one that is away, by how many are; empty where it is the same.
+    growth: Vec<S>,
 }
 
 /// Threads or customers that come to a station.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sources {
-    pub n: f64,
+struct Sources<'a, S> {
+    n: f64,
     /// Whether there is one for each customer.
-    pub are_customers: bool,
+    are_customers: bool,
+    growth: &'a [S],
 }
 
 /// What busy threads have at a server that goes on after the reply: those that wait, in the first phase, and second phases of others, as an arrival finds them.
@@ -80,35 +85,74 @@ pub(super) struct OfBusy<S> {
     late: S,
 }
 
-impl<S: Scalar> Requested<S> {
-    /// By how many threads are busy, each of them for `service` in one execution; with second phases as parts of the first where they are merged.
-    fn of_busy(&self, busy: &Busy<'_, S>, service: S, are_merged: bool) -> Option<OfBusy<S>> {
-        let (zero, one) = (S::from(0.0), S::from(1.0));
-        let (&full, fewer) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len())?;
-        let least = (self.first + self.late) * SHORTEST_GAP;
-        let away = (service - self.there) / self.number;
-        let away = if away > least { away } else { least };
-        let (first, late) = if are_merged { (self.first + self.late, zero) } else { (self.first, self.late) };
-        let own = late / (late + away);
-        let mut of = OfBusy { waiting: Presence::none(), first: Presence::none(), late: zero };
-        let mut before = (zero, zero);
-        let mut n = 0;
-        for (&chance, &at_any_time) in busy.others.iter().zip(fewer) {
-            // Of `n` that are busy, and with the arrival itself.
-            let seen = seen_on_arrival(n + 1, (away, one), first, late);
-            let now = seen.over_means(f64::from(n + 1), away, first, late).means;
-            of.waiting.add((seen.waiting, before.0), chance, at_any_time);
-            of.first.add((seen.first, before.1), chance, at_any_time);
-            of.late += chance * (seen.late - own);
-            if n + 1 == busy.others.len() as u32 {
-                of.waiting.add_last(now.0, now.0 - before.0, busy.all, full);
-                of.first.add_last(now.1, now.1 - before.1, busy.all, full);
-            }
-            before = now;
-            n += 1;
+/// The chain, of any number of sources.
+struct Chain<S> {
+    first: S,
+    late: S,
+    gaps: Vec<S>,
+    /// `u`.
+    often: S,
+}
+
+impl<S: Scalar> Chain<S> {
+    /// For gaps of mean `away` that grow by how many are away, of sources that are so many with these chances.
+    fn new((first, late): (S, S), (away, growth): (S, &[S]), often: S, sources: &[(u32, S)]) -> Self {
+        let most = sources.iter().map(|(n, _)| *n as usize).max().unwrap_or_default();
+        if growth.len() < most {
+            return Self { first, late, gaps: vec![away; most], often };
         }
+        let mut chain = Self { first, late, gaps: growth[..most].iter().map(|&growth| away * growth).collect(), often };
+        let mean = sources.iter().fold(S::from(0.0), |sum, &(n, chance)| sum + chance * chain.seen(n).gap);
+        chain.gaps.iter_mut().for_each(|gap| *gap *= away / mean);
+        chain
+    }
+
+    fn seen(&self, n: u32) -> SeenOnArrival<S> {
+        seen_on_arrival(n, (&self.gaps, self.often), self.first, self.late)
+    }
+
+    fn over_means(&self, n: u32, seen: &SeenOnArrival<S>) -> Ratios<S> {
+        seen.over_means(f64::from(n), self.first, self.late)
+    }
+
+    /// What busy threads have there.
+    fn of_busy(&self, own: S, busy: &Busy<'_, S>) -> Option<OfBusy<S>> {
+        let (&full, fewer) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len())?;
+        let zero = S::from(0.0);
+        let mut of = OfBusy { waiting: Presence::none(), first: Presence::none(), late: zero };
+        let (mut before, mut last) = ((zero, zero), (zero, zero));
+        for ((n, &chance), &at_any_time) in (1..).zip(busy.others).zip(fewer) {
+            // `n - 1` others are busy.
+            let seen = self.seen(n);
+            of.waiting.add((seen.waiting, last.0), chance, at_any_time);
+            of.first.add((seen.first, last.1), chance, at_any_time);
+            of.late += chance * (seen.late - own);
+            (before, last) = (last, self.over_means(n, &seen).means);
+        }
+        of.waiting.add_last(last.0, last.0 - before.0, busy.all, full);
+        of.first.add_last(last.1, last.1 - before.1, busy.all, full);
         Some(of)
     }
+}
+
+impl<S: Scalar> Requested<S> {
+    /// The chain of busy threads, of which one execution takes `service`; with second phases as parts of the first where they are merged.
+    fn chain_of_busy(&self, busy: &Busy<'_, S>, service: S, are_merged: bool) -> Chain<S> {
+        let (first, late) = (self.first, self.late);
+        let away = gap((service - self.there) / self.number, first + late);
+        let sources: Vec<_> = (1..).zip(busy.others.iter().copied()).collect();
+        if are_merged {
+            Chain::new((first + late, S::from(0.0)), (away, &self.growth), S::from(1.0), &sources)
+        } else {
+            Chain::new((first, late), (away, &self.growth), away_at_all(self.own, away, late), &sources)
+        }
+    }
+}
+
+/// A gap that is not too short for the chain.
+fn gap<S: Scalar>(away: S, service: S) -> S {
+    let least = service * SHORTEST_GAP;
+    if away > least { away } else { least }
 }
 
 impl<S: Scalar> Late<S> {
@@ -116,30 +160,19 @@ impl<S: Scalar> Late<S> {
         Self { factors: None, others, of_customers: false }
     }
 
-    /// Finds it for `sources` with these requests to so many servers, which are as fast as so many others; `found_own` is `H`, asked where there is a source
+    /// Finds it for sources with these requests to so many servers, which are as fast as so many others; `found_own` is `H`, asked where there is a source
     /// for each customer.
-    pub(super) fn find(
+    fn find(
         requests: &Requests<S>,
-        Sources { n, are_customers }: Sources,
+        Sources { n, are_customers, growth }: Sources<'_, S>,
         (servers, as_fast_as): (f64, S),
-        executions: S,
         found_own: impl FnOnce() -> S,
-    ) -> (Self, Option<Requested<S>>) {
-        let (zero, one) = (S::from(0.0), S::from(1.0));
+    ) -> Self {
         let guessed = 1.0 - n.recip();
         let none = Self::none(S::from(guessed));
-        if n < 2.0 || servers > 1.0 || requests.number <= 0.0 || requests.own - requests.first <= 0.0 {
-            return (none, None);
-        }
-        // Others slow the server.
-        let of_server = requests.number * (-believed((requests.all - requests.own) / as_fast_as) + 1.0);
-        let (first, late) = (requests.first / of_server, (requests.own - requests.first) / of_server);
-        if first <= 0.0 {
-            return (none, None);
-        }
-        let least = (first + late) * SHORTEST_GAP;
-        let away = (-(requests.wait + requests.first) + n) / requests.number;
-        let away = if away > least { away } else { least };
+        let Some((first, late)) = requests.phases(as_fast_as).filter(|_| servers <= 1.0 && n >= 2.0) else { return none };
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let away = gap((-(requests.wait + requests.first) + n) / requests.number, first + late);
         // Of more customers than threads, what is known is what one thread less leaves.
         let (own, often) = if are_customers {
             let own = found_own();
@@ -148,15 +181,15 @@ impl<S: Scalar> Late<S> {
             (late / (late + away), one)
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
-        let of = |n: f64| seen_on_arrival(n as u32, (away, often), first, late);
-        let over_means = |n: f64, seen: &SeenOnArrival<S>| seen.over_means(n, away, first, late);
-        let seen = of(n);
-        let (with, less) = (over_means(n, &seen), over_means(n - 1.0, &of(n - 1.0)));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
-        let merged = seen_on_arrival(n as u32, (away, one), first + late, zero).over_means(n, away, first + late, zero);
+        let n = n as u32;
+        let chain = Chain::new((first, late), (away, growth), often, &[(n, one)]);
+        let seen = chain.seen(n);
+        let (with, less) = (chain.over_means(n, &seen), chain.over_means(n - 1, &chain.seen(n - 1)));
+        let merged = Chain::new((first + late, zero), (away, growth), one, &[(n, one)]);
+        let merged = merged.over_means(n, &merged.seen(n));
         let over = |less: S, full: S| if full > 0.0 { less / full } else { zero };
         // The own one is counted by the chance of overtaking it.
-        let rest = (seen.late - own) / (requests.own - requests.first);
+        let others = (seen.late - own) / requests.late();
         let factors = Factors {
             with: (with.waiting, with.first),
             less: (over(less.means.0, with.means.0), over(less.means.1, with.means.1)),
@@ -164,24 +197,14 @@ impl<S: Scalar> Late<S> {
             guessed,
             is_of_customers: are_customers,
         };
-        let requested = Requested {
-            first,
-            late,
-            number: requests.number / executions,
-            there: (requests.wait + requests.first) / executions,
-            load: requests.own - requests.first,
-        };
-        (
-            Self { factors: Some(factors), others: if rest > 0.0 { rest } else { zero }, of_customers: false },
-            (!are_customers).then_some(requested),
-        )
+        Self { factors: Some(factors), others: if others > 0.0 { others } else { zero }, of_customers: false }
     }
 
     /// Takes of threads what follows from how many of them are busy, with executions that take `service`; what they have there.
     pub(super) fn find_of_busy(&mut self, requested: &Requested<S>, busy: &Busy<'_, S>, service: S) -> Option<OfBusy<S>> {
         let factors = self.factors.as_mut()?;
-        let of = requested.of_busy(busy, service, false)?;
-        let merged = requested.of_busy(busy, service, true)?;
+        let of = requested.chain_of_busy(busy, service, false).of_busy(requested.own, busy)?;
+        let merged = requested.chain_of_busy(busy, service, true).of_busy(S::from(0.0), busy)?;
         factors.with = (of.waiting.left(), of.first.left());
         factors.merged = (merged.waiting.left(), merged.first.left());
         let others = of.late / requested.load;
@@ -232,8 +255,49 @@ pub(super) fn find_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout
         let of = |pool: usize| requests_of(sweep, layout, |other| other == pool, |_| S::from(1.0)).number;
         pools().fold(S::from(0.0), |sum, pool| sum + callers.find_own(pool) * of(pool)) / requests.number
     };
-    let (late, _) =
-        Late::find(&requests, Sources { n: sources, are_customers: true }, (servers, S::from(servers)), S::from(1.0), found_own);
+    let of_classes = Sources { n: sources, are_customers: true, growth: &[] };
+    let late = Late::find(&requests, of_classes, (servers, S::from(servers)), found_own);
     let late = Late { of_customers: true, ..late };
     pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
+}
+
+/// Finds it at the stops of a task, of so many executions a unit of time, which take `service`; and how much longer its threads are away the more of them
+/// are, of servers that go on after the reply.
+pub(super) fn find_at_stops<S: Scalar>(
+    sweep: &Sweep<'_, S>,
+    layouts: &[Layout],
+    (task, executions, service): (usize, S, S),
+    stops: &mut [Stop<S>],
+    crowds: &mut Crowds<S>,
+) {
+    for place in 0..stops.len() {
+        let Stop { station, requests, as_fast_as, .. } = stops[place];
+        let layout = &layouts[station];
+        let Some(pool) = layout.pools.iter().position(|&pool| pool == task) else { continue };
+        let callers = ComesAgain { sweep, layout };
+        let (n, are_customers) = (callers.sources(pool), callers.are_customers(pool));
+        let servers = sweep.net.stations[station].servers;
+        let growth = if requests.phases(as_fast_as).is_some() {
+            let cycle = if are_customers { executions.recip() * n } else { service };
+            away_from(stops, (place, sweep.net.n_processors), cycle, sweep.populations.caps[task])
+        } else {
+            Vec::new()
+        };
+        let stop = &mut stops[place];
+        let sources = Sources { n, are_customers, growth: &growth };
+        stop.late = Late::find(&requests, sources, (servers, as_fast_as), || callers.find_own(pool));
+        if servers > 1.0 {
+            crowds.set_away(station, growth);
+        } else if let Some((first, late)) = requests.phases(as_fast_as).filter(|_| !are_customers) {
+            stop.requested = Some(Requested {
+                first,
+                late,
+                number: requests.number / executions,
+                there: (requests.wait + requests.first) / executions,
+                own: callers.busy_find_own(pool),
+                load: requests.late(),
+                growth,
+            });
+        }
+    }
 }
