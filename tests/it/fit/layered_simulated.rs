@@ -36,7 +36,7 @@ fn simulated_s(utilizations: &[&str], threads: f64) -> Problem {
 
 fn half_width(fit: &Fit, name: &str) -> f64 {
     let p = &fit.parameters[name];
-    p.upper.unwrap() - p.estimate
+    p.upper.unwrap_or_else(|| panic!("{name}: {:?}, {:?}", fit.stop, fit.parameters)) - p.estimate
 }
 
 fn least_at(fit: &Fit, name: &str, value: f64) -> f64 {
@@ -47,15 +47,15 @@ fn least_at(fit: &Fit, name: &str, value: f64) -> f64 {
 /// Half-widths of another solver's fit to other runs of the same kind: lqns 5.32, overtaking left out, as [`TRUE`].
 const PUBLISHED: [f64; 7] = [0.131, 0.006, 0.011, 0.015, 0.001, 0.025, 0.024];
 
-/// Every estimate is within its half-width of the truth, and that like the published one or, where the solver fits the trials better, down
-/// to a fifth of it.
+/// Every estimate is within .7 of its half-width of the truth, and that like the published one or, where the solver fits the trials better, down
+/// to an eighth of it.
 fn check_recovery(fit: &Fit) {
     assert!(fit.converged, "{:?}", fit.stop);
     for ((name, truth), published) in TRUE.iter().zip(PUBLISHED) {
         let p = &fit.parameters[*name];
-        assert!((p.estimate - truth).abs() <= half_width(fit, name), "{name}: {p:?}");
+        assert!((p.estimate - truth).abs() <= 0.7 * half_width(fit, name), "{name}: {p:?}");
         let ratio = half_width(fit, name) / published;
-        assert!((0.2..1.5).contains(&ratio), "{name}: {ratio} of {published}");
+        assert!((0.125..1.5).contains(&ratio), "{name}: {ratio} of {published}");
     }
 }
 
@@ -98,7 +98,7 @@ fn seven_parameters_are_recovered_from_simulated_trials() {
 }
 
 /// Test 8: delays alone leave the directory's demand open, as in the published table: its interval and that of the web server's, which trades
-/// with it, have the truth and are wide. The application's is 3.4 % off, by what is left of the solver's error.
+/// with it, have the truth and are wide. The application's first phase is 2.3 % off, by what is left of the solver's error.
 #[test]
 fn delays_alone_say_little_of_the_directory() {
     let mut asked = simulated_s(&[], 3.0);
@@ -107,10 +107,10 @@ fn delays_alone_say_little_of_the_directory() {
     let truth = |name: &str| TRUE.iter().find(|t| t.0 == name).unwrap().1;
     let off = |name: &str| (fit.parameters[name].estimate - truth(name)).abs();
     assert!(["dirD", "WSD", "appDph2", "dbD"].iter().all(|name| off(name) <= half_width(&fit, name)), "{:?}", fit.parameters);
-    assert!(off("appDph1") <= 0.04 * truth("appDph1"), "{:?}", fit.parameters);
+    assert!(off("appDph1") <= 0.025 * truth("appDph1"), "{:?}", fit.parameters);
     let relative = |name: &str| half_width(&fit, name) / truth(name);
     let others = ["WSD", "appDph1", "appDph2", "dbD"].map(relative);
-    assert!(relative("dirD") > 1.0 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);
+    assert!(relative("dirD") > 0.7 && others.iter().all(|other| *other < 0.5 * relative("dirD")), "{:?}", fit.parameters);
 }
 
 /// The fit corrected by simulations of `precision`, once that settles.
@@ -139,20 +139,24 @@ fn delays_alone_give_all_demands_once_the_solver_is_corrected() {
     assert!(half_width(&fit, "dirD") < 0.5 && half_width(&fit, "appDph2") < 0.14, "{:?}", fit.parameters);
 }
 
-/// Test 10: where the application calls the directory, their demands trade for each other and only what they take together is found, to
-/// five per cent; the published .001 takes a fit that is corrected for the solver's error.
+/// Test 10: where the application calls the directory, their demands trade for each other at the rate of its calls, and only what they take together is
+/// found, to a hundredth: what is known of one tells the other, and fits the trials about as well.
 #[test]
 fn collinear_demands_trade_in_simulated_trials() {
     let mut asked = problem(Variant::L, trials(include_bytes!("layered_l.csv"), &[]), 3.0);
     hold_whole_numbers(&mut asked);
     let fit = fitted(&asked).unwrap();
-    // At the rate at which one stands in for the other, about .28 calls for each.
-    let rate = half_width(&fit, "appDph1") / half_width(&fit, "dirD");
-    assert!((rate - 0.28).abs() < 0.06, "{rate}");
-    let together = |application: f64, directory: f64| application + rate * directory;
-    let found = together(fit.parameters["appDph1"].estimate, fit.parameters["dirD"].estimate);
-    let truth = together(0.2, 0.1);
-    assert!((found / truth - 1.0).abs() < 0.05, "{found} {truth}");
+    asked.estimate.retain(|e| e.name != "dirD");
+    asked.assumed.set("dirD", 0.1);
+    let told = fitted(&asked).unwrap();
+    let of = |fit: &Fit, name: &str| fit.parameters[name].estimate;
+    let rate = (of(&fit, "appDph1") - of(&told, "appDph1")) / (0.1 - of(&fit, "dirD"));
+    assert!((rate - 0.28).abs() < 0.03, "{rate}");
+    assert!(told.sum_of_squares < 1.5 * fit.sum_of_squares, "{} {}", told.sum_of_squares, fit.sum_of_squares);
+    for (application, directory) in [(of(&fit, "appDph1"), of(&fit, "dirD")), (of(&told, "appDph1"), 0.1)] {
+        let (found, truth) = (application + 0.28 * directory, 0.2 + 0.28 * 0.1);
+        assert!((found / truth - 1.0).abs() < 0.01, "{found} {truth}");
+    }
 }
 
 /// Test 10: corrected for the solver's error, the published sum of the collinear demands is right to the published .001, neither alone is known,

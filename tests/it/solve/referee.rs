@@ -36,10 +36,12 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("thread pools", pools(), Within(0.3, 0.8)),
         ("tasks below a full pool", below_a_full_pool(), Within(1.3, 2.6)),
         ("unlike pools", unlike_pools(), Within(4.1, 6.7)),
-        ("second phases", second_phases(), Within(2.1, 4.1)),
-        ("second phases on one processor", second_phases_on_one_processor(), Within(1.7, 2.6)),
-        ("second phases left behind", second_phases_left_behind(), Within(0.7, 2.2)),
-        ("second phases below few threads", second_phases_below_few_threads(), Within(3.9, 9.5)),
+        ("second phases", second_phases(), Within(0.4, 0.7)),
+        ("second phases on one processor", second_phases_on_one_processor(), Within(1.1, 1.7)),
+        ("second phases left behind", second_phases_left_behind(), Within(0.8, 3.0)),
+        ("second phases below few threads", second_phases_below_few_threads(), Within(3.8, 9.3)),
+        ("second phases below busy threads", second_phases_below_busy_threads(), Within(0.4, 0.9)),
+        ("second phases of several threads", second_phases_of_several_threads(), Within(0.8, 2.2)),
         ("replies at once", replies_at_once(), Within(3.9, 7.0)),
         ("forwarding", forwarding(), Within(0.1, 0.1)),
         ("asynchronous requests", asynchronous(), Within(0.2, 0.3)),
@@ -287,6 +289,62 @@ fn second_phases_below_few_threads() -> Vec<Model> {
     .into_iter()
     .chain([two])
     .collect()
+}
+
+/// Pools of fewer threads than customers before one or two servers that go on after the reply.
+fn second_phases_below_busy_threads() -> Vec<Model> {
+    let of = |(n, think, threads, calls, servers): (u32, f64, f64, f64, &[[f64; 2]])| {
+        let mut caller = work("s", 0.27);
+        let mut tasks = vec![];
+        for (server_name, &[first, second]) in ["t", "u"].into_iter().zip(servers) {
+            let name = format!("{server_name}e");
+            caller = caller.calls_about(&name, calls);
+            tasks.push(server(server_name, [entry(&name, [work(&format!("{name}1"), first), work(&format!("{name}2"), second)])]));
+        }
+        tasks.insert(0, server("s", [entry("s", [caller])]).times(threads));
+        tasks.insert(0, customers("c", n, think, work("c", 0.0).calls("s", 1)));
+        model([], tasks)
+    };
+    let (one, two) = ([[0.34, 0.16]], [[0.35, 0.2]; 2]);
+    [
+        (6, 3.0, 4.0, 3.0, &one[..]),
+        (4, 3.0, 2.0, 3.0, &one),
+        (5, 6.0, 4.0, 1.0, &one),
+        (5, 0.1, 4.0, 3.0, &one),
+        (4, 3.0, 2.0, 3.0, &two),
+        (4, 0.3, 2.0, 1.0, &two),
+    ]
+    .map(of)
+    .into()
+}
+
+/// Several threads at a core of their own, of customers and of a pool, one or two such tasks.
+fn second_phases_of_several_threads() -> Vec<Model> {
+    let of = |(n, think, calls, threads, phases, cores): (u32, f64, f64, f64, &[[f64; 2]], u32)| {
+        let mut caller = work("s", 0.1);
+        let (mut tasks, mut processors) = (vec![], vec![]);
+        for (server_name, &[first, second]) in ["t", "u"].into_iter().zip(phases) {
+            let name = format!("{server_name}e");
+            caller = caller.calls_about(&name, calls);
+            let phases = [work(&format!("{name}1"), first), work(&format!("{name}2"), second)];
+            tasks.push(server(server_name, [entry(&name, phases)]).times(threads).on(server_name));
+            processors.push(processor(server_name, ProcessorScheduling::Fcfs, cores));
+        }
+        tasks.insert(0, server("s", [entry("s", [caller])]).times(3.0));
+        tasks.insert(0, customers("c", n, think, work("c", 0.0).calls("s", 1)));
+        model(processors, tasks)
+    };
+    let (one, late, two) = ([[0.4, 0.2]], [[0.2, 0.4]], [[0.4, 0.2], [0.36, 0.13]]);
+    [
+        (3, 1.0, 1.0, 2.0, &one[..], 1),
+        (5, 3.0, 2.0, 3.0, &one, 1),
+        (3, 0.3, 2.0, 3.0, &late, 1),
+        (5, 3.0, 1.0, 3.0, &late, 2),
+        (5, 1.0, 1.0, 2.0, &two, 1),
+        (4, 3.0, 1.0, 2.0, &two, 1),
+    ]
+    .map(of)
+    .into()
 }
 
 /// Customers that come back to a processor while their last second phase goes on there: to the same task, and to another one.

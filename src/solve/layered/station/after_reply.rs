@@ -1,6 +1,6 @@
 //! Several servers of one pool of callers that go on after the reply, solved exactly.
 //!
-//! `N` sources come back at once with chance `1 - u`, else after an exponential time of mean `z/u`, wait in order of arrival for one of `m` servers and an
+//! `N` sources come back at once with chance `1 - u`, else after an exponential time of mean `z/u` (`z` of how many are away), wait in order of arrival for one of `m` servers and an
 //! exponential first phase `s₁`, go, and leave the server to a second phase `s₂`. State: `j` sources at the station, and `k` servers in second phases;
 //! `f = min(j, m - k)` are in first phases. From level `j` to the next, `T` the rates at which a level is left for good:
 //!
@@ -16,7 +16,8 @@
 //! V(q, f) = [1 + f/s₁ V(q, f-1) + (m-f)/s₂ V(q-1, f+1)] / [f/s₁ + (m-f)/s₂]        V(-1, ·) = 0
 //! ```
 //!
-//! with `u` as of one server ([`super::second_phase`]). Where first phases take longer the more servers are in them, `f/s₁(f)` stands for `f/s₁`, with `s₁` the mean.
+//! with `u` as of one server ([`super::second_phase`]). `s₁` and `s₂` may depend on `f` and `k`: where threads hold each other up in first phases, `s₁` on `f`, so
+//! that it is what it is in the mean; at a processor of their own, both ([`threads`]).
 
 mod sources;
 mod threads;
@@ -54,7 +55,7 @@ pub(super) struct Stay<S> {
     pub chance: S,
     pub first: S,
     pub late: S,
-    /// How long a source is away.
+    /// How long a source is away: `z`.
     pub away: S,
 }
 

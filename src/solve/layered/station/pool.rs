@@ -116,7 +116,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
         let service = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e)) / executions;
-        late::find_at_stops(sweep, layouts, (task, executions, service), &mut stops, crowds);
+        late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
         if let Some(station) = it.station {
             let pool = Pool { station, threads, executions, service };
             add_crowd(sweep, &layouts[station], &pool, &mut stops, crowds, &mut found[station]);

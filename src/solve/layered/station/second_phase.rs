@@ -1,15 +1,15 @@
 //! Threads of one pool at a server that goes on after the reply, solved exactly.
 //!
-//! `N` threads come back at once with chance `1 - u`, else after an exponential time of mean `z/u`, wait in order of arrival for an exponential first phase
+//! `N` threads come back at once with chance `1 - u`, else after an exponential time of mean `z/u`, `z = z(N - n)` by how many are away, wait in order of arrival for an exponential first phase
 //! `s₁`, go, and leave the server to a second phase `s₂`. State: `n` threads at the station, and the server's phase. Cutting between
 //! `n` and `n + 1` threads, and around a second phase with `n` waiting, gives the chain's probabilities one after the other:
 //!
 //! ```text
-//! p₁(n+1) / s₁ = (N - n)/z (p₁(n) + p₂(n)),        p₀ for p₁(0)
-//! p₂(n) / s₂   = (N - n) u/z p₁(n) + (1 - u) p₁(n)/s₁ + (N - n + 1) u/z p₂(n-1),        p₂(0) / s₂ = N u/z p₀
+//! p₁(n+1) / s₁ = r_n (p₁(n) + p₂(n)),        p₀ for p₁(0),        r_n = (N - n)/z
+//! p₂(n) / s₂   = u r_n p₁(n) + (1 - u) p₁(n)/s₁ + u r_{n-1} p₂(n-1),        p₂(0) / s₂ = u r_0 p₀
 //! ```
 //!
-//! Those who were away see each state in proportion to `(N - n) u/z`, those who come back at once a second phase with `n - 1` waiting in proportion to
+//! Those who were away see each state in proportion to `u r_n`, those who come back at once a second phase with `n - 1` waiting in proportion to
 //! `(1 - u) p₁(n)/s₁`. An arrival waits
 //!
 //! ```text

@@ -1,13 +1,15 @@
 //! Whose requests come to several servers that go on after the reply, and how long these serve them.
 //!
-//! Customers come as the sources of the chain, also those of several classes. Of threads of a pool, fewer than the customers for whom they come, an arrival finds `j` others
+//! Customers come as the sources of the chain, also those of several classes that call the same entries. Of threads of a pool, fewer than the customers for whom they come, an arrival finds `j` others
 //! busy with chance `q(j)` ([`super::super::crowd`]), and waits as in the chain of `j + 1` sources that are never idle:
 //!
 //! ```text
 //! W = Σ_j q(j) W(j+1),   z = (S - β (W + s₁)) / β        also for s₁, s₂ and the chance to wait
 //! ```
 //!
-//! with `S` the time of one execution, and `β` its requests.
+//! with `S` the time of one execution, and `β` its requests. How much longer they are away the more of them are follows from exact mean value analysis of the
+//! rest of the pool's stations (the flow-equivalent server of K. M. Chandy, U. Herzog and L. Woo 1975; [`super::super::pool`], `away_from`), and is scaled so
+//! that `z` is what it is in the mean.
 
 use super::{
     super::{At, Layout, Scratch, Sweep, comes_again::ComesAgain, pool::LARGEST_POOL, second_phase::away_at_all, visit::SHORTEST_GAP},
@@ -35,7 +37,7 @@ pub(in super::super::super) enum Told<S> {
 pub(in super::super::super) fn find_after_reply<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], told: &mut [Option<Told<S>>]) {
     told.fill(None);
     for layout in layouts.iter().skip(sweep.net.n_processors) {
-        let Some((stay, processor)) = (Callers { sweep, layout }).stay() else { continue };
+        let Some(Solved { stay, processor }) = (Callers { sweep, layout }).solve() else { continue };
         told[layout.station] = Some(Told::Threads { wait: stay.wait, chance: stay.chance });
         let Some((host, processor)) = processor else { continue };
         let waits = [processor.wait(0, stay.first), processor.wait(1, stay.late)];
@@ -57,6 +59,12 @@ struct Requests<S> {
     first: S,
     late: S,
     there: S,
+}
+
+/// How long requests stay, and the processor that the task has for itself, with its station.
+struct Solved<S> {
+    stay: Stay<S>,
+    processor: Option<(usize, Processor<S>)>,
 }
 
 /// The sources of chains: how many, with what chance; and how long each is away, and how often at all (`u`).
@@ -98,7 +106,7 @@ impl<S: Scalar> Sources<S> {
 impl<S: Scalar> Callers<'_, S> {
     /// How long requests of one pool, or of customers alone, stay at a task that goes on after the reply, where their chain is small, and the processor
     /// that it has for itself.
-    fn stay(&self) -> Option<(Stay<S>, Option<(usize, Processor<S>)>)> {
+    fn solve(&self) -> Option<Solved<S>> {
         if !self.are_taken() {
             return None;
         }
@@ -116,7 +124,7 @@ impl<S: Scalar> Callers<'_, S> {
             if sources.normalize(stay.away) {
                 stay = sources.stay(servers, &times)?;
             }
-            return Some((stay, Some((host, processor))));
+            return Some(Solved { stay, processor: Some((host, processor)) });
         }
         let services = self.sweep.crowds.map_or(&[][..], |crowds| crowds.at(self.layout.station));
         let grown = |f: usize| f.checked_sub(1).and_then(|f| services.get(f)).map_or(requests.first, |&growth| requests.first * growth);
@@ -128,7 +136,7 @@ impl<S: Scalar> Callers<'_, S> {
         } else {
             sources.stay(servers, &times.with_first(requests.first / stay.first))?
         };
-        Some((stay, None))
+        Some(Solved { stay, processor: None })
     }
 
     /// Whether they are of one pool, or customers, and the task has several threads, whose executions are phases that go on after the reply.
@@ -138,10 +146,19 @@ impl<S: Scalar> Callers<'_, S> {
         let in_phases = |&arc: &usize| net.arcs[arc].target.is_some_and(|entry| matches!(net.entries[entry].work, Work::Phases(_)));
         !layout.ends_at_reply
             && !layout.open
-            && (layout.pools.len() == 1 || self.are_of_classes())
+            && (layout.pools.len() == 1 || self.are_of_classes() && self.call_the_same())
             && (station.servers > 1.0 && station.servers.is_finite())
             && station.discipline == Discipline::Fcfs
             && layout.arcs.iter().all(in_phases)
+    }
+
+    /// Whether all of several pools call the same entries.
+    fn call_the_same(&self) -> bool {
+        let &Self { sweep: Sweep { net, .. }, layout } = self;
+        let calls = |pool: usize, entry: Option<usize>| {
+            layout.arcs.iter().zip(&layout.pool_of).any(|(&arc, &of)| of == Some(pool) && net.arcs[arc].target == entry)
+        };
+        layout.arcs.iter().all(|&arc| (0..layout.pools.len()).all(|pool| calls(pool, net.arcs[arc].target)))
     }
 
     fn are_of_classes(&self) -> bool {

@@ -9,7 +9,15 @@
 //!
 //! with `a` what arrivals see in the chain, `Q` the mean of it, `'` of one whose services are first and second phases in one, and `ψ` of
 //! [`removal`](super::super::removal); `(n - 1)/n` for the former quotient in the first round of the Linearizer. Of more customers than threads, `a_n/Q_n - a'_n/Q'_n`
-//! times the Linearizer's factor, with `H̄ = s₂/(s₂ + z)` for `H` (the published layered example, of three threads, was 3 % fast at five users otherwise). So a pool
+//! times the Linearizer's factor, with `H̄ = s₂/(s₂ + z)` for `H`. Where it is known how many threads are busy, `a/Q` is what their numbers say, as `ψ` of the parent
+//! module: with chance `q(j)` an arrival finds what it does in the chain of `j + 1` that are never idle,
+//!
+//! ```text
+//! a_n / Q_n = Σ_j q(j) a(j+1) / [Σ_j q(j) Q(j) + Π (Q(m) - Q(m-1))]        z = (S - β (W + s₁)) / β
+//! ```
+//!
+//! with the gap `z` of busy threads, whose executions take `S` with `β` requests, and `H` of such; and what a customer less leaves in the first round follows from
+//! it. The gaps grow by how many are away as the rest of the pool's stations say (`away_from`), scaled so that they are what they are in the mean. So a pool
 //! that has a server for itself and is away for an exponential time waits as in the chain. Customers of all reference tasks that call a server alone are one
 //! such pool, of which one class meets one customer less of its own.
 
@@ -261,12 +269,12 @@ pub(super) fn find_of_customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout
     pools().for_each(|pool| left[pool] = Left { late, ..Left::nothing() });
 }
 
-/// Finds it at the stops of a task, of so many executions a unit of time, which take `service`; and how much longer its threads are away the more of them
+/// Finds it at the stops of a task, of so many executions a unit of time; and how much longer its threads are away the more of them
 /// are, of servers that go on after the reply.
 pub(super) fn find_at_stops<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layouts: &[Layout],
-    (task, executions, service): (usize, S, S),
+    (task, executions): (usize, S),
     stops: &mut [Stop<S>],
     crowds: &mut Crowds<S>,
 ) {
@@ -278,8 +286,7 @@ pub(super) fn find_at_stops<S: Scalar>(
         let (n, are_customers) = (callers.sources(pool), callers.are_customers(pool));
         let servers = sweep.net.stations[station].servers;
         let growth = if requests.phases(as_fast_as).is_some() {
-            let cycle = if are_customers { executions.recip() * n } else { service };
-            away_from(stops, (place, sweep.net.n_processors), cycle, sweep.populations.caps[task])
+            away_from(stops, (place, sweep.net.n_processors), executions.recip() * n, sweep.populations.caps[task])
         } else {
             Vec::new()
         };
