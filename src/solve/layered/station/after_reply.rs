@@ -121,7 +121,8 @@ impl<S: Scalar> Servers<'_, S> {
             }
         }
         let stay = Stay { wait: wait / all, chance: chance / all, first: firsts / ended, late: lates / ended, away: away / returned };
-        (stay.wait >= 0.0 && [stay.wait, stay.first, stay.late].iter().all(|time| time.value().is_finite())).then_some(stay)
+        let are_numbers = [stay.wait, stay.chance, stay.first, stay.late, stay.away].iter().all(|x| x.value().is_finite());
+        (stay.wait >= 0.0 && are_numbers).then_some(stay)
     }
 
     fn in_first(&self, j: usize, k: usize) -> usize {

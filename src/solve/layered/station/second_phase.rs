@@ -62,6 +62,13 @@ pub(super) struct Ratios<S> {
 /// Beyond this, unnormalized probabilities are scaled down.
 const LARGE: f64 = 1e200;
 
+/// How gaps are scaled: the power with which their mean grows, at first and at most; how often, how far at once, and how near.
+const STEEP: f64 = 2.0;
+const MOST_STEEP: f64 = 50.0;
+const SCALINGS: usize = 20;
+const LONGEST_SCALING: f64 = 2.0;
+const NEAR_MEAN: f64 = 1e-7;
+
 /// Bounds on `u`: where all are back at once they are never away, and where `H` is less than of exponential times.
 const SELDOM: f64 = 1e-6;
 const MOST_OFTEN: f64 = 1.2;
@@ -72,6 +79,38 @@ pub(super) fn away_at_all<S: Scalar>(own: S, gap: S, late: S) -> S {
     let rest = gap - missed * late;
     let often = if rest > 0.0 { gap * missed / rest } else { S::from(MOST_OFTEN) };
     clamp(often, S::from(SELDOM), S::from(MOST_OFTEN))
+}
+
+/// Scales gaps until the mean of a chain is as asked; none where that has none. It grows faster than they do, as more are away then.
+pub(super) fn scale_to_mean<S: Scalar>(gaps: &mut [S], mean: S, mut mean_of: impl FnMut(&[S]) -> Option<S>) -> Option<()> {
+    let mut power = STEEP;
+    let mut last: Option<(f64, f64)> = None;
+    let mut near = 0;
+    for _ in 0..SCALINGS {
+        let off = (mean / mean_of(gaps)?).ln();
+        let left = off.value();
+        if near == 0 {
+            power = last.map_or(power, |(step, before)| num_traits::clamp((before - left) / step, 0.5, MOST_STEEP));
+        }
+        if left.abs() < NEAR_MEAN {
+            near += 1;
+        }
+        let step = off / power;
+        let by = if step > LONGEST_SCALING {
+            S::from(LONGEST_SCALING)
+        } else if step < -LONGEST_SCALING {
+            S::from(-LONGEST_SCALING)
+        } else {
+            step
+        }
+        .exp();
+        last = Some((by.value().ln(), left));
+        gaps.iter_mut().for_each(|gap| *gap *= by);
+        if near > 1 || left == 0.0 {
+            break;
+        }
+    }
+    Some(())
 }
 
 /// Solves the chain of `threads` threads, which are away for `gaps` by how many are away, at all so `often` (`u`); `gaps`, `first` > 0.

@@ -26,7 +26,7 @@ use super::{
         Layout, Sweep,
         comes_again::ComesAgain,
         crowd::{Busy, Crowds},
-        second_phase::{Ratios, SeenOnArrival, away_at_all, seen_on_arrival},
+        second_phase::{Ratios, SeenOnArrival, away_at_all, scale_to_mean, seen_on_arrival},
         visit::SHORTEST_GAP,
     },
     LARGEST_POOL, Left, Requests,
@@ -34,6 +34,9 @@ use super::{
     requests_of,
 };
 use crate::model::Scalar;
+
+/// Chances that are none.
+const NEGLIGIBLE: f64 = 1e-9;
 
 /// What second phases change at a station.
 #[derive(Clone, Copy, Debug)]
@@ -104,14 +107,18 @@ struct Chain<S> {
 
 impl<S: Scalar> Chain<S> {
     /// For gaps of mean `away` that grow by how many are away, of sources that are so many with these chances.
-    fn new((first, late): (S, S), (away, growth): (S, &[S]), often: S, sources: &[(u32, S)]) -> Self {
-        let most = sources.iter().map(|(n, _)| *n as usize).max().unwrap_or_default();
+    fn new((first, late): (S, S), (away, growth): (S, &[S]), often: S, (most, sources): (usize, &[(u32, S)])) -> Self {
         if growth.len() < most {
             return Self { first, late, gaps: vec![away; most], often };
         }
         let mut chain = Self { first, late, gaps: growth[..most].iter().map(|&growth| away * growth).collect(), often };
-        let mean = sources.iter().fold(S::from(0.0), |sum, &(n, chance)| sum + chance * chain.seen(n).gap);
-        chain.gaps.iter_mut().for_each(|gap| *gap *= away / mean);
+        let mut gaps = std::mem::take(&mut chain.gaps);
+        let mean_of = |gaps: &[S]| {
+            let of = |n: u32| seen_on_arrival(n, (gaps, often), first, late).gap;
+            Some(sources.iter().fold(S::from(0.0), |sum, &(n, chance)| sum + chance * of(n)))
+        };
+        scale_to_mean(&mut gaps, away, mean_of);
+        chain.gaps = gaps;
         chain
     }
 
@@ -128,15 +135,20 @@ impl<S: Scalar> Chain<S> {
         let (&full, fewer) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len())?;
         let zero = S::from(0.0);
         let mut of = OfBusy { waiting: Presence::none(), first: Presence::none(), late: zero };
-        let (mut before, mut last) = ((zero, zero), (zero, zero));
-        for ((n, &chance), &at_any_time) in (1..).zip(busy.others).zip(fewer) {
-            // `n - 1` others are busy.
-            let seen = self.seen(n);
-            of.waiting.add((seen.waiting, last.0), chance, at_any_time);
-            of.first.add((seen.first, last.1), chance, at_any_time);
+        let means = |n: u32| if n > 0 { self.over_means(n, &self.seen(n)).means } else { (zero, zero) };
+        for ((n, &chance), &at_any_time) in (0..).zip(busy.others).zip(fewer) {
+            if chance <= NEGLIGIBLE && at_any_time <= NEGLIGIBLE {
+                continue;
+            }
+            // `n` others are busy.
+            let (seen, there) = (self.seen(n + 1), means(n));
+            of.waiting.add((seen.waiting, there.0), chance, at_any_time);
+            of.first.add((seen.first, there.1), chance, at_any_time);
             of.late += chance * (seen.late - own);
-            (before, last) = (last, self.over_means(n, &seen).means);
         }
+        #[expect(clippy::cast_possible_truncation, reason = "at most the largest pool")]
+        let all = busy.others.len() as u32;
+        let (before, last) = (means(all - 1), means(all));
         of.waiting.add_last(last.0, last.0 - before.0, busy.all, full);
         of.first.add_last(last.1, last.1 - before.1, busy.all, full);
         Some(of)
@@ -148,11 +160,11 @@ impl<S: Scalar> Requested<S> {
     fn chain_of_busy(&self, busy: &Busy<'_, S>, service: S, are_merged: bool) -> Chain<S> {
         let (first, late) = (self.first, self.late);
         let away = gap((service - self.there) / self.number, first + late);
-        let sources: Vec<_> = (1..).zip(busy.others.iter().copied()).collect();
+        let sources: Vec<_> = (1..).zip(busy.others.iter().copied()).filter(|(_, chance)| *chance > NEGLIGIBLE).collect();
         if are_merged {
-            Chain::new((first + late, S::from(0.0)), (away, &self.growth), S::from(1.0), &sources)
+            Chain::new((first + late, S::from(0.0)), (away, &self.growth), S::from(1.0), (busy.others.len(), &sources))
         } else {
-            Chain::new((first, late), (away, &self.growth), away_at_all(self.own, away, late), &sources)
+            Chain::new((first, late), (away, &self.growth), away_at_all(self.own, away, late), (busy.others.len(), &sources))
         }
     }
 }
@@ -190,10 +202,10 @@ impl<S: Scalar> Late<S> {
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 2 and the largest pool")]
         let n = n as u32;
-        let chain = Chain::new((first, late), (away, growth), often, &[(n, one)]);
+        let chain = Chain::new((first, late), (away, growth), often, (n as usize, &[(n, one)]));
         let seen = chain.seen(n);
         let (with, less) = (chain.over_means(n, &seen), chain.over_means(n - 1, &chain.seen(n - 1)));
-        let merged = Chain::new((first + late, zero), (away, growth), one, &[(n, one)]);
+        let merged = Chain::new((first + late, zero), (away, growth), one, (n as usize, &[(n, one)]));
         let merged = merged.over_means(n, &merged.seen(n));
         let over = |less: S, full: S| if full > 0.0 { less / full } else { zero };
         // The own one is counted by the chance of overtaking it.
@@ -290,12 +302,17 @@ pub(super) fn find_at_stops<S: Scalar>(
         } else {
             Vec::new()
         };
+        // Of unlike services the mean tells too little.
+        let mut targets =
+            layout.arcs.iter().zip(&layout.pool_of).filter(|(_, of)| **of == Some(pool)).map(|(&arc, _)| sweep.net.arcs[arc].target);
+        let first_target = targets.next();
+        let is_of_one_entry = targets.all(|target| Some(target) == first_target);
         let stop = &mut stops[place];
         let sources = Sources { n, are_customers, growth: &growth };
         stop.late = Late::find(&requests, sources, (servers, as_fast_as), || callers.find_own(pool));
         if servers > 1.0 {
             crowds.set_away(station, growth);
-        } else if let Some((first, late)) = requests.phases(as_fast_as).filter(|_| !are_customers) {
+        } else if let Some((first, late)) = requests.phases(as_fast_as).filter(|_| !are_customers && is_of_one_entry) {
             stop.requested = Some(Requested {
                 first,
                 late,
