@@ -22,7 +22,7 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// A wait over what is served, and those that wait over those that are served, that count as none.
+/// Waits below this fraction of the longest service, and those that wait below this fraction of those that are served, count as none.
 pub(super) const NEGLIGIBLE_WAIT: f64 = 1e-7;
 
 /// `F` of the three kinds of presence at an arc, by arc and class.

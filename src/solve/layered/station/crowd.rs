@@ -58,7 +58,7 @@ pub(in super::super) struct Crowds<S> {
     /// The same of all pools where it is known how many come, and where a station's stand.
     kept: Vec<S>,
     kept_of: Vec<Range<usize>>,
-    /// `w°`, the same.
+    /// `w°`, by number of busy threads and stay.
     alone: Vec<S>,
     /// What one customer less leaves, by station, where that was asked.
     lost: Vec<Option<Lost<S>>>,
@@ -241,7 +241,7 @@ impl<S: Scalar> Crowds<S> {
         &self.services[self.of_station[station].clone()]
     }
 
-    /// How much longer the threads of the only pool that comes to a station are away from it by how many are away.
+    /// How much longer the threads of a pool are away from a station by how many are away: of the only pool that comes there; of several, of one of them.
     pub(super) fn away(&self, station: usize) -> &[S] {
         &self.away[station]
     }

@@ -41,7 +41,7 @@
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
-//! What second phases change of it is added to it ([`late`]).
+//! What second phases change of what an arrival finds is added ([`late`]).
 //!
 //! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
 //! product-form stations the wait is that of exact mean value analysis.

@@ -1,4 +1,4 @@
-//! Threads that go on after the reply, and do nothing but use a processor which is theirs alone.
+//! Threads that go on after the reply, at a processor which is theirs alone.
 //!
 //! Of `n` busy threads, `f` in first phases and `k` in second, one whose slices are `d_i` waits at `c` cores, in order of arrival, for slices `d` in the mean of
 //! the others:
@@ -8,10 +8,12 @@
 //! ```
 //!
 //! At one core that is `f d₁ + k d₂` for each slice in order of arrival. That these may be left in any order is what makes the chain small: of 3 to 6 customers
-//! at 2 to 4 threads, `d₁ : d₂` from 1 : 10 to 10 : 1, throughput is .1 % off in the mean and 1.6 at worst; with equal shares it would be .8 and 4.8.
+//! at 2 to 4 threads, `d₁ : d₂` from 1 : 10 to 10 : 1, throughput is .1 % off in the mean and 1.6 at worst; with equal shares it would be .8 and 4.8. A single
+//! customer's slice is behind his own second phase, and has no chain; that services vary otherwise is left out.
 //!
 //! | symbol | is |
 //! |---|---|
+//! | `s_i` | how long a phase takes |
 //! | `v_i`, `d_i` | slices of a phase, and how long one is |
 
 use super::{Times, count};
