@@ -60,7 +60,7 @@ pub(super) struct Stay<S> {
 }
 
 /// Multiplications for which the chain is solved, at most.
-const MOST_WORK: f64 = 8e3;
+const MOST_WORK: f64 = 7e4;
 /// Unnormalized probabilities beyond this are scaled down.
 const LARGE: f64 = 1e100;
 
@@ -70,6 +70,12 @@ impl<S: Scalar> Times<S> {
         let all = (0..=servers).flat_map(|f| (0..=servers).map(move |k| (f, k)));
         let (first, late) = all.map(|(f, k)| of(f, k.min(servers - f))).unzip();
         Self { servers, first, late }
+    }
+
+    /// The same, with first phases of at least so long.
+    pub fn at_least(mut self, least: S) -> Self {
+        self.first.iter_mut().filter(|first| **first < least).for_each(|first| *first = least);
+        self
     }
 
     /// The same, with first phases that take so much longer.

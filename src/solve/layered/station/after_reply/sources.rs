@@ -130,9 +130,14 @@ impl<S: Scalar> Callers<'_, S> {
         if !self.are_taken() {
             return None;
         }
-        let requests = self.requests(|_| true);
-        if requests.first <= 0.0 || requests.late <= 0.0 {
+        let mut requests = self.requests(|_| true);
+        if requests.late <= 0.0 {
             return None;
+        }
+        // Who replies at once has a first phase, too, if one of next to no time.
+        let least = requests.late * SHORTEST_GAP;
+        if requests.first < least {
+            requests.first = least;
         }
         let processor = self.processor(&requests);
         let servers = self.sweep.net.stations[self.layout.station].servers;
@@ -155,7 +160,7 @@ impl<S: Scalar> Callers<'_, S> {
                 waits.push((stay.wait, stay.chance));
                 continue;
             };
-            let stay = sources.stay(servers, &processor.times(servers), None)?;
+            let stay = sources.stay(servers, &processor.times(servers).at_least(least), None)?;
             let rate = self.rate_of(pool) / requests.rate;
             at_processor.0 += rate * stay.first;
             at_processor.1 += rate * stay.late;
