@@ -81,7 +81,8 @@ pub(super) fn away_at_all<S: Scalar>(own: S, gap: S, late: S) -> S {
     clamp(often, S::from(SELDOM), S::from(MOST_OFTEN))
 }
 
-/// Scales gaps until the mean of a chain is as asked; none where that has none. It grows faster than they do, as more are away then.
+/// Scales gaps until the mean of a chain is as asked; none where that has none, and no number. It grows faster than they do, as more are away then: by a
+/// power that is found on the way.
 pub(super) fn scale_to_mean<S: Scalar>(gaps: &mut [S], mean: S, mut mean_of: impl FnMut(&[S]) -> Option<S>) -> Option<()> {
     let mut power = STEEP;
     let mut last: Option<(f64, f64)> = None;
@@ -89,6 +90,9 @@ pub(super) fn scale_to_mean<S: Scalar>(gaps: &mut [S], mean: S, mut mean_of: imp
     for _ in 0..SCALINGS {
         let off = (mean / mean_of(gaps)?).ln();
         let left = off.value();
+        if !left.is_finite() {
+            return None;
+        }
         if near == 0 {
             power = last.map_or(power, |(step, before)| num_traits::clamp((before - left) / step, 0.5, MOST_STEEP));
         }
@@ -250,6 +254,19 @@ mod tests {
         let seen = seen_on_arrival(1, (&[2.0_f64; 1], 0.5), 1.0, 1.0);
         assert!((seen.late - (0.5 + 0.5 / (1.0 + 4.0))).abs() < 1e-12, "{seen:?}");
         assert!((away_at_all(seen.late, 2.0, 1.0) - 0.5).abs() < 1e-12);
+    }
+
+    /// Gaps of one to four that are away in proportion to their number: the mean is that which is asked, also where it takes more than one step.
+    #[test]
+    fn gaps_are_scaled_until_their_mean_is_right() {
+        for mean in [0.01_f64, 0.4253, 30.0] {
+            let mut gaps = [1.0, 2.0, 3.0, 4.0].map(|growth| growth * mean);
+            let mean_of = |gaps: &[f64]| Some(seen_on_arrival(4, (gaps, 0.8), 0.5, 0.3).gap);
+            scale_to_mean(&mut gaps, mean, mean_of).unwrap();
+            assert!((mean_of(&gaps).unwrap() / mean - 1.0).abs() < 1e-10, "{gaps:?}");
+            assert!((gaps[3] / gaps[0] - 4.0).abs() < 1e-12);
+        }
+        assert!(scale_to_mean(&mut [1.0], 1.0, |_| Some(f64::NAN)).is_none());
     }
 
     #[test]

@@ -117,8 +117,7 @@ impl<S: Scalar> Chain<S> {
             let of = |n: u32| seen_on_arrival(n, (gaps, often), first, late).gap;
             Some(sources.iter().fold(S::from(0.0), |sum, &(n, chance)| sum + chance * of(n)))
         };
-        scale_to_mean(&mut gaps, away, mean_of);
-        chain.gaps = gaps;
+        chain.gaps = if scale_to_mean(&mut gaps, away, mean_of).is_some() { gaps } else { vec![away; most] };
         chain
     }
 
