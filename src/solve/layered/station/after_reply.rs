@@ -59,8 +59,11 @@ pub(super) struct Stay<S> {
     pub away: S,
 }
 
-/// Multiplications for which the chain is solved, at most.
-const MOST_WORK: f64 = 7e4;
+/// Multiplications for which chains are solved, at most; and for which those of a pool are that is nearly always full, which settles with them, and hardly without.
+const MOST_WORK: f64 = 8_192.0;
+const MOST_WORK_OF_FULL: f64 = 7e4;
+/// Numbers of busy threads that have any chance, of a pool that is nearly always full.
+const NUMBERS_OF_FULL: usize = 3;
 /// Unnormalized probabilities beyond this are scaled down.
 const LARGE: f64 = 1e100;
 
@@ -91,11 +94,11 @@ impl<S: Scalar> Times<S> {
 }
 
 impl<S: Scalar> Servers<'_, S> {
-    /// Whether chains of so many sources are not too much to solve.
-    pub fn is_small(sources: &[(usize, S)], servers: f64) -> bool {
+    /// Whether chains of so many sources, which are busy threads or not, are not too much to solve.
+    pub fn is_small((sources, are_busy): (&[(usize, S)], bool), servers: f64) -> bool {
         let width = servers + 1.0;
         let levels: f64 = sources.iter().map(|(sources, _)| count(*sources)).sum();
-        levels * width * width * width <= MOST_WORK
+        levels * width * width * width <= if are_busy && sources.len() <= NUMBERS_OF_FULL { MOST_WORK_OF_FULL } else { MOST_WORK }
     }
 
     /// The stay of an arrival; none where numbers are not numbers.

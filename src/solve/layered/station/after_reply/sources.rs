@@ -90,6 +90,8 @@ struct Sources<S> {
     away: S,
     growth: Vec<S>,
     often: S,
+    /// Whether they are the busy ones of a pool.
+    are_busy: bool,
 }
 
 impl<S: Scalar> Sources<S> {
@@ -146,7 +148,8 @@ impl<S: Scalar> Callers<'_, S> {
         let mut waits = Vec::new();
         let mut at_processor = (S::from(0.0), S::from(0.0));
         for pool in 0..self.layout.pools.len() {
-            let sources = self.sources(pool, &requests).filter(|sources| Servers::is_small(&sources.chances, servers))?;
+            let sources =
+                self.sources(pool, &requests).filter(|sources| Servers::is_small((&sources.chances, sources.are_busy), servers))?;
             // A slice of the only customer is behind his own, and not beside it.
             if processor.is_some() && sources.chances.iter().all(|(n, _)| *n <= FEW) {
                 return None;
@@ -223,11 +226,11 @@ impl<S: Scalar> Callers<'_, S> {
         };
         if !self.are_of_classes() && !callers.are_customers(pool) {
             let chances: Vec<_> = (1..).zip(self.others().iter().copied()).filter(|(_, chance)| *chance > NEGLIGIBLE).collect();
-            if !chances.is_empty() && Servers::is_small(&chances, sweep.net.stations[layout.station].servers) {
+            if !chances.is_empty() && Servers::is_small((&chances, true), sweep.net.stations[layout.station].servers) {
                 let (executions, service) = self.executions();
                 let away = gap(service * executions / rate - there);
                 let often = away_at_all(callers.busy_find_own(pool), away, late);
-                return Some(Sources { chances, away, growth: self.growth(), often });
+                return Some(Sources { chances, away, growth: self.growth(), often, are_busy: true });
             }
         }
         let sources = (0..layout.pools.len()).map(|pool| callers.sources(pool)).sum::<f64>();
@@ -246,7 +249,7 @@ impl<S: Scalar> Callers<'_, S> {
         let away = gap(away);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the most")]
         let chances = vec![(sources as usize, S::from(1.0))];
-        Some(Sources { chances, away, growth: self.growth(), often: away_at_all(callers.find_own(pool), away, late) })
+        Some(Sources { chances, away, growth: self.growth(), often: away_at_all(callers.find_own(pool), away, late), are_busy: false })
     }
 
     /// How `z` grows by how many are away.
