@@ -1,4 +1,4 @@
-//! Several servers of one pool of callers that go on after the reply, solved exactly.
+//! Several servers that go on after the reply, of one pool of callers or of customers, by the chain of their sources.
 //!
 //! `N` sources come back at once with chance `1 - u`, else after an exponential time of mean `z/u` (`z` of how many are away), wait in order of arrival for one of `m` servers and an
 //! exponential first phase `s₁`, go, and leave the server to a second phase `s₂`. State: `j` sources at the station, and `k` servers in second phases;

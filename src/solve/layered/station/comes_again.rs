@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Chances that are none.
-const NEGLIGIBLE: f64 = 1e-9;
+pub(super) const NEGLIGIBLE: f64 = 1e-9;
 /// Squared coefficients of variation that are smaller count as none.
 const NEARLY_CONSTANT: f64 = 1e-6;
 

@@ -60,6 +60,16 @@ impl<S: Scalar> Sweep<'_, S> {
         self.absence.map_or_else(Seen::all, |absence| absence.seen(shares, arc))
     }
 
+    /// Executions of a task a unit of time, and how long one takes; of none not a number.
+    pub fn executions(&self, task: usize) -> (S, S) {
+        let zero = S::from(0.0);
+        let (executions, busy) = self.net.tasks[task].entries.iter().fold((zero, zero), |(executions, busy), &entry| {
+            let rate = self.flow.entry_rate[entry];
+            (executions + rate, busy + rate * self.flow.held(entry))
+        });
+        (executions, busy / executions)
+    }
+
     /// Service of a request over an arc: until the reply, and in all.
     pub fn service(&self, arc: usize) -> (S, S) {
         let it = &self.net.arcs[arc];

@@ -110,12 +110,11 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
             continue;
         }
-        let executions = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e]);
+        let (executions, service) = sweep.executions(task);
         if executions <= 0.0 {
             continue;
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
-        let service = it.entries.iter().fold(S::from(0.0), |sum, &e| sum + sweep.flow.entry_rate[e] * sweep.flow.held(e)) / executions;
         late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
         if let Some(station) = it.station {
             let pool = Pool { station, threads, executions, service };

@@ -27,7 +27,7 @@
 
 use num_traits::clamp;
 
-use super::{At, layout::Row, pool::Late};
+use super::{At, layout::Row, pool::Late, visit::SHORTEST_GAP};
 use crate::model::Scalar;
 
 /// What an arrival sees: how many wait, and are in first and second phases.
@@ -72,6 +72,12 @@ const NEAR_MEAN: f64 = 1e-7;
 /// Bounds on `u`: where all are back at once they are never away, and where `H` is less than of exponential times.
 const SELDOM: f64 = 1e-6;
 const MOST_OFTEN: f64 = 1.2;
+
+/// A gap that is not too short for the chain, of so long a service.
+pub(super) fn gap<S: Scalar>(away: S, service: S) -> S {
+    let least = service * SHORTEST_GAP;
+    if away > least { away } else { least }
+}
 
 /// `u`, of sources that are away for `gap` in the mean and find their own second phase, of mean `late`, with chance `own`.
 pub(super) fn away_at_all<S: Scalar>(own: S, gap: S, late: S) -> S {

@@ -19,8 +19,8 @@
 use super::{
     super::{
         At, Layout, Scratch, Sweep,
-        comes_again::ComesAgain,
-        second_phase::{away_at_all, scale_to_mean},
+        comes_again::{ComesAgain, NEGLIGIBLE},
+        second_phase::{away_at_all, gap, scale_to_mean},
         visit::SHORTEST_GAP,
     },
     Servers, Stay, Times,
@@ -31,8 +31,6 @@ use crate::{
     solve::layered::net::{Discipline, Work},
 };
 
-/// Chances that are none.
-const NEGLIGIBLE: f64 = 1e-9;
 /// Sources that are too few for a chain at a processor.
 const FEW: usize = 1;
 /// Sources that are too many for any chain.
@@ -90,8 +88,6 @@ struct Sources<S> {
     away: S,
     growth: Vec<S>,
     often: S,
-    /// Whether they are the busy ones of a pool.
-    are_busy: bool,
 }
 
 impl<S: Scalar> Sources<S> {
@@ -148,8 +144,7 @@ impl<S: Scalar> Callers<'_, S> {
         let mut waits = Vec::new();
         let mut at_processor = (S::from(0.0), S::from(0.0));
         for pool in 0..self.layout.pools.len() {
-            let sources =
-                self.sources(pool, &requests).filter(|sources| Servers::is_small((&sources.chances, sources.are_busy), servers))?;
+            let sources = self.sources(pool, &requests)?;
             // A slice of the only customer is behind his own, and not beside it.
             if processor.is_some() && sources.chances.iter().all(|(n, _)| *n <= FEW) {
                 return None;
@@ -216,21 +211,18 @@ impl<S: Scalar> Callers<'_, S> {
         self.layout.pools.iter().all(|&pool| self.sweep.net.tasks[pool].class.is_some())
     }
 
-    /// The sources of the chain as requests of a pool find it.
+    /// The sources of the chain as requests of a pool find it; none where it is too much to solve.
     fn sources(&self, pool: usize, &Requests { rate, first, late, there }: &Requests<S>) -> Option<Sources<S>> {
         let &Self { sweep, layout } = self;
         let callers = ComesAgain { sweep, layout };
-        let gap = |away: S| {
-            let least = first * SHORTEST_GAP;
-            if away > least { away } else { least }
-        };
+        let servers = sweep.net.stations[layout.station].servers;
         if !self.are_of_classes() && !callers.are_customers(pool) {
             let chances: Vec<_> = (1..).zip(self.others().iter().copied()).filter(|(_, chance)| *chance > NEGLIGIBLE).collect();
-            if !chances.is_empty() && Servers::is_small((&chances, true), sweep.net.stations[layout.station].servers) {
-                let (executions, service) = self.executions();
-                let away = gap(service * executions / rate - there);
+            if !chances.is_empty() && Servers::is_small((&chances, true), servers) {
+                let (executions, service) = sweep.executions(layout.pools[pool]);
+                let away = gap(service * executions / rate - there, first);
                 let often = away_at_all(callers.busy_find_own(pool), away, late);
-                return Some(Sources { chances, away, growth: self.growth(), often, are_busy: true });
+                return Some(Sources { chances, away, growth: self.growth(), often });
             }
         }
         let sources = (0..layout.pools.len()).map(|pool| callers.sources(pool)).sum::<f64>();
@@ -246,10 +238,11 @@ impl<S: Scalar> Callers<'_, S> {
         } else {
             (-(there * rate) + sources) / rate
         };
-        let away = gap(away);
+        let away = gap(away, first);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the most")]
         let chances = vec![(sources as usize, S::from(1.0))];
-        Some(Sources { chances, away, growth: self.growth(), often: away_at_all(callers.find_own(pool), away, late), are_busy: false })
+        let often = away_at_all(callers.find_own(pool), away, late);
+        Servers::is_small((&chances, false), servers).then(|| Sources { chances, away, growth: self.growth(), often })
     }
 
     /// How `z` grows by how many are away.
@@ -262,17 +255,6 @@ impl<S: Scalar> Callers<'_, S> {
     fn others(&self) -> &[S] {
         let station = self.layout.pools.first().and_then(|&pool| self.sweep.net.tasks[pool].station);
         station.zip(self.sweep.crowds).map_or(&[], |(station, crowds)| crowds.others(station))
-    }
-
-    /// Executions of the only pool a unit of time, and how long one takes.
-    fn executions(&self) -> (S, S) {
-        let (net, flow) = (self.sweep.net, self.sweep.flow);
-        let entries = &net.tasks[self.layout.pools[0]].entries;
-        let (executions, busy) = entries.iter().fold((S::from(0.0), S::from(0.0)), |(executions, busy), &entry| {
-            let rate = flow.entry_rate[entry];
-            (executions + rate, busy + rate * flow.held(entry))
-        });
-        (executions, busy / executions)
     }
 
     fn rate_of(&self, pool: usize) -> S {

@@ -24,19 +24,15 @@
 use super::{
     super::{
         Layout, Sweep,
-        comes_again::ComesAgain,
+        comes_again::{ComesAgain, NEGLIGIBLE},
         crowd::{Busy, Crowds},
-        second_phase::{Ratios, SeenOnArrival, away_at_all, scale_to_mean, seen_on_arrival},
-        visit::SHORTEST_GAP,
+        second_phase::{Ratios, SeenOnArrival, away_at_all, gap, scale_to_mean, seen_on_arrival},
     },
     LARGEST_POOL, Left, Requests,
     alone::{Presence, Stop, away_from},
     requests_of,
 };
 use crate::model::Scalar;
-
-/// Chances that are none.
-const NEGLIGIBLE: f64 = 1e-9;
 
 /// What second phases change at a station.
 #[derive(Clone, Copy, Debug)]
@@ -166,12 +162,6 @@ impl<S: Scalar> Requested<S> {
             Chain::new((first, late), (away, &self.growth), away_at_all(self.own, away, late), (busy.others.len(), &sources))
         }
     }
-}
-
-/// A gap that is not too short for the chain.
-fn gap<S: Scalar>(away: S, service: S) -> S {
-    let least = service * SHORTEST_GAP;
-    if away > least { away } else { least }
 }
 
 impl<S: Scalar> Late<S> {
