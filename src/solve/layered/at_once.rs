@@ -13,7 +13,9 @@ const UNBOUNDED: f64 = 1e15;
 /// Most requests that `tasks` can have waiting at once. `callers` are those whose threads wait for a task, none of one that begins requests itself; `strands` how many it
 /// can have.
 pub(super) fn most_at_once<'a>(tasks: &[usize], callers: impl Fn(usize) -> Option<&'a [usize]>, strands: impl Fn(usize) -> f64) -> f64 {
-    if let &[task] = tasks {
+    if let &[task] = tasks
+        && strands(task).is_finite()
+    {
         return strands(task);
     }
     let mut ways: DiGraph<(), f64> = DiGraph::new();

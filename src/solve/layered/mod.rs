@@ -58,7 +58,7 @@ use self::{
     net::Net,
     rotation::Rotation,
     stages::{Alone, Asked, NotTogether, Stages, Together, caps},
-    station::{Capacity, Corrections, Unlike},
+    station::{Capacity, Classes, Corrections, Unlike},
 };
 use super::{
     SolveError, SolveOptions,
@@ -242,7 +242,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
     let (customers, capacity) = (full.as_slice(), Capacity::Free);
     let mut at_full = stages.stage(&Asked { customers, changes: &changes, like: None, capacity, tolerance: first })?;
     for round in 1..ROUNDS {
-        let before = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
+        let before = unlike_at(net, stages, &at_full, (&full, &full), &Unlike::none());
         if net.classes.is_empty() && before.is_none() {
             break;
         }
@@ -250,7 +250,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         if !before.is_none() {
             changes.take(&before, before.by_arc.clone());
             at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
-            unlike = unlike_at(net, &at_full, (&full, &full), &Unlike::none());
+            unlike = unlike_at(net, stages, &at_full, (&full, &full), &Unlike::none());
         }
         let mut next = changes.clone();
         next.take(&unlike, unlike.led_on(&before));
@@ -264,7 +264,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
             less[c] -= 1.0;
             if !unlike.is_none() {
                 // As those of all customers with which this stage is compared.
-                let of_less = unlike_at(net, &at_full, (&full, &less), &unlike);
+                let of_less = unlike_at(net, stages, &at_full, (&full, &less), &unlike);
                 changes.take(&of_less, of_less.as_before(&unlike, &before));
             }
             let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
@@ -296,8 +296,10 @@ fn corrected<S: Scalar, W: Stages<S>>(
     last: Stage<S>,
 ) -> Result<Stage<S>, W::Failure> {
     let (mut corrections, mut failed) = (Corrections::none(), 0);
+    let layouts = Arc::clone(stages.structure());
     let next = |corrections: &mut Corrections<S>, stage: &Stage<S>, unlike: &[S]| {
-        corrections.next(net, (&stage.flow, &stage.unknowns), &caps(net, customers), unlike)
+        let classes = Classes { shares: &stage.class_shares, layouts: layouts.layouts() };
+        corrections.next(net, (&stage.flow, &stage.unknowns), classes, &caps(net, customers), unlike)
     };
     let mut best = (next(&mut corrections, &last, &changes.unlike), last);
     if best.0.is_last() {
@@ -327,8 +329,15 @@ fn corrected<S: Scalar, W: Stages<S>>(
 }
 
 /// How much longer requests wait since others have unlike services, from a stage of `full` customers, for `less` of them; `same` was found of it.
-fn unlike_at<S: Scalar>(net: &Net<S>, stage: &Stage<S>, (full, less): (&[f64], &[f64]), same: &Unlike<S>) -> Unlike<S> {
-    Unlike::new(net, (&stage.flow, &stage.unknowns), (&caps(net, full), &caps(net, less)), same)
+fn unlike_at<S: Scalar, W: Stages<S>>(
+    net: &Net<S>,
+    stages: &W,
+    stage: &Stage<S>,
+    (full, less): (&[f64], &[f64]),
+    same: &Unlike<S>,
+) -> Unlike<S> {
+    let classes = Classes { shares: &stage.class_shares, layouts: stages.structure().layouts() };
+    Unlike::new(net, (&stage.flow, &stage.unknowns), classes, (&caps(net, full), &caps(net, less)), same)
 }
 
 /// Whether a station of a stage serves more than this share of what its servers can.

@@ -36,6 +36,9 @@ pub(super) trait Stages<S> {
     /// Why a stage cannot be solved in this way.
     type Failure;
 
+    /// The structure of the model's sweeps.
+    fn structure(&self) -> &Arc<Structure>;
+
     /// The fixed point that is asked for, started from the warm trace, from one that is like it or from no waits.
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Self::Failure>;
 
@@ -138,6 +141,10 @@ impl<S: Scalar> Alone<'_, S> {
 impl<S: Scalar> Stages<S> for Alone<'_, S> {
     type Failure = Infallible;
 
+    fn structure(&self) -> &Arc<Structure> {
+        &self.sweeper.structure
+    }
+
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, Infallible> {
         Ok(self.solve(asked, false).0)
     }
@@ -195,6 +202,10 @@ impl<'a, S: Scalar> Together<'a, S> {
 
 impl<S: Scalar> Stages<S> for Together<'_, S> {
     type Failure = NotTogether;
+
+    fn structure(&self) -> &Arc<Structure> {
+        &self.sweeper.structure
+    }
 
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, NotTogether> {
         let &Asked { customers, changes, like, capacity, tolerance } = asked;

@@ -50,6 +50,11 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd vv 1 -1 s ss 0.5 -1 s vv 0.5 -1 p ss 2 p vv 1 -1",
     ),
     (
+        "two classes at one core",
+        "P 0 p DD i p SS f -1 T 0 t cc r cc -1 DD z 1 m 2 t dd r dd -1 DD z 0.3 m 3 t ss n ss vv -1 SS i t uu n uu -1 SS -1
+         E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd vv 1 -1 s ss 0.1 -1 y ss uu 2 -1 s vv 0.3 -1 y vv uu 1 -1 s uu 0.04 -1 -1",
+    ),
+    (
         "laws and exact calls",
         "P 0 p DD i p SS f -1 T 0 t cc r cc -1 DD z 1 m 2 t ss n ss -1 SS -1
          E 0 s cc 0.5 -1 c cc 0 -1 f cc 1 -1 y cc ss 3 -1 s ss 0.2 0.1 -1 c ss 0.25 2.5 -1 -1",

@@ -14,6 +14,7 @@ mod layered;
 mod lqnx;
 mod markov;
 mod markov_simulate;
+mod one_core;
 mod peers;
 mod practice;
 mod referee;

@@ -9,6 +9,7 @@ use super::{
     Sweep,
     bounded::{Bounded, find_bounded},
     interlock::{Interlock, find_interlocks},
+    kinds::{Set, find_inside, find_sets, most_of_classes},
     left_behind::LeftBehind,
     origins::origins,
     previous::{Previous, find_previous},
@@ -17,6 +18,9 @@ use super::{
     unlike,
 };
 use crate::model::Scalar;
+
+/// Most classes of customers that are told apart at a processor.
+const MOST_CLASSES: usize = 8;
 
 /// Which arcs meet at a station, grouped by who sends them.
 #[derive(Clone, Debug)]
@@ -73,12 +77,20 @@ pub(in super::super) struct Layout {
     /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
     /// of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
+    /// Whether it is a processor that serves requests of customers alone in order of arrival, and nothing that goes on after the reply to them.
+    pub(super) of_classes: bool,
     /// Whether nothing that is served goes on after the reply.
     pub(super) ends_at_reply: bool,
     /// Whether of each source one second phase at most goes on: the next request to the task is served after it at their processor.
     pub(super) late_goes_first: bool,
     /// Whether all that comes is of customers of the only class, and none of it goes on after the reply.
     of_alike_customers: bool,
+    /// Most requests of each class that can be here at once, where it is of classes; empty elsewhere.
+    pub(super) most_of_classes: Vec<f64>,
+    /// Tasks whose threads are nowhere else, where it is of classes; empty elsewhere.
+    pub(super) inside: Vec<bool>,
+    /// The pools, those together of which one works for another.
+    pub(super) sets: Vec<Set>,
     /// Parts of pools that waiting callers bound.
     pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
@@ -158,9 +170,13 @@ impl Layout {
             of_forks: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
             of_customers: false,
+            of_classes: false,
             ends_at_reply: !arcs.iter().any(|&a| net.arcs[a].target.is_some_and(|entry| net.goes_on_after_reply(entry))),
             late_goes_first: late_goes_first(net, &arcs),
             of_alike_customers: false,
+            sets: Vec::new(),
+            most_of_classes: Vec::new(),
+            inside: Vec::new(),
             bounded: Vec::new(),
             unlike: false,
             offset,
@@ -174,6 +190,12 @@ impl Layout {
             most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.width_at(task, station));
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
+        layout.of_classes = layout.is_of_classes(net, station);
+        if layout.of_classes {
+            layout.sets = find_sets(net, pairs, &layout.pools, station);
+            layout.inside = find_inside(net, station);
+            layout.most_of_classes = most_of_classes(net, pairs, &layout, station);
+        }
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
@@ -256,6 +278,15 @@ impl Layout {
             && !self.open
             && (self.pools.len() > 1 || self.groups.iter().all(|&node| has_a_thread_each(node)))
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
+    }
+
+    fn is_of_classes<S>(&self, net: &Net<S>, station: usize) -> bool {
+        station < net.n_processors
+            && net.stations[station].discipline == Discipline::Fcfs
+            && !self.open
+            && !self.rows.iter().any(|row| row.follows_reply)
+            && self.origins.len() <= MOST_CLASSES
+            && self.origins.iter().all(|&task| net.tasks[task].class.is_some())
     }
 
     fn is_of_alike_customers<S: Scalar>(&self, net: &Net<S>) -> bool {

@@ -285,7 +285,7 @@ impl<S: Scalar> At<'_, S> {
             found[late] += part * chance;
             self.for_each_bringer(r, |c, share| ends[late * n_bringers + c] -= me.rate * share * part);
         };
-        self.for_each_previous(r, |part, slice, gap| {
+        self.courses().for_each_previous(r, |part, slice, gap| {
             *others -= part;
             time += part * gap;
             let before = self.layout.row_of[slice];
@@ -308,7 +308,7 @@ impl<S: Scalar> At<'_, S> {
         for it in next[r].iter().filter(|_| received > 0.0) {
             let (follows, between) = match known {
                 Some((call, found)) if call == it.call => found,
-                _ => self.later_calls(it.call),
+                _ => self.courses().later_calls(it.call),
             };
             known = Some((it.call, (follows, between)));
             let gap = if it.is_at_once { S::from(0.0) } else { between };
@@ -437,7 +437,7 @@ impl<S: Scalar> At<'_, S> {
         if received <= 0.0 {
             return S::from(0.0);
         }
-        let (follows, _) = self.later_calls(it.call);
+        let (follows, _) = self.courses().later_calls(it.call);
         flow.arc_rate[it.call] / received * net.arcs[it.earlier].visits * follows / node.slices
     }
 

@@ -69,7 +69,7 @@ pub(super) use self::{
     first_guess::find_lost,
     given::{Capacity, Sweep},
     interlock::set_interlocks,
-    kinds::{Corrections, Told, Unlike},
+    kinds::{Classes, Corrections, Told, Unlike},
     layout::{Contention, Layout, calls_by_entry},
     parts::Parts,
     pool::{Left, pool_factors},
@@ -244,7 +244,9 @@ pub(super) fn station_waits<S: Scalar>(
         has_kinds: false,
     };
     let in_order = it.discipline == Discipline::Fcfs;
-    at.has_kinds = in_order && !sweep.populations.changes.unlike.is_empty() && (layout.pools.len() == 1 || at.kinds().is_some());
+    at.has_kinds = in_order
+        && !sweep.populations.changes.unlike.is_empty()
+        && (layout.pools.len() == 1 || at.has_other_sources() || at.kinds().is_some());
     at.run(load, scratch, next);
     scratch.visits = visits;
 }

@@ -48,7 +48,7 @@ impl<S: Scalar> At<'_, S> {
         let found = |stay: S, idle: S| (stay + idle) / (relaxes + idle);
         let mut share = S::from(1.0);
         if me.from_outside && self.station < self.sweep.net.n_processors {
-            self.for_each_previous(r, |part, slice, away| share += part * (found(stay(&self.visits[slice]), away) - 1.0));
+            self.courses().for_each_previous(r, |part, slice, away| share += part * (found(stay(&self.visits[slice]), away) - 1.0));
         } else {
             let stay = stay(me);
             let after = |gap: S| found(stay, if gap > 0.0 { gap * gap / (gap + me.late) } else { gap });

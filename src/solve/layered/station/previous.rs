@@ -7,7 +7,10 @@
 //! they end with is not one slice.
 
 use super::{
-    super::net::{Discipline, Net},
+    super::{
+        flow::Flow,
+        net::{Discipline, Net},
+    },
     At,
     layout::Layout,
 };
@@ -39,7 +42,7 @@ enum Way {
 /// The slices before those of each row of a station, by row; none but at processors in order of arrival that requests from outside use, or
 /// customers alone, and at those where second phases may be found ([`super::left_behind`]).
 pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Vec<Vec<Previous>> {
-    let in_order = net.stations[station].discipline == Discipline::Fcfs && (layout.of_customers || !net.is_closed());
+    let in_order = net.stations[station].discipline == Discipline::Fcfs && (layout.of_customers || layout.of_classes || !net.is_closed());
     if station >= net.n_processors || !in_order && layout.left_behind.is_none() {
         return vec![Vec::new(); layout.rows.len()];
     }
@@ -99,11 +102,33 @@ impl<S: Scalar> Slices<'_, S> {
     }
 }
 
+/// A solved network, or one under way, at one of its stations.
+#[derive(Clone, Copy)]
+pub(super) struct Courses<'a, S> {
+    pub net: &'a Net<S>,
+    pub flow: &'a Flow<S>,
+    /// Waits by arc.
+    pub waits: &'a [S],
+    pub layout: &'a Layout,
+}
+
 impl<S: Scalar> At<'_, S> {
+    /// Where requests come from.
+    pub(super) fn courses(&self) -> Courses<'_, S> {
+        Courses { net: self.sweep.net, flow: self.sweep.flow, waits: self.sweep.unknowns, layout: self.layout }
+    }
+}
+
+impl<S: Scalar> Courses<'_, S> {
     /// Calls `each` for every slice that may come before those of a row, with the share of these that it comes before, its place among the
     /// station's arcs, and how long the request has been away since.
-    pub(super) fn for_each_previous(&self, r: usize, mut each: impl FnMut(S, usize, S)) {
-        let (net, flow) = (self.sweep.net, self.sweep.flow);
+    pub fn for_each_previous(&self, r: usize, mut each: impl FnMut(S, usize, S)) {
+        self.for_each_way(r, |part, slice, away, _| each(part, slice, away));
+    }
+
+    /// The same, and whether it is the first slice of an execution that follows.
+    pub fn for_each_way(&self, r: usize, mut each: impl FnMut(S, usize, S, bool)) {
+        let &Self { net, flow, .. } = self;
         let Some(group) = self.layout.rows[r].group else { return };
         let node = &net.nodes[self.layout.groups[group]];
         let zero = S::from(0.0);
@@ -125,15 +150,15 @@ impl<S: Scalar> At<'_, S> {
                     (called() * net.arcs[earlier].visits * follows, away)
                 }
             };
-            each(number / node.slices, it.slice, away);
+            each(number / node.slices, it.slice, away, matches!(it.way, Way::Called | Way::Beside { .. }));
         }
     }
 
     /// Of a call from a caller that is served elsewhere: with what chance it follows an earlier one to this station, over the number of these, and
     /// how long after its reply.
-    pub(super) fn later_calls(&self, call: usize) -> (S, S) {
+    pub fn later_calls(&self, call: usize) -> (S, S) {
         let (calls, between) = self.between_calls(call);
-        let is_exact = self.sweep.net.arcs[call].source.held().is_some_and(|caller| self.sweep.net.nodes[caller].deterministic);
+        let is_exact = self.net.arcs[call].source.held().is_some_and(|caller| self.net.nodes[caller].deterministic);
         let follows = match calls {
             // All but the first of an execution.
             calls if is_exact && calls > 1.0 => (calls - 1.0) / (calls * calls),
@@ -145,23 +170,23 @@ impl<S: Scalar> At<'_, S> {
 
     /// How long a call takes.
     fn call_time(&self, call: usize) -> S {
-        self.sweep.unknowns[call] + self.sweep.flow.first_phase(self.sweep.net, call)
+        self.waits[call] + self.flow.first_phase(self.net, call)
     }
 
     /// Of a call from a node that is served elsewhere: how many calls the node makes to entries that are served here, and what it does in the mean
     /// between two of them.
     fn between_calls(&self, call: usize) -> (S, S) {
-        let net = self.sweep.net;
+        let net = self.net;
         let (mut calls, mut inside) = (S::from(0.0), S::from(0.0));
         let Some(caller) = net.arcs[call].source.held() else { return (calls, inside) };
         for arc in net.nodes[caller].calls.iter().map(|call| call.arc) {
             let host = net.arcs[arc].target.and_then(|entry| net.nodes[net.phases(entry)[0]?].host_arc);
-            if host.is_some_and(|host| net.arcs[host].station == self.station) {
+            if host.is_some_and(|host| net.arcs[host].station == self.layout.station) {
                 calls += net.arcs[arc].visits;
                 inside += net.arcs[arc].visits * self.call_time(arc);
             }
         }
-        let away = (self.sweep.flow.elapsed[caller] - inside) / (calls + 1.0);
+        let away = (self.flow.elapsed[caller] - inside) / (calls + 1.0);
         (calls, if away > 0.0 { away } else { S::from(0.0) })
     }
 }

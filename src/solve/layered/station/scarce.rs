@@ -162,10 +162,13 @@ impl<S: Scalar> At<'_, S> {
         };
         // What the threads of one pool find of exponential phases is known (`second_phase`).
         let is_known = self.late && self.layout.pools.len() == 1;
-        let kinds = self.kinds();
+        let (of_sources, kinds) = (self.services_of_sources(), self.kinds());
         scarcity.extend(found.chunks_exact(self.visits.len()).zip(&self.layout.rows).map(|(found, row)| {
             let of = |services: Services<S>| services.law().map_or(S::from(1.0), |(_, law)| of_law(law));
             let all = of(Services::whole(found, self.visits));
+            if let Some(services) = &of_sources {
+                return all / of(Services::of_kinds(found, self.visits, |x| services[x]));
+            }
             if let (Some(kinds), Some(pool)) = (&kinds, row.pool) {
                 let [mine, others] = apart(kinds, pool);
                 let service = |x: usize| if self.layout.pool_of[x] == Some(pool) { mine.service } else { others.service };

@@ -81,7 +81,7 @@ impl<S: Scalar> At<'_, S> {
             }
             let it = &self.visits[row.arc];
             let (mut others, mut time) = (S::from(1.0), it.wait + it.first);
-            self.for_each_previous(r, |part, slice, gap| {
+            self.courses().for_each_previous(r, |part, slice, gap| {
                 others -= part;
                 time += part * gap;
                 match since[from..].last_mut() {

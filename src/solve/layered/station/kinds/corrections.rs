@@ -1,4 +1,4 @@
-//! Corrections of `ψ` by urgency for what a network knows of a customer less.
+//! Corrections of `ψ` for what a network knows of a customer less.
 //!
 //! `ψ` is by how much waits are longer than equations of mean values say of those who are found where the own source is not there ([`super::by_urgency`]). What the
 //! network finds of these is the Linearizer's, which is some per cent off where few urgent sources are all but always there. Of who is there by the chain, `L` and
@@ -8,7 +8,7 @@
 //! ψ ← ψ_0 ψ W°(L⁻ L°/L) / W        ψ_0 of the chain, W° with the laws of services in the network
 //! ```
 //!
-//! until that changes nothing. Of exponential services waits are then those of the chain. Nothing is corrected where the sources do
+//! until that changes nothing; where customers share one server in order of arrival, `ψ` goes on until that is as busy as they keep it ([`super::kept_busy`]). Of exponential services waits are then those of the chain. Nothing is corrected where the sources do
 //! not come whatever the others do (threads of one task wait for those of another), or where services depend on who else is served (threads that hold each other up).
 
 use std::collections::VecDeque;
@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 use super::{
     super::super::{flow::Flow, net::Net},
     by_urgency::{ByMeans, Chains, Order, Told, by_level},
+    customers::Classes,
+    kept_busy::far_from_busy,
     ratio::{Known, RATIOS, within},
     sources::{There, plain},
     urgent::{self, KINDS},
@@ -77,7 +79,7 @@ impl<S: Scalar> Corrections<S> {
     }
 
     /// What follows of a network that was solved with `ψ` of `by_arc`, of such flow and waits and so many busy threads of each task.
-    pub fn next(&mut self, net: &Net<S>, solved: (&Flow<S>, &[S]), caps: &[f64], by_arc: &[S]) -> Next<S> {
+    pub fn next(&mut self, net: &Net<S>, solved: (&Flow<S>, &[S]), classes: Classes<'_, S>, caps: &[f64], by_arc: &[S]) -> Next<S> {
         let (mut far, mut furthest, mut n_told) = (Vec::new(), 0.0, 0);
         for station in 0..net.stations.len() {
             let told = by_level(net, solved, caps, station).filter(|(_, visitors)| visitors.are_apart(net));
@@ -91,6 +93,15 @@ impl<S: Scalar> Corrections<S> {
                 far[arc] = by;
                 furthest = f64::max(furthest, by.value().abs());
             }
+        }
+        for station in 0..net.stations.len() {
+            let Some(by) = far_from_busy(net, solved, classes, caps, station) else { continue };
+            far.resize(net.arcs.len(), S::from(0.0));
+            for &arc in &net.stations[station].arcs {
+                n_told += 1;
+                far[arc] = by;
+            }
+            furthest = f64::max(furthest, by.value().abs());
         }
         let mut now = by_arc.to_vec();
         if furthest > LEFT {

@@ -50,7 +50,9 @@ mod band;
 mod by_urgency;
 mod chain;
 mod corrections;
+mod customers;
 mod eliminated;
+mod kept_busy;
 mod mixed;
 mod moments;
 mod open;
@@ -63,15 +65,17 @@ mod urgent;
 mod visitors;
 mod waiting;
 
+pub(super) use self::customers::{Set, find_inside, find_sets, most_of_classes};
 pub(super) use self::open::Wait;
 use self::{
     by_urgency::{Chains, by_level},
+    customers::{by_source, that_waited},
     mixed::Mixed,
     ratio::{Known, Means, RATIOS, longer_waits, of_mixed, within},
     sources::Kind,
     visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
 };
-pub(in super::super) use self::{corrections::Corrections, open::Told};
+pub(in super::super) use self::{corrections::Corrections, customers::Classes, open::Told};
 use super::{
     super::{
         flow::Flow,
@@ -110,6 +114,18 @@ impl<S: Scalar> At<'_, S> {
             found[pool?].add(v.rate, v.wait, v.first + v.late);
         }
         found.iter().all(|pool| pool.busy > 0.0).then_some(found)
+    }
+
+    /// Whether the sources of what comes are others than its pools.
+    pub(super) fn has_other_sources(&self) -> bool {
+        self.layout.sources_apart(self.sweep.net, self.sweep.populations.caps).is_some()
+    }
+
+    /// Mean service of the sources of what comes over each arc, where these are not its pools.
+    pub(super) fn services_of_sources(&self) -> Option<Vec<S>> {
+        let sources = self.layout.sources_apart(self.sweep.net, self.sweep.populations.caps)?;
+        let visits: Vec<(S, S)> = self.visits.iter().map(|v| (v.rate, v.first + v.late)).collect();
+        Some(self.layout.services_of_sources(sources, &visits, |r| self.class_shares(self.layout.rows[r].kin)))
     }
 
     /// Takes what a row waits for times its `ψ`.
@@ -166,7 +182,13 @@ impl<S: Scalar> Unlike<S> {
 
     /// From how long each pool is away from each station and is served there, of a network with such flow and waits and at most `caps` busy threads
     /// of each task, for at most `less` of them; `same` is what was found of the same network, and holds where its sources were as many.
-    pub fn new(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), (caps, less): (&[f64], &[f64]), same: &Self) -> Self {
+    pub fn new(
+        net: &Net<S>,
+        (flow, waits): (&Flow<S>, &[S]),
+        classes: Classes<'_, S>,
+        (caps, less): (&[f64], &[f64]),
+        same: &Self,
+    ) -> Self {
         let mut it = Self::none();
         if same.told.is_empty() {
             it.told.extend((0..net.tasks.len()).flat_map(|task| open::waits(net, (flow, waits), task)));
@@ -178,7 +200,15 @@ impl<S: Scalar> Unlike<S> {
             let found = match station.discipline {
                 _ if is_told || station.servers.is_infinite() => None,
                 // Of several servers a source whose service goes on after the reply may be back before it is done.
-                Discipline::Fcfs if one || !goes_on(net, flow, s) => visitors(net, (flow, waits), caps, s, false).map(|it| (None, it)),
+                Discipline::Fcfs if one || !goes_on(net, flow, s) => {
+                    let layout = &classes.layouts[s];
+                    let sources = layout.sources_apart(net, caps).filter(|_| layout.pools.len() > 1 || net.classes.len() > 1);
+                    let found = match sources {
+                        Some(sources) => by_source(net, (flow, waits), classes, (caps, sources), s).filter(|it| it.pools.len() > 1),
+                        None => of_threads(net, (flow, waits), classes, caps, s),
+                    };
+                    found.map(|it| (None, it))
+                }
                 Discipline::HeadOfLine | Discipline::Preemptive => {
                     by_level(net, (flow, waits), caps, s).map(|(order, it)| (Some(order), it))
                 }
@@ -206,7 +236,7 @@ impl<S: Scalar> Unlike<S> {
             };
             if found.ratios.iter().any(|ratio| *ratio != 1.0) {
                 it.by_arc.resize(net.arcs.len(), S::from(1.0));
-                station.arcs.iter().zip(&visitors.place_of).for_each(|(&arc, &place)| it.by_arc[arc] = found.ratios[place]);
+                station.arcs.iter().zip(visitors.by_arc(&found.ratios)).for_each(|(&arc, ratio)| it.by_arc[arc] = ratio);
             }
             it.found.push(found);
         }
@@ -250,6 +280,33 @@ impl<S: Scalar> Unlike<S> {
     }
 }
 
+/// What comes of each pool, whose threads are back at once where requests wait for them.
+fn of_threads<S: Scalar>(
+    net: &Net<S>,
+    solved: (&Flow<S>, &[S]),
+    classes: Classes<'_, S>,
+    caps: &[f64],
+    station: usize,
+) -> Option<Visitors<S>> {
+    let mut it = visitors(net, solved, caps, station, false)?;
+    if station < net.n_processors && it.pools.len() > 1 {
+        for (tasks, pool) in it.tasks.iter().zip(&mut it.pools) {
+            for &task in tasks {
+                pool.again += that_waited(net, solved, classes, task);
+            }
+        }
+    }
+    Some(it)
+}
+
+/// A pool and all others as one, of so many sources each.
+fn apart_of<S: Scalar>(pools: &[Pool<S>], sources: &[f64], mine: usize) -> [Kind<S>; 2] {
+    let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
+    let [a, b] = apart(pools, mine);
+    let b = if pools.len() > 1 { b } else { a };
+    [Kind { sources: sources[mine], ..a }, Kind { sources: others, ..b }]
+}
+
 /// `ψ` of each of the pools, of so many sources each, before so many servers.
 fn ratios<S: Scalar>(
     Visitors { pools, services, .. }: &Visitors<S>,
@@ -258,12 +315,9 @@ fn ratios<S: Scalar>(
     known: &mut Known<S>,
 ) -> Vec<S> {
     let one = S::from(1.0);
-    let kinds = |mine: usize| {
-        let others = sources.iter().enumerate().filter(|&(pool, _)| pool != mine).map(|(_, sources)| sources).sum();
-        let [a, b] = apart(pools, mine);
-        let kinds = [Kind { sources: sources[mine], ..a }, Kind { sources: others, ..b }];
-        (kinds[0].sources >= 1.0 && others >= 1.0 && kinds[0].sources + others > 2.0).then_some(kinds)
-    };
+    // Of two sources the rests are known ([`super::super::residual`]).
+    let tell = |kinds: &[Kind<S>; 2]| kinds.iter().all(|kind| kind.sources >= 1.0) && kinds[0].sources + kinds[1].sources > 2.0;
+    let kinds = |mine: usize| Some(apart_of(pools, sources, mine)).filter(tell);
     let counts: Vec<S> = pools.iter().map(Pool::counts).collect();
     if counts.iter().all(|count| *count <= 0.0) {
         return vec![one; pools.len()];
@@ -343,6 +397,8 @@ mod tests {
                 levels: vec![0.0; 2],
                 of_stream: vec![false; 2],
                 place_of: vec![0, 1],
+                most: Vec::new(),
+                shares: Vec::new(),
                 services: vec![(2.0, 0.2), (0.3, 3.0)],
             };
             ratios(&visitors, &[4.0, 6.0], (4.0, Threads { at_once: 0.0, are_told: false, by_number: false }), &mut Known::nothing())

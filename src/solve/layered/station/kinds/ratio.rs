@@ -145,6 +145,20 @@ fn of_kinds<S: Scalar, const N: usize>(kinds: [Kind<S>; 2], servers: f64, known:
     of_fewer(sources, servers, work, |fewer| of_chain(kinds, fewer, servers, &mut there))
 }
 
+/// How busy one server is with both; none where no chain of all sources tells it.
+pub(super) fn busy_with<S: Scalar>(kinds: [Kind<S>; 2], known: &mut Known<S>) -> Option<S> {
+    let kinds = kinds.map(|kind| Kind { away: at_least(kind.away, kind.service), ..kind });
+    let sources = kinds.map(|kind| kind.sources);
+    let found = if chain::work(sources) <= MOST_WORK {
+        known.there(Asked::Marked(plain(&kinds)), || chain::there(kinds))
+    } else if moments::work(sources, 1.0) <= MOST_WORK_OF_MEANS {
+        known.there(Asked::Means(plain(&kinds)), || moments::there(kinds, 1.0))
+    } else {
+        None
+    };
+    found.map(|it| it.busy[0] + it.busy[1])
+}
+
 /// Times away that are long enough beside a service.
 pub(super) fn at_least<S: Scalar>(away: S, service: S) -> S {
     let least = service * SHORTEST_AWAY;

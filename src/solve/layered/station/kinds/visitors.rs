@@ -11,6 +11,9 @@ use super::{
 };
 use crate::model::Scalar;
 
+/// The largest chance that a source is back at once.
+const MOST_AGAIN: f64 = 0.99;
+
 /// What comes of a pool to a station.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Pool<S> {
@@ -38,8 +41,10 @@ impl<S: Scalar> Pool<S> {
     }
 
     pub fn kind(&self) -> Kind<S> {
-        let away = if self.sources.is_finite() { -self.there + self.sources } else { S::from(1.0) } / (self.rate - self.again);
-        Kind { sources: self.sources, away, service: self.busy / self.rate, again: self.again / self.rate }
+        let most = self.rate * MOST_AGAIN;
+        let again = if self.again > most { most } else { self.again };
+        let away = if self.sources.is_finite() { -self.there + self.sources } else { S::from(1.0) } / (self.rate - again);
+        Kind { sources: self.sources, away, service: self.busy / self.rate, again: again / self.rate }
     }
 
     /// How far `ψ` of its requests counts.
@@ -120,8 +125,12 @@ pub(super) struct Visitors<S> {
     pub levels: Vec<f64>,
     /// Whether as many come as will.
     pub of_stream: Vec<bool>,
-    /// By arc of the station, which of them it is of.
+    /// By arc of the station, which of them it is of; empty where arcs are of several.
     pub place_of: Vec<usize>,
+    /// Most sources of each, however many its tasks have; empty where there are as many as these have.
+    pub most: Vec<f64>,
+    /// Share of each in what comes over an arc, by arc, where arcs are of several.
+    pub shares: Vec<S>,
     /// Rate and mean service of each arc.
     pub services: Vec<(S, S)>,
 }
@@ -129,8 +138,46 @@ pub(super) struct Visitors<S> {
 impl<S> Visitors<S> {
     /// Sources of each pool, of so many busy threads of each task.
     pub fn sources(&self, net: &Net<S>, caps: &[f64]) -> Vec<f64> {
-        let of_tasks = |tasks: &[usize]| tasks.iter().map(|&task| strands(net, caps, task)).sum();
-        self.tasks.iter().zip(&self.of_stream).map(|(tasks, stream)| if *stream { f64::INFINITY } else { of_tasks(tasks) }).collect()
+        let of = |place: usize| {
+            let sum: f64 = self.tasks[place].iter().map(|&task| strands(net, caps, task)).sum();
+            self.most.get(place).map_or(sum, |&most| sum.min(most))
+        };
+        (0..self.tasks.len()).map(|place| if self.of_stream[place] { f64::INFINITY } else { of(place) }).collect()
+    }
+
+    /// Leaves out those of which nothing comes.
+    pub fn leave_out_who_never_comes(&mut self)
+    where
+        S: Scalar,
+    {
+        let n = self.pools.len();
+        let comes: Vec<bool> = self.pools.iter().map(|pool| pool.busy > 0.0).collect();
+        let mut at = 0;
+        self.shares.retain(|_| {
+            at += 1;
+            comes[(at - 1) % n]
+        });
+        fn keep<T>(list: &mut Vec<T>, comes: &[bool]) {
+            let mut comes = comes.iter();
+            list.retain(|_| comes.next().is_none_or(|comes| *comes));
+        }
+        keep(&mut self.tasks, &comes);
+        keep(&mut self.pools, &comes);
+        keep(&mut self.levels, &comes);
+        keep(&mut self.of_stream, &comes);
+        keep(&mut self.most, &comes);
+    }
+
+    /// Of what has a `number` of each of them, that of each arc.
+    pub fn by_arc(&self, numbers: &[S]) -> Vec<S>
+    where
+        S: Scalar,
+    {
+        if self.shares.is_empty() {
+            return self.place_of.iter().map(|&place| numbers[place]).collect();
+        }
+        let of_arc = |shares: &[S]| shares.iter().zip(numbers).fold(S::from(0.0), |sum, (&share, &number)| sum + share * number);
+        self.shares.chunks_exact(numbers.len()).map(of_arc).collect()
     }
 
     /// Whether none of the tasks works for another, and so is not there while that waits for it.
@@ -175,6 +222,8 @@ pub(super) fn visitors<S: Scalar>(
         levels: Vec::new(),
         of_stream: Vec::new(),
         place_of: Vec::new(),
+        most: Vec::new(),
+        shares: Vec::new(),
         services: Vec::new(),
     };
     let of_customers = if by_urgency { below(net, &net.classes) } else { Vec::new() };
@@ -218,7 +267,7 @@ pub(super) fn visitors<S: Scalar>(
 }
 
 /// How long a request over an arc is served, and until its reply.
-fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> (S, S) {
+pub(super) fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> (S, S) {
     let it = &net.arcs[arc];
     let slice = it.source.node().map_or(S::from(0.0), |node| net.nodes[node].demand / net.nodes[node].slices);
     it.target.map_or((slice, slice), |entry| (flow.held(entry), flow.phases[entry][0]))
