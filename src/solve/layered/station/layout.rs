@@ -8,8 +8,8 @@ use super::{
     },
     Sweep,
     bounded::{Bounded, find_bounded},
+    customers::{Set, are_nowhere_else, find_inside, find_sets, most_of_classes},
     interlock::{Interlock, find_interlocks},
-    kinds::{Set, find_inside, find_sets, most_of_classes},
     left_behind::LeftBehind,
     origins::origins,
     previous::{Previous, find_previous},
@@ -89,6 +89,8 @@ pub(in super::super) struct Layout {
     pub(super) most_of_classes: Vec<f64>,
     /// Tasks whose threads are nowhere else, where it is of classes; empty elsewhere.
     pub(super) inside: Vec<bool>,
+    /// Whether these threads are all that comes, of customers who call nobody else.
+    pub(super) are_nowhere_else: bool,
     /// The pools, those together of which one works for another.
     pub(super) sets: Vec<Set>,
     /// Parts of pools that waiting callers bound.
@@ -177,6 +179,7 @@ impl Layout {
             sets: Vec::new(),
             most_of_classes: Vec::new(),
             inside: Vec::new(),
+            are_nowhere_else: false,
             bounded: Vec::new(),
             unlike: false,
             offset,
@@ -194,6 +197,7 @@ impl Layout {
         if layout.of_classes {
             layout.sets = find_sets(net, pairs, &layout.pools, station);
             layout.inside = find_inside(net, station);
+            layout.are_nowhere_else = are_nowhere_else(net, &layout);
             layout.most_of_classes = most_of_classes(net, pairs, &layout, station);
         }
         layout.of_alike_customers = layout.is_of_alike_customers(net);

@@ -32,6 +32,7 @@ mod bounded;
 mod busy;
 mod comes_again;
 mod crowd;
+mod customers;
 mod discipline;
 mod excess;
 mod first_guess;

@@ -1,22 +1,25 @@
 //! Corrections of `ψ` for what a network knows of a customer less.
 //!
-//! `ψ` is by how much waits are longer than equations of mean values say of those who are found where the own source is not there ([`super::by_urgency`]). What the
-//! network finds of these is the Linearizer's, which is some per cent off where few urgent sources are all but always there. Of who is there by the chain, `L` and
-//! `L⁻`, and in the network, `L°`, each source finds `L⁻ L°/L` but for that error; so where it waits for `W`, the next network has
+//! `ψ` is by how much waits are longer than equations of mean values say of those who are found where the own source is not there
+//! ([`super::by_urgency`]). What the network finds of these is the Linearizer's, which is some per cent off where few urgent sources
+//! are all but always there. Of who is there by the chain, `L` and `L⁻`, and in the network, `L°`, each source finds `L⁻ L°/L` but for
+//! that error; so where it waits for `W`, the next network has
 //!
 //! ```text
 //! ψ ← ψ_0 ψ W°(L⁻ L°/L) / W        ψ_0 of the chain, W° with the laws of services in the network
 //! ```
 //!
-//! until that changes nothing; where customers share one server in order of arrival, `ψ` goes on until that is as busy as they keep it ([`super::kept_busy`]). Of exponential services waits are then those of the chain. Nothing is corrected where the sources do
-//! not come whatever the others do (threads of one task wait for those of another), or where services depend on who else is served (threads that hold each other up).
+//! until that changes nothing; where customers share one server in order of arrival, `ψ` goes on until that is as busy as they keep it
+//! ([`super::kept_busy`]). Of exponential services waits are then those of the chain. Nothing is corrected where the sources do not
+//! come whatever the others do (threads of one task wait for those of another), or where services depend on who else is served (threads
+//! that hold each other up).
 
 use std::collections::VecDeque;
 
 use super::{
     super::super::{flow::Flow, net::Net},
+    by_source::Classes,
     by_urgency::{ByMeans, Chains, Order, Told, by_level},
-    customers::Classes,
     kept_busy::far_from_busy,
     ratio::{Known, RATIOS, within},
     sources::{There, plain},

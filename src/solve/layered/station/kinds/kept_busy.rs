@@ -1,16 +1,18 @@
 //! How busy sources keep a processor that is all they share.
 //!
-//! One server is idle while nobody is there, and whoever waits for a task whose threads are there alone waits for the server ([`super::customers`]). So of customers
-//! that do nothing else but think, the share `U` of time that the server is busy hardly depends on who waits where: it is that of the chain of the kinds
-//! ([`super`]). Equations of mean values find who waits for a thread and who waits for the server apart, as if the one could happen while the other does not, and
-//! count such times twice: of seven customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources, `ψ` at the station goes on to
+//! One server is idle while nobody is there, and whoever waits for a task whose threads are there alone waits for the server
+//! ([`super::super::customers`]). So of customers that do nothing else but think, the share `U` of time that the server is busy hardly
+//! depends on who waits where: it is that of the chain of the kinds ([`super`]). Equations of mean values find who waits for a thread
+//! and who waits for the server apart, as if the one could happen while the other does not, and count such times twice: of seven
+//! customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources, `ψ` at the station goes on to
 //!
 //! ```text
 //! ψ ← ψ (1 + (U°/U - 1) N/L)          U° in the network
 //! ```
 //!
-//! until `U° = U`, where a good part of the sources wait ([`WAIT`]) and some of them for the server ([`HERE`]): by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is served next is known.
-//! Of demands that are not exponential nothing is corrected.
+//! until `U° = U`, where a good part of the sources wait ([`WAIT`]) and some of them for the server ([`HERE`]): by so much longer
+//! waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is served next is known. Of
+//! demands that are not exponential nothing is corrected.
 
 use super::{
     super::super::{
@@ -18,7 +20,7 @@ use super::{
         net::{Discipline, Net},
     },
     WAITS, apart_of,
-    customers::{Classes, by_source},
+    by_source::{Classes, by_source},
     ratio::{Known, busy_with},
     sources::ramp,
 };
@@ -44,7 +46,7 @@ pub(super) fn far_from_busy<S: Scalar>(
     if it.discipline != Discipline::Fcfs || it.servers != 1.0 || !layout.groups.iter().all(is_exponential) {
         return None;
     }
-    let sources = layout.sources_apart(net, caps).filter(|_| layout.are_nowhere_else(net))?;
+    let sources = layout.sources_apart(net, caps).filter(|_| layout.are_nowhere_else)?;
     let visitors = by_source(net, solved, classes, (caps, sources), station)?;
     let numbers = visitors.sources(net, caps);
     let mut known = Known::nothing();

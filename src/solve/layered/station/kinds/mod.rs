@@ -47,10 +47,10 @@
 //! | `N`, `y`, `s`, `r` | [`Kind`] | sources of a kind, how long each is away, its mean service, and the chance that it is back at once |
 
 mod band;
+mod by_source;
 mod by_urgency;
 mod chain;
 mod corrections;
-mod customers;
 mod eliminated;
 mod kept_busy;
 mod mixed;
@@ -65,17 +65,16 @@ mod urgent;
 mod visitors;
 mod waiting;
 
-pub(super) use self::customers::{Set, find_inside, find_sets, most_of_classes};
 pub(super) use self::open::Wait;
+pub(in super::super) use self::{by_source::Classes, corrections::Corrections, open::Told};
 use self::{
+    by_source::{by_source, that_waited},
     by_urgency::{Chains, by_level},
-    customers::{by_source, that_waited},
     mixed::Mixed,
     ratio::{Known, Means, RATIOS, longer_waits, of_mixed, within},
     sources::Kind,
     visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
 };
-pub(in super::super) use self::{corrections::Corrections, customers::Classes, open::Told};
 use super::{
     super::{
         flow::Flow,

@@ -3,6 +3,7 @@
 use super::{
     super::{
         super::{flow::Flow, net::Net},
+        customers::strands,
         pool::LARGEST_POOL,
         visit::Inside,
     },
@@ -98,11 +99,6 @@ pub(super) fn threads_of<S: Scalar>(
         are_told: net.stations[pool].servers.is_infinite(),
         by_number: ends_at_reply && threads > net.stations[station].servers && threads == most,
     }
-}
-
-/// Strands of a task's threads.
-pub(super) fn strands<S>(net: &Net<S>, caps: &[f64], task: usize) -> f64 {
-    caps[task] * net.tasks[task].width
 }
 
 /// The task that bounds what sends over an arc.
