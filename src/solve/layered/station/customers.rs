@@ -147,7 +147,7 @@ mod tests {
             E 0 s ce 0.1 -1 s ae 0.2 -1 s be 0.3 -1 s ee 0.1 -1 y ce ae 1 -1 y ae be 2 -1 {statements} -1"
         );
         let model = lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-        let net = compile(&model, &Bindings::new()).unwrap();
+        let net = compile::<f64>(&model, &Bindings::new()).unwrap();
         let core = net.stations.iter().position(|station| station.name == "SS").unwrap();
         Structure::new(&net).layouts()[core].are_nowhere_else
     }

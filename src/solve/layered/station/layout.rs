@@ -194,12 +194,7 @@ impl Layout {
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.of_classes = layout.is_of_classes(net, station);
-        if layout.of_classes {
-            layout.sets = find_sets(net, pairs, &layout.pools, station);
-            layout.inside = find_inside(net, station);
-            layout.are_nowhere_else = are_nowhere_else(net, &layout);
-            layout.most_of_classes = most_of_classes(net, pairs, &layout, station);
-        }
+        layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
         layout.find_pairs(net, pairs);
@@ -249,6 +244,16 @@ impl Layout {
             self.pool_of.push(pool);
             self.group_of.push(group);
             self.row_of.push(row);
+        }
+    }
+
+    /// What the sources are of what comes, where it is of classes.
+    fn find_sources<S: Scalar>(&mut self, net: &Net<S>, pairs: &Pairs) {
+        if self.of_classes {
+            self.sets = find_sets(net, pairs, &self.pools, self.station);
+            self.inside = find_inside(net, self.station);
+            self.are_nowhere_else = are_nowhere_else(net, self);
+            self.most_of_classes = most_of_classes(net, pairs, self, self.station);
         }
     }
 

@@ -10,9 +10,9 @@
 //! ψ ← ψ (1 + (U°/U - 1) N/L)          U° in the network
 //! ```
 //!
-//! until `U° = U`, where a good part of the sources wait ([`WAIT`]) and some of them for the server ([`HERE`]): by so much longer
-//! waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is served next is known. Of
-//! demands that are not exponential nothing is corrected.
+//! until `U° = U`, where some of the sources wait ([`WAIT`]), and some for the server ([`HERE`]), of however many that wait for
+//! threads: by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is
+//! served next is known. Of demands that are not exponential nothing is corrected.
 
 use super::{
     super::super::{
@@ -28,10 +28,10 @@ use crate::model::Scalar;
 
 /// The least part of a wait that is left by one correction.
 const LEAST_LEFT: f64 = 0.5;
-/// Shares of the waits that are for the server and not for its threads: up to the one nothing is corrected, from the other in full.
-const HERE: [f64; 2] = [0.05, 0.2];
-/// Shares of the sources that wait, likewise: few may be few for other reasons.
-const WAIT: [f64; 2] = [0.2, 0.4];
+/// Sources that wait for the server itself, over what it serves: up to the one nothing is corrected, from the other in full.
+const HERE: [f64; 2] = [0.02, 0.1];
+/// Shares of the sources that wait, likewise: what so few change is not worth another solution of the network.
+const WAIT: [f64; 2] = [0.02, 0.06];
 
 /// How far `ψ` of what comes to a station is from what it is to be, as a logarithm; none where no chain of all sources tells it.
 pub(super) fn far_from_busy<S: Scalar>(
@@ -63,6 +63,6 @@ pub(super) fn far_from_busy<S: Scalar>(
     let left = if left > LEAST_LEFT { left } else { S::from(LEAST_LEFT) };
     // Waits for threads follow those for the server, where there are any.
     let here = it.arcs.iter().fold(zero, |sum, &arc| sum + solved.0.arc_rate[arc] * solved.1[arc]);
-    let far = left.ln() * ramp(waiting / there, WAITS) * ramp(here / waiting, HERE) * ramp(waiting / all, WAIT);
+    let far = left.ln() * ramp(waiting / there, WAITS) * ramp(here / now, HERE) * ramp(waiting / all, WAIT);
     far.value().is_finite().then_some(far)
 }
