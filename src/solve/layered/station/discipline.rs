@@ -73,7 +73,7 @@ impl<S: Scalar> At<'_, S> {
             let busy = met.fold(S::from(0.0), |sum, (_, &load)| sum + load);
             let sources = if interrupts && self.servers > 1.0 { self.sources_from(level) } else { self.sources };
             probability[r] = self.scale_to_servers(r, (busy, sources), scratch);
-            if self.servers > 1.0 {
+            if self.servers > 1.0 || self.is_shared() {
                 self.lengthen(r, scratch);
             }
             if let Some(stretch) = &stretch {

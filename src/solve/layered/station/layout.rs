@@ -32,7 +32,7 @@ pub(in super::super) struct Layout {
     pub origins: Vec<usize>,
     pub station: usize,
     /// Most requests of all pools that can be here at once ([`most_at_once`]).
-    most: f64,
+    pub(super) most: f64,
     /// Position in `pools` of what bounds each arc's sender.
     pub pool_of: Vec<Option<usize>>,
     /// Distinct held nodes.
@@ -87,7 +87,7 @@ pub(in super::super) struct Layout {
     of_alike_customers: bool,
     /// Most requests of each class that can be here at once, where it is of classes; empty elsewhere.
     pub(super) most_of_classes: Vec<f64>,
-    /// Tasks whose threads are nowhere else, where it is of classes; empty elsewhere.
+    /// Tasks whose threads are nowhere else, where it is of classes, or would be but that it is shared; empty elsewhere.
     pub(super) inside: Vec<bool>,
     /// Whether these threads are all that comes, of customers who call nobody else.
     pub(super) are_nowhere_else: bool,
@@ -193,7 +193,6 @@ impl Layout {
             most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.width_at(task, station));
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
-        layout.of_classes = layout.is_of_classes(net, station);
         layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
@@ -249,10 +248,15 @@ impl Layout {
 
     /// What the sources are of what comes, where it is of classes.
     fn find_sources<S: Scalar>(&mut self, net: &Net<S>, pairs: &Pairs) {
-        if self.of_classes {
-            self.sets = find_sets(net, pairs, &self.pools, self.station);
+        let discipline = net.stations[self.station].discipline;
+        let is_told = matches!(discipline, Discipline::Fcfs | Discipline::Sharing) && self.is_of_classes(net);
+        self.of_classes = is_told && discipline == Discipline::Fcfs;
+        if is_told {
             self.inside = find_inside(net, self.station);
             self.are_nowhere_else = are_nowhere_else(net, self);
+        }
+        if self.of_classes {
+            self.sets = find_sets(net, pairs, &self.pools, self.station);
             self.most_of_classes = most_of_classes(net, pairs, self, self.station);
         }
     }
@@ -289,9 +293,9 @@ impl Layout {
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 
-    fn is_of_classes<S>(&self, net: &Net<S>, station: usize) -> bool {
-        station < net.n_processors
-            && net.stations[station].discipline == Discipline::Fcfs
+    /// Whether a processor serves requests of customers alone, and nothing that goes on after the reply to them.
+    fn is_of_classes<S>(&self, net: &Net<S>) -> bool {
+        self.station < net.n_processors
             && !self.open
             && !self.rows.iter().any(|row| row.follows_reply)
             && self.origins.len() <= MOST_CLASSES

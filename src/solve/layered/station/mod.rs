@@ -244,10 +244,12 @@ pub(super) fn station_waits<S: Scalar>(
         told: sweep.populations.changes.told.iter().find(|told| told.station == station),
         has_kinds: false,
     };
-    let in_order = it.discipline == Discipline::Fcfs;
-    at.has_kinds = in_order
-        && !sweep.populations.changes.unlike.is_empty()
-        && (layout.pools.len() == 1 || at.has_other_sources() || at.kinds().is_some());
+    at.has_kinds = !sweep.populations.changes.unlike.is_empty()
+        && match it.discipline {
+            Discipline::Fcfs => layout.pools.len() == 1 || at.has_other_sources() || at.kinds().is_some(),
+            Discipline::Sharing => layout.are_nowhere_else,
+            _ => false,
+        };
     at.run(load, scratch, next);
     scratch.visits = visits;
 }

@@ -2,36 +2,44 @@
 //!
 //! One server is idle while nobody is there, and whoever waits for a task whose threads are there alone waits for the server
 //! ([`super::super::customers`]). So of customers that do nothing else but think, the share `U` of time that the server is busy hardly
-//! depends on who waits where: it is that of the chain of the kinds ([`super`]). Equations of mean values find who waits for a thread
-//! and who waits for the server apart, as if the one could happen while the other does not, and count such times twice: of seven
-//! customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources, `ψ` at the station goes on to
+//! depends on who waits where: it is that of the chain of the kinds ([`super`]). Of several servers some are idle while few threads are
+//! there and the others wait for them, which a chain of these tells ([`super::few_threads`]). Equations of mean values find who waits for
+//! a thread and who waits for a server apart, as if the one could happen while the other does not, and count such times twice: of
+//! seven customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources where the servers are as busy as
+//! the chain says, `ψ` at the station goes on to
 //!
 //! ```text
-//! ψ ← ψ (1 + (U°/U - 1) N/L)          U° in the network
+//! ψ ← ψ (U°/U)^(N/L)        L = N - (N - n°) U/U° - U        U° and n° in the network, n there
 //! ```
 //!
-//! until `U° = U`, where some of the sources wait ([`WAIT`]), and some for the server ([`HERE`]), of however many that wait for
-//! threads: by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is
-//! served next is known. Of demands that are not exponential nothing is corrected.
+//! until `U° = U`, where some of the sources wait ([`WAIT`]), and some for the server ([`HERE`]), of however many that wait for threads:
+//! by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is served
+//! next is known. Of demands that are not exponential nothing is corrected.
 
 use super::{
     super::super::{
         flow::Flow,
         net::{Discipline, Net},
     },
-    WAITS, apart_of,
+    super::{customers::Sources, layout::Layout},
+    apart_of,
     by_source::{Classes, by_source},
-    ratio::{Known, busy_with},
+    few_threads::{FewThreads, Slices},
+    ratio::{Known, at_least, busy_with, within},
     sources::ramp,
+    visitors::{Pool, Visitors, services_over},
 };
 use crate::model::Scalar;
 
-/// The least part of a wait that is left by one correction.
-const LEAST_LEFT: f64 = 0.5;
+/// The largest correction at once, as a logarithm.
+const FURTHEST: f64 = 0.35;
 /// Sources that wait for the server itself, over what it serves: up to the one nothing is corrected, from the other in full.
 const HERE: [f64; 2] = [0.02, 0.1];
 /// Shares of the sources that wait, likewise: what so few change is not worth another solution of the network.
 const WAIT: [f64; 2] = [0.02, 0.06];
+
+/// Of what is served, the least that is to be of those who are free of a task's threads.
+const LEAST_FREE: f64 = 1e-6;
 
 /// How far `ψ` of what comes to a station is from what it is to be, as a logarithm; none where no chain of all sources tells it.
 pub(super) fn far_from_busy<S: Scalar>(
@@ -43,26 +51,105 @@ pub(super) fn far_from_busy<S: Scalar>(
 ) -> Option<S> {
     let (it, layout) = (&net.stations[station], &classes.layouts[station]);
     let is_exponential = |&node: &usize| net.nodes[node].cvsq.value() == 1.0;
-    if it.discipline != Discipline::Fcfs || it.servers != 1.0 || !layout.groups.iter().all(is_exponential) {
+    if it.servers.is_infinite() || !layout.are_nowhere_else || !layout.groups.iter().all(is_exponential) {
         return None;
     }
-    let sources = layout.sources_apart(net, caps).filter(|_| layout.are_nowhere_else)?;
-    let visitors = by_source(net, solved, classes, (caps, sources), station)?;
-    let numbers = visitors.sources(net, caps);
-    let mut known = Known::nothing();
-    let zero = S::from(0.0);
-    let (mut then, mut now, mut there) = (zero, zero, zero);
-    for (mine, pool) in visitors.pools.iter().enumerate() {
-        then += pool.busy * busy_with(apart_of(&visitors.pools, &numbers, mine), &mut known)?;
-        now += pool.busy;
-        there += pool.there;
-    }
-    let (then, waiting) = (then / now, there - now);
-    let all: f64 = numbers.iter().sum();
-    let left = (now / then - 1.0) * all / waiting + 1.0;
-    let left = if left > LEAST_LEFT { left } else { S::from(LEAST_LEFT) };
-    // Waits for threads follow those for the server, where there are any.
-    let here = it.arcs.iter().fold(zero, |sum, &arc| sum + solved.0.arc_rate[arc] * solved.1[arc]);
-    let far = left.ln() * ramp(waiting / there, WAITS) * ramp(here / now, HERE) * ramp(waiting / all, WAIT);
+    let (all, busy) = if it.discipline == Discipline::Sharing {
+        let all = all_there(net, solved, station);
+        (all, busy_cores(net, solved, layout, &all).filter(|_| it.servers > 1.0 || net.classes.len() == 1)?)
+    } else {
+        let sources = layout.sources_apart(net, caps)?;
+        let visitors = by_source(net, solved, classes, (caps, sources), station)?;
+        let all = visitors.pools.iter().fold(Pool::new(0.0), |all, pool| all.with(pool));
+        let busy = match sources {
+            _ if it.servers == 1.0 => busy_server(&visitors, &visitors.sources(net, caps), all.busy)?,
+            Sources::Classes => busy_cores(net, solved, layout, &all)?,
+            Sources::Sets => return None,
+        };
+        (all, busy)
+    };
+    let longer = busy / all.busy;
+    // Of those who are away, as many more come as the server is to be busier.
+    let waiting = (all.there - all.sources) * longer - busy + all.sources;
+    let waiting = if waiting > 0.0 { waiting } else { all.there - all.busy };
+    let far = within(-longer.ln() * all.sources / waiting, [-FURTHEST, FURTHEST]);
+    let here = it.arcs.iter().fold(S::from(0.0), |sum, &arc| sum + solved.0.arc_rate[arc] * solved.1[arc]);
+    let far = far * all.counts() * ramp(here / all.busy, HERE) * ramp(waiting / all.sources, WAIT);
     far.value().is_finite().then_some(far)
+}
+
+/// The customers of a shared processor, in a stay for each of their cycles.
+fn all_there<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Pool<S> {
+    let mut all = Pool::new(net.classes.iter().map(|&task| net.tasks[task].threads).sum());
+    for node in net.nodes.iter().filter(|node| net.tasks[node.task].class.is_some()) {
+        for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
+            all.there += flow.arc_rate[arc] * (waits[arc] + flow.first_phase(net, arc));
+        }
+    }
+    for &arc in &net.stations[station].arcs {
+        all.rate += flow.arc_rate[arc];
+        all.busy += flow.arc_rate[arc] * services_over(net, flow, arc).0;
+    }
+    all.again = flow.class_rate.iter().fold(all.rate, |again, &cycles| again - cycles);
+    all
+}
+
+/// How busy one server is with what comes, of which so much is served in the network: the mean over its kinds; none where no chain of all sources tells it.
+fn busy_server<S: Scalar>(visitors: &Visitors<S>, numbers: &[f64], all: S) -> Option<S> {
+    let mut known = Known::nothing();
+    let mut busy = S::from(0.0);
+    for (mine, pool) in visitors.pools.iter().enumerate() {
+        busy += pool.busy * busy_with(apart_of(&visitors.pools, numbers, mine), &mut known)?;
+    }
+    Some(busy / all)
+}
+
+/// How busy several servers are with `all` that comes, by the task whose threads leave most of them idle; none where requests to none wait for threads.
+fn busy_cores<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), layout: &Layout, all: &Pool<S>) -> Option<S> {
+    let zero = S::from(0.0);
+    let (stays, away) = (all.rate - all.again, at_least(all.kind().away, all.kind().service));
+    let it = &net.stations[layout.station];
+    let of_task = |task: usize| {
+        let threads = net.tasks[task].threads;
+        let queue = net.tasks[task].station.filter(|_| layout.inside[task] && threads.is_finite())?;
+        let waiting = net.stations[queue].arcs.iter().fold(zero, |sum, &arc| sum + flow.arc_rate[arc] * waits[arc]);
+        let (mut executions, mut number, mut work) = (zero, zero, zero);
+        for &entry in &net.tasks[task].entries {
+            let of_entry = work_of(net, entry)?;
+            executions += flow.entry_rate[entry];
+            number += flow.entry_rate[entry] * of_entry.0;
+            work += flow.entry_rate[entry] * of_entry.1;
+        }
+        let free = (all.rate - number, all.busy - work);
+        if waiting <= 0.0 || work <= 0.0 || free.1 <= all.busy * LEAST_FREE || free.0 <= all.rate * LEAST_FREE {
+            return None;
+        }
+        let few = FewThreads {
+            servers: it.servers,
+            is_shared: it.discipline == Discipline::Sharing,
+            sources: all.sources,
+            away,
+            work: all.busy / stays,
+            most: layout.most,
+            threads,
+            visits: executions / stays,
+            free: Slices { mean: free.1 / free.0, number: free.0 / stays },
+            bound: Slices { mean: work / number, number: number / executions },
+        };
+        Some(few.busy())
+    };
+    let found = (0..net.tasks.len()).filter_map(of_task);
+    found.reduce(|least, busy| if busy < least { busy } else { least })
+}
+
+/// Slices of an execution of an entry and of what works for it, and how long they are in sum; none of one that is a graph.
+fn work_of<S: Scalar>(net: &Net<S>, entry: usize) -> Option<(S, S)> {
+    let node = &net.nodes[net.phases(entry)[0]?];
+    let mut sum = if node.uses_processor { (node.slices, node.demand) } else { (S::from(0.0), S::from(0.0)) };
+    for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
+        let of_call = work_of(net, net.arcs[arc].target?)?;
+        sum.0 += net.arcs[arc].visits * of_call.0;
+        sum.1 += net.arcs[arc].visits * of_call.1;
+    }
+    Some(sum)
 }

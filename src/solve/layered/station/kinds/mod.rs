@@ -52,6 +52,7 @@ mod by_urgency;
 mod chain;
 mod corrections;
 mod eliminated;
+mod few_threads;
 mod kept_busy;
 mod mixed;
 mod moments;
