@@ -1,7 +1,8 @@
 //! How busy several cores are with customers of whom some wait there for few threads.
 //!
-//! Where all of a customer's tasks are on the same cores, whoever waits for a thread waits beside the cores: while a database of one thread is called by all that is
-//! there, one core of two has nothing to do. Of `j` customers there, at most `J`, `f` are free and the others at such a task, `b` of these with a thread:
+//! Where all of a customer's tasks are on the same cores, whoever waits for a thread waits beside the cores: while a database of one
+//! thread is called by all that is there, one core of two has nothing to do. Of `j` customers there, at most `J`, `f` are free and the
+//! others at such a task, `b` of these with a thread:
 //!
 //! ```text
 //! R_x = s_x + W        W: f s_f/R_f + b s_b/R_b = min(f + b, m)        b = min(j - f, n)        in order of arrival
@@ -13,9 +14,10 @@
 //! U    = Σ_j p(j) U(min(j, J))
 //! ```
 //!
-//! as if all slices waited equally long, who is served next were not remembered, and who is replied to in one state were as in any other: in order of arrival all
-//! who wait are served once in a round, so that the ones with short slices have less of the cores. Beside the exact chain it is up to 3 % high (two cores, callers with
-//! slices of .089 and 24 customers that keep one thread busy with slices of .037: 1.95 for 1.89).
+//! as if all slices waited equally long, who is served next were not remembered, and who is replied to in one state were as in any
+//! other: in order of arrival all who wait are served once in a round, so that the ones with short slices have less of the cores.
+//! Beside the exact chain it is up to 3 % high (two cores, callers with slices of .089 and 24 customers that keep one thread busy with
+//! slices of .037: 1.95 for 1.89).
 //!
 //! | symbol | here | is |
 //! |---|---|---|

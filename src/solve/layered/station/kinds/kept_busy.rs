@@ -3,26 +3,28 @@
 //! One server is idle while nobody is there, and whoever waits for a task whose threads are there alone waits for the server
 //! ([`super::super::customers`]). So of customers that do nothing else but think, the share `U` of time that the server is busy hardly
 //! depends on who waits where: it is that of the chain of the kinds ([`super`]). Of several servers some are idle while few threads are
-//! there and the others wait for them, which a chain of these tells ([`super::few_threads`]). Equations of mean values find who waits for
-//! a thread and who waits for a server apart, as if the one could happen while the other does not, and count such times twice: of
-//! seven customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources where the servers are as busy as
-//! the chain says, `ψ` at the station goes on to
+//! there and the others wait for them, which a chain of these tells ([`super::few_threads`]). Equations of mean values find who waits
+//! for a thread and who waits for a server apart, as if the one could happen while the other does not, and count such times twice: of
+//! seven customers who are all but always at one core, .19 of it was idle. With `L` that wait of `N` sources where the servers are as
+//! busy as the chain says, `ψ` at the station goes on to
 //!
 //! ```text
 //! ψ ← ψ (U°/U)^(N/L)        L = N - (N - n°) U/U° - U        U° and n° in the network, n there
 //! ```
 //!
-//! until `U° = U`, where some of the sources wait ([`WAIT`]), and some for the server ([`HERE`]), of however many that wait for threads:
-//! by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where who is served
-//! next is known. Of demands that are not exponential nothing is corrected.
+//! until `U° = U`: by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where
+//! who is served next is known. Of demands that are not exponential nothing is corrected.
 
 use super::{
-    super::super::{
-        flow::Flow,
-        net::{Discipline, Net},
+    super::{
+        super::{
+            flow::Flow,
+            net::{Discipline, Net},
+        },
+        customers::Sources,
+        layout::Layout,
     },
-    super::{customers::Sources, layout::Layout},
-    apart_of,
+    WAITS, apart_of,
     by_source::{Classes, by_source},
     few_threads::{FewThreads, Slices},
     ratio::{Known, at_least, busy_with, within},
@@ -33,11 +35,6 @@ use crate::model::Scalar;
 
 /// The largest correction at once, as a logarithm.
 const FURTHEST: f64 = 0.35;
-/// Sources that wait for the server itself, over what it serves: up to the one nothing is corrected, from the other in full.
-const HERE: [f64; 2] = [0.02, 0.1];
-/// Shares of the sources that wait, likewise: what so few change is not worth another solution of the network.
-const WAIT: [f64; 2] = [0.02, 0.06];
-
 /// Of what is served, the least that is to be of those who are free of a task's threads.
 const LEAST_FREE: f64 = 1e-6;
 
@@ -55,8 +52,8 @@ pub(super) fn far_from_busy<S: Scalar>(
         return None;
     }
     let (all, busy) = if it.discipline == Discipline::Sharing {
-        let all = all_there(net, solved, station);
-        (all, busy_cores(net, solved, layout, &all).filter(|_| it.servers > 1.0 || net.classes.len() == 1)?)
+        let all = all_there(net, solved, layout);
+        (all, busy_cores(net, solved, layout, &all).filter(|_| it.servers > 1.0 || layout.origins.len() == 1)?)
     } else {
         let sources = layout.sources_apart(net, caps)?;
         let visitors = by_source(net, solved, classes, (caps, sources), station)?;
@@ -73,24 +70,27 @@ pub(super) fn far_from_busy<S: Scalar>(
     let waiting = (all.there - all.sources) * longer - busy + all.sources;
     let waiting = if waiting > 0.0 { waiting } else { all.there - all.busy };
     let far = within(-longer.ln() * all.sources / waiting, [-FURTHEST, FURTHEST]);
-    let here = it.arcs.iter().fold(S::from(0.0), |sum, &arc| sum + solved.0.arc_rate[arc] * solved.1[arc]);
-    let far = far * all.counts() * ramp(here / all.busy, HERE) * ramp(waiting / all.sources, WAIT);
+    let far = far * ramp(waiting / (waiting + busy), WAITS);
     far.value().is_finite().then_some(far)
 }
 
 /// The customers of a shared processor, in a stay for each of their cycles.
-fn all_there<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Pool<S> {
-    let mut all = Pool::new(net.classes.iter().map(|&task| net.tasks[task].threads).sum());
-    for node in net.nodes.iter().filter(|node| net.tasks[node.task].class.is_some()) {
-        for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
-            all.there += flow.arc_rate[arc] * (waits[arc] + flow.first_phase(net, arc));
-        }
-    }
-    for &arc in &net.stations[station].arcs {
+fn all_there<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), layout: &Layout) -> Pool<S> {
+    let mut all = Pool::new(0.0);
+    for &arc in &layout.arcs {
         all.rate += flow.arc_rate[arc];
         all.busy += flow.arc_rate[arc] * services_over(net, flow, arc).0;
     }
-    all.again = flow.class_rate.iter().fold(all.rate, |again, &cycles| again - cycles);
+    all.again = all.rate;
+    for &task in &layout.origins {
+        all.sources += net.tasks[task].threads;
+        all.again -= net.tasks[task].class.map_or(all.rate, |class| flow.class_rate[class]);
+        for node in net.nodes.iter().filter(|node| node.task == task) {
+            for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
+                all.there += flow.arc_rate[arc] * (waits[arc] + flow.first_phase(net, arc));
+            }
+        }
+    }
     all
 }
 
