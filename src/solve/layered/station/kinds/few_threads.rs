@@ -212,7 +212,12 @@ mod tests {
         for many in [2_000.0, 50_000.0] {
             assert!((cores(many, 20.0).busy() - few).abs() < 0.01);
         }
-        let bounded = FewThreads { most: 2.0, ..cores(24.0, 3.0) };
-        assert!(bounded.busy() < few - 0.2);
+        // Of two: both at the task, one, or none.
+        let (up, down) = (1.0 / 0.037, 4.0 / (5.0 * 0.089));
+        let (one, none) = (up / down, up / down * up / (2.0 * down));
+        let of_two = (1.0 + 2.0 * (one + none)) / (1.0 + one + none);
+        assert!((cores(24.0, 3.0).busy_of(2.0) - of_two).abs() < 1e-12);
+        let bounded = FewThreads { most: 2.0, ..cores(2_000.0, 3.0) };
+        assert!((bounded.busy() - of_two).abs() < 1e-6, "{} {of_two}", bounded.busy());
     }
 }
