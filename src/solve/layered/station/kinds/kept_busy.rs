@@ -12,8 +12,9 @@
 //! ψ ← ψ (U°/U)^(N/L)        L = N - (N - n°) U/U° - U        U° and n° in the network, n there
 //! ```
 //!
-//! until `U° = U`: by so much longer waits, with the rest as it is, it is as busy. How the wait is shared is left to the network, where
-//! who is served next is known. Of demands that are not exponential nothing is corrected.
+//! until `U° = U`, where some wait for the servers themselves ([`HERE`]): by so much longer waits, with the rest as it is, it is as
+//! busy. How the wait is shared is left to the network, where who is served next is known. Of demands that are not exponential nothing
+//! is corrected.
 
 use super::{
     super::{
@@ -35,6 +36,9 @@ use crate::model::Scalar;
 
 /// The largest correction at once, as a logarithm.
 const FURTHEST: f64 = 0.35;
+/// Requests that wait for the servers themselves, over what is served: up to the one nothing is corrected, as longer waits there would change nothing, from the
+/// other in full.
+const HERE: [f64; 2] = [0.02, 0.1];
 /// Of what is served, the least that is to be of those who are free of a task's threads.
 const LEAST_FREE: f64 = 1e-6;
 
@@ -48,7 +52,7 @@ pub(super) fn far_from_busy<S: Scalar>(
 ) -> Option<S> {
     let (it, layout) = (&net.stations[station], &classes.layouts[station]);
     let is_exponential = |&node: &usize| net.nodes[node].cvsq.value() == 1.0;
-    if it.servers.is_infinite() || !layout.are_nowhere_else || !layout.groups.iter().all(is_exponential) {
+    if it.servers.is_infinite() || layout.most <= it.servers || !layout.are_nowhere_else || !layout.groups.iter().all(is_exponential) {
         return None;
     }
     let (all, busy) = if it.discipline == Discipline::Sharing {
@@ -70,7 +74,8 @@ pub(super) fn far_from_busy<S: Scalar>(
     let waiting = (all.there - all.sources) * longer - busy + all.sources;
     let waiting = if waiting > 0.0 { waiting } else { all.there - all.busy };
     let far = within(-longer.ln() * all.sources / waiting, [-FURTHEST, FURTHEST]);
-    let far = far * ramp(waiting / (waiting + busy), WAITS);
+    let here = it.arcs.iter().fold(S::from(0.0), |sum, &arc| sum + solved.0.arc_rate[arc] * solved.1[arc]);
+    let far = far * ramp(waiting / (waiting + busy), WAITS) * ramp(here / all.busy, HERE);
     far.value().is_finite().then_some(far)
 }
 
@@ -104,52 +109,74 @@ fn busy_server<S: Scalar>(visitors: &Visitors<S>, numbers: &[f64], all: S) -> Op
     Some(busy / all)
 }
 
-/// How busy several servers are with `all` that comes, by the task whose threads leave most of them idle; none where requests to none wait for threads.
+/// How busy servers are with `all` that comes, where it waits for threads of one task there, and of others only on the way to it; none elsewhere.
 fn busy_cores<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), layout: &Layout, all: &Pool<S>) -> Option<S> {
-    let zero = S::from(0.0);
-    let (stays, away) = (all.rate - all.again, at_least(all.kind().away, all.kind().service));
     let it = &net.stations[layout.station];
-    let of_task = |task: usize| {
-        let threads = net.tasks[task].threads;
-        let queue = net.tasks[task].station.filter(|_| layout.inside[task] && threads.is_finite())?;
-        let waiting = net.stations[queue].arcs.iter().fold(zero, |sum, &arc| sum + flow.arc_rate[arc] * waits[arc]);
-        let (mut executions, mut number, mut work) = (zero, zero, zero);
-        for &entry in &net.tasks[task].entries {
-            let of_entry = work_of(net, entry)?;
-            executions += flow.entry_rate[entry];
-            number += flow.entry_rate[entry] * of_entry.0;
-            work += flow.entry_rate[entry] * of_entry.1;
-        }
-        let free = (all.rate - number, all.busy - work);
-        if waiting <= 0.0 || work <= 0.0 || free.1 <= all.busy * LEAST_FREE || free.0 <= all.rate * LEAST_FREE {
-            return None;
-        }
-        let few = FewThreads {
-            servers: it.servers,
-            is_shared: it.discipline == Discipline::Sharing,
-            sources: all.sources,
-            away,
-            work: all.busy / stays,
-            most: layout.most,
-            threads,
-            visits: executions / stays,
-            free: Slices { mean: free.1 / free.0, number: free.0 / stays },
-            bound: Slices { mean: work / number, number: number / executions },
-        };
-        Some(few.busy())
+    let makes_wait = |&task: &usize| {
+        let queue = net.tasks[task].station.filter(|_| layout.inside[task]);
+        queue.is_some_and(|queue| net.stations[queue].arcs.iter().any(|&arc| flow.arc_rate[arc] * waits[arc] > 0.0))
     };
-    let found = (0..net.tasks.len()).filter_map(of_task);
-    found.reduce(|least, busy| if busy < least { busy } else { least })
+    let few: Vec<usize> = (0..net.tasks.len()).filter(makes_wait).collect();
+    let is_last = |&task: &usize| {
+        let lead = lead_to(net, task);
+        few.iter().all(|&other| lead[other])
+    };
+    let task = few.iter().copied().find(is_last)?;
+    let works = works(net);
+    let zero = S::from(0.0);
+    let (mut executions, mut number, mut work) = (zero, zero, zero);
+    for &entry in &net.tasks[task].entries {
+        let (of_number, of_work) = works[entry]?;
+        executions += flow.entry_rate[entry];
+        number += flow.entry_rate[entry] * of_number;
+        work += flow.entry_rate[entry] * of_work;
+    }
+    let free = (all.rate - number, all.busy - work);
+    if work <= 0.0 || free.1 <= all.busy * LEAST_FREE || free.0 <= all.rate * LEAST_FREE {
+        return None;
+    }
+    let (stays, all_as_one) = (all.rate - all.again, all.kind());
+    let it = FewThreads {
+        servers: it.servers,
+        is_shared: it.discipline == Discipline::Sharing,
+        sources: all.sources,
+        away: at_least(all_as_one.away, all_as_one.service),
+        work: all.busy / stays,
+        most: layout.most,
+        threads: net.tasks[task].threads,
+        visits: executions / stays,
+        free: Slices { mean: free.1 / free.0, number: free.0 / stays },
+        bound: Slices { mean: work / number, number: number / executions },
+    };
+    Some(it.busy())
 }
 
-/// Slices of an execution of an entry and of what works for it, and how long they are in sum; none of one that is a graph.
-fn work_of<S: Scalar>(net: &Net<S>, entry: usize) -> Option<(S, S)> {
-    let node = &net.nodes[net.phases(entry)[0]?];
-    let mut sum = if node.uses_processor { (node.slices, node.demand) } else { (S::from(0.0), S::from(0.0)) };
-    for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
-        let of_call = work_of(net, net.arcs[arc].target?)?;
-        sum.0 += net.arcs[arc].visits * of_call.0;
-        sum.1 += net.arcs[arc].visits * of_call.1;
+/// Which tasks are a task or wait for it.
+fn lead_to<S>(net: &Net<S>, to: usize) -> Vec<bool> {
+    let mut lead = vec![false; net.tasks.len()];
+    lead[to] = true;
+    for &task in net.order.iter().rev() {
+        let nodes = net.tasks[task].entries.iter().flat_map(|&entry| net.phases(entry)).flatten();
+        let mut called = nodes.flat_map(|node| &net.nodes[node].calls).filter_map(|call| net.arcs[call.arc].target);
+        lead[task] |= called.any(|entry| lead[net.entries[entry].task]);
     }
-    Some(sum)
+    lead
+}
+
+/// Slices of an execution of each entry and of what works for it, and how long they are in sum; none of what is a graph.
+fn works<S: Scalar>(net: &Net<S>) -> Vec<Option<(S, S)>> {
+    let mut works = vec![None; net.entries.len()];
+    for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
+        works[entry] = net.phases(entry)[0].and_then(|node| {
+            let node = &net.nodes[node];
+            let mut sum = if node.uses_processor { (node.slices, node.demand) } else { (S::from(0.0), S::from(0.0)) };
+            for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
+                let (number, work) = works[net.arcs[arc].target?]?;
+                sum.0 += net.arcs[arc].visits * number;
+                sum.1 += net.arcs[arc].visits * work;
+            }
+            Some(sum)
+        });
+    }
+    works
 }
