@@ -75,7 +75,7 @@ fn a_core_is_as_busy_as_customers_keep_it() {
 }
 
 /// A pool, and the only thread of a task that it calls four times, on one core: of many customers most wait for that thread, and few for the core, which is
-/// as busy as ever. It was idle for .05 of the time too much with 24 customers, and for .23 with any number that keeps it busy.
+/// as busy as ever. It was idle for .23 of the time with any number of customers that keeps it busy.
 #[test]
 fn a_core_is_busy_however_many_wait_for_a_thread_there() {
     let entries = "s ua 0 -1 y ua aa 1 -1 s aa 0.445 -1 y aa dd 4 -1 s dd 0.037 -1";
