@@ -222,6 +222,13 @@ pub(super) enum Discipline {
     Groups,
 }
 
+impl CallGroup {
+    /// All arcs over which its sender waits.
+    pub fn arcs(&self) -> impl Iterator<Item = usize> + '_ {
+        std::iter::once(self.arc).chain(self.legs.iter().copied())
+    }
+}
+
 impl<S> Net<S> {
     /// The kin of the node whose thread an arc holds.
     pub fn kin_of_arc(&self, arc: usize) -> Option<usize> {

@@ -9,7 +9,7 @@ use super::{
     super::{
         at_once::most_at_once,
         exclusion::Pairs,
-        net::{Net, Node},
+        net::{CallGroup, Net, Node},
     },
     layout::Layout,
 };
@@ -78,8 +78,7 @@ pub(super) fn find_inside<S: Scalar>(net: &Net<S>, station: usize) -> Vec<bool> 
 
 /// Whether all that a node waits for is done by tasks inside.
 fn waits_inside<S>(net: &Net<S>, node: &Node<S>, inside: &[bool]) -> bool {
-    let mut arcs = node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied()));
-    arcs.all(|arc| net.arcs[arc].target.is_none_or(|entry| inside[net.entries[entry].task]))
+    node.calls.iter().flat_map(CallGroup::arcs).all(|arc| net.arcs[arc].target.is_none_or(|entry| inside[net.entries[entry].task]))
 }
 
 /// Whether the threads of all that comes are nowhere else, nor who waits for them but in no queue: the customers that come call nobody else.

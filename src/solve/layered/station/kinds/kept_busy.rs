@@ -20,7 +20,7 @@ use super::{
     super::{
         super::{
             flow::Flow,
-            net::{Discipline, Net},
+            net::{CallGroup, Discipline, Net},
         },
         customers::Sources,
         layout::Layout,
@@ -87,13 +87,12 @@ fn all_there<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), layout: &
         all.busy += flow.arc_rate[arc] * services_over(net, flow, arc).0;
     }
     all.again = all.rate;
-    for &task in &layout.origins {
+    for (&task, &cycles) in net.classes.iter().zip(&flow.class_rate).filter(|(task, _)| layout.origins.contains(task)) {
         all.sources += net.tasks[task].threads;
-        all.again -= net.tasks[task].class.map_or(all.rate, |class| flow.class_rate[class]);
-        for node in net.nodes.iter().filter(|node| node.task == task) {
-            for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
-                all.there += flow.arc_rate[arc] * (waits[arc] + flow.first_phase(net, arc));
-            }
+        all.again -= cycles;
+        let calls = net.nodes.iter().filter(|node| node.task == task).flat_map(|node| &node.calls);
+        for arc in calls.flat_map(CallGroup::arcs) {
+            all.there += flow.arc_rate[arc] * (waits[arc] + flow.first_phase(net, arc));
         }
     }
     all
@@ -141,7 +140,6 @@ fn busy_cores<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), layout: 
         is_shared: it.discipline == Discipline::Sharing,
         sources: all.sources,
         away: at_least(all_as_one.away, all_as_one.service),
-        work: all.busy / stays,
         most: layout.most,
         threads: net.tasks[task].threads,
         visits: executions / stays,
@@ -157,7 +155,8 @@ fn lead_to<S>(net: &Net<S>, to: usize) -> Vec<bool> {
     lead[to] = true;
     for &task in net.order.iter().rev() {
         let nodes = net.tasks[task].entries.iter().flat_map(|&entry| net.phases(entry)).flatten();
-        let mut called = nodes.flat_map(|node| &net.nodes[node].calls).filter_map(|call| net.arcs[call.arc].target);
+        let calls = nodes.flat_map(|node| &net.nodes[node].calls);
+        let mut called = calls.flat_map(CallGroup::arcs).filter_map(|arc| net.arcs[arc].target);
         lead[task] |= called.any(|entry| lead[net.entries[entry].task]);
     }
     lead
@@ -170,7 +169,7 @@ fn works<S: Scalar>(net: &Net<S>) -> Vec<Option<(S, S)>> {
         works[entry] = net.phases(entry)[0].and_then(|node| {
             let node = &net.nodes[node];
             let mut sum = if node.uses_processor { (node.slices, node.demand) } else { (S::from(0.0), S::from(0.0)) };
-            for arc in node.calls.iter().flat_map(|call| std::iter::once(call.arc).chain(call.legs.iter().copied())) {
+            for arc in node.calls.iter().flat_map(CallGroup::arcs) {
                 let (number, work) = works[net.arcs[arc].target?]?;
                 sum.0 += net.arcs[arc].visits * number;
                 sum.1 += net.arcs[arc].visits * work;
