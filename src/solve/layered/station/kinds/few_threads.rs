@@ -36,7 +36,7 @@ const MOST: f64 = 3_000.0;
 const MOST_FREE: f64 = 400.0;
 /// More customers change how busy the cores are by less than this part.
 const SETTLED: f64 = 1e-10;
-/// Chances that are left out beside the largest.
+/// Chances that are left out beside all before them.
 const NEGLIGIBLE: f64 = 1e-16;
 /// Sums are scaled beyond this.
 const LARGE: f64 = 1e100;
@@ -64,15 +64,48 @@ pub(super) struct FewThreads<S> {
     pub bound: Slices<S>,
 }
 
+/// Chances of a chain from its lowest state on, and the mean of what is busy in its states.
+struct Mean<S> {
+    /// The chance of the last state, of all and what is busy, over the same.
+    last: S,
+    all: S,
+    busy: S,
+}
+
+impl<S: Scalar> Mean<S> {
+    /// Of the lowest state alone.
+    fn of(busy: S) -> Self {
+        Self { last: S::from(1.0), all: S::from(1.0), busy }
+    }
+
+    /// With the next state, so many times as likely as the last.
+    fn add(&mut self, times: S, busy: S) {
+        self.last *= times;
+        self.all += self.last;
+        self.busy += self.last * busy;
+        if self.all > LARGE {
+            (self.last, self.busy, self.all) = (self.last / self.all, self.busy / self.all, S::from(1.0));
+        }
+    }
+
+    /// Whether the last state is next to never.
+    fn is_negligible(&self) -> bool {
+        self.last < self.all * NEGLIGIBLE
+    }
+
+    fn value(self) -> S {
+        self.busy / self.all
+    }
+}
+
 impl<S: Scalar> FewThreads<S> {
     /// Mean busy cores.
     pub fn busy(&self) -> S {
         let sources = f64::min(self.sources, MOST);
         let away = self.away * (sources / self.sources);
         let work = self.free.number * self.free.mean + self.visits * self.bound.number * self.bound.mean;
-        let (zero, one) = (S::from(0.0), S::from(1.0));
-        let (mut p, mut sum, mut busy) = (one, one, zero);
-        let (mut at, mut is_settled) = (zero, false);
+        let mut mean = Mean::of(S::from(0.0));
+        let (mut at, mut is_settled) = (S::from(0.0), false);
         let mut j = 0.0;
         while j < sources {
             j += 1.0;
@@ -82,41 +115,30 @@ impl<S: Scalar> FewThreads<S> {
                 let change = (at - last).value().abs();
                 is_settled = j >= self.servers && change < SETTLED * self.servers || j >= MOST_FREE;
             }
-            p *= work / (away * at) * (sources - j + 1.0);
-            sum += p;
-            busy += p * at;
-            if sum > LARGE {
-                (p, busy, sum) = (p / sum, busy / sum, one);
-            }
-            if p < sum * NEGLIGIBLE && (sources - j) * work.value() < away.value() * at.value() {
+            mean.add(work / (away * at) * (sources - j + 1.0), at);
+            if mean.is_negligible() && (sources - j) * work.value() < away.value() * at.value() {
                 break;
             }
         }
-        busy / sum
+        mean.value()
     }
 
     /// `U(j)`.
     fn busy_of(&self, j: f64) -> S {
-        let one = S::from(1.0);
-        let (mut p, mut sum, mut busy) = (one, one, S::from(f64::min(f64::min(j, self.threads), self.servers)));
+        let bound = |f: f64| f64::min(j - f, self.threads);
+        let busy = |f: f64| S::from(f64::min(f + bound(f), self.servers));
+        let mut mean = Mean::of(busy(0.0));
         let mut f = 0.0;
-        let mut largest = 1.0;
         while f < j {
-            let up = self.rates(f, f64::min(j - f, self.threads)).0;
+            let (up, _) = self.rates(f, bound(f));
             f += 1.0;
-            let bound = f64::min(j - f, self.threads);
-            p *= up / self.rates(f, bound).1;
-            sum += p;
-            busy += p * f64::min(f + bound, self.servers);
-            largest = f64::max(largest, p.value());
-            if sum > LARGE {
-                (p, busy, sum, largest) = (p / sum, busy / sum, one, 1.0);
-            }
-            if p < largest * NEGLIGIBLE {
+            let (_, down) = self.rates(f, bound(f));
+            mean.add(up / down, busy(f));
+            if up < down && mean.is_negligible() {
                 break;
             }
         }
-        busy / sum
+        mean.value()
     }
 
     /// How soon one of so many bound ones is free, and one of so many free ones bound.
