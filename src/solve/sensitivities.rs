@@ -81,15 +81,20 @@ pub fn multiplicity_parameters(model: &Model) -> BTreeSet<String> {
 /// Parameters that one pass over dual numbers takes at most.
 const MOST_DIRECTIONS: usize = 8;
 
-/// Calls `$method::<N>` for the narrowest dual numbers that hold `$columns`.
+/// Calls `$method::<N>` for the narrowest dual numbers that hold `$columns`. Each width is another copy of the solvers to compile:
+/// with debug assertions there are but three. What is found does not depend on it.
 macro_rules! narrowest {
     ($self:ident . $method:ident ( $columns:expr $(, $argument:expr)* )) => {
         match $columns.len() {
             1 => $self.$method::<1>($columns $(, $argument)*),
+            #[cfg(not(debug_assertions))]
             2 => $self.$method::<2>($columns $(, $argument)*),
+            #[cfg(not(debug_assertions))]
             3 => $self.$method::<3>($columns $(, $argument)*),
-            4 => $self.$method::<4>($columns $(, $argument)*),
+            2..=4 => $self.$method::<4>($columns $(, $argument)*),
+            #[cfg(not(debug_assertions))]
             5 => $self.$method::<5>($columns $(, $argument)*),
+            #[cfg(not(debug_assertions))]
             6 => $self.$method::<6>($columns $(, $argument)*),
             _ => $self.$method::<MOST_DIRECTIONS>($columns $(, $argument)*),
         }

@@ -154,7 +154,7 @@ fn nested_fits_are_compared_under_one_correction() {
         fit_family_with(&rivals, &CompareOptions::default(), &biased, &mut |_, _| ControlFlow::Continue(())).unwrap()
     };
     assert!(family_at(0.02).family.notes.iter().any(|n| n.contains("ranks may be by that")));
-    let family = family_at(0.003);
+    let family = family_at(0.005);
     assert!(family.fits.iter().all(|(_, fit)| fit.correction.is_some()));
     assert_eq!(family.family.proposed.as_ref().map(|p| p.name.as_str()), Some("small"), "{:?}", family.family);
 }
