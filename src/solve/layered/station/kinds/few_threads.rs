@@ -1,8 +1,8 @@
 //! How busy several cores are with customers of whom some wait there for few threads.
 //!
 //! Where all of a customer's tasks are on the same cores, whoever waits for a thread waits beside the cores: while a database of one
-//! thread is called by all that is there, one core of two has nothing to do. Of `j` customers there, at most `J`, `f` are free and the
-//! others at such a task, `b` of these with a thread:
+//! thread is called by all that is there, one core of two has nothing to do. Of `j` customers there `f` are free and the others at such
+//! a task, `b` of these with a thread:
 //!
 //! ```text
 //! R_x = s_x + W        W: f s_f/R_f + b s_b/R_b = min(f + b, m)        b = min(j - f, n)        in order of arrival
@@ -10,36 +10,27 @@
 //! f → f + 1            b/(k_b R_b)                                     its visit ends
 //! f → f - 1            f v/(k_f R_f)                                   it calls the task
 //! U(j) = Σ_f π_j(f) min(f + b, m)                                      π_j the chain of f
-//! j → j + 1, j - 1     (N - j)/y, U(min(j, J))/S
-//! U    = Σ_j p(j) U(min(j, J))
 //! ```
 //!
 //! as if all slices waited equally long, who is served next were not remembered, and who is replied to in one state were as in any
 //! other: in order of arrival all who wait are served once in a round, so that the ones with short slices have less of the cores.
+//! How many are there is told by [`super::by_number`].
 //! Beside the exact chain and simulation it is up to 4 % high (two cores, callers with slices of .089 and 24 customers that keep one thread busy with
 //! slices of .037: 1.95 for 1.89).
 //!
 //! | symbol | here | is |
 //! |---|---|---|
-//! | `N`, `y` | `sources`, `away` | customers, and how long they are away between stays |
-//! | `J` | `most` | most that can be there without waiting for an outer thread |
 //! | `n`, `v` | `threads`, `visits` | threads of the task, and visits to it in one stay |
 //! | `s`, `k` | [`Slices`] | mean slice and how many there are, of the free in a stay, and of the bound (with what works for them) in a visit |
-//! | `S` | `k_f s_f + v k_b s_b` | work on the cores in one stay |
 //! | `m` | `servers` | cores |
 
+use super::by_number::Mean;
 use crate::model::Scalar;
 
-/// The most customers that are told one by one; of more there are as many, away for as much shorter.
-const MOST: f64 = 3_000.0;
-/// The most of them that chains of who is free are solved for.
+/// The most customers that chains of who is free are solved for.
 const MOST_FREE: f64 = 400.0;
 /// More customers change how busy the cores are by less than this part.
 const SETTLED: f64 = 1e-10;
-/// Chances that are left out beside all before them.
-const NEGLIGIBLE: f64 = 1e-16;
-/// Sums are scaled beyond this.
-const LARGE: f64 = 1e100;
 
 /// Slices of those who are free in a stay, or of one visit to the task.
 #[derive(Clone, Copy, Debug)]
@@ -55,72 +46,26 @@ pub(super) struct FewThreads<S> {
     pub servers: f64,
     /// Whether all who are there share the cores, and are not served in order of arrival.
     pub is_shared: bool,
-    pub sources: f64,
-    pub away: S,
-    pub most: f64,
     pub threads: f64,
     pub visits: S,
     pub free: Slices<S>,
     pub bound: Slices<S>,
 }
 
-/// Chances of a chain from its lowest state on, and the mean of what is busy in its states.
-struct Mean<S> {
-    /// The chance of the last state, of all and what is busy, over the same.
-    last: S,
-    all: S,
-    busy: S,
-}
-
-impl<S: Scalar> Mean<S> {
-    /// Of the lowest state alone.
-    fn of(busy: S) -> Self {
-        Self { last: S::from(1.0), all: S::from(1.0), busy }
-    }
-
-    /// With the next state, so many times as likely as the last.
-    fn add(&mut self, times: S, busy: S) {
-        self.last *= times;
-        self.all += self.last;
-        self.busy += self.last * busy;
-        if self.all > LARGE {
-            (self.last, self.busy, self.all) = (self.last / self.all, self.busy / self.all, S::from(1.0));
-        }
-    }
-
-    /// Whether the last state is next to never.
-    fn is_negligible(&self) -> bool {
-        self.last < self.all * NEGLIGIBLE
-    }
-
-    fn value(self) -> S {
-        self.busy / self.all
-    }
-}
-
 impl<S: Scalar> FewThreads<S> {
-    /// Mean busy cores.
-    pub fn busy(&self) -> S {
-        let sources = f64::min(self.sources, MOST);
-        let away = self.away * (sources / self.sources);
-        let work = self.free.number * self.free.mean + self.visits * self.bound.number * self.bound.mean;
-        let mut mean = Mean::of(S::from(0.0));
+    /// `U` of 1, 2 and so on, of which so many are there at most.
+    pub fn by_number(self, most: f64) -> impl Iterator<Item = S> {
         let (mut at, mut is_settled) = (S::from(0.0), false);
-        let mut j = 0.0;
-        while j < sources {
-            j += 1.0;
-            if j <= self.most && !is_settled {
+        (1_u32..).map(move |j| {
+            let j = f64::from(j);
+            if j <= most && !is_settled {
                 let last = at;
                 at = self.busy_of(j);
                 let change = (at - last).value().abs();
                 is_settled = j >= self.servers && change < SETTLED * self.servers || j >= MOST_FREE;
             }
-            mean.add(work / (away * at) * (sources - j + 1.0), at);
-            if mean.is_negligible() && (sources - j) * work.value() < away.value() * at.value() {
-                break;
-            }
-        }
-        mean.value()
+            at
+        })
     }
 
     /// `U(j)`.
@@ -164,23 +109,29 @@ impl<S: Scalar> FewThreads<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::by_number::{Customers, busy_servers},
+        *,
+    };
 
     /// Two cores, one thread with slices of .037 of which free ones call four in a stay.
-    fn cores(sources: f64, away: f64) -> FewThreads<f64> {
+    fn cores() -> FewThreads<f64> {
         let (free, bound) = (Slices { mean: 0.089, number: 5.0 }, Slices { mean: 0.037, number: 1.0 });
-        FewThreads { servers: 2.0, is_shared: false, sources, away, most: f64::INFINITY, threads: 1.0, visits: 4.0, free, bound }
+        FewThreads { servers: 2.0, is_shared: false, threads: 1.0, visits: 4.0, free, bound }
+    }
+
+    fn busy(number: f64, away: f64) -> f64 {
+        busy_servers(&[Customers { number, work: 0.593 / away }], cores().by_number(f64::INFINITY))
     }
 
     #[test]
     fn one_customer_is_there_or_away() {
-        let it = cores(1.0, 3.0);
-        assert!((it.busy() - 0.593 / 3.593).abs() < 1e-12);
+        assert!((busy(1.0, 3.0) - 0.593 / 3.593).abs() < 1e-12);
     }
 
     #[test]
     fn waits_keep_all_cores_busy() {
-        let it = cores(9.0, 3.0);
+        let it = cores();
         for (f, b) in [(2.0, 1.0), (5.0, 1.0), (0.0, 3.0), (40.0, 1.0)] {
             for it in [it, FewThreads { is_shared: true, ..it }] {
                 let (up, down) = it.rates(f, b);
@@ -190,35 +141,28 @@ mod tests {
         assert!((it.rates(1.0, 1.0).0 - 1.0 / 0.037).abs() < 1e-9);
     }
 
-    /// With a thread for each it is a queue with as many servers before finitely many sources of one service (here of like slices).
+    /// With a thread for each all cores are used (here of like slices).
     #[test]
     fn with_a_thread_for_each_all_cores_are_used() {
         let (free, bound) = (Slices { mean: 0.1, number: 3.0 }, Slices { mean: 0.1, number: 1.0 });
-        let it = FewThreads { threads: 9.0, visits: 2.0, free, bound, ..cores(6.0, 1.0) };
-        let (mut p, mut sum, mut busy) = (1.0, 1.0, 0.0);
-        for j in 1..=6 {
-            let j = f64::from(j);
-            p *= (7.0 - j) * 0.5 / f64::min(j, 2.0);
-            sum += p;
-            busy += p * f64::min(j, 2.0);
+        let it = FewThreads { threads: 9.0, visits: 2.0, free, bound, ..cores() };
+        for (j, busy) in (1_u32..=6).zip(it.by_number(f64::INFINITY)) {
+            assert!((busy - f64::from(j.min(2))).abs() < 1e-12);
         }
-        assert!((it.busy() - busy / sum).abs() < 1e-12);
     }
 
     /// The chain of two cores in order of arrival has 1.893 busy with 24 customers who think for 3, and 1.9 with any more.
     #[test]
     fn one_thread_leaves_a_core_idle_at_times() {
-        let few = cores(24.0, 3.0).busy();
+        let few = busy(24.0, 3.0);
         assert!((1.88..1.97).contains(&few), "{few}");
         for many in [2_000.0, 50_000.0] {
-            assert!((cores(many, 20.0).busy() - few).abs() < 0.01);
+            assert!((busy(many, 20.0) - few).abs() < 0.01);
         }
         // Of two: both at the task, one, or none.
         let (up, down) = (1.0 / 0.037, 4.0 / (5.0 * 0.089));
         let (one, none) = (up / down, up / down * up / (2.0 * down));
         let of_two = (1.0 + 2.0 * (one + none)) / (1.0 + one + none);
-        assert!((cores(24.0, 3.0).busy_of(2.0) - of_two).abs() < 1e-12);
-        let bounded = FewThreads { most: 2.0, ..cores(2_000.0, 3.0) };
-        assert!((bounded.busy() - of_two).abs() < 1e-6, "{} {of_two}", bounded.busy());
+        assert!((cores().busy_of(2.0) - of_two).abs() < 1e-12);
     }
 }

@@ -47,6 +47,7 @@
 //! | `N`, `y`, `s`, `r` | [`Kind`] | sources of a kind, how long each is away, its mean service, and the chance that it is back at once |
 
 mod band;
+mod by_number;
 mod by_source;
 mod by_urgency;
 mod chain;
