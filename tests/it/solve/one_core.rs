@@ -89,6 +89,23 @@ fn a_core_is_busy_however_many_wait_for_a_thread_there() {
     }
 }
 
+/// Several cores, and shared ones, are as busy as the number of customers there makes them, of one class or two. These were up to 2.7 and 6.2 % slow.
+#[test]
+fn cores_are_as_busy_as_the_number_of_customers_makes_them() {
+    let alone = |customers: usize| format!("t u0 r ua -1 DD z 1 m {customers} t app n aa -1 SS m 16 t db n dd -1 SS i");
+    let calls = "s ua 0 -1 y ua aa 1 -1 s aa 0.035 -1 y aa dd 3 -1 s dd 0.16 -1";
+    for (cores, customers) in [("f m 2", 4), ("f m 4", 8), ("f m 4", 16)] {
+        check_on(cores, &alone(customers), calls, &[0.003]);
+    }
+    check_on("s 1e-6 m 2", &alone(4), calls, &[1e-3]);
+    let two = "t u0 r ua -1 DD z 5 m 4 t u1 r ub -1 DD z 1 m 3 t app n aa ab -1 SS i t db n da dc -1 SS m 8";
+    let calls =
+        "s ua 0 -1 y ua aa 1 -1 s ub 0 -1 y ub ab 1 -1 s aa 0.01 -1 y aa da 3 -1 s ab 0.02 -1 y ab dc 4 -1 s da 0.34 -1 s dc 0.64 -1";
+    for (cores, tolerance) in [("f m 3", 0.016), ("s 1e-6 m 3", 0.007), ("s 1e-6", 0.004)] {
+        check_on(cores, two, calls, &[tolerance; 2]);
+    }
+}
+
 /// Of two cores one has little to do while the others wait for the only thread of a task there. As many customers as keep them busy were 9 % slow in order of
 /// arrival, where the chain of who is free is 3 % fast, and 5 % where all share the cores.
 #[test]
@@ -111,5 +128,5 @@ fn cores_are_as_busy_as_few_threads_leave_them() {
     let two = "t u0 r ua -1 DD z 2 m 6 t u1 r ub -1 DD z 1 m 5 t app n aa bb -1 SS i t db n dd -1 SS";
     let of_two = "s ua 0 -1 y ua aa 1 -1 s ub 0 -1 y ub bb 1 -1 s aa 0.3 -1 y aa dd 3 -1 s bb 0.2 -1 y bb dd 1 -1 s dd 0.05 -1";
     check_on("f m 2", two, of_two, &[0.015, 0.01]);
-    check_on("s 1e-6 m 2", two, of_two, &[0.003; 2]);
+    check_on("s 1e-6 m 2", two, of_two, &[0.004; 2]);
 }

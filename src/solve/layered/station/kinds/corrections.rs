@@ -9,7 +9,7 @@
 //! ψ ← ψ_0 ψ W°(L⁻ L°/L) / W        ψ_0 of the chain, W° with the laws of services in the network
 //! ```
 //!
-//! until that changes nothing; where customers share one server in order of arrival, `ψ` goes on until that is as busy as they keep it
+//! until that changes nothing; where a processor is all that customers share, `ψ` goes on until that is as busy as they keep it
 //! ([`super::kept_busy`]). Of exponential services waits are then those of the chain. Nothing is corrected where the sources do not
 //! come whatever the others do (threads of one task wait for those of another), or where services depend on who else is served (threads
 //! that hold each other up).
