@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn busy(number: f64, away: f64) -> f64 {
-        busy_servers(&[Customers { number, work: 0.593 / away }], cores().by_number(f64::INFINITY))
+        busy_servers(&[Customers { number, busy: 0.593 / away, away: 1.0 }], cores().by_number(f64::INFINITY))
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::{
     by_number::{Customers, busy_servers},
     by_source::{Classes, by_source},
     few_threads::{FewThreads, Slices},
-    ratio::{Known, at_least, busy_with, within},
+    ratio::{Known, busy_with, within},
     sources::ramp,
     visitors::{Pool, Visitors, services_over},
 };
@@ -118,11 +118,8 @@ fn busy_cores<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), layout: &Layout
     let servers = net.stations[layout.station].servers;
     let classes: Vec<Customers<S>> = customers
         .iter()
-        .filter(|pool| pool.busy > 0.0)
-        .map(|pool| {
-            let away = -pool.there + pool.sources;
-            Customers { number: pool.sources, work: pool.busy / at_least(away, pool.busy) }
-        })
+        .filter(|it| it.busy > 0.0)
+        .map(|it| Customers { number: it.sources, busy: it.busy, away: -it.there + it.sources })
         .collect();
     // One is busy with whoever is there.
     let few = match who_waits(net, solved, layout) {
