@@ -7,8 +7,8 @@
 //! ```text
 //! R_x = s_x + W        W: f s_f/R_f + b s_b/R_b = min(f + b, m)        b = min(j - f, n)        in order of arrival
 //! R_x = s_x (f + b)/min(f + b, m)                                      of shared cores
-//! f → f + 1            b/(k_b R_b)                                     its visit ends
-//! f → f - 1            f v/(k_f R_f)                                   it calls the task
+//! f → f + 1            b/(k R_b)                                       its visit ends
+//! f → f - 1            f v/R_f                                         it calls the task
 //! U(j) = Σ_f π_j(f) min(f + b, m)                                      π_j the chain of f
 //! ```
 //!
@@ -20,8 +20,9 @@
 //!
 //! | symbol | here | is |
 //! |---|---|---|
-//! | `n`, `v` | `threads`, `visits` | threads of the task, and visits to it in one stay |
-//! | `s`, `k` | [`Slices`] | mean slice and how many there are, of the free in a stay, and of the bound (with what works for them) in a visit |
+//! | `n`, `v` | `threads`, `visits` | threads of the task, and visits to it for each slice of a free one |
+//! | `s` | `free`, `bound` | mean slice of the free, and of the bound with what works for them |
+//! | `k` | `number` | slices of a bound one in a visit |
 //! | `m` | `servers` | cores |
 
 use super::by_number::Mean;
@@ -32,15 +33,7 @@ const MOST_FREE: f64 = 400.0;
 /// More customers change how busy the cores are by less than this part.
 const SETTLED: f64 = 1e-10;
 
-/// Slices of those who are free in a stay, or of one visit to the task.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Slices<S> {
-    /// Mean length.
-    pub mean: S,
-    pub number: S,
-}
-
-/// Customers of cores, and a task of few threads there.
+/// Cores, and a task of few threads there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FewThreads<S> {
     pub servers: f64,
@@ -48,8 +41,9 @@ pub(super) struct FewThreads<S> {
     pub is_shared: bool,
     pub threads: f64,
     pub visits: S,
-    pub free: Slices<S>,
-    pub bound: Slices<S>,
+    pub free: S,
+    pub bound: S,
+    pub number: S,
 }
 
 impl<S: Scalar> FewThreads<S> {
@@ -88,8 +82,8 @@ impl<S: Scalar> FewThreads<S> {
 
     /// How soon one of so many bound ones is free, and one of so many free ones bound.
     fn rates(&self, f: f64, b: f64) -> (S, S) {
-        let (m, free, bound) = (self.servers, self.free.mean, self.bound.mean);
-        let stays = |free: S, bound: S| ((self.bound.number * bound).recip() * b, self.visits * f / (self.free.number * free));
+        let (m, free, bound) = (self.servers, self.free, self.bound);
+        let stays = |free: S, bound: S| ((self.number * bound).recip() * b, self.visits * f / free);
         if f + b <= m {
             return stays(free, bound);
         }
@@ -114,10 +108,9 @@ mod tests {
         *,
     };
 
-    /// Two cores, one thread with slices of .037 of which free ones call four in a stay.
+    /// Two cores, one thread with slices of .037 of which free ones with five call four in a stay.
     fn cores() -> FewThreads<f64> {
-        let (free, bound) = (Slices { mean: 0.089, number: 5.0 }, Slices { mean: 0.037, number: 1.0 });
-        FewThreads { servers: 2.0, is_shared: false, threads: 1.0, visits: 4.0, free, bound }
+        FewThreads { servers: 2.0, is_shared: false, threads: 1.0, visits: 0.8, free: 0.089, bound: 0.037, number: 1.0 }
     }
 
     fn busy(number: f64, away: f64) -> f64 {
@@ -135,7 +128,7 @@ mod tests {
         for (f, b) in [(2.0, 1.0), (5.0, 1.0), (0.0, 3.0), (40.0, 1.0)] {
             for it in [it, FewThreads { is_shared: true, ..it }] {
                 let (up, down) = it.rates(f, b);
-                assert!((up * 0.037 + down / 4.0 * 5.0 * 0.089 - 2.0).abs() < 1e-12, "{f} {b}");
+                assert!((up * 0.037 + down / 0.8 * 0.089 - 2.0).abs() < 1e-12, "{f} {b}");
             }
         }
         assert!((it.rates(1.0, 1.0).0 - 1.0 / 0.037).abs() < 1e-9);
@@ -144,8 +137,7 @@ mod tests {
     /// With a thread for each all cores are used (here of like slices).
     #[test]
     fn with_a_thread_for_each_all_cores_are_used() {
-        let (free, bound) = (Slices { mean: 0.1, number: 3.0 }, Slices { mean: 0.1, number: 1.0 });
-        let it = FewThreads { threads: 9.0, visits: 2.0, free, bound, ..cores() };
+        let it = FewThreads { threads: 9.0, visits: 0.7, free: 0.1, bound: 0.1, ..cores() };
         for (j, busy) in (1_u32..=6).zip(it.by_number(f64::INFINITY)) {
             assert!((busy - f64::from(j.min(2))).abs() < 1e-12);
         }
@@ -160,7 +152,7 @@ mod tests {
             assert!((busy(many, 20.0) - few).abs() < 0.01);
         }
         // Of two: both at the task, one, or none.
-        let (up, down) = (1.0 / 0.037, 4.0 / (5.0 * 0.089));
+        let (up, down) = (1.0 / 0.037, 0.8 / 0.089);
         let (one, none) = (up / down, up / down * up / (2.0 * down));
         let of_two = (1.0 + 2.0 * (one + none)) / (1.0 + one + none);
         assert!((cores().busy_of(2.0) - of_two).abs() < 1e-12);

@@ -29,7 +29,7 @@ use super::{
     WAITS, apart_of,
     by_number::{Customers, busy_servers},
     by_source::{Classes, by_source},
-    few_threads::{FewThreads, Slices},
+    few_threads::FewThreads,
     ratio::{Known, busy_with, within},
     sources::ramp,
     visitors::{Pool, Visitors, services_over},
@@ -176,8 +176,9 @@ fn few_threads<S: Scalar>(
         is_shared: it.discipline == Discipline::Sharing,
         threads: net.tasks[task].threads,
         visits: executions / free.0,
-        free: Slices { mean: free.1 / free.0, number: S::from(1.0) },
-        bound: Slices { mean: work / number, number: number / executions },
+        free: free.1 / free.0,
+        bound: work / number,
+        number: number / executions,
     }))
 }
 
