@@ -75,6 +75,11 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd vv 1 -1 s ss 0.1 -1 y ss uu 2 -1 s uu 0.2 -1 s vv 0.3 -1 -1",
     ),
     (
+        "classes with threads for all before one thread",
+        "P 0 p DD i p SS f i -1 T 0 t cc r cc -1 DD z 3 m 2 t dd r dd -1 DD z 0.5 m 1 t ss n ss tt -1 SS m 3 t uu n uu vv -1 SS -1
+         E 0 s cc 0 -1 y cc ss 1 -1 s dd 0 -1 y dd tt 1 -1 s ss 0.1 -1 y ss uu 2 -1 s tt 0.02 -1 y tt vv 1 -1 s uu 0.2 -1 s vv 0.6 -1 -1",
+    ),
+    (
         "laws and exact calls",
         "P 0 p DD i p SS f -1 T 0 t cc r cc -1 DD z 1 m 2 t ss n ss -1 SS -1
          E 0 s cc 0.5 -1 c cc 0 -1 f cc 1 -1 y cc ss 3 -1 s ss 0.2 0.1 -1 c ss 0.25 2.5 -1 -1",

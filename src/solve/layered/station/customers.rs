@@ -1,4 +1,4 @@
-//! Customers at a processor that tasks which work for them share: what is fixed of whom its sources are.
+//! Customers at a processor that tasks which work for them share, or before one thread: what is fixed of whom its sources are.
 //!
 //! A source is a customer, or a thread with all that works for it, and not each pool of threads ([`super::kinds`], `by_source`). Tasks
 //! whose threads are nowhere else are a part of the processor's queue: who waits for one of them waits for the processor, and is there.
@@ -111,6 +111,10 @@ impl Layout {
         let sum = |tasks: &[usize]| tasks.iter().map(|&task| strands(net, caps, task)).sum::<f64>();
         if !self.of_classes {
             return None;
+        }
+        // Where each customer has a thread of the callers.
+        if self.station >= net.n_processors {
+            return (sum(&self.pools) >= sum(&self.origins)).then_some(Sources::Classes);
         }
         let have_a_thread_each = self.pools.iter().all(|&task| net.tasks[task].threads.is_infinite());
         let are_inside = self.pools.iter().all(|&task| self.inside[task]);

@@ -77,7 +77,8 @@ pub(in super::super) struct Layout {
     /// Whether it is a processor of several tasks, or of one whose threads are as many as its requests, that serves, in order of arrival, requests
     /// of customers alone and what goes on after the reply to them.
     pub(super) of_customers: bool,
-    /// Whether it is a processor that serves requests of customers alone in order of arrival, and nothing that goes on after the reply to them.
+    /// Whether it is a processor, or before several classes a task of one thread, that serves requests of customers alone in order of arrival, and nothing that
+    /// goes on after the reply to them.
     pub(super) of_classes: bool,
     /// Whether nothing that is served goes on after the reply.
     pub(super) ends_at_reply: bool,
@@ -253,11 +254,13 @@ impl Layout {
         self.of_classes = is_told && discipline == Discipline::Fcfs;
         if is_told {
             self.inside = find_inside(net, self.station);
-            self.are_nowhere_else = are_nowhere_else(net, self);
+            self.are_nowhere_else = self.station < net.n_processors && are_nowhere_else(net, self);
         }
         if self.of_classes {
-            self.sets = find_sets(net, pairs, &self.pools, self.station);
             self.most_of_classes = most_of_classes(net, pairs, self, self.station);
+            if self.station < net.n_processors {
+                self.sets = find_sets(net, pairs, &self.pools, self.station);
+            }
         }
     }
 
@@ -293,9 +296,11 @@ impl Layout {
             && self.origins.iter().all(|&task| net.tasks[task].class.is_some() || goes_on(task))
     }
 
-    /// Whether a processor serves requests of customers alone, and nothing that goes on after the reply to them.
+    /// Whether a processor, or the only thread of a task that several classes call, serves requests of customers alone, and nothing that goes on after the
+    /// reply to them.
     fn is_of_classes<S>(&self, net: &Net<S>) -> bool {
-        self.station < net.n_processors
+        let is_one_thread = || net.stations[self.station].servers == 1.0 && self.ends_at_reply && self.origins.len() > 1;
+        (self.station < net.n_processors || is_one_thread())
             && !self.open
             && !self.rows.iter().any(|row| row.follows_reply)
             && self.origins.len() <= MOST_CLASSES

@@ -1,4 +1,4 @@
-//! What comes to a processor of its customers, where tasks which work for them share it ([`super::super::customers`]).
+//! What comes to a processor of its customers, where tasks which work for them share it, or to one thread ([`super::super::customers`]).
 //!
 //! Whichever task runs it, a customer's next slice may follow at once ([`super::super::previous`]), behind those who came during the
 //! last one. Where these take longer, many of them are met while they wait by whoever comes at any time, and few by who was here a
@@ -15,6 +15,9 @@
 //! however few the threads are. Where threads are fewer than customers, and some also elsewhere, the sources are pools with those that
 //! work for them, no more than can be here at once ([`super::super::super::at_once`]).
 //!
+//! Before a task of one thread that classes call from tasks with a thread for each of their customers it is these customers, too, who come, and
+//! not the callers' threads: each class has its own time away and services.
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `λ_b`, `W_b`, `s_b` | slices of row `b` a unit of time, the wait for one, and how long it is served |
@@ -29,7 +32,7 @@ use super::{
         layout::Layout,
         previous::Courses,
     },
-    visitors::{Pool, Visitors, services_over},
+    visitors::{Pool, Visitors, again_of_held, services_over},
 };
 use crate::model::Scalar;
 
@@ -82,15 +85,17 @@ pub(super) fn by_source<S: Scalar>(
     let mut shares = Vec::with_capacity(layout.arcs.len() * tasks.len());
     let mut services = Vec::with_capacity(layout.arcs.len());
     let courses = Courses { net, flow, waits: unknowns, layout };
-    for (&arc, &r) in layout.arcs.iter().zip(&layout.row_of) {
+    let waits = |entry: usize| {
+        if layout.inside[net.entries[entry].task] { S::from(0.0) } else { chance_of_wait(net, (flow, unknowns), classes, entry) }
+    };
+    // Between two calls a thread does what it does elsewhere.
+    let of_callers = (station >= net.n_processors).then(|| again_of_held(net, (flow, unknowns), station));
+    for (x, (&arc, &r)) in layout.arcs.iter().zip(&layout.row_of).enumerate() {
         let (rate, wait, (held, _)) = (flow.arc_rate[arc], unknowns[arc], services_over(net, flow, arc));
-        let waits = |entry: usize| {
-            if layout.inside[net.entries[entry].task] { S::from(0.0) } else { chance_of_wait(net, (flow, unknowns), classes, entry) }
-        };
-        let again = again(courses, r, wait + held, waits);
+        let again = of_callers.as_ref().map_or_else(|| again(courses, r, wait + held, waits) * rate, |again| again[x]);
         for (pool, part) in pools.iter_mut().zip(layout.parts(sources, r, shares_of(layout.rows[r].kin))) {
             pool.add(rate * part, wait, held);
-            pool.again += rate * part * again;
+            pool.again += part * again;
             shares.push(part);
         }
         services.push((rate, held));

@@ -289,7 +289,7 @@ fn again<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), station: usize) -> O
 }
 
 /// The same of threads, 0 of others.
-fn again_of_held<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Vec<S> {
+pub(super) fn again_of_held<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), station: usize) -> Vec<S> {
     let arcs = &net.stations[station].arcs;
     let mut nodes: Vec<(usize, Inside<S>)> = Vec::new();
     for &arc in arcs {
