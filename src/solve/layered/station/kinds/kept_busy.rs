@@ -87,36 +87,40 @@ pub(super) fn far_from_busy<S: Scalar>(
     far.value().is_finite().then_some(far)
 }
 
+/// Slices of a class over an arc a unit of time, and how long one is.
+fn of_class_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, classes: Classes<'_, S>, class: usize, arc: usize) -> (S, S) {
+    let share = net.kin_of_arc(arc).map_or(S::from(0.0), |kin| classes.shares[kin * net.classes.len() + class]);
+    (flow.arc_rate[arc] * share, services_over(net, flow, arc).0)
+}
+
 /// How far slices are served as if they were shared: what they vary within the classes, `c²` of their means, over their number in a stay.
 fn are_alike<S: Scalar>(net: &Net<S>, flow: &Flow<S>, classes: Classes<'_, S>, layout: &Layout) -> S {
-    let (zero, n) = (S::from(0.0), net.classes.len());
+    let zero = S::from(0.0);
     let (mut busy, mut squares, mut stays) = (zero, zero, zero);
     for (class, _) in net.classes.iter().enumerate().filter(|(_, task)| layout.origins.contains(task)) {
-        let (mut rate, mut of_class, mut of_squares) = (zero, zero, zero);
+        let (mut rate, mut served, mut of_squares) = (zero, zero, zero);
         for &arc in &layout.arcs {
-            let part = flow.arc_rate[arc] * net.kin_of_arc(arc).map_or(zero, |kin| classes.shares[kin * n + class]);
-            let (slice, _) = services_over(net, flow, arc);
+            let (part, slice) = of_class_over(net, flow, classes, class, arc);
             rate += part;
-            of_class += part * slice;
+            served += part * slice;
             of_squares += part * slice * slice;
         }
-        busy += of_class;
+        busy += served;
         stays += flow.class_rate[class];
-        squares += if rate > 0.0 { of_squares - of_class * of_class / rate } else { zero };
+        squares += if rate > 0.0 { of_squares - served * served / rate } else { zero };
     }
     -ramp(squares / (busy * busy) * stays, UNLIKE) + 1.0
 }
 
 /// The customers of each class at a station, whether they wait for it or for a thread there.
 fn customers<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), classes: Classes<'_, S>, layout: &Layout) -> Vec<Pool<S>> {
-    let n = net.classes.len();
     let mut found = Vec::new();
     for (class, &task) in net.classes.iter().enumerate().filter(|(_, task)| layout.origins.contains(task)) {
         let mut pool = Pool::new(net.tasks[task].threads);
         for &arc in &layout.arcs {
-            let rate = flow.arc_rate[arc] * net.kin_of_arc(arc).map_or(S::from(0.0), |kin| classes.shares[kin * n + class]);
+            let (rate, slice) = of_class_over(net, flow, classes, class, arc);
             pool.rate += rate;
-            pool.busy += rate * services_over(net, flow, arc).0;
+            pool.busy += rate * slice;
         }
         let calls = net.nodes.iter().filter(|node| node.task == task).flat_map(|node| &node.calls);
         for arc in calls.flat_map(CallGroup::arcs) {
