@@ -82,7 +82,7 @@ pub fn multiplicity_parameters(model: &Model) -> BTreeSet<String> {
 const MOST_DIRECTIONS: usize = 8;
 
 /// Calls `$method::<N>` for the narrowest dual numbers that hold `$columns`. Each width is another copy of the solvers to compile:
-/// with debug assertions there are but three. What is found does not depend on it.
+/// with debug assertions there are but three.
 macro_rules! narrowest {
     ($self:ident . $method:ident ( $columns:expr $(, $argument:expr)* )) => {
         match $columns.len() {

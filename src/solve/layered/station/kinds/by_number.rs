@@ -9,7 +9,7 @@
 //! ```
 //!
 //! All classes as one, as a network's mean values have them, keep servers 0 to 4 % less busy: who is away for long or works little is away
-//! while others are there. Of many customers that is no more (of 1,200 it is .7 % at most, mostly none), and they are told as one.
+//! while others are there. Of many customers that is no more (nine pairs of classes of 1,200 in all: .7 % at most, mostly none), and they are told as one.
 //!
 //! | symbol | here | is |
 //! |---|---|---|

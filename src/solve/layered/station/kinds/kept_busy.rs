@@ -43,9 +43,8 @@ const FURTHEST: f64 = 0.35;
 const HERE: [f64; 2] = [0.02, 0.1];
 /// Of what is served, the least that is to be of those who are free of a task's threads.
 const LEAST_FREE: f64 = 1e-6;
-
-/// How unlike slices of a class may be, over how many a stay has, in order of arrival at several cores: up to the one, these are as busy as if they were shared, from the other
-/// nothing is told.
+/// How unlike slices of a class may be, over how many a stay has, in order of arrival at several cores: up to the one, these are as busy as if
+/// they were shared, from the other nothing is told.
 const UNLIKE: [f64; 2] = [0.15, 0.5];
 
 /// How far `ψ` of what comes to a station is from what it is to be, as a logarithm; none where no chain of all sources tells it.
