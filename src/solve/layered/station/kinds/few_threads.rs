@@ -156,5 +156,8 @@ mod tests {
         let (one, none) = (up / down, up / down * up / (2.0 * down));
         let of_two = (1.0 + 2.0 * (one + none)) / (1.0 + one + none);
         assert!((cores().busy_of(2.0) - of_two).abs() < 1e-12);
+        // No more than two are ever there.
+        let bounded = busy_servers(&[Customers { number: 2_000.0, busy: 0.593 / 3.0, away: 1.0 }], cores().by_number(2.0));
+        assert!((bounded - of_two).abs() < 1e-6, "{bounded} {of_two}");
     }
 }
