@@ -54,6 +54,7 @@ mod chain;
 mod corrections;
 mod eliminated;
 mod few_threads;
+mod held_up;
 mod kept_busy;
 mod mixed;
 mod moments;

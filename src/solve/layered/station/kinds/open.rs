@@ -32,6 +32,7 @@ use smallvec::SmallVec;
 
 use super::{
     super::{super::residual::Law, At, Scratch, pool::LARGEST_POOL},
+    held_up,
     sources::{count, number, ramp},
     stream::{Beyond, Stream},
 };
@@ -102,13 +103,9 @@ impl<S: Scalar> At<'_, S> {
                 let parts = alpha.iter().zip(&*beta).zip(self.visits);
                 let found = parts.fold(scratch.own[r], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
                 let share = if wait > found { if_longer } else { if_shorter };
-                if found > 0.0 {
-                    let longer = wait / found * share - share + 1.0;
-                    alpha.iter_mut().chain(beta).for_each(|part| *part *= longer);
-                    scratch.own[r] *= longer;
-                } else {
-                    scratch.own[r] += wait * share;
-                }
+                // Not as a factor of what is found: waits that follow from themselves would be led astray by one that is far from 1.
+                alpha.iter_mut().chain(beta).for_each(|part| *part *= -share + 1.0);
+                scratch.own[r] = scratch.own[r] * (-share + 1.0) + wait * share;
             }
         }
     }
@@ -116,9 +113,9 @@ impl<S: Scalar> At<'_, S> {
 
 /// Moments of what is served: its number a unit of time, and means of its powers over factorials.
 #[derive(Clone, Copy, Debug)]
-struct Services<S> {
-    rate: S,
-    powers: [S; 3],
+pub(super) struct Services<S> {
+    pub rate: S,
+    pub powers: [S; 3],
 }
 
 /// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, something goes on
@@ -129,6 +126,10 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
     let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
     match own {
         Some([of_pool, of_core]) => [(station, of_pool), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into(),
+        None if let Some(it) = held_up::of_pool(net, solved, task) => {
+            let share = ramp(it.excess, VARIED);
+            [Told { station, wait: Wait::Of { wait: it.wait, if_longer: share, if_shorter: share } }].into_iter().collect()
+        }
         None if counts > 0.0 => {
             let slack = slack(net, solved.0, task, (pool.servers, &busy)) * counts;
             let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
@@ -239,7 +240,7 @@ impl<S: Scalar> Cores<S> {
         let places = number(threads);
         let of = |services: &Services<S>, (rate, leaves): (S, S), paces: &[S], part: fn(Beyond<S>) -> S| {
             let (lengths, short) = services.lengths()?;
-            let it = Stream { rate, services: lengths, short, leaves, servers: number(self.cores), paces };
+            let it = Stream { rate, services: lengths, short, leaves, servers: number(self.cores), paces, ends: &[] };
             Some(part(it.beyond(places)?) / rate)
         };
         let core = of(&self.slices, (self.slices.rate, one), &[one], |beyond| beyond.servers)?;
@@ -261,7 +262,7 @@ impl<S: Scalar> Cores<S> {
 
 impl<S: Scalar> Services<S> {
     /// Of rates, means and mean rests; none where there are none.
-    fn of(services: impl Iterator<Item = (S, S, S)>) -> Option<Self> {
+    pub fn of(services: impl Iterator<Item = (S, S, S)>) -> Option<Self> {
         let zero = S::from(0.0);
         let mut it = Self { rate: zero, powers: [zero; 3] };
         for (rate, mean, rest) in services.filter(|(_, mean, _)| *mean > 0.0) {
@@ -276,12 +277,12 @@ impl<S: Scalar> Services<S> {
     }
 
     /// By how much services vary more than exponential ones of one length, over the square of the mean.
-    fn excess(&self) -> S {
+    pub fn excess(&self) -> S {
         self.rest() - 1.0
     }
 
     /// The two lengths, and the share of the short ones; none where services vary no more than exponential ones.
-    fn lengths(&self) -> Option<([S; 2], S)> {
+    pub fn lengths(&self) -> Option<([S; 2], S)> {
         let mean = self.powers[0];
         let second = self.excess();
         if second.value().is_nan() || second <= VARIED[0] {
@@ -301,7 +302,7 @@ impl<S: Scalar> Services<S> {
     fn ratio(&self, servers: f64) -> Option<S> {
         let (services, short) = self.lengths()?;
         let servers = number(servers);
-        let it = Stream { rate: self.rate, services, short, leaves: S::from(1.0), servers, paces: &[] };
+        let it = Stream { rate: self.rate, services, short, leaves: S::from(1.0), servers, paces: &[], ends: &[] };
         let by_chain = it.beyond(servers).zip(it.beyond_of_one_length(servers));
         Some(by_chain.map_or(self.rest(), |(found, of_one)| found.places / of_one.places))
     }

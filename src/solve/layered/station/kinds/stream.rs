@@ -10,6 +10,8 @@
 //! goes on    p(n) (1 - e) [...] as above, and another one that is there, or the same, is served by that server, short with chance q
 //! ```
 //!
+//! or, where those in service hold each other up, at rates `X_a`, `X_b` by how many of each are served, in place of `p(n) [..]/s` ([`super::held_up`]).
+//!
 //! With `A⁺_n`, `A_n` and `A⁻_n` the rates from level `n` to the next, within it, and to the one before, `G_n` where the level before is reached first,
 //! and `R_n` the time that is spent in level `n` before the one before is reached again, for each unit of time in that (M. Neuts, *Matrix-Geometric Solutions in Stochastic Models*, 1981,
 //! chapter 1; G. Latouche and V. Ramaswami, J. Appl. Prob. 30 (1993), for `G` of levels that are alike):
@@ -48,6 +50,8 @@ pub(super) struct Stream<'a, S> {
     pub leaves: S,
     pub servers: usize,
     pub paces: &'a [S],
+    /// How often services of either kind end, by how many short and long ones there are; empty where `services` and `paces` tell.
+    pub ends: &'a [Vec<[S; 2]>],
 }
 
 /// How many are beyond the servers in the mean, up to as many as there are places for, and beyond these.
@@ -140,6 +144,9 @@ impl<S: Scalar> Stream<'_, S> {
 
     /// How often services of level `n` with so many long ones end, of either kind.
     fn ends(&self, n: usize, long: usize) -> [S; 2] {
+        if !self.ends.is_empty() {
+            return self.ends[n.min(self.servers) - long][long];
+        }
         let pace = self.pace(n);
         let short = n.min(self.servers) - long;
         [pace * count(short) / self.services[0], pace * count(long) / self.services[1]]
@@ -308,7 +315,7 @@ mod tests {
     use super::*;
 
     fn stream(paces: &[f64]) -> Stream<'_, f64> {
-        Stream { rate: 0.9, services: [0.4, 3.0], short: 0.8, leaves: 1.0, servers: 2, paces }
+        Stream { rate: 0.9, services: [0.4, 3.0], short: 0.8, leaves: 1.0, servers: 2, paces, ends: &[] }
     }
 
     /// Pollaczek and Khinchine.
@@ -383,7 +390,7 @@ mod tests {
             let of = |i: usize| if i == moved { by } else { 0.0 };
             let paces = [0.8 + of(4), 0.9, 1.1];
             let services = [0.4 + of(1), 3.0];
-            let it = Stream { rate: 0.7 + of(0), services, short: 0.8 + of(2), leaves: 0.6 + of(3), servers: 2, paces: &paces };
+            let it = Stream { rate: 0.7 + of(0), services, short: 0.8 + of(2), leaves: 0.6 + of(3), servers: 2, paces: &paces, ends: &[] };
             let Beyond { servers, places } = it.beyond(4).unwrap();
             [servers, places]
         };
@@ -392,7 +399,15 @@ mod tests {
             let number = |i: usize, value: f64| Dual64::new(value, if i == moved { 1.0 } else { 0.0 });
             let paces = [number(4, 0.8), number(9, 0.9), number(9, 1.1)];
             let services = [number(1, 0.4), number(9, 3.0)];
-            let it = Stream { rate: number(0, 0.7), services, short: number(2, 0.8), leaves: number(3, 0.6), servers: 2, paces: &paces };
+            let it = Stream {
+                rate: number(0, 0.7),
+                services,
+                short: number(2, 0.8),
+                leaves: number(3, 0.6),
+                servers: 2,
+                paces: &paces,
+                ends: &[],
+            };
             let Beyond { servers, places } = it.beyond(4).unwrap();
             for (exact, (more, less)) in [servers, places].iter().zip(at(moved, h).iter().zip(&at(moved, -h))) {
                 let difference = (more - less) / (2.0 * h);

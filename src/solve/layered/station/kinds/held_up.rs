@@ -1,0 +1,231 @@
+//! Requests from outside to a pool whose threads hold each other up at what they use: cores, and threads of other pools.
+//!
+//! Long requests do twice what others wait for: they keep threads busy, and make all threads slower. A queue at the pool comes from long ones that are there
+//! together, and such that call nothing are the shortest of all: half of the requests that make one call in the mean (a geometric number) make none. So the pool is the stream of
+//! two kinds ([`super::stream`]) whose services end as often as a closed network of just those threads says (P. J. Courtois, *Decomposability*, 1977; K. M. Chandy, U. Herzog and
+//! L. Woo, IBM J. Res. Dev. 19 (1975), for the network in place of a server):
+//!
+//! ```text
+//! X_a(a, b), X_b(a, b)      executions that end, of a short and b long ones that go between the stations k at which they meet      ([`lattice`])
+//! ℓ = Z + Σ_k h_k w_k       how much of an execution counts: what it does elsewhere, and at each station as long as it lasts there
+//! ℓ_a, ℓ_b, q               two lengths that have the moments of ℓ over all requests, and the share of the short ones
+//! w_k(ℓ_c) = w̄_k + (ℓ_c - ℓ̄) Cov(w_k, ℓ)/Var ℓ                     so the visits v_k and Z
+//! ```
+//!
+//! with `w_k` what an execution is served at a station in all its visits, and `h_k` how much longer it stays there while all threads are busy, in a network of mean executions. So a unit of time at a
+//! station that is full counts as long as it keeps others from going on. Where nobody meets, `ℓ` is the service and the kinds are those of [`super::open`].
+//! Means and covariances are those of random numbers of calls ([`requests`]), as variances are in [`super::super::super::flow`].
+//!
+//! A pool of fewer threads is a station of its own: its service is one execution that meets nobody, and `α(n)` of its threads work as fast as `X(n)/X(1)` of the same network says. What
+//! others keep busy of a station (`ρ` of it) makes services there `1/(1 - ρ)` times as long, which is chosen, not derived.
+//!
+//! The chain takes the network to be in its steady state whenever a request begins or ends, and two kinds for all. Drawn systems of two to four tiers beside our simulator at .5 %: SOLVER.md.
+//!
+//! | symbol | here | is |
+//! |---|---|---|
+//! | `w_k`, `v_k` | `time`, `visits` | time of service in one execution at a station, and visits |
+//! | `Z` | `elsewhere` | time where threads do not meet, waits for others there included |
+//! | `h_k` | `weight` | time at a station over service there, while all threads are busy |
+//! | `α(n)` | `paces` | how much faster `n` are served together than one |
+
+mod lattice;
+mod requests;
+
+use std::collections::HashMap;
+
+use self::{
+    lattice::{throughputs, weights},
+    requests::{Search, Sums},
+};
+use super::{
+    open::Services,
+    sources::{count, number},
+    stream::Stream,
+};
+use crate::{
+    model::Scalar,
+    solve::layered::{flow::Flow, net::Net},
+};
+
+/// Most threads of a pool that a chain tells.
+const MOST_THREADS: f64 = 16.0;
+
+/// How long requests wait for a thread.
+pub(super) struct Found<S> {
+    pub wait: S,
+    /// By how much what they do varies more than exponential times of one length, over the square of the mean.
+    pub excess: S,
+}
+
+/// A station at which threads meet.
+#[derive(Clone, Debug)]
+struct Met<S> {
+    station: usize,
+    /// `α`, by the number less one; of more it is the last.
+    paces: Vec<S>,
+    /// Whether all there are served together.
+    shared: bool,
+    /// What is left in the mean of a service that is found; none where it is not waited for.
+    rest: Option<S>,
+    /// How much longer others make services.
+    slower: S,
+    /// `h`.
+    weight: S,
+    /// Of a pool, mean and variance of the service to each entry that is known, where nobody is met.
+    alone: Vec<Option<(S, S)>>,
+}
+
+/// What requests of one length do.
+#[derive(Clone, Debug)]
+struct Kind<S> {
+    at: Vec<Work<S>>,
+    elsewhere: S,
+}
+
+/// What one execution does at a station.
+#[derive(Clone, Copy, Debug)]
+struct Work<S> {
+    time: S,
+    visits: S,
+}
+
+impl<S: Scalar> Work<S> {
+    /// One service.
+    fn service(&self) -> S {
+        if self.visits > 0.0 { self.time / self.visits } else { S::from(0.0) }
+    }
+}
+
+/// What goes on in a pool.
+#[derive(Clone, Debug)]
+struct Inside<S> {
+    met: Vec<Met<S>>,
+    /// Of each entry that is reached, with every `h` as 1.
+    by_entry: Vec<Option<Sums<S>>>,
+    /// Of all requests.
+    all: Sums<S>,
+    /// `ℓ` of all requests.
+    lengths: Services<S>,
+}
+
+/// Pools as stations, by station; none for one of which too little is known.
+type Known<S> = HashMap<usize, Option<Met<S>>>;
+
+/// A network with flow and waits.
+#[derive(Clone, Copy)]
+struct Solved<'a, S> {
+    net: &'a Net<S>,
+    flow: &'a Flow<S>,
+    waits: &'a [S],
+}
+
+/// Finds how long requests from outside wait for a thread of a task's pool; nothing where its threads do not meet, at more threads than a chain tells, where all are as long, and
+/// before entries that fork, second phases, and queues with priorities.
+pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize) -> Option<Found<S>> {
+    let pool = &net.stations[net.tasks[task].station?];
+    if pool.servers > MOST_THREADS {
+        return None;
+    }
+    let threads = number(pool.servers);
+    let inside = Inside::find(Solved { net, flow, waits }, task, threads, &mut Known::new())?;
+    if inside.met.is_empty() {
+        return None;
+    }
+    let (services, short) = inside.lengths.lengths()?;
+    let kinds = services.map(|length| inside.all.kind(length));
+    let ends = throughputs(&inside.met, &kinds, short, threads);
+    let rate = inside.lengths.rate;
+    let stream = Stream { rate, services, short, leaves: S::from(1.0), servers: threads, paces: &[], ends: &ends };
+    let wait = stream.beyond(threads)?.places / rate;
+    Some(Found { wait, excess: inside.lengths.excess() })
+}
+
+impl<S: Scalar> Inside<S> {
+    fn find(solved: Solved<'_, S>, task: usize, threads: usize, known: &mut Known<S>) -> Option<Self> {
+        let mut search = Search::new(solved);
+        let reached = search.reach(task, threads, known)?;
+        let by_entry = search.by_entry(&reached);
+        let (mut all, mut lengths) = search.of_all(task, &by_entry)?;
+        for (place, met) in search.met.iter_mut().enumerate() {
+            met.meet_others(solved, all.work(place).time * lengths.rate)?;
+        }
+        if !search.met.is_empty() {
+            let weights = weights(&search.met, &all.mean_kind(), threads);
+            search.met.iter_mut().zip(weights).for_each(|(met, weight)| met.weight = weight);
+            (all, lengths) = search.of_all(task, &search.by_entry(&reached))?;
+        }
+        Some(Self { met: search.met, by_entry, all, lengths })
+    }
+
+    /// `α` of so many threads.
+    fn paces(&self, threads: usize) -> Vec<S> {
+        if self.met.is_empty() {
+            return (1..=threads).map(|n| S::from(count(n))).collect();
+        }
+        let kind = self.all.mean_kind();
+        let ends = throughputs(&self.met, &[kind.clone(), kind], S::from(1.0), threads);
+        (1..=threads).map(|n| ends[n][0][0] / ends[1][0][0]).collect()
+    }
+}
+
+impl<S: Scalar> Met<S> {
+    /// A pool of a task; none where what its threads do is not known.
+    fn of_pool(solved: Solved<'_, S>, (station, task): (usize, usize), threads: usize, known: &mut Known<S>) -> Option<Self> {
+        let inside = Inside::find(solved, task, threads, known)?;
+        let alone = inside.by_entry.iter().map(|it| it.as_ref().map(Sums::whole)).collect();
+        Some(Self { alone, ..Self::of_cores(station, inside.paces(threads)) })
+    }
+
+    fn of_cores(station: usize, paces: Vec<S>) -> Self {
+        Self { station, paces, shared: false, rest: None, slower: S::from(1.0), weight: S::from(1.0), alone: Vec::new() }
+    }
+
+    /// `α(n)`.
+    fn pace(&self, n: usize) -> S {
+        self.paces[n.min(self.paces.len()) - 1]
+    }
+
+    /// With so many others there, how long one is served over its service, and how long it waits before, over services as long.
+    fn beside_and_before(&self, others: usize) -> (S, S) {
+        let served = (others + 1).min(self.paces.len());
+        let each = self.pace(served).recip();
+        (each * count(served), each * count(others + 1 - served))
+    }
+
+    /// Mean and variance of what is served of the requests over an arc.
+    fn served(&self, solved: Solved<'_, S>, arc: usize) -> Option<(S, S)> {
+        let (net, flow) = (solved.net, solved.flow);
+        let it = &net.arcs[arc];
+        if let Some(entry) = it.target {
+            let alone = self.alone.get(entry).copied().flatten();
+            return Some(alone.unwrap_or((flow.phases[entry][0], flow.phase_variances[entry][0])));
+        }
+        let node = &net.nodes[it.source.node()?];
+        let slice = node.demand / node.slices;
+        Some((slice, slice * slice * node.cvsq))
+    }
+
+    /// Finds what others do, beside so much service a unit of time for the own threads, and what is left of services; none where others leave nothing.
+    fn meet_others(&mut self, solved: Solved<'_, S>, own: S) -> Option<()> {
+        let zero = S::from(0.0);
+        let (mut time, mut left) = (zero, zero);
+        for &arc in &solved.net.stations[self.station].arcs {
+            if let Some((mean, variance)) = self.served(solved, arc) {
+                let rate = solved.flow.arc_rate[arc];
+                time += rate * mean;
+                left += rate * (mean * mean + variance) * 0.5;
+            }
+        }
+        let others = (time - own) / *self.paces.last()?;
+        if others > 0.0 {
+            if others >= 1.0 {
+                return None;
+            }
+            self.slower = (-others + 1.0).recip();
+        }
+        if time > 0.0 && !self.shared {
+            self.rest = Some(left / time);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,301 @@
+//! What executions of a pool do where its threads meet: means, and covariances with how much of them counts.
+//!
+//! ```text
+//! ℓ of a visit = h_k s                  of all else its time
+//! E x_i = n_i x_A + Σ_j y_ij E x_B                                    x any of ℓ, Z, w_k, v_k
+//! Cov(x, ℓ)_i = n_i Cov_A + Y Cov_B + Var N (x_A + x̄_B)(ℓ_A + ℓ̄_B)
+//! ```
+//!
+//! as `V_i` in [`super::super::super::super::flow`], whose symbols these are.
+
+use super::{Kind, Known, Met, Solved, Work};
+use crate::{
+    model::Scalar,
+    solve::layered::{
+        net::{CallGroup, Discipline, Node, Work as Does},
+        station::kinds::{
+            open::Services,
+            sources::{count, number},
+        },
+    },
+};
+
+/// Where `ℓ` and `Z` stand, and after them two numbers for each station.
+const WHOLE: usize = 0;
+const ELSEWHERE: usize = 1;
+
+/// Where the time at a station stands, and its visits.
+const fn time_at(place: usize) -> usize {
+    2 * place + 2
+}
+
+const fn visits_at(place: usize) -> usize {
+    2 * place + 3
+}
+
+/// Means, and covariances with `ℓ`.
+#[derive(Clone, Debug)]
+pub(super) struct Sums<S> {
+    mean: Vec<S>,
+    with_whole: Vec<S>,
+}
+
+impl<S: Scalar> Sums<S> {
+    fn none(n_met: usize) -> Self {
+        let zero = vec![S::from(0.0); time_at(n_met)];
+        Self { mean: zero.clone(), with_whole: zero }
+    }
+
+    /// Of `ℓ`, mean and variance.
+    pub fn whole(&self) -> (S, S) {
+        (self.mean[WHOLE], self.with_whole[WHOLE])
+    }
+
+    pub fn work(&self, place: usize) -> Work<S> {
+        Work { time: self.mean[time_at(place)], visits: self.mean[visits_at(place)] }
+    }
+
+    fn n_met(&self) -> usize {
+        (self.mean.len() - time_at(0)) / 2
+    }
+
+    /// What they do in the mean.
+    pub fn mean_kind(&self) -> Kind<S> {
+        Kind { at: (0..self.n_met()).map(|place| self.work(place)).collect(), elsewhere: self.mean[ELSEWHERE] }
+    }
+
+    /// What those of such a length do.
+    pub fn kind(&self, length: S) -> Kind<S> {
+        let from_mean = (length - self.mean[WHOLE]) / self.with_whole[WHOLE];
+        let of = |i: usize| {
+            let value = self.mean[i] + self.with_whole[i] * from_mean;
+            if value > 0.0 { value } else { S::from(0.0) }
+        };
+        let at = (0..self.n_met()).map(|place| Work { time: of(time_at(place)), visits: of(visits_at(place)) });
+        Kind { at: at.collect(), elsewhere: of(ELSEWHERE) }
+    }
+
+    /// A time of its own, where nobody meets.
+    fn add_time(&mut self, mean: S, variance: S) {
+        for i in [WHOLE, ELSEWHERE] {
+            self.mean[i] += mean;
+            self.with_whole[i] += variance;
+        }
+    }
+
+    /// One visit to a station.
+    fn add_visit(&mut self, place: usize, weight: S, (mean, variance): (S, S)) {
+        self.mean[WHOLE] += mean * weight;
+        self.with_whole[WHOLE] += variance * weight * weight;
+        self.mean[time_at(place)] += mean;
+        self.with_whole[time_at(place)] += variance * weight;
+        self.mean[visits_at(place)] += 1.0;
+    }
+
+    /// As many of what is independent of all else.
+    fn add(&mut self, other: &Self, times: S) {
+        for (to, from) in [(&mut self.mean, &other.mean), (&mut self.with_whole, &other.with_whole)] {
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to += times * from);
+        }
+    }
+
+    /// What follows with such a chance.
+    fn add_with_chance(&mut self, other: &Self, chance: S) {
+        let left = chance * (-chance + 1.0) * other.mean[WHOLE];
+        for i in 0..self.mean.len() {
+            self.mean[i] += chance * other.mean[i];
+            self.with_whole[i] += chance * other.with_whole[i] + left * other.mean[i];
+        }
+    }
+
+    /// Of a mixture: adds so much of one to sums of means and of products with `ℓ`.
+    fn mix(&mut self, other: &Self, share: S) {
+        let whole = other.mean[WHOLE];
+        for i in 0..self.mean.len() {
+            self.mean[i] += share * other.mean[i];
+            self.with_whole[i] += share * (other.with_whole[i] + other.mean[i] * whole);
+        }
+    }
+
+    /// Covariances of sums that were mixed of one in all.
+    fn mixed(mut self) -> Self {
+        let whole = self.mean[WHOLE];
+        self.with_whole.iter_mut().zip(&self.mean).for_each(|(product, &mean)| *product -= mean * whole);
+        self
+    }
+}
+
+/// Where threads of a pool meet, and what leads there.
+pub(super) struct Search<'a, S> {
+    solved: Solved<'a, S>,
+    pub met: Vec<Met<S>>,
+}
+
+impl<'a, S: Scalar> Search<'a, S> {
+    pub fn new(solved: Solved<'a, S>) -> Self {
+        Self { solved, met: Vec::new() }
+    }
+
+    fn place(&self, station: usize) -> Option<usize> {
+        self.met.iter().position(|met| met.station == station)
+    }
+
+    /// Entries that executions come to without a station at which they meet before; finds these. None where too little is known of what they do.
+    pub fn reach(&mut self, task: usize, threads: usize, known: &mut Known<S>) -> Option<Vec<bool>> {
+        let net = self.solved.net;
+        let mut reached = vec![false; net.entries.len()];
+        net.tasks[task].entries.iter().for_each(|&entry| reached[entry] = true);
+        for &below in &net.order {
+            for &entry in net.tasks[below].entries.iter().filter(|&&entry| net.entries[entry].n_phases > 0) {
+                if !reached[entry] {
+                    continue;
+                }
+                let Does::Phases([Some(node), ..]) = net.entries[entry].work else {
+                    // How long a fork takes is known, but not what of it is where.
+                    if below == task {
+                        return None;
+                    }
+                    continue;
+                };
+                let node = &net.nodes[node];
+                if let Some(host) = node.host_arc {
+                    self.meet(host, threads, known)?;
+                }
+                for arc in node.calls.iter().flat_map(CallGroup::arcs) {
+                    let is_met = self.meet(arc, threads, known)?;
+                    let Some(target) = net.arcs[arc].target else { continue };
+                    if is_met && net.goes_on_after_reply(target) {
+                        return None;
+                    }
+                    reached[target] |= !is_met;
+                }
+            }
+        }
+        Some(reached)
+    }
+
+    /// Whether threads meet at the station of an arc; none where the order there is neither that of arrival nor sharing.
+    fn meet(&mut self, arc: usize, threads: usize, known: &mut Known<S>) -> Option<bool> {
+        let net = self.solved.net;
+        let station = net.arcs[arc].station;
+        let it = &net.stations[station];
+        if it.servers >= count(threads) || it.discipline == Discipline::Delay {
+            return Some(false);
+        }
+        let shared = match it.discipline {
+            Discipline::Fcfs => false,
+            Discipline::Sharing => true,
+            _ => return None,
+        };
+        if self.place(station).is_none() {
+            let servers = number(it.servers);
+            let met = match net.arcs[arc].target {
+                None => Met { shared, ..Met::of_cores(station, (1..=servers).map(|n| S::from(count(n))).collect()) },
+                Some(entry) => match known.get(&station) {
+                    Some(met) => met.clone()?,
+                    None => {
+                        let met = Met::of_pool(self.solved, (station, net.entries[entry].task), servers, known);
+                        known.insert(station, met.clone());
+                        met?
+                    }
+                },
+            };
+            self.met.push(met);
+        }
+        Some(true)
+    }
+
+    /// Of each entry that is reached.
+    pub fn by_entry(&self, reached: &[bool]) -> Vec<Option<Sums<S>>> {
+        let net = self.solved.net;
+        let mut found: Vec<Option<Sums<S>>> = vec![None; net.entries.len()];
+        for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries).filter(|&&entry| reached[entry]) {
+            let sums = match net.entries[entry].work {
+                Does::Phases([Some(node), ..]) => self.of_node(&net.nodes[node], &found),
+                _ => {
+                    let mut sums = Sums::none(self.met.len());
+                    sums.add_time(self.solved.flow.phases[entry][0], self.solved.flow.phase_variances[entry][0]);
+                    sums
+                }
+            };
+            found[entry] = Some(sums);
+        }
+        found
+    }
+
+    /// Of all requests to a task, with what is known of its entries; `ℓ` of them besides. None where none come.
+    pub fn of_all(&self, task: usize, by_entry: &[Option<Sums<S>>]) -> Option<(Sums<S>, Services<S>)> {
+        let (net, flow) = (self.solved.net, self.solved.flow);
+        let come = || {
+            let entries = net.tasks[task].entries.iter();
+            let sums = entries.filter_map(|&entry| Some((flow.entry_rate[entry], by_entry[entry].as_ref()?)));
+            sums.filter(|(rate, sums)| *rate > 0.0 && sums.mean[WHOLE] > 0.0)
+        };
+        let lengths = Services::of(come().map(|(rate, sums)| {
+            let (mean, variance) = sums.whole();
+            (rate, mean, (mean + variance / mean) * 0.5)
+        }))?;
+        let mut all = Sums::none(self.met.len());
+        come().for_each(|(rate, sums)| all.mix(sums, rate / lengths.rate));
+        Some((all.mixed(), lengths))
+    }
+
+    fn of_node(&self, node: &Node<S>, below: &[Option<Sums<S>>]) -> Sums<S> {
+        let net = self.solved.net;
+        let n_met = self.met.len();
+        let mut slice = Sums::none(n_met);
+        if let Some(host) = node.host_arc {
+            let own = node.demand / node.slices;
+            let variance = own * own * node.cvsq;
+            match self.place(net.arcs[host].station) {
+                Some(place) => slice.add_visit(place, self.met[place].weight, (own, variance)),
+                None => {
+                    let wait = self.solved.waits[host];
+                    slice.add_time(own + wait, variance + wait * wait);
+                }
+            }
+        }
+        let mut calls = Sums::none(n_met);
+        for group in &node.calls {
+            let mut call = self.of_call(group.arc, below);
+            for &leg in &group.legs {
+                call.add_with_chance(&self.of_call(leg, below), net.arcs[leg].leg_probability);
+            }
+            calls.mix(&call, net.arcs[group.arc].visits);
+        }
+        let mut all = Sums::none(n_met);
+        all.add_time(node.think_time, node.think_time * node.think_time);
+        all.add(&slice, node.slices);
+        let (of_slice, of_calls) = (slice.mean[WHOLE], calls.mean[WHOLE]);
+        for i in 0..all.mean.len() {
+            let (slice, calls, product) = (slice.mean[i], calls.mean[i], calls.with_whole[i]);
+            all.mean[i] += calls;
+            if node.n_sync > 0.0 {
+                let call = calls / node.n_sync;
+                let step = (slice + call) * (of_slice + of_calls / node.n_sync);
+                all.with_whole[i] += product - call * of_calls + node.n_sync_variance * step;
+            } else if !node.deterministic {
+                // None, but for the slopes where calls begin with a parameter: Var N and Y are as one there.
+                all.with_whole[i] += product + node.n_sync_variance * slice * of_slice + calls * of_slice + of_calls * slice;
+            }
+        }
+        all
+    }
+
+    fn of_call(&self, arc: usize, below: &[Option<Sums<S>>]) -> Sums<S> {
+        let mut call = Sums::none(self.met.len());
+        if let Some(place) = self.place(self.solved.net.arcs[arc].station) {
+            let met = &self.met[place];
+            if let Some(served) = met.served(self.solved, arc) {
+                call.add_visit(place, met.weight, served);
+            }
+            return call;
+        }
+        let wait = self.solved.waits[arc];
+        call.add_time(wait, wait * wait);
+        if let Some(sums) = self.solved.net.arcs[arc].target.and_then(|target| below[target].as_ref()) {
+            call.add(sums, S::from(1.0));
+        }
+        call
+    }
+}
