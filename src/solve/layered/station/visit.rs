@@ -85,7 +85,7 @@ fn is_from_outside<S: Scalar>(sweep: &Sweep<'_, S>, source: Source) -> bool {
     let it = &sweep.net.nodes[node];
     let n = sweep.net.classes.len();
     let shares = &sweep.exclusion.class_shares[it.kin * n..(it.kin + 1) * n];
-    let is_bounded = source.held().is_some() && sweep.net.tasks[it.task].threads.is_finite();
+    let is_bounded = source.held().is_some() && sweep.populations.caps[it.task].is_finite();
     !is_bounded && shares.iter().all(|share| share.value() == 0.0)
 }
 
