@@ -46,15 +46,17 @@ impl<S: Scalar> At<'_, S> {
         // With several servers others are still served when it leaves.
         let stay = |it: &Visit<S>| it.wait + (it.first + it.late + rest * (self.servers - 1.0)) / self.servers;
         let found = |stay: S, idle: S| (stay + idle) / (relaxes + idle);
-        let mut share = S::from(1.0);
-        if me.from_outside && self.station < self.sweep.net.n_processors {
+        let one = S::from(1.0);
+        let mut share = one;
+        if self.station < self.sweep.net.n_processors {
             self.courses().for_each_previous(r, |part, slice, away| share += part * (found(stay(&self.visits[slice]), away) - 1.0));
-        } else {
+        }
+        if !me.from_outside {
             let stay = stay(me);
             let after = |gap: S| found(stay, if gap > 0.0 { gap * gap / (gap + me.late) } else { gap });
-            share = me.gap.long.map_or(share, after);
-            if me.gap.short_share > 0.0 {
-                share += me.gap.short_share * (after(me.gap.short) - share);
+            let of_thread = me.gap.long.map_or(one, |long| me.gap.mean(long, after));
+            if of_thread < share {
+                share = of_thread;
             }
         }
         for (_, at) in places() {
