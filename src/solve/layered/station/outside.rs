@@ -46,15 +46,18 @@ impl<S: Scalar> At<'_, S> {
         // With several servers others are still served when it leaves.
         let stay = |it: &Visit<S>| it.wait + (it.first + it.late + rest * (self.servers - 1.0)) / self.servers;
         let found = |stay: S, idle: S| (stay + idle) / (relaxes + idle);
-        let one = S::from(1.0);
-        let mut share = one;
-        if self.station < self.sweep.net.n_processors {
+        let mut share = S::from(1.0);
+        let is_processor = self.station < self.sweep.net.n_processors;
+        if is_processor {
             self.courses().for_each_previous(r, |part, slice, away| share += part * (found(stay(&self.visits[slice]), away) - 1.0));
         }
-        if !me.from_outside {
+        if !(me.from_outside && is_processor) {
             let stay = stay(me);
             let after = |gap: S| found(stay, if gap > 0.0 { gap * gap / (gap + me.late) } else { gap });
-            let of_thread = me.gap.long.map_or(one, |long| me.gap.mean(long, after));
+            let mut of_thread = me.gap.long.map_or(S::from(1.0), after);
+            if me.gap.short_share > 0.0 {
+                of_thread += me.gap.short_share * (after(me.gap.short) - of_thread);
+            }
             if of_thread < share {
                 share = of_thread;
             }
