@@ -8,6 +8,7 @@ mod by_urgency;
 mod draw;
 mod drawn;
 mod features;
+mod from_outside;
 mod goes_on;
 mod laws;
 mod layered;

@@ -35,7 +35,7 @@ use std::collections::HashMap;
 
 use self::{
     lattice::{throughputs, weights},
-    requests::{Search, Sums},
+    requests::{Search, Sums, third_cumulant},
 };
 use super::{
     open::Services,
@@ -71,8 +71,16 @@ struct Met<S> {
     slower: S,
     /// `h`.
     weight: S,
-    /// Of a pool, mean and variance of the service to each entry that is known, where nobody is met.
-    alone: Vec<Option<(S, S)>>,
+    /// Of a pool, the service to each entry that is known, where nobody is met.
+    alone: Vec<Option<Served<S>>>,
+}
+
+/// How long something is served: mean, variance and third cumulant.
+#[derive(Clone, Copy, Debug)]
+struct Served<S> {
+    mean: S,
+    variance: S,
+    third: S,
 }
 
 /// What requests of one length do.
@@ -132,7 +140,7 @@ pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), 
         return None;
     }
     let (services, short) = inside.lengths.lengths()?;
-    let kinds = services.map(|length| inside.all.kind(length));
+    let kinds = inside.all.kinds(services, short);
     let ends = throughputs(&inside.met, &kinds, short, threads);
     let rate = inside.lengths.rate;
     let stream = Stream { rate, services, short, leaves: S::from(1.0), servers: threads, paces: &[], ends: &ends };
@@ -192,17 +200,18 @@ impl<S: Scalar> Met<S> {
         (each * count(served), each * count(others + 1 - served))
     }
 
-    /// Mean and variance of what is served of the requests over an arc.
-    fn served(&self, solved: Solved<'_, S>, arc: usize) -> Option<(S, S)> {
+    /// What is served of the requests over an arc.
+    fn served(&self, solved: Solved<'_, S>, arc: usize) -> Option<Served<S>> {
         let (net, flow) = (solved.net, solved.flow);
         let it = &net.arcs[arc];
+        let of = |mean: S, variance: S| Served { mean, variance, third: third_cumulant(mean, variance) };
         if let Some(entry) = it.target {
             let alone = self.alone.get(entry).copied().flatten();
-            return Some(alone.unwrap_or((flow.phases[entry][0], flow.phase_variances[entry][0])));
+            return Some(alone.unwrap_or_else(|| of(flow.phases[entry][0], flow.phase_variances[entry][0])));
         }
         let node = &net.nodes[it.source.node()?];
         let slice = node.demand / node.slices;
-        Some((slice, slice * slice * node.cvsq))
+        Some(of(slice, slice * slice * node.cvsq))
     }
 
     /// Finds what others do, beside so much service a unit of time for the own threads, and what is left of services; none where others leave nothing.
@@ -210,7 +219,7 @@ impl<S: Scalar> Met<S> {
         let zero = S::from(0.0);
         let (mut time, mut left) = (zero, zero);
         for &arc in &solved.net.stations[self.station].arcs {
-            if let Some((mean, variance)) = self.served(solved, arc) {
+            if let Some(Served { mean, variance, .. }) = self.served(solved, arc) {
                 let rate = solved.flow.arc_rate[arc];
                 time += rate * mean;
                 left += rate * (mean * mean + variance) * 0.5;

@@ -263,13 +263,19 @@ impl<S: Scalar> Cores<S> {
 impl<S: Scalar> Services<S> {
     /// Of rates, means and mean rests; none where there are none.
     pub fn of(services: impl Iterator<Item = (S, S, S)>) -> Option<Self> {
+        Self::of_moments(services.filter(|(_, mean, _)| *mean > 0.0).map(|(rate, mean, rest)| {
+            let third = mean * mean * mean * Law::third(rest / mean);
+            (rate, [mean, mean * rest, third])
+        }))
+    }
+
+    /// Of rates, and means of powers over factorials; none where there are none.
+    pub fn of_moments(services: impl Iterator<Item = (S, [S; 3])>) -> Option<Self> {
         let zero = S::from(0.0);
         let mut it = Self { rate: zero, powers: [zero; 3] };
-        for (rate, mean, rest) in services.filter(|(_, mean, _)| *mean > 0.0) {
+        for (rate, powers) in services {
             it.rate += rate;
-            it.powers[0] += rate * mean;
-            it.powers[1] += rate * mean * rest;
-            it.powers[2] += rate * mean * mean * mean * Law::third(rest / mean);
+            it.powers.iter_mut().zip(powers).for_each(|(sum, power)| *sum += rate * power);
         }
         let rate = it.rate;
         it.powers.iter_mut().for_each(|power| *power /= rate);

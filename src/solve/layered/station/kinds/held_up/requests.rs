@@ -6,19 +6,45 @@
 //! Cov(x, ℓ)_i = n_i Cov_A + Y Cov_B + Var N (x_A + x̄_B)(ℓ_A + ℓ̄_B)
 //! ```
 //!
-//! as `V_i` in [`super::super::super::super::flow`], whose symbols these are.
+//! as `V_i` in [`super::super::super::super::flow`], whose symbols these are, and the third cumulant of `ℓ`
+//!
+//! ```text
+//! κ_i = (n_i - Y) κ_A + Y κ_C + 3 Var N E C Var C + κ_N (E C)³        C = A + B, κ_N = Var N (2 Var N/Y - 1): that of a geometric number, none of a constant one
+//! ```
+//!
+//! by which half of the requests that make one call in the mean are known to make none.
 
-use super::{Kind, Known, Met, Solved, Work};
+use super::{Kind, Known, Met, Served, Solved, Work};
 use crate::{
     model::Scalar,
     solve::layered::{
         net::{CallGroup, Discipline, Node, Work as Does},
+        residual::Law,
         station::kinds::{
             open::Services,
             sources::{count, number},
         },
     },
 };
+
+/// The third cumulant of a time of such mean and variance ([`Law::third`]).
+pub(super) fn third_cumulant<S: Scalar>(mean: S, variance: S) -> S {
+    if mean <= 0.0 {
+        return S::from(0.0);
+    }
+    let cube = mean * mean * mean;
+    cube * Law::third((variance / (mean * mean) + 1.0) * 0.5) * 6.0 - mean * variance * 3.0 - cube
+}
+
+/// The mean cube, of mean, variance and third cumulant.
+fn cubes<S: Scalar>(mean: S, variance: S, third: S) -> S {
+    third + mean * variance * 3.0 + mean * mean * mean
+}
+
+/// The third cumulant, of mean, mean square and mean cube.
+fn cumulant<S: Scalar>(mean: S, squares: S, cubes: S) -> S {
+    cubes - mean * squares * 3.0 + mean * mean * mean * 2.0
+}
 
 /// Where `ℓ` and `Z` stand, and after them two numbers for each station.
 const WHOLE: usize = 0;
@@ -33,22 +59,23 @@ const fn visits_at(place: usize) -> usize {
     2 * place + 3
 }
 
-/// Means, and covariances with `ℓ`.
+/// Means, covariances with `ℓ`, and its third cumulant.
 #[derive(Clone, Debug)]
 pub(super) struct Sums<S> {
     mean: Vec<S>,
     with_whole: Vec<S>,
+    third: S,
 }
 
 impl<S: Scalar> Sums<S> {
     fn none(n_met: usize) -> Self {
         let zero = vec![S::from(0.0); time_at(n_met)];
-        Self { mean: zero.clone(), with_whole: zero }
+        Self { mean: zero.clone(), with_whole: zero, third: S::from(0.0) }
     }
 
-    /// Of `ℓ`, mean and variance.
-    pub fn whole(&self) -> (S, S) {
-        (self.mean[WHOLE], self.with_whole[WHOLE])
+    /// Of `ℓ`.
+    pub fn whole(&self) -> Served<S> {
+        Served { mean: self.mean[WHOLE], variance: self.with_whole[WHOLE], third: self.third }
     }
 
     pub fn work(&self, place: usize) -> Work<S> {
@@ -64,15 +91,21 @@ impl<S: Scalar> Sums<S> {
         Kind { at: (0..self.n_met()).map(|place| self.work(place)).collect(), elsewhere: self.mean[ELSEWHERE] }
     }
 
-    /// What those of such a length do.
-    pub fn kind(&self, length: S) -> Kind<S> {
-        let from_mean = (length - self.mean[WHOLE]) / self.with_whole[WHOLE];
+    /// What those of two lengths do, of which such a share is `short`: none of it less than nothing, and all of it in the mean.
+    pub fn kinds(&self, lengths: [S; 2], short: S) -> [Kind<S>; 2] {
+        let long = -short + 1.0;
         let of = |i: usize| {
-            let value = self.mean[i] + self.with_whole[i] * from_mean;
-            if value > 0.0 { value } else { S::from(0.0) }
+            let (mean, slope) = (self.mean[i], self.with_whole[i] / self.with_whole[WHOLE]);
+            let [of_short, of_long] = lengths.map(|length| mean + slope * (length - self.mean[WHOLE]));
+            match () {
+                () if of_short < 0.0 => [S::from(0.0), mean / long],
+                () if of_long < 0.0 => [mean / short, S::from(0.0)],
+                () => [of_short, of_long],
+            }
         };
-        let at = (0..self.n_met()).map(|place| Work { time: of(time_at(place)), visits: of(visits_at(place)) });
-        Kind { at: at.collect(), elsewhere: of(ELSEWHERE) }
+        let at =
+            |kind: usize| (0..self.n_met()).map(move |place| Work { time: of(time_at(place))[kind], visits: of(visits_at(place))[kind] });
+        [0, 1].map(|kind| Kind { at: at(kind).collect(), elsewhere: of(ELSEWHERE)[kind] })
     }
 
     /// A time of its own, where nobody meets.
@@ -81,10 +114,12 @@ impl<S: Scalar> Sums<S> {
             self.mean[i] += mean;
             self.with_whole[i] += variance;
         }
+        self.third += third_cumulant(mean, variance);
     }
 
     /// One visit to a station.
-    fn add_visit(&mut self, place: usize, weight: S, (mean, variance): (S, S)) {
+    fn add_visit(&mut self, place: usize, weight: S, Served { mean, variance, third }: Served<S>) {
+        self.third += third * weight * weight * weight;
         self.mean[WHOLE] += mean * weight;
         self.with_whole[WHOLE] += variance * weight * weight;
         self.mean[time_at(place)] += mean;
@@ -97,29 +132,34 @@ impl<S: Scalar> Sums<S> {
         for (to, from) in [(&mut self.mean, &other.mean), (&mut self.with_whole, &other.with_whole)] {
             to.iter_mut().zip(from).for_each(|(to, &from)| *to += times * from);
         }
+        self.third += times * other.third;
     }
 
     /// What follows with such a chance.
     fn add_with_chance(&mut self, other: &Self, chance: S) {
-        let left = chance * (-chance + 1.0) * other.mean[WHOLE];
+        let Served { mean, variance, third } = other.whole();
+        let left = chance * (-chance + 1.0) * mean;
+        self.third += cumulant(chance * mean, chance * (variance + mean * mean), chance * cubes(mean, variance, third));
         for i in 0..self.mean.len() {
             self.mean[i] += chance * other.mean[i];
             self.with_whole[i] += chance * other.with_whole[i] + left * other.mean[i];
         }
     }
 
-    /// Of a mixture: adds so much of one to sums of means and of products with `ℓ`.
+    /// Of a mixture: adds so much of one to sums of means, of products with `ℓ` and of its cubes.
     fn mix(&mut self, other: &Self, share: S) {
-        let whole = other.mean[WHOLE];
+        let Served { mean: whole, variance, third } = other.whole();
+        self.third += share * cubes(whole, variance, third);
         for i in 0..self.mean.len() {
             self.mean[i] += share * other.mean[i];
             self.with_whole[i] += share * (other.with_whole[i] + other.mean[i] * whole);
         }
     }
 
-    /// Covariances of sums that were mixed of one in all.
+    /// Covariances and cumulant of sums that were mixed of one in all.
     fn mixed(mut self) -> Self {
         let whole = self.mean[WHOLE];
+        self.third = cumulant(whole, self.with_whole[WHOLE], self.third);
         self.with_whole.iter_mut().zip(&self.mean).for_each(|(product, &mean)| *product -= mean * whole);
         self
     }
@@ -231,9 +271,9 @@ impl<'a, S: Scalar> Search<'a, S> {
             let sums = entries.filter_map(|&entry| Some((flow.entry_rate[entry], by_entry[entry].as_ref()?)));
             sums.filter(|(rate, sums)| *rate > 0.0 && sums.mean[WHOLE] > 0.0)
         };
-        let lengths = Services::of(come().map(|(rate, sums)| {
-            let (mean, variance) = sums.whole();
-            (rate, mean, (mean + variance / mean) * 0.5)
+        let lengths = Services::of_moments(come().map(|(rate, sums)| {
+            let Served { mean, variance, third } = sums.whole();
+            (rate, [mean, (variance + mean * mean) * 0.5, cubes(mean, variance, third) / 6.0])
         }))?;
         let mut all = Sums::none(self.met.len());
         come().for_each(|(rate, sums)| all.mix(sums, rate / lengths.rate));
@@ -248,7 +288,10 @@ impl<'a, S: Scalar> Search<'a, S> {
             let own = node.demand / node.slices;
             let variance = own * own * node.cvsq;
             match self.place(net.arcs[host].station) {
-                Some(place) => slice.add_visit(place, self.met[place].weight, (own, variance)),
+                Some(place) => {
+                    let served = Served { mean: own, variance, third: third_cumulant(own, variance) };
+                    slice.add_visit(place, self.met[place].weight, served);
+                }
                 None => {
                     let wait = self.solved.waits[host];
                     slice.add_time(own + wait, variance + wait * wait);
@@ -267,17 +310,31 @@ impl<'a, S: Scalar> Search<'a, S> {
         all.add_time(node.think_time, node.think_time * node.think_time);
         all.add(&slice, node.slices);
         let (of_slice, of_calls) = (slice.mean[WHOLE], calls.mean[WHOLE]);
+        let varies = node.n_sync_variance;
         for i in 0..all.mean.len() {
             let (slice, calls, product) = (slice.mean[i], calls.mean[i], calls.with_whole[i]);
             all.mean[i] += calls;
             if node.n_sync > 0.0 {
                 let call = calls / node.n_sync;
                 let step = (slice + call) * (of_slice + of_calls / node.n_sync);
-                all.with_whole[i] += product - call * of_calls + node.n_sync_variance * step;
+                all.with_whole[i] += product - call * of_calls + varies * step;
             } else if !node.deterministic {
                 // None, but for the slopes where calls begin with a parameter: Var N and Y are as one there.
-                all.with_whole[i] += product + node.n_sync_variance * slice * of_slice + calls * of_slice + of_calls * slice;
+                all.with_whole[i] += product + varies * slice * of_slice + calls * of_slice + of_calls * slice;
             }
+        }
+        let of_slice = slice.whole();
+        let (calls, squares, cubes) = (of_calls, calls.with_whole[WHOLE], calls.third);
+        if node.n_sync > 0.0 {
+            let [mean, square, cube] = [calls, squares, cubes].map(|sum| sum / node.n_sync);
+            let step = of_slice.mean + mean;
+            let variance = of_slice.variance + square - mean * mean;
+            all.third += node.n_sync * cumulant(mean, square, cube) + varies * step * variance * 3.0;
+            all.third += varies * (varies / node.n_sync * 2.0 - 1.0) * step * step * step;
+        } else if !node.deterministic {
+            let Served { mean, variance, .. } = of_slice;
+            let square = variance + mean * mean;
+            all.third += varies * mean * (square + variance * 2.0) + (calls * square + squares * mean) * 3.0 + cubes;
         }
         all
     }
