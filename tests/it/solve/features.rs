@@ -30,6 +30,11 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 a ss 0.5 s ss 0.4 -1 y ss uu 1 -1 a vv 0.25 s vv 0.3 0.2 -1 s uu 0.5 -1 -1",
     ),
     (
+        "open arrivals at threads that meet",
+        "P 0 p SS f m 4 p UU f p WW s 0.1 -1 T 0 t ss n ss vv -1 SS m 3 t uu n uu -1 UU m 2 t ww i ww -1 WW -1
+         E 0 a ss 0.6 s ss 0.1 -1 y ss uu 1.5 -1 a vv 0.2 s vv 0.2 -1 y vv uu 3 -1 y vv ww 1 -1 s uu 0.3 -1 s ww 0.5 -1 -1",
+    ),
+    (
         "open arrivals beside customers",
         "P 0 p DD i p SS s 0.01 m 2 -1 T 0 t cc r cc -1 DD z 3 m 5 t ss i ss oo -1 SS -1
          E 0 s cc 0.1 -1 y cc ss 1.5 -1 s ss 0.4 -1 a oo 0.6 s oo 0.5 -1 -1",

@@ -151,3 +151,85 @@ impl<'a, S: Scalar> Lattice<'a, S> {
         Point { ends, there }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Work, *};
+
+    fn kind(work: &[f64], elsewhere: f64) -> Kind<f64> {
+        Kind { at: work.iter().map(|&time| Work { time, visits: 1.0 }).collect(), elsewhere }
+    }
+
+    fn shared(paces: &[f64]) -> Met<f64> {
+        Met { shared: true, ..Met::of_cores(0, paces.to_vec()) }
+    }
+
+    /// Sum over all states of a product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, J. ACM 22 (1975)), station by station.
+    fn states(met: &[Met<f64>], kinds: &[Kind<f64>; 2], [short, long]: [usize; 2]) -> f64 {
+        let several = |n: usize| (1..=n).map(count).product::<f64>();
+        let Some((place, first)) = met.iter().enumerate().next_back() else {
+            let of = |kind: usize, n: usize| kinds[kind].elsewhere.powi(i32::try_from(n).unwrap()) / several(n);
+            return of(0, short) * of(1, long);
+        };
+        let mut sum = 0.0;
+        for a in 0..=short {
+            for b in 0..=long {
+                let of = |kind: usize, n: usize| kinds[kind].at[place].time.powi(i32::try_from(n).unwrap()) / several(n);
+                let pace: f64 = (1..=a + b).map(|n| first.pace(n)).product();
+                sum += several(a + b) * of(0, a) * of(1, b) / pace * states(&met[..place], kinds, [short - a, long - b]);
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn shared_stations_have_a_product_form() {
+        let met = [shared(&[1.0]), shared(&[1.0, 2.0, 2.7])];
+        let kinds = [kind(&[0.2, 0.9], 0.4), kind(&[1.3, 0.1], 0.0)];
+        let found = throughputs(&met, &kinds, 0.6, 6);
+        for short in 0..=6 {
+            for long in 0..=6 - short {
+                let all = states(&met, &kinds, [short, long]);
+                let of_short = if short > 0 { states(&met, &kinds, [short - 1, long]) / all } else { 0.0 };
+                let of_long = if long > 0 { states(&met, &kinds, [short, long - 1]) / all } else { 0.0 };
+                let [a, b] = found[short][long];
+                assert!((a - of_short).abs() < 1e-9 && (b - of_long).abs() < 1e-9, "{short} {long}: {a} {b}, not {of_short} {of_long}");
+            }
+        }
+    }
+
+    #[test]
+    fn services_that_are_alike_and_exponential_are_served_in_order_as_if_shared() {
+        let in_order = |met: Met<f64>| Met { shared: false, rest: Some(0.3), ..met };
+        let kinds = [kind(&[0.3, 0.3], 1.0), kind(&[0.3, 0.3], 0.2)];
+        let met = [shared(&[1.0]), shared(&[1.0, 2.0])];
+        let found = throughputs(&met.clone().map(in_order), &kinds, 0.4, 5);
+        for (found, expected) in found.iter().flatten().flatten().zip(throughputs(&met, &kinds, 0.4, 5).iter().flatten().flatten()) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+    }
+
+    /// Two executions at one station: constant services keep each other waiting less, and no more than it can do ends.
+    #[test]
+    fn what_is_left_of_services_counts_as_far_as_not_all_are_there() {
+        let ends = |rest: f64, elsewhere: f64, threads: usize| {
+            let met = [Met { rest: Some(rest), ..Met::of_cores(0, vec![1.0]) }];
+            let kinds = [kind(&[1.0], elsewhere), kind(&[1.0], elsewhere)];
+            throughputs(&met, &kinds, 1.0, threads)[threads][0][0]
+        };
+        assert!(ends(0.5, 2.0, 2) > ends(1.0, 2.0, 2) && ends(3.0, 2.0, 2) < ends(1.0, 2.0, 2));
+        assert!((ends(0.5, 0.0, 8) - 1.0).abs() < 1e-12 && (ends(3.0, 0.0, 8) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_station_weighs_what_one_stays_there_while_all_are_busy() {
+        let met = [shared(&[1.0])];
+        let (of, threads) = (kind(&[0.5], 1.0), 4);
+        let mut queue = 0.0;
+        for n in 1..threads {
+            let stay = 0.5 * (1.0 + queue);
+            queue = count(n) / (stay + 1.0) * stay;
+        }
+        assert!((weights(&met, &of, threads)[0] - 1.0 - queue).abs() < 1e-12);
+    }
+}

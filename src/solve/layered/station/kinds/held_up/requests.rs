@@ -356,3 +356,56 @@ impl<'a, S: Scalar> Search<'a, S> {
         call
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exponential(mean: f64) -> Served<f64> {
+        let variance = mean * mean;
+        Served { mean, variance, third: third_cumulant(mean, variance) }
+    }
+
+    #[test]
+    fn exponential_times_have_their_cumulants() {
+        assert!((third_cumulant(0.7, 0.49) - 2.0 * 0.343).abs() < 1e-12);
+        assert_eq!(third_cumulant(0.0, 0.0), 0.0);
+    }
+
+    /// With chance .3 a visit to a station, at which it counts twice.
+    #[test]
+    fn what_follows_with_a_chance_is_a_mixture() {
+        let mut visit = Sums::none(1);
+        visit.add_visit(0, 2.0, exponential(0.5));
+        let mut sums = Sums::none(1);
+        sums.add_time(1.0, 0.25);
+        sums.add_with_chance(&visit, 0.3);
+        let Served { mean, variance, third } = sums.whole();
+        assert!((mean - 1.3).abs() < 1e-12 && (variance - (0.25 + 0.3 * 2.0 - 0.09)).abs() < 1e-12);
+        assert!((third - (third_cumulant(1.0, 0.25) + 0.3 * 6.0 - 3.0 * 0.3 * 0.6 + 2.0 * 0.027)).abs() < 1e-12);
+        // E[w ℓ] - E w E ℓ of the visit, whose ℓ is twice its w.
+        let Work { time, visits } = sums.work(0);
+        assert!((time - 0.15).abs() < 1e-12 && (visits - 0.3).abs() < 1e-12);
+        assert!((sums.with_whole[time_at(0)] - (0.3 * 1.0 - 0.15 * 0.3)).abs() < 1e-12);
+        assert!((sums.with_whole[visits_at(0)] - (0.3 * 1.0 - 0.3 * 0.3)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn kinds_do_in_the_mean_what_all_do() {
+        let mut all = Sums::none(2);
+        let mut long = Sums::none(2);
+        long.add_visit(0, 1.0, exponential(3.0));
+        let mut short = Sums::none(2);
+        short.add_visit(1, 1.0, exponential(0.2));
+        all.mix(&long, 0.25);
+        all.mix(&short, 0.75);
+        let all = all.mixed();
+        let kinds = all.kinds([0.125, 4.0], 0.8);
+        for (place, time) in [(0, 0.75), (1, 0.15)] {
+            let of = |kind: usize| kinds[kind].at[place].time;
+            assert!(of(0) >= 0.0 && of(1) >= 0.0 && (0.8 * of(0) + 0.2 * of(1) - time).abs() < 1e-12, "{kinds:?}");
+        }
+        // Who is long is long there, and short ones are elsewhere.
+        assert!(kinds[1].at[0].time > 3.0 && kinds[1].at[1].time < kinds[0].at[1].time);
+    }
+}
