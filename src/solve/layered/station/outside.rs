@@ -13,6 +13,9 @@
 //! `τ` follows from `dV/dz = ρ` at an empty queue, and exponential relaxation met by an exponential gap. It is 1 for services that are exponential
 //! and alike, where the arrival theorem holds: there `V = ρ (W + s)`.
 //!
+//! What comes to a processor finds what has come since the last slice of the same request there ([`super::previous`]), with that one's `W + s`; and where a thread of a bounded pool is back sooner than
+//! that, what has come since then.
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `ρ` | load from outside |
@@ -24,7 +27,7 @@ use super::{At, Scratch, visit::Visit};
 use crate::model::Scalar;
 
 impl<S: Scalar> At<'_, S> {
-    /// Scales what a row's arrivals find of requests from outside to what has come since they came last.
+    /// Scales what a row's arrivals find of requests from outside to what has come since their thread came last, or their request.
     pub(super) fn limit_outside(&self, r: usize, scratch: &mut Scratch<S>) {
         let me = &self.visits[self.layout.rows[r].arc];
         if me.gap.long.is_none() && !me.from_outside {

@@ -55,6 +55,8 @@ pub(super) struct Found<S> {
     pub wait: S,
     /// By how much what they do varies more than exponential times of one length, over the square of the mean.
     pub excess: S,
+    /// Whether threads meet at others than their own cores.
+    pub is_elsewhere: bool,
 }
 
 /// A station at which threads meet.
@@ -145,7 +147,8 @@ pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), 
     let rate = inside.lengths.rate;
     let stream = Stream { rate, services, short, leaves: S::from(1.0), servers: threads, paces: &[], ends: &ends };
     let wait = stream.beyond(threads)?.places / rate;
-    Some(Found { wait, excess: inside.lengths.excess() })
+    let is_elsewhere = inside.met.iter().any(|met| met.station != net.tasks[task].processor);
+    Some(Found { wait, excess: inside.lengths.excess(), is_elsewhere })
 }
 
 impl<S: Scalar> Inside<S> {

@@ -124,12 +124,17 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
     let Some(Threads { station, busy, counts }) = stream_to(net, solved.0, task) else { return SmallVec::new() };
     let (pool, processor) = (&net.stations[station], net.tasks[task].processor);
     let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
+    // Where threads meet elsewhere, too, what they wait for there is as much.
+    let held_up = held_up::of_pool(net, solved, task).filter(|it| it.is_elsewhere || own.is_none());
+    let of_pool = held_up.map(|it| {
+        let share = ramp(it.excess, VARIED);
+        Wait::Of { wait: it.wait, if_longer: share, if_shorter: share }
+    });
     match own {
-        Some([of_pool, of_core]) => [(station, of_pool), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into(),
-        None if let Some(it) = held_up::of_pool(net, solved, task) => {
-            let share = ramp(it.excess, VARIED);
-            [Told { station, wait: Wait::Of { wait: it.wait, if_longer: share, if_shorter: share } }].into_iter().collect()
+        Some([alone, of_core]) => {
+            [(station, of_pool.unwrap_or(alone)), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into()
         }
+        None if let Some(wait) = of_pool => [Told { station, wait }].into_iter().collect(),
         None if counts > 0.0 => {
             let slack = slack(net, solved.0, task, (pool.servers, &busy)) * counts;
             let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
