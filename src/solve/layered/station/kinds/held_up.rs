@@ -14,7 +14,7 @@
 //!
 //! with `w_k` what an execution is served at a station in all its visits, and `h_k` how much longer it stays there while all threads are busy, in a network of mean executions. So a unit of time at a
 //! station that is full counts as long as it keeps others from going on. Where nobody meets, `ℓ` is the service and the kinds are those of [`super::open`].
-//! Means and covariances are those of random numbers of calls ([`requests`]), as variances are in [`super::super::super::flow`].
+//! What one kind would do less than nothing of, the other does alone, so that both do in the mean what all do. Moments are those of random numbers of calls ([`requests`]).
 //!
 //! A pool of fewer threads is a station of its own: its service is one execution that meets nobody, and `α(n)` of its threads work as fast as `X(n)/X(1)` of the same network says. What
 //! others keep busy of a station (`ρ` of it) makes services there `1/(1 - ρ)` times as long, which is chosen, not derived.
