@@ -63,6 +63,8 @@ use crate::model::Scalar;
 
 /// Pools of more threads are left to `f_t`, which is exact for many.
 pub(super) const LARGEST_POOL: f64 = 128.0;
+/// Sources for each thread with which who waits for a thread is told by how many are there, whoever of them threads go on for after the reply.
+const MANY_SOURCES: f64 = 4.0;
 /// Strands that are fewer count as these.
 const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.
@@ -168,15 +170,15 @@ fn add_crowd<S: Scalar>(
 ) {
     let &Pool { station, threads, executions, service } = pool;
     let servers = sweep.net.stations[station].servers;
-    // Who may come while a thread is at work for the request before is not known.
-    let is_known = layout.ends_at_reply;
+    let sources = layout.sources(sweep);
+    // Who may come while a thread is at work for the request before is not known, but of many sources it hardly matters.
+    let is_known = layout.ends_at_reply || sources >= MANY_SOURCES * threads;
     // Where there are threads for all, those of several callers hold each other up as well: the threads of an only one visit these stops themselves.
     let has_room = threads < servers && is_known && layout.pools.len() > 1;
     if threads != servers && !has_room {
         return;
     }
     let busy = executions * service;
-    let sources = layout.sources(sweep);
     let come = is_known.then(|| {
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
