@@ -77,12 +77,13 @@ struct Met<S> {
     alone: Vec<Option<Served<S>>>,
 }
 
-/// How long something is served: mean, variance and third cumulant.
+/// How long something is served: mean, variance and third cumulant, and what of the mean is after the reply.
 #[derive(Clone, Copy, Debug)]
 struct Served<S> {
     mean: S,
     variance: S,
     third: S,
+    late: S,
 }
 
 /// What requests of one length do.
@@ -97,6 +98,8 @@ struct Kind<S> {
 struct Work<S> {
     time: S,
     visits: S,
+    /// What of the time is after replies.
+    late: S,
 }
 
 impl<S: Scalar> Work<S> {
@@ -155,7 +158,7 @@ impl<S: Scalar> Inside<S> {
     fn find(solved: Solved<'_, S>, task: usize, threads: usize, known: &mut Known<S>) -> Option<Self> {
         let mut search = Search::new(solved);
         let reached = search.reach(task, threads, known)?;
-        let by_entry = search.by_entry(&reached);
+        let by_entry = search.by_entry(task, &reached);
         let (mut all, mut lengths) = search.of_all(task, &by_entry)?;
         for (place, met) in search.met.iter_mut().enumerate() {
             met.meet_others(solved, all.work(place).time * lengths.rate)?;
@@ -163,7 +166,7 @@ impl<S: Scalar> Inside<S> {
         if !search.met.is_empty() {
             let weights = weights(&search.met, &all.mean_kind(), threads);
             search.met.iter_mut().zip(weights).for_each(|(met, weight)| met.weight = weight);
-            (all, lengths) = search.of_all(task, &search.by_entry(&reached))?;
+            (all, lengths) = search.of_all(task, &search.by_entry(task, &reached))?;
         }
         Some(Self { met: search.met, by_entry, all, lengths })
     }
@@ -207,14 +210,17 @@ impl<S: Scalar> Met<S> {
     fn served(&self, solved: Solved<'_, S>, arc: usize) -> Option<Served<S>> {
         let (net, flow) = (solved.net, solved.flow);
         let it = &net.arcs[arc];
-        let of = |mean: S, variance: S| Served { mean, variance, third: third_cumulant(mean, variance) };
+        let of = |mean: S, variance: S, late: S| Served { mean, variance, third: third_cumulant(mean, variance), late };
         if let Some(entry) = it.target {
             let alone = self.alone.get(entry).copied().flatten();
-            return Some(alone.unwrap_or_else(|| of(flow.phases[entry][0], flow.phase_variances[entry][0])));
+            return Some(alone.unwrap_or_else(|| {
+                let variance = flow.phase_variances[entry].iter().fold(S::from(0.0), |sum, &variance| sum + variance);
+                of(flow.held(entry), variance, flow.held(entry) - flow.phases[entry][0])
+            }));
         }
         let node = &net.nodes[it.source.node()?];
         let slice = node.demand / node.slices;
-        Some(of(slice, slice * slice * node.cvsq))
+        Some(of(slice, slice * slice * node.cvsq, S::from(0.0)))
     }
 
     /// Finds what others do, beside so much service a unit of time for the own threads, and what is left of services; none where others leave nothing.

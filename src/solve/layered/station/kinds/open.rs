@@ -121,9 +121,11 @@ pub(super) struct Services<S> {
 /// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, something goes on
 /// after replies, or services are alike.
 pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usize) -> SmallVec<[Told<S>; 2]> {
-    let Some(Threads { station, busy, counts }) = stream_to(net, solved.0, task) else { return SmallVec::new() };
+    let Some(station) = stream_to(net, task) else { return SmallVec::new() };
     let (pool, processor) = (&net.stations[station], net.tasks[task].processor);
-    let own = Cores::find(net, solved, task, &busy).and_then(|cores| cores.waits(pool.servers));
+    let threads = threads(net, solved.0, task, station);
+    let cores = threads.as_ref().and_then(|threads| Cores::find(net, solved, task, &threads.busy));
+    let own = cores.and_then(|cores| cores.waits(pool.servers));
     // Where threads meet elsewhere, too, what they wait for there is as much.
     let held_up = held_up::of_pool(net, solved, task).filter(|it| it.is_elsewhere || own.is_none());
     let of_pool = held_up.map(|it| {
@@ -135,7 +137,7 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
             [(station, of_pool.unwrap_or(alone)), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into()
         }
         None if let Some(wait) = of_pool => [Told { station, wait }].into_iter().collect(),
-        None if counts > 0.0 => {
+        None if let Some(Threads { busy, counts }) = threads.filter(|threads| threads.counts > 0.0) => {
             let slack = slack(net, solved.0, task, (pool.servers, &busy)) * counts;
             let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
             busy.ratio(pool.servers).map(|ratio| Told { station, wait: of_ratio(ratio) }).into_iter().collect()
@@ -147,24 +149,28 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
 
 /// A pool before requests from outside alone.
 struct Threads<S> {
-    station: usize,
     /// What its threads are busy with.
     busy: Services<S>,
     /// How far it counts that entries are not alike.
     counts: S,
 }
 
-/// What the pool of a task is; none where others come, too, or something goes on after replies.
-fn stream_to<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> Option<Threads<S>> {
+/// The pool of a task; none where others come than requests from outside, too.
+fn stream_to<S: Scalar>(net: &Net<S>, task: usize) -> Option<usize> {
     let it = &net.tasks[task];
     let station = it.station?;
     let pool = &net.stations[station];
     let are_open = pool.arcs.iter().all(|&arc| net.arcs[arc].source == Source::Open);
-    let ends_at_reply = it.entries.iter().all(|&entry| flow.held(entry) <= flow.phases[entry][0]);
     let is_pool = (2.0..=LARGEST_POOL).contains(&pool.servers) && it.width <= 1.0 && pool.discipline == Discipline::Fcfs;
-    if !(are_open && ends_at_reply && is_pool) {
+    (are_open && is_pool).then_some(station)
+}
+
+/// What its threads are busy with; none where something goes on after replies.
+fn threads<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize, station: usize) -> Option<Threads<S>> {
+    if net.tasks[task].entries.iter().any(|&entry| flow.held(entry) > flow.phases[entry][0]) {
         return None;
     }
+    let pool = &net.stations[station];
     let of_entry = |&arc: &usize| Some((flow.arc_rate[arc], net.arcs[arc].target?));
     let entries: Vec<(S, usize)> = pool.arcs.iter().filter_map(of_entry).filter(|(rate, _)| *rate > 0.0).collect();
     let busy = Services::of(entries.iter().map(|&(rate, entry)| {
@@ -173,7 +179,7 @@ fn stream_to<S: Scalar>(net: &Net<S>, flow: &Flow<S>, task: usize) -> Option<Thr
     }))?;
     let alone = entries.iter().map(|&(rate, entry)| (rate, flow.phases[entry][0], flow.phases[entry][0]));
     let counts = ramp(Services::of(alone)?.excess(), VARIED);
-    Some(Threads { station, busy, counts })
+    Some(Threads { busy, counts })
 }
 
 /// Chance that no station at which the threads of a task may hold each other up is busy while all of so many are, as is known of their times ([`super::super::crowd`]).

@@ -127,7 +127,8 @@ impl<'a, S: Scalar> Lattice<'a, S> {
             others[of] -= 1;
             let stays = self.stays(of, others);
             let kind = &self.kinds[of];
-            let cycle = stays.iter().fold(kind.elsewhere, |sum, &stay| sum + stay);
+            let late = kind.at.iter().zip(self.met).fold(zero, |sum, (work, met)| sum + work.late * met.slower);
+            let cycle = stays.iter().fold(kind.elsewhere - late, |sum, &stay| sum + stay);
             if cycle <= 0.0 {
                 continue;
             }
@@ -157,7 +158,7 @@ mod tests {
     use super::{super::Work, *};
 
     fn kind(work: &[f64], elsewhere: f64) -> Kind<f64> {
-        Kind { at: work.iter().map(|&time| Work { time, visits: 1.0 }).collect(), elsewhere }
+        Kind { at: work.iter().map(|&time| Work { time, visits: 1.0, late: 0.0 }).collect(), elsewhere }
     }
 
     fn shared(paces: &[f64]) -> Met<f64> {

@@ -46,17 +46,21 @@ fn cumulant<S: Scalar>(mean: S, squares: S, cubes: S) -> S {
     cubes - mean * squares * 3.0 + mean * mean * mean * 2.0
 }
 
-/// Where `ℓ` and `Z` stand, and after them two numbers for each station.
+/// Where `ℓ` and `Z` stand, and after them three numbers for each station.
 const WHOLE: usize = 0;
 const ELSEWHERE: usize = 1;
 
-/// Where the time at a station stands, and its visits.
+/// Where the time at a station stands, its visits, and what of the time is after replies.
 const fn time_at(place: usize) -> usize {
-    2 * place + 2
+    3 * place + 2
 }
 
 const fn visits_at(place: usize) -> usize {
-    2 * place + 3
+    3 * place + 3
+}
+
+const fn late_at(place: usize) -> usize {
+    3 * place + 4
 }
 
 /// Means, covariances with `ℓ`, and its third cumulant.
@@ -65,25 +69,27 @@ pub(super) struct Sums<S> {
     mean: Vec<S>,
     with_whole: Vec<S>,
     third: S,
+    /// Mean of `ℓ` after the reply.
+    late: S,
 }
 
 impl<S: Scalar> Sums<S> {
     fn none(n_met: usize) -> Self {
         let zero = vec![S::from(0.0); time_at(n_met)];
-        Self { mean: zero.clone(), with_whole: zero, third: S::from(0.0) }
+        Self { mean: zero.clone(), with_whole: zero, third: S::from(0.0), late: S::from(0.0) }
     }
 
     /// Of `ℓ`.
     pub fn whole(&self) -> Served<S> {
-        Served { mean: self.mean[WHOLE], variance: self.with_whole[WHOLE], third: self.third }
+        Served { mean: self.mean[WHOLE], variance: self.with_whole[WHOLE], third: self.third, late: self.late }
     }
 
     pub fn work(&self, place: usize) -> Work<S> {
-        Work { time: self.mean[time_at(place)], visits: self.mean[visits_at(place)] }
+        Work { time: self.mean[time_at(place)], visits: self.mean[visits_at(place)], late: self.mean[late_at(place)] }
     }
 
     fn n_met(&self) -> usize {
-        (self.mean.len() - time_at(0)) / 2
+        (self.mean.len() - time_at(0)) / 3
     }
 
     /// What they do in the mean.
@@ -103,8 +109,12 @@ impl<S: Scalar> Sums<S> {
                 () => [of_short, of_long],
             }
         };
-        let at =
-            |kind: usize| (0..self.n_met()).map(move |place| Work { time: of(time_at(place))[kind], visits: of(visits_at(place))[kind] });
+        let at = |kind: usize| {
+            (0..self.n_met()).map(move |place| {
+                let [time, visits, late] = [time_at, visits_at, late_at].map(|at| of(at(place))[kind]);
+                Work { time, visits, late }
+            })
+        };
         [0, 1].map(|kind| Kind { at: at(kind).collect(), elsewhere: of(ELSEWHERE)[kind] })
     }
 
@@ -118,13 +128,14 @@ impl<S: Scalar> Sums<S> {
     }
 
     /// One visit to a station.
-    fn add_visit(&mut self, place: usize, weight: S, Served { mean, variance, third }: Served<S>) {
+    fn add_visit(&mut self, place: usize, weight: S, Served { mean, variance, third, late }: Served<S>) {
         self.third += third * weight * weight * weight;
         self.mean[WHOLE] += mean * weight;
         self.with_whole[WHOLE] += variance * weight * weight;
         self.mean[time_at(place)] += mean;
         self.with_whole[time_at(place)] += variance * weight;
         self.mean[visits_at(place)] += 1.0;
+        self.mean[late_at(place)] += late;
     }
 
     /// As many of what is independent of all else.
@@ -137,7 +148,7 @@ impl<S: Scalar> Sums<S> {
 
     /// What follows with such a chance.
     fn add_with_chance(&mut self, other: &Self, chance: S) {
-        let Served { mean, variance, third } = other.whole();
+        let Served { mean, variance, third, .. } = other.whole();
         let left = chance * (-chance + 1.0) * mean;
         self.third += cumulant(chance * mean, chance * (variance + mean * mean), chance * cubes(mean, variance, third));
         for i in 0..self.mean.len() {
@@ -148,7 +159,7 @@ impl<S: Scalar> Sums<S> {
 
     /// Of a mixture: adds so much of one to sums of means, of products with `ℓ` and of its cubes.
     fn mix(&mut self, other: &Self, share: S) {
-        let Served { mean: whole, variance, third } = other.whole();
+        let Served { mean: whole, variance, third, .. } = other.whole();
         self.third += share * cubes(whole, variance, third);
         for i in 0..self.mean.len() {
             self.mean[i] += share * other.mean[i];
@@ -186,28 +197,27 @@ impl<'a, S: Scalar> Search<'a, S> {
         let mut reached = vec![false; net.entries.len()];
         net.tasks[task].entries.iter().for_each(|&entry| reached[entry] = true);
         for &below in &net.order {
-            for &entry in net.tasks[below].entries.iter().filter(|&&entry| net.entries[entry].n_phases > 0) {
+            for &entry in &net.tasks[below].entries {
                 if !reached[entry] {
                     continue;
                 }
-                let Does::Phases([Some(node), ..]) = net.entries[entry].work else {
+                let Does::Phases(phases) = net.entries[entry].work else {
                     // How long a fork takes is known, but not what of it is where.
                     if below == task {
                         return None;
                     }
                     continue;
                 };
-                let node = &net.nodes[node];
-                if let Some(host) = node.host_arc {
-                    self.meet(host, threads, known)?;
-                }
-                for arc in node.calls.iter().flat_map(CallGroup::arcs) {
-                    let is_met = self.meet(arc, threads, known)?;
-                    let Some(target) = net.arcs[arc].target else { continue };
-                    if is_met && net.goes_on_after_reply(target) {
-                        return None;
+                let waited_for = if below == task { phases.len() } else { 1 };
+                for node in phases[..waited_for].iter().flatten().map(|&node| &net.nodes[node]) {
+                    if let Some(host) = node.host_arc {
+                        self.meet(host, threads, known)?;
                     }
-                    reached[target] |= !is_met;
+                    for arc in node.calls.iter().flat_map(CallGroup::arcs) {
+                        let is_met = self.meet(arc, threads, known)?;
+                        let Some(target) = net.arcs[arc].target else { continue };
+                        reached[target] |= !is_met;
+                    }
                 }
             }
         }
@@ -245,19 +255,26 @@ impl<'a, S: Scalar> Search<'a, S> {
         Some(true)
     }
 
-    /// Of each entry that is reached.
-    pub fn by_entry(&self, reached: &[bool]) -> Vec<Option<Sums<S>>> {
+    /// Of each entry that is reached: what executions of the task do, and others until their replies.
+    pub fn by_entry(&self, task: usize, reached: &[bool]) -> Vec<Option<Sums<S>>> {
         let net = self.solved.net;
         let mut found: Vec<Option<Sums<S>>> = vec![None; net.entries.len()];
         for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries).filter(|&&entry| reached[entry]) {
-            let sums = match net.entries[entry].work {
-                Does::Phases([Some(node), ..]) => self.of_node(&net.nodes[node], &found),
-                _ => {
-                    let mut sums = Sums::none(self.met.len());
-                    sums.add_time(self.solved.flow.phases[entry][0], self.solved.flow.phase_variances[entry][0]);
-                    sums
+            let mut sums = Sums::none(self.met.len());
+            match net.entries[entry].work {
+                Does::Phases([first, later @ ..]) => {
+                    if let Some(node) = first {
+                        sums = self.of_node(&net.nodes[node], &found);
+                    }
+                    // Its own threads are held after the reply, too.
+                    for node in later.into_iter().flatten().filter(|_| net.entries[entry].task == task) {
+                        let late = self.of_node(&net.nodes[node], &found);
+                        sums.late += late.mean[WHOLE];
+                        sums.add(&late, S::from(1.0));
+                    }
                 }
-            };
+                Does::Graph(_) => sums.add_time(self.solved.flow.phases[entry][0], self.solved.flow.phase_variances[entry][0]),
+            }
             found[entry] = Some(sums);
         }
         found
@@ -272,7 +289,7 @@ impl<'a, S: Scalar> Search<'a, S> {
             sums.filter(|(rate, sums)| *rate > 0.0 && sums.mean[WHOLE] > 0.0)
         };
         let lengths = Services::of_moments(come().map(|(rate, sums)| {
-            let Served { mean, variance, third } = sums.whole();
+            let Served { mean, variance, third, .. } = sums.whole();
             (rate, [mean, (variance + mean * mean) * 0.5, cubes(mean, variance, third) / 6.0])
         }))?;
         let mut all = Sums::none(self.met.len());
@@ -289,7 +306,7 @@ impl<'a, S: Scalar> Search<'a, S> {
             let variance = own * own * node.cvsq;
             match self.place(net.arcs[host].station) {
                 Some(place) => {
-                    let served = Served { mean: own, variance, third: third_cumulant(own, variance) };
+                    let served = Served { mean: own, variance, third: third_cumulant(own, variance), late: S::from(0.0) };
                     slice.add_visit(place, self.met[place].weight, served);
                 }
                 None => {
@@ -363,7 +380,7 @@ mod tests {
 
     fn exponential(mean: f64) -> Served<f64> {
         let variance = mean * mean;
-        Served { mean, variance, third: third_cumulant(mean, variance) }
+        Served { mean, variance, third: third_cumulant(mean, variance), late: 0.0 }
     }
 
     #[test]
@@ -380,11 +397,11 @@ mod tests {
         let mut sums = Sums::none(1);
         sums.add_time(1.0, 0.25);
         sums.add_with_chance(&visit, 0.3);
-        let Served { mean, variance, third } = sums.whole();
+        let Served { mean, variance, third, .. } = sums.whole();
         assert!((mean - 1.3).abs() < 1e-12 && (variance - (0.25 + 0.3 * 2.0 - 0.09)).abs() < 1e-12);
         assert!((third - (third_cumulant(1.0, 0.25) + 0.3 * 6.0 - 3.0 * 0.3 * 0.6 + 2.0 * 0.027)).abs() < 1e-12);
         // E[w ℓ] - E w E ℓ of the visit, whose ℓ is twice its w.
-        let Work { time, visits } = sums.work(0);
+        let Work { time, visits, .. } = sums.work(0);
         assert!((time - 0.15).abs() < 1e-12 && (visits - 0.3).abs() < 1e-12);
         assert!((sums.with_whole[time_at(0)] - (0.3 * 1.0 - 0.15 * 0.3)).abs() < 1e-12);
         assert!((sums.with_whole[visits_at(0)] - (0.3 * 1.0 - 0.3 * 0.3)).abs() < 1e-12);
