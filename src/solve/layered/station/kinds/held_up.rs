@@ -7,13 +7,13 @@
 //!
 //! ```text
 //! X_a(a, b), X_b(a, b)      executions that end, of a short and b long ones that go between the stations k at which they meet      ([`lattice`])
-//! ℓ = Z + Σ_k h_k w_k       how much of an execution counts: what it does elsewhere, and at each station as long as it lasts there
+//! ℓ = Z + Σ_k h_k² w_k      how much of an execution counts: what it does elsewhere, and at each station more than it lasts there
 //! ℓ_a, ℓ_b, q               two lengths that have the moments of ℓ over all requests, and the share of the short ones
 //! w_k(ℓ_c) = w̄_k + (ℓ_c - ℓ̄) Cov(w_k, ℓ)/Var ℓ                     so the visits v_k and Z
 //! ```
 //!
-//! with `w_k` what an execution is served at a station in all its visits, and `h_k` how much longer it stays there while all threads are busy, in a network of mean executions. So a unit of time at a
-//! station that is full counts as long as it keeps others from going on. Where nobody meets, `ℓ` is the service and the kinds are those of [`super::open`].
+//! with `w_k` what an execution is served at a station in all its visits, and `h_k` how much longer it stays there while all threads are busy, in a network of mean executions. It keeps
+//! its thread busy `h` times as long, and others from going on for as much again: `h²` is chosen (by drawn systems; a fifth of them were further off by `h`). Where nobody meets, `ℓ` is the service and the kinds are those of [`super::open`].
 //! What one kind would do less than nothing of, the other does alone, so that both do in the mean what all do. Moments are those of random numbers of calls ([`requests`]).
 //!
 //! A pool of fewer threads is a station of its own: its service is one execution that meets nobody, and `α(n)` of its threads work as fast as `X(n)/X(1)` of the same network says. What
@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | `w_k`, `v_k` | `time`, `visits` | time of service in one execution at a station, and visits |
 //! | `Z` | `elsewhere` | time where threads do not meet, waits for others there included |
-//! | `h_k` | `weight` | time at a station over service there, while all threads are busy |
+//! | `h_k` | [`lattice::longer`] | time at a station over service there, while all threads are busy |
 //! | `α(n)` | `paces` | how much faster `n` are served together than one |
 
 mod lattice;
@@ -34,7 +34,7 @@ mod requests;
 use std::collections::HashMap;
 
 use self::{
-    lattice::{throughputs, weights},
+    lattice::{longer, throughputs},
     requests::{Search, Sums, third_cumulant},
 };
 use super::{
@@ -71,7 +71,7 @@ struct Met<S> {
     rest: Option<S>,
     /// How much longer others make services.
     slower: S,
-    /// `h`.
+    /// `h²`.
     weight: S,
     /// Of a pool, the service to each entry that is known, where nobody is met.
     alone: Vec<Option<Served<S>>>,
@@ -164,8 +164,8 @@ impl<S: Scalar> Inside<S> {
             met.meet_others(solved, all.work(place).time * lengths.rate)?;
         }
         if !search.met.is_empty() {
-            let weights = weights(&search.met, &all.mean_kind(), threads);
-            search.met.iter_mut().zip(weights).for_each(|(met, weight)| met.weight = weight);
+            let longer = longer(&search.met, &all.mean_kind(), threads);
+            search.met.iter_mut().zip(longer).for_each(|(met, longer)| met.weight = longer * longer);
             (all, lengths) = search.of_all(task, &search.by_entry(task, &reached))?;
         }
         Some(Self { met: search.met, by_entry, all, lengths })

@@ -62,7 +62,7 @@ pub(super) fn throughputs<S: Scalar>(met: &[Met<S>], kinds: &[Kind<S>; 2], short
 }
 
 /// `R_k/w_k` with so many executions of one kind.
-pub(super) fn weights<S: Scalar>(met: &[Met<S>], kind: &Kind<S>, threads: usize) -> Vec<S> {
+pub(super) fn longer<S: Scalar>(met: &[Met<S>], kind: &Kind<S>, threads: usize) -> Vec<S> {
     let kinds = [kind.clone(), kind.clone()];
     let mut lattice = Lattice::new(met, &kinds, S::from(1.0));
     for n in 0..threads {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_weighs_what_one_stays_there_while_all_are_busy() {
+    fn one_stays_as_long_as_with_all_others() {
         let met = [shared(&[1.0])];
         let (of, threads) = (kind(&[0.5], 1.0), 4);
         let mut queue = 0.0;
@@ -231,6 +231,6 @@ mod tests {
             let stay = 0.5 * (1.0 + queue);
             queue = count(n) / (stay + 1.0) * stay;
         }
-        assert!((weights(&met, &of, threads)[0] - 1.0 - queue).abs() < 1e-12);
+        assert!((longer(&met, &of, threads)[0] - 1.0 - queue).abs() < 1e-12);
     }
 }

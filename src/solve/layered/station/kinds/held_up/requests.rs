@@ -1,7 +1,7 @@
 //! What executions of a pool do where its threads meet: means, and covariances with how much of them counts.
 //!
 //! ```text
-//! ℓ of a visit = h_k s                  of all else its time
+//! ℓ of a visit = h_k² s                 of all else its time
 //! E x_i = n_i x_A + Σ_j y_ij E x_B                                    x any of ℓ, Z, w_k, v_k
 //! Cov(x, ℓ)_i = n_i Cov_A + Y Cov_B + Var N (x_A + x̄_B)(ℓ_A + ℓ̄_B)
 //! ```
