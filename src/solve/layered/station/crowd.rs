@@ -14,7 +14,7 @@
 //! with so many other busy threads as an arrival finds, taken to be the mean service. How many these are follows from the queue of all that
 //! may come to the pool, with services `S(n)` ([`super::busy`], `there`: of `m` threads and more, `m - 1` others), and these from them: the
 //! first `q` is binomial, of threads each busy with chance `ρ`, and two passes are made. Of pools that go on after the reply the binomial
-//! number is taken. That varies less than the queue: 2, 4 and 10 threads before one core at .9 of it, 50 customers: `E[B(B-1)]/E[B]²` is
+//! number is taken, but before many sources ([`super::pool`]). That varies less than the queue: 2, 4 and 10 threads before one core at .9 of it, 50 customers: `E[B(B-1)]/E[B]²` is
 //! .56, .90 and 1.28 of the busy threads `B` (.5, .75 and .9). Requests wait for a thread at the pace of `S(m)`, not of the mean service,
 //! and the chance that they must ([`super::busy`]) is that of servers which are slower the more of them work.
 //!

@@ -31,7 +31,7 @@
 //!
 //! Where some requests are more urgent than others, a chain of up to three kinds, each of which goes before the next, tells `ψ` of each level ([`by_urgency`], [`urgent`]).
 //!
-//! Before requests from outside alone, as many as will, the chain has no last level, and waits themselves are told ([`open`]).
+//! Before requests from outside alone, as many as will, the chain has no last level, and waits themselves are told ([`open`]; [`held_up`], where threads hold each other up).
 //!
 //! `ψ` is a number of the Linearizer's: it follows from how long sources are away in a network that is solved, which it changes little. It is `ψ_0` of a network
 //! with 1 for it, `ψ_1` of one with `ψ_0`, and in the last one

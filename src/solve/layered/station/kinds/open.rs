@@ -2,7 +2,7 @@
 //!
 //! As many come as will, whatever is there, so that who waits for a thread is told by a chain of its own ([`stream`](super::stream)). Where threads are no more
 //! than cores, they are its servers, for as long as they are busy; the wait behind exponential services of their mean is taken as many times as long
-//! as that of two lengths is longer, as far as they do not hold each other up elsewhere: there mean rests stand. Where they are more than the cores that they have for themselves, these are what they wait for: a long slice at a core keeps
+//! as that of two lengths is longer, as far as they do not hold each other up elsewhere: there a closed network of the threads tells how long ([`super::held_up`]), or, of more than it takes, mean rests stand. Where they are more than the cores that they have for themselves, these are what they wait for: a long slice at a core keeps
 //! all threads busy, and more requests waiting, than any that are served side by side. With `m` cores, `M` threads,
 //! `X(n)` what `n` busy threads do in a unit of time, of a thread that spends `D` at a core and `Z` elsewhere (a delay and a queue in product form),
 //!
@@ -118,8 +118,7 @@ pub(super) struct Services<S> {
     pub powers: [S; 3],
 }
 
-/// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, something goes on
-/// after replies, or services are alike.
+/// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, or services are alike.
 pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usize) -> SmallVec<[Told<S>; 2]> {
     let Some(station) = stream_to(net, task) else { return SmallVec::new() };
     let (pool, processor) = (&net.stations[station], net.tasks[task].processor);

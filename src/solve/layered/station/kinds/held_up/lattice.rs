@@ -1,7 +1,7 @@
 //! A closed network of short and long executions, by how many of each there are: mean value analysis, exact where stations share (M. Reiser and S. S. Lavenberg, J. ACM 27 (1980)).
 //!
 //! ```text
-//! X_c(n) = n_c/(Z_c + Σ_k R_ck(n))
+//! X_c(n) = n_c/(Z_c + Σ_k (R_ck(n) - l_ck))
 //! shared             R_ck = w_ck Σ_j p_k(j | n - 1_c) (j + 1)/α_k(j + 1)
 //! in order           R_ck = w_ck Σ_j p_k(j | n - 1_c) b_k(j) + v_ck Σ_d s_dk (Q_dk + U_dk A_k (ρ_k - 1)) Σ_j p_k(j | n - 1_c) d_k(j)/Σ_j j p_k(j | n - 1_c)
 //! p_k(j + 1 | n) = Σ_c X_c w_ck p_k(j | n - 1_c)/α_k(j + 1),    Q_ck = X_c R_ck
@@ -16,6 +16,7 @@
 //! | `p_k(j)` | chance of `j` at a station |
 //! | `Q`, `U` | how many of a kind are there; `X w` |
 //! | `s_dk` | one service of a kind |
+//! | `l_ck` | what of `w_ck` is after replies, and keeps a station busy, but nobody waiting |
 //! | `ρ_k` | what is left of a service that is found, over what would be left if the services of each kind were exponential |
 //!
 //! Others are in [`super`].
