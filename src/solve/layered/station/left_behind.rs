@@ -7,8 +7,12 @@
 //! ```text
 //! found_rk = Σ_j p_rj h_k(a_rj) + (1 - Σ_j p_rj) Σ_c ρ_r(c) e_kc / A_c h_k(z_c)                  h_k(a) = v_k / (v_k + a),   v_k = W_k + s_k
 //! A_c = Σ_r λ_r ρ_r(c) (1 - Σ_j p_rj)         z_c = [N_c - Σ_r λ_r ρ_r(c) (W_r + s_r + Σ_j p_rj a_rj)] / A_c
-//! W_r += Σ_k found_rk s_k                     (shared processors: s_r Σ_k found_rk)
+//! W_r += Σ_k found_rk s_k
+//! shared processors   W_r += Σ_k found_rk m_rk,   W_k += Σ_r λ_r/λ_k found_rk [m_rk + 2 m_kk s_k/(s_k + s_r)]          m_rk = s_r s_k/(s_r + s_k)
 //! ```
+//!
+//! Where they share, either takes from the other the lesser of what is left of both, `m` in the mean of exponential times, and what is not done when the next request is has its second phase beside itself.
+//! There all this holds before the Linearizer's first round, too, where of second phases an arrival finds those of other customers.
 //!
 //! In order of arrival it is served before whatever finds it, so that one arrival alone does. A call that waits for its task comes later: with chance
 //! `w = W/(W + s/m)` after a gap longer by `W + s/m`, as at one server. What begins at the same moment goes first by a coin: the caller's next
@@ -30,7 +34,10 @@
 //! A second phase counts as one stay of the length of its slice. Later phases, and those of activity graphs, are not looked for.
 
 use super::{
-    super::net::{CallGroup, Discipline, Net},
+    super::{
+        linearizer::Seen,
+        net::{CallGroup, Discipline, Net},
+    },
     At, COIN, Scratch,
     layout::Layout,
 };
@@ -189,8 +196,8 @@ impl<S> Found<S> {
 impl<S: Scalar> At<'_, S> {
     /// Adds what the arrivals of all rows find of what their customers left behind.
     pub(super) fn add_left_behind(&self, scratch: &mut Scratch<S>) {
-        // Before its first round the Linearizer takes nobody away.
-        if self.layout.left_behind.is_none() || !self.sweep.populations.changes.are_known {
+        // In order of arrival the Linearizer takes nobody away before its first round.
+        if self.layout.left_behind.is_none() || !self.sweep.populations.changes.are_known && !self.is_shared() {
             return;
         }
         let n_lates = self.layout.left_behind.lates.len();
@@ -209,6 +216,16 @@ impl<S: Scalar> At<'_, S> {
             self.add_found(r, &room.found[r * n_lates..(r + 1) * n_lates], scratch);
         }
         scratch.found = room;
+    }
+
+    /// What an arrival of such class `shares`, none of one that begins a second phase itself, finds of a row: of second phases at a shared processor, before the Linearizer's first round tells it,
+    /// those of other customers.
+    pub(super) fn without_own_second_phases(&self, shares: &[S], row: usize, seen: Seen<S>) -> Seen<S> {
+        let late = self.layout.left_behind.lates.iter().find(|late| late.row == row);
+        let Some(late) = late.filter(|_| self.is_shared() && !self.sweep.populations.changes.are_known) else { return seen };
+        let of_late = shares.iter().zip(self.class_shares(Some(late.entry))).zip(self.sweep.populations.customers);
+        let own = of_late.filter(|(_, n)| **n > 0.0).fold(S::from(0.0), |sum, ((&mine, &theirs), &n)| sum + mine * theirs / n);
+        Seen { waiting: seen.waiting * (-own + 1.0), first: seen.first * (-own + 1.0), ..seen }
     }
 
     /// Whether customers may wait for a row's requests.
@@ -311,12 +328,16 @@ impl<S: Scalar> At<'_, S> {
                 _ => self.courses().later_calls(it.call),
             };
             known = Some((it.call, (follows, between)));
-            let gap = if it.is_at_once { S::from(0.0) } else { between };
+            let (gap, seen_gap) = if it.is_at_once {
+                (S::from(0.0), S::from(0.0))
+            } else {
+                (between, self.courses().gap_for(it.call, self.stay(lates[it.late]), between))
+            };
             let part = flow.arc_rate[it.call] / received * net.arcs[it.earlier].visits * follows / node.slices;
             *others -= part;
             time += part * (gap + self.sweep.unknowns[it.call]);
             let late = lates[it.late];
-            let chance = if self.may_be_served(node.task, late) { self.is_found_by_call(late, it, gap) } else { S::from(0.0) };
+            let chance = if self.may_be_served(node.task, late) { self.is_found_by_call(late, it, seen_gap) } else { S::from(0.0) };
             // What then has lost is still there for those who come later.
             let counted = -self.share_before(it) + 1.0;
             follow(it.late, part * counted, if counted > 0.0 { chance / counted } else { chance });
@@ -407,8 +428,10 @@ impl<S: Scalar> At<'_, S> {
             let row = &self.layout.rows[late.row];
             let threads = row.pool.map_or(f64::INFINITY, |pool| self.sweep.populations.caps[self.layout.pools[pool]]);
             if threads.is_finite() {
-                let one = S::from(1.0);
-                let less = one - if found > 1.0 { one } else { found } / threads;
+                // As far as it is its threads that bound how many are met.
+                let busy = self.sweep.flow.busy_threads(self.sweep.net, late.task) / threads;
+                let at_most_one = |x: S| if x > 1.0 { S::from(1.0) } else { x };
+                let less = -(at_most_one(found) * at_most_one(busy) / threads) + 1.0;
                 for x in (0..n).filter(|&x| self.layout.pool_of[x] == row.pool) {
                     for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
                         part[r * n + x] *= less;
@@ -416,8 +439,15 @@ impl<S: Scalar> At<'_, S> {
                 }
             }
             let it = &self.visits[row.arc];
-            let each = if self.discipline == Discipline::Sharing { me.first } else { it.first };
-            scratch.own[r] += found * each;
+            if self.discipline == Discipline::Sharing {
+                let beside = |other: S| it.first * other / (it.first + other);
+                scratch.own[r] += found * beside(me.first);
+                // It waits as long for who comes, and, where it is not done when that is, shares with the next one.
+                scratch.own[late.row] +=
+                    found * (beside(me.first) + it.first * beside(it.first) * 2.0 / (it.first + me.first)) * me.rate / it.rate;
+            } else {
+                scratch.own[r] += found * it.first;
+            }
             scratch.load[r * n + row.arc] += found * it.first / (it.wait + it.first);
         }
     }
@@ -458,10 +488,15 @@ impl<S: Scalar> At<'_, S> {
         task != late.task || self.sweep.net.tasks[task].threads > 1.0
     }
 
+    /// `v`.
+    fn stay(&self, late: Late) -> S {
+        let it = &self.visits[self.layout.rows[late.row].arc];
+        it.wait + it.first
+    }
+
     /// `h` after a gap.
     fn is_still_there(&self, late: Late, gap: S) -> S {
-        let it = &self.visits[self.layout.rows[late.row].arc];
-        let stay = it.wait + it.first;
+        let stay = self.stay(late);
         if stay > 0.0 { stay / (stay + gap) } else { S::from(0.0) }
     }
 

@@ -427,6 +427,7 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let seen = self.sweep.seen(shares, arcs[x]);
+            let seen = self.without_own_second_phases(self.class_shares(row.kin), row_of[x], seen);
             let seen = gone_on.map_or(seen, |gone_on| self.without_own_customer(gone_on, arcs[x], seen));
             let (mut of_waiting, mut of_first) = self.own_pool(row, row_of[x], pool_of[x], (keep, served, remaining), &scratch.boosts);
             if let Some(&unmet) = pool_of[x].and_then(|pool| scratch.unmet.get(pool)) {

@@ -168,6 +168,42 @@ impl<S: Scalar> Courses<'_, S> {
         (follows, between)
     }
 
+    /// How long after the reply to a call the next one to this station is made, such that an exponential time of mean `stay` outlasts it as often as the gaps that there are, `between` in the
+    /// mean: of a random number of calls they are one slice of the caller, or longer by what it calls elsewhere, again and again.
+    ///
+    /// ```text
+    /// f = h(a) (p + p' h(t) f)        h(x) = stay/(stay + x), a and t a slice and a call elsewhere, p and p' the chances that the next call is here, and elsewhere
+    /// ```
+    pub fn gap_for(&self, call: usize, stay: S, between: S) -> S {
+        let net = self.net;
+        let Some(node) = net.arcs[call].source.held().map(|caller| &net.nodes[caller]) else { return between };
+        let zero = S::from(0.0);
+        let (mut here, mut elsewhere, mut time) = (zero, zero, zero);
+        for arc in node.calls.iter().map(|call| call.arc) {
+            if self.is_made_here(arc) {
+                here += net.arcs[arc].visits;
+            } else {
+                elsewhere += net.arcs[arc].visits;
+                time += net.arcs[arc].visits * self.call_time(arc);
+            }
+        }
+        if node.deterministic || stay <= 0.0 || here <= 0.0 || elsewhere <= 0.0 {
+            return between;
+        }
+        let slice = node.host_arc.map_or(zero, |host| node.demand / node.slices + self.waits[host]);
+        let outlasts = |gap: S| stay / (stay + gap);
+        let goes_on = elsewhere / (here + elsewhere + 1.0);
+        let found = outlasts(slice) * (-goes_on + 1.0) / (-(outlasts(slice) * outlasts(time / elsewhere) * goes_on) + 1.0);
+        stay * (found.recip() - 1.0)
+    }
+
+    /// Whether the entry that is called is served at this station.
+    fn is_made_here(&self, call: usize) -> bool {
+        let net = self.net;
+        let host = net.arcs[call].target.and_then(|entry| net.nodes[net.phases(entry)[0]?].host_arc);
+        host.is_some_and(|host| net.arcs[host].station == self.layout.station)
+    }
+
     /// How long a call takes.
     fn call_time(&self, call: usize) -> S {
         self.waits[call] + self.flow.first_phase(self.net, call)
@@ -180,8 +216,7 @@ impl<S: Scalar> Courses<'_, S> {
         let (mut calls, mut inside) = (S::from(0.0), S::from(0.0));
         let Some(caller) = net.arcs[call].source.held() else { return (calls, inside) };
         for arc in net.nodes[caller].calls.iter().map(|call| call.arc) {
-            let host = net.arcs[arc].target.and_then(|entry| net.nodes[net.phases(entry)[0]?].host_arc);
-            if host.is_some_and(|host| net.arcs[host].station == self.layout.station) {
+            if self.is_made_here(arc) {
                 calls += net.arcs[arc].visits;
                 inside += net.arcs[arc].visits * self.call_time(arc);
             }
