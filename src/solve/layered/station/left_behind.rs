@@ -18,7 +18,7 @@
 //! `w = W/(W + s/m)` after a gap longer by `W + s/m`, as at one server. What begins at the same moment goes first by a coin: the caller's next
 //! slice where that runs on the same processor ([`At::first_slice`]; what then has lost is found by the slice after the next), and a next call that its caller makes without any time between
 //! (what has lost to that is found by who comes later).
-//! While one of a task's `m` threads is at it, no more than the others can be met: all else of that task counts `1 - found_rk / m` times. Nor does a thread of
+//! While one of a task's `m` threads is at it, no more than the others can be met: all else of that task counts `1 - found_rk / m` times (at shared processors less than that by the share of the threads that is idle). Nor does a thread of
 //! `m`, as a caller on the processor itself, meet others' where it began them: of a share `σ` that its task begins, `1 - σ/m` are left.
 //!
 //! Where the requests of a row are all calls of one task, whose `m` threads are no more than the customers that these are for, its threads stand for the
@@ -428,8 +428,9 @@ impl<S: Scalar> At<'_, S> {
             let row = &self.layout.rows[late.row];
             let threads = row.pool.map_or(f64::INFINITY, |pool| self.sweep.populations.caps[self.layout.pools[pool]]);
             if threads.is_finite() {
-                // As far as it is its threads that bound how many are met.
+                // Where they share, as far as it is its threads that bound how many are met.
                 let busy = self.sweep.flow.busy_threads(self.sweep.net, late.task) / threads;
+                let busy = if self.is_shared() { busy } else { S::from(1.0) };
                 let at_most_one = |x: S| if x > 1.0 { S::from(1.0) } else { x };
                 let less = -(at_most_one(found) * at_most_one(busy) / threads) + 1.0;
                 for x in (0..n).filter(|&x| self.layout.pool_of[x] == row.pool) {
