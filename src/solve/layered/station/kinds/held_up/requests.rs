@@ -301,19 +301,11 @@ impl<'a, S: Scalar> Search<'a, S> {
         let net = self.solved.net;
         let n_met = self.met.len();
         let mut slice = Sums::none(n_met);
-        if let Some(host) = node.host_arc {
-            let own = node.demand / node.slices;
-            let variance = own * own * node.cvsq;
-            match self.place(net.arcs[host].station) {
-                Some(place) => {
-                    let served = Served { mean: own, variance, third: third_cumulant(own, variance), late: S::from(0.0) };
-                    slice.add_visit(place, self.met[place].weight, served);
-                }
-                None => {
-                    let wait = self.solved.waits[host];
-                    slice.add_time(own + wait, variance + wait * wait);
-                }
-            }
+        if let Some(host) = node.host_arc
+            && !self.add_met(host, &mut slice)
+        {
+            let (own, wait) = (node.demand / node.slices, self.solved.waits[host]);
+            slice.add_time(own + wait, own * own * node.cvsq + wait * wait);
         }
         let mut calls = Sums::none(n_met);
         for group in &node.calls {
@@ -356,13 +348,19 @@ impl<'a, S: Scalar> Search<'a, S> {
         all
     }
 
+    /// Adds a visit over an arc, if threads meet where it leads.
+    fn add_met(&self, arc: usize, to: &mut Sums<S>) -> bool {
+        let Some(place) = self.place(self.solved.net.arcs[arc].station) else { return false };
+        let met = &self.met[place];
+        if let Some(served) = met.served(self.solved, arc) {
+            to.add_visit(place, met.weight, served);
+        }
+        true
+    }
+
     fn of_call(&self, arc: usize, below: &[Option<Sums<S>>]) -> Sums<S> {
         let mut call = Sums::none(self.met.len());
-        if let Some(place) = self.place(self.solved.net.arcs[arc].station) {
-            let met = &self.met[place];
-            if let Some(served) = met.served(self.solved, arc) {
-                call.add_visit(place, met.weight, served);
-            }
+        if self.add_met(arc, &mut call) {
             return call;
         }
         let wait = self.solved.waits[arc];
