@@ -98,6 +98,38 @@ pub(super) struct Come<'a, S> {
     pub found: &'a mut Option<f64>,
 }
 
+/// Chances of 0 to all of the threads of a pool that are busy, as an arrival finds them and at any time.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers<S> {
+    pub found: Vec<S>,
+    pub at_any_time: Vec<S>,
+}
+
+/// By what it is told how many threads of a pool are busy.
+#[derive(Debug)]
+pub(super) enum Told<'a, S> {
+    /// By how many there are in the mean alone.
+    Mean,
+    Come(Come<'a, S>),
+    Numbers(Numbers<S>),
+}
+
+impl<'a, S> Told<'a, S> {
+    pub fn by(come: Option<Come<'a, S>>) -> Self {
+        come.map_or(Self::Mean, Self::Come)
+    }
+}
+
+impl<S: Scalar> Numbers<S> {
+    /// `q`: who finds all busy waits until one is not.
+    pub fn others(&self) -> Vec<S> {
+        let mut others = self.found.clone();
+        let all = others.pop();
+        others.last_mut().zip(all).into_iter().for_each(|(last, all)| *last += all);
+        others
+    }
+}
+
 /// What one execution of a pool does at a station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay<S> {
@@ -255,13 +287,13 @@ impl<S: Scalar> Crowds<S> {
         &self.kept[self.kept_of[station].clone()]
     }
 
-    /// Adds the pool of `station`, its threads, who may come to it where that tells how many are busy, how many of them are in the mean,
+    /// Adds the pool of `station`, its threads, what tells how many are busy, how many of them are in the mean,
     /// how long one of its executions takes, and where; whether they meet.
     pub(super) fn add(
         &mut self,
         station: usize,
         threads: f64,
-        mut come: Option<Come<'_, S>>,
+        mut told: Told<'_, S>,
         (busy, service): (S, S),
         stays: impl Iterator<Item = Stay<S>>,
     ) -> bool {
@@ -279,16 +311,21 @@ impl<S: Scalar> Crowds<S> {
         binomial(threads - 1.0, if share < 1.0 { share } else { S::from(1.0) }, &mut self.others);
         self.found.clear();
         self.at_any_time.clear();
+        if let Told::Numbers(numbers) = &told {
+            self.others = numbers.others();
+            self.found.clone_from(&numbers.found);
+            self.at_any_time.clone_from(&numbers.at_any_time);
+        }
         let from = self.services.len();
-        for _ in 0..if come.is_some() { PASSES } else { 1 } {
+        for _ in 0..if matches!(told, Told::Come(_)) { PASSES } else { 1 } {
             self.services.truncate(from);
             self.calibrate();
             self.crowd(alone, threads);
-            if let Some(come) = &mut come {
+            if let Told::Come(come) = &mut told {
                 self.find_others(threads, come, busy, from);
             }
         }
-        if come.is_some() {
+        if !matches!(told, Told::Mean) {
             let from = self.kept.len();
             self.kept.extend_from_slice(&self.others);
             self.kept_of[station] = from..self.kept.len();
@@ -351,6 +388,12 @@ impl<S: Scalar> Crowds<S> {
         Busy { others: &self.others, all: self.found.last().copied().unwrap_or(S::from(0.0)), at_any_time: &self.at_any_time }
     }
 
+    /// The same, kept; none where it is not known.
+    pub(super) fn numbers(&self) -> Option<Numbers<S>> {
+        let is_known = !self.at_any_time.is_empty() && self.found.len() == self.at_any_time.len();
+        is_known.then(|| Numbers { found: self.found.clone(), at_any_time: self.at_any_time.clone() })
+    }
+
     /// Services by the number of busy threads, and what these leave at the stations.
     fn crowd(&mut self, alone: S, threads: f64) {
         let mut n = 1.0;
@@ -407,7 +450,7 @@ fn whole_power<S: Scalar>(x: S, n: f64) -> S {
 }
 
 /// Chances that `0` to `many` of so many, each with chance `share`, are there.
-fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
+pub(super) fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
     let rest = -share + 1.0;
     let reverse = share > rest;
     let (often, seldom) = if reverse { (share, rest) } else { (rest, share) };

@@ -434,6 +434,8 @@ impl<S: Scalar> At<'_, S> {
                 of_waiting *= unmet;
                 of_first *= unmet;
             }
+            let is_told = pool_of[x].is_some_and(|pool| row.pool == Some(pool) && self.left[pool].of_all);
+            let seen = if is_told { Seen { waiting: S::from(1.0), first: S::from(1.0), ..seen } } else { seen };
             let (mut of_waiting, mut of_first) = (of_waiting * seen.waiting, of_first * seen.first);
             if let Some(late) = self.late_of(row, pool_of[x]) {
                 let are_known = self.sweep.populations.changes.are_known;

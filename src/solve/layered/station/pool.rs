@@ -47,6 +47,7 @@
 //! product-form stations the wait is that of exact mean value analysis.
 
 mod alone;
+mod below;
 mod late;
 
 use self::alone::{Stop, find_others, shrink};
@@ -57,7 +58,7 @@ use super::{
         net::{Discipline, Work},
     },
     Layout, Sweep,
-    crowd::{Come, Crowds, Stay},
+    crowd::{Come, Crowds, Numbers, Stay, Told},
 };
 use crate::model::Scalar;
 
@@ -85,6 +86,8 @@ pub(in super::super) struct Left<S> {
     pub(super) late: Late<S>,
     /// `ψ/f_t` of those waiting and in service, where it is known how many threads are busy.
     others: Option<(S, S)>,
+    /// Whether `ψ` is of what is there with all customers.
+    pub of_all: bool,
     /// `Π_s`, the same, at several servers that nobody else comes to.
     pub all_busy: Option<S>,
 }
@@ -106,6 +109,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
     for (layout, &place) in layouts.iter().zip(first_place).skip(sweep.net.n_processors) {
         late::find_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
     }
+    let mut pools: Vec<Pool<S>> = Vec::new();
     for &task in sweep.net.order.iter().rev() {
         let it = &sweep.net.tasks[task];
         let threads = sweep.populations.caps[task];
@@ -118,86 +122,108 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
         late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
+        let mut pool = Pool { task, threads, executions, service, stops, numbers: None };
         if let Some(station) = it.station {
-            let pool = Pool { station, threads, executions, service };
-            add_crowd(sweep, &layouts[station], &pool, &mut stops, crowds, &mut found[station]);
+            add_crowd(sweep, &layouts[station], station, &mut pool, crowds, &mut found[station]);
         }
-        let keep = if it.width > 1.0 || !sweep.tells_strands { S::from(1.0) } else { mean_keep(sweep, layouts, task) };
-        let strands = strands(threads, keep);
-        shrink(&mut stops, strands, executions);
-        let scale = strands / (strands - 1.0);
-        paces[task] =
-            stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
-        for stop in &stops {
-            // One less leaves no more, but for rounding.
-            let ratio = |less: S, full: S| match () {
-                () if full > 0.0 && less < full => less / full * scale,
-                () if full > 0.0 => scale,
-                () => S::from(1.0),
-            };
-            left[stop.place] = Left {
-                strands,
-                keep,
-                waiting: ratio(stop.before.0, stop.now.0),
-                first: ratio(stop.before.1, stop.now.1),
-                late: stop.late,
-                others: stop.others.as_ref().map(|others| {
-                    let of_threads = sweep.exclusion.of_threads(task);
-                    (others.waiting.left() / of_threads, others.first.left() / of_threads)
-                }),
-                all_busy: stop.others.as_ref().and_then(|others| others.all_busy),
-            };
-        }
+        pools.push(pool);
+    }
+    below::find_numbers(sweep, layouts, &mut pools, crowds);
+    for pool in &mut pools {
+        set_left(sweep, layouts, pool, left, paces);
     }
 }
 
-/// Where a task serves, how many of its threads can be busy, its executions a unit of time, and how long one takes.
+/// Sets what is left of a pool at its stops, and its pace.
+fn set_left<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], pool: &mut Pool<S>, left: &mut [Left<S>], paces: &mut [Option<Pace<S>>]) {
+    let Pool { task, threads, executions, stops, .. } = pool;
+    let is_told = sweep.net.tasks[*task].width <= 1.0 && sweep.tells_strands;
+    let keep = if is_told { mean_keep(sweep, layouts, *task) } else { S::from(1.0) };
+    let strands = strands(*threads, keep);
+    shrink(stops, strands, *executions);
+    let scale = strands / (strands - 1.0);
+    paces[*task] =
+        stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
+    for stop in &*stops {
+        // One less leaves no more, but for rounding.
+        let ratio = |less: S, full: S| match () {
+            () if full > 0.0 && less < full => less / full * scale,
+            () if full > 0.0 => scale,
+            () => S::from(1.0),
+        };
+        left[stop.place] = Left {
+            strands,
+            keep,
+            waiting: ratio(stop.before.0, stop.now.0),
+            first: ratio(stop.before.1, stop.now.1),
+            late: stop.late,
+            others: stop.others.as_ref().map(|others| {
+                let kept = if others.of_all { mean_keep(sweep, layouts, *task) } else { sweep.exclusion.of_threads(*task) };
+                (others.waiting.left(others.of_all) / kept, others.first.left(others.of_all) / kept)
+            }),
+            of_all: stop.others.as_ref().is_some_and(|others| others.of_all),
+            all_busy: stop.others.as_ref().and_then(|others| others.all_busy),
+        };
+    }
+}
+
+/// A task, how many of its threads can be busy, its executions a unit of time, how long one takes and where; and how many are busy, where that is known.
 struct Pool<S> {
-    station: usize,
+    task: usize,
     threads: f64,
     executions: S,
     service: S,
+    stops: Vec<Stop<S>>,
+    numbers: Option<Numbers<S>>,
 }
 
 /// Adds how the threads of a pool hold each other up, and what an arrival finds of the others at its stops.
 fn add_crowd<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layout: &Layout,
-    pool: &Pool<S>,
-    stops: &mut [Stop<S>],
+    station: usize,
+    pool: &mut Pool<S>,
     crowds: &mut Crowds<S>,
     found: &mut Option<f64>,
 ) {
-    let &Pool { station, threads, executions, service } = pool;
     let servers = sweep.net.stations[station].servers;
     let sources = layout.sources(sweep);
     // Who may come while a thread is at work for the request before is not known, but of many sources it hardly matters.
-    let is_known = layout.ends_at_reply || sources >= MANY_SOURCES * threads;
+    let is_known = layout.ends_at_reply || sources >= MANY_SOURCES * pool.threads;
     // Where there are threads for all, those of several callers hold each other up as well: the threads of an only one visit these stops themselves.
-    let has_room = threads < servers && is_known && layout.pools.len() > 1;
-    if threads != servers && !has_room {
+    let has_room = pool.threads < servers && is_known && layout.pools.len() > 1;
+    if pool.threads != servers && !has_room {
         return;
     }
-    let busy = executions * service;
+    let busy = pool.executions * pool.service;
     let come = is_known.then(|| {
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let meet = crowds.add(station, threads, come, (busy, service), stops.iter().map(|s| s.stay));
+    let meet = crowds.add(station, pool.threads, Told::by(come), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
     if !meet || has_room {
         return;
     }
-    find_others(stops, crowds.busy(), service);
-    for stop in stops.iter_mut() {
-        let Some(requested) = &stop.requested else { continue };
-        let of = stop.late.find_of_busy(requested, &crowds.busy(), service);
-        if let Some((others, of)) = stop.others.as_mut().zip(of.filter(|_| stop.has_one_pool)) {
-            others.lost = Some((of.waiting, of.first));
-        }
-    }
+    pool.find_others(crowds, false);
     if layout.is_guessed(sweep, sources) {
-        let lost = stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
+        let lost = pool.stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
         lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
+    }
+}
+
+impl<S: Scalar> Pool<S> {
+    /// Sets what an arrival finds of the other threads at the stops, of the pool that was added last; over what is there with all customers, or without one.
+    fn find_others(&mut self, crowds: &Crowds<S>, of_all: bool) {
+        let (stops, service) = (&mut self.stops, self.service);
+        find_others(stops, crowds.busy(), service, of_all);
+        for stop in stops.iter_mut() {
+            let Some(requested) = &stop.requested else { continue };
+            let of = stop.late.find_of_busy(requested, &crowds.busy(), service, of_all);
+            if let Some((others, of)) = stop.others.as_mut().zip(of.filter(|_| stop.has_one_pool)) {
+                others.lost = Some((of.waiting, of.first));
+            }
+        }
+        self.numbers = crowds.numbers();
     }
 }
 
@@ -244,12 +270,18 @@ fn stops<S: Scalar>(
         let elsewhere = first_time * (-alone + 1.0);
         let there = first_time + wait;
         let delay = if there > 0.0 { delaying / there } else { S::from(1.0) };
-        let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
+        let few = it.servers > 1.0 && it.servers < threads;
+        let few_cores = few && station < sweep.net.n_processors;
+        // Where there is a thread for each nobody waits, but they may hold each other up.
+        let few_own = layout.is_of_one_pool() && (few || target.is_some() && it.servers > 1.0);
+        let mean = own / executions;
+        let services = if few_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
         stops.push(Stop {
             station,
             place: first_place[station] + pool,
             demand,
             servers,
+            number: it.servers,
             few_cores: few_cores && it.servers > SEIDMANN_SERVERS,
             residence: (wait + first_time) / executions,
             delay,
@@ -257,7 +289,9 @@ fn stops<S: Scalar>(
             now: (zero, zero),
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
-            few_own_cores: few_cores && layout.is_of_one_pool(),
+            few_own,
+            services,
+            lengths: Vec::new(),
             late: Late::none(S::from(1.0)),
             requested: None,
             requests,
@@ -380,7 +414,7 @@ impl<S: Scalar> Left<S> {
     /// Where a thread less is not asked for.
     pub fn nothing() -> Self {
         let one = S::from(1.0);
-        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: Late::none(one), others: None, all_busy: None }
+        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: Late::none(one), others: None, of_all: false, all_busy: None }
     }
 
     /// Whether a strand less leaves less.

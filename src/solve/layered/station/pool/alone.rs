@@ -3,7 +3,7 @@
 use super::{
     super::{
         busy::Lost,
-        crowd::{Busy, Stay, ahead, chance_of_all_busy},
+        crowd::{Busy, Stay, ahead, binomial, chance_of_all_busy},
     },
     Late, Requests,
     late::Requested,
@@ -17,10 +17,16 @@ pub(super) struct Stop<S> {
     pub place: usize,
     pub demand: S,
     pub servers: S,
+    /// How many servers there are; those that hold each other up as well.
+    pub number: f64,
     /// Whether it is a processor of several servers, but fewer than there are threads.
     pub few_cores: bool,
-    /// The same, also of two servers, where nobody else comes.
-    pub few_own_cores: bool,
+    /// Whether it is of several servers, cores or threads, but fewer than there are threads, and nobody else comes.
+    pub few_own: bool,
+    /// Of such threads that hold each other up, how long a service takes while one of them is busy, two and so on, all of one execution; none elsewhere.
+    pub services: Vec<S>,
+    /// How many are there in the mean, of one thread that is busy and more; none where that is not known.
+    pub lengths: Vec<S>,
     /// Whether nobody else comes, and nothing goes on after the reply.
     pub is_of_one_pool: bool,
     pub residence: S,
@@ -58,6 +64,8 @@ pub(super) struct Others<S> {
     pub first: Presence<S>,
     /// `Π_s`, at few cores of its own.
     pub all_busy: Option<S>,
+    /// Whether those that come are fewer than customers, so that one of these less does not take one of them away.
+    pub of_all: bool,
     /// What there is of those waiting and in service by which one customer less is told; none where others come as well.
     pub lost: Option<(Presence<S>, Presence<S>)>,
 }
@@ -69,8 +77,9 @@ impl<S: Scalar> Presence<S> {
     }
 
     /// `ψ`.
-    pub fn left(&self) -> S {
-        if self.less > 0.0 { self.found / self.less } else { S::from(1.0) }
+    pub fn left(&self, of_all: bool) -> S {
+        let there = if of_all { self.full } else { self.less };
+        if there > 0.0 { self.found / there } else { S::from(1.0) }
     }
 
     /// `d`, of so many customers.
@@ -92,10 +101,29 @@ impl<S: Scalar> Stop<S> {
         if few_cores { self.demand } else { self.demand / self.servers }
     }
 
-    /// How long one waits for so many others, of whom `length` are here in the mean.
-    fn wait(&self, length: S, others: f64, few_cores: bool) -> S {
+    /// How long one waits for so many others, of whom `length` are here in the mean, and how long it is served.
+    fn wait(&self, length: S, others: f64, few_cores: bool) -> (S, S) {
+        if let (Some(&full), true) = (self.services.last(), few_cores) {
+            return self.wait_for_threads(length, others, full);
+        }
         let ahead = if few_cores { ahead(length, others, self.servers.value()) } else { length };
-        self.demand * ahead / self.servers
+        (self.demand * ahead / self.servers, self.demand)
+    }
+
+    /// The same for a thread of few that hold each other up, whose services take so long when all are busy.
+    fn wait_for_threads(&self, length: S, others: f64, full: S) -> (S, S) {
+        let threads = self.services.len();
+        let mut chances = Vec::new();
+        binomial(others, if length < others { length / others } else { S::from(1.0) }, &mut chances);
+        let (mut wait, mut service) = (S::from(0.0), S::from(0.0));
+        for (n, chance) in (1_u32..).zip(chances) {
+            // With the `n`th they leave at the rate of as many threads as are busy.
+            let (there, busy) = (f64::from(n), self.services.get(n as usize - 1));
+            let beyond = if busy.is_some() { 0.0 } else { there - threads as f64 };
+            wait += chance * full * (beyond / threads as f64);
+            service += chance * *busy.unwrap_or(&full);
+        }
+        (wait, service)
     }
 }
 
@@ -122,10 +150,11 @@ pub(super) fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S
 }
 
 /// Sets what an arrival finds of the other threads at each stop, by how many threads of the pool, whose execution takes `service`, are busy.
-pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, service: S) {
+pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, service: S, of_all: bool) {
     let Some((&full, before_full)) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len()) else { return };
     let zero = S::from(0.0);
-    let few_cores = |stop: &Stop<S>| stop.few_cores || stop.few_own_cores;
+    let few_cores = |stop: &Stop<S>| stop.few_cores || stop.few_own;
+    stops.iter_mut().for_each(|stop| stop.lengths.clear());
     let mut alone = Alone::new(stops, service);
     let mut found = vec![(Presence::none(), Presence::none(), zero); stops.len()];
     let mut before = alone.now.clone();
@@ -134,11 +163,12 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
         if !alone.advance(stops, n, few_cores) {
             return;
         }
-        for ((((waiting, first, all_busy), stop), now), &length) in found.iter_mut().zip(&*stops).zip(&alone.now).zip(&alone.length) {
+        for ((((waiting, first, all_busy), stop), now), &length) in found.iter_mut().zip(&mut *stops).zip(&alone.now).zip(&alone.length) {
             waiting.add((now.0, now.0), chance, at_any_time);
             first.add((now.1, now.1), chance, at_any_time);
-            if stop.few_own_cores {
-                *all_busy += chance * chance_of_all_busy(length, n, stop.stay.servers);
+            if stop.few_own {
+                *all_busy += chance * chance_of_all_busy(length, n, stop.number);
+                stop.lengths.push(length);
             }
         }
         before.clone_from(&alone.now);
@@ -147,15 +177,17 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
     if !alone.advance(stops, n, few_cores) {
         return;
     }
-    for ((((mut waiting, mut first, all_busy), stop), now), before) in found.into_iter().zip(stops).zip(&alone.now).zip(before) {
+    let last = alone.now.iter().zip(&alone.length).zip(before);
+    for (((mut waiting, mut first, all_busy), stop), ((now, &length), before)) in found.into_iter().zip(stops).zip(last) {
         // At several servers the chance to wait rests on how many threads there are at all.
-        if stop.stay.servers > 1.0 && !stop.few_own_cores {
+        if stop.number > 1.0 && !stop.few_own {
             continue;
         }
+        stop.lengths.push(length);
         waiting.add_last(now.0, now.0 - before.0, busy.all, full);
         first.add_last(now.1, now.1 - before.1, busy.all, full);
-        let all_busy = stop.few_own_cores.then_some(all_busy);
-        stop.others = Some(Others { waiting, first, all_busy, lost: stop.is_of_one_pool.then_some((waiting, first)) });
+        let all_busy = stop.few_own.then_some(all_busy);
+        stop.others = Some(Others { waiting, first, all_busy, of_all, lost: stop.is_of_one_pool.then_some((waiting, first)) });
     }
 }
 
@@ -218,16 +250,18 @@ impl<S: Scalar> Alone<S> {
         let is_visited = |k: usize| without != Some(k);
         self.cycle = self.elsewhere;
         for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
-            now.0 = stop.wait(self.length[k], n - 1.0, few_cores(stop));
-            self.cycle += stop.delay * (stop.demand + now.0);
+            let (wait, service) = stop.wait(self.length[k], n - 1.0, few_cores(stop));
+            *now = (wait, service);
+            self.cycle += stop.delay * (wait + service);
         }
         if self.cycle <= 0.0 {
             return false;
         }
         let rate = self.cycle.recip() * n;
         for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
+            let service = if stop.services.is_empty() { stop.queueing(few_cores(stop)) } else { now.1 };
             *now = (rate * now.0, rate);
-            self.length[k] = rate * stop.queueing(few_cores(stop)) + now.0;
+            self.length[k] = rate * service + now.0;
         }
         true
     }
@@ -246,8 +280,11 @@ mod tests {
             place: 0,
             demand: DEMAND,
             servers,
+            number: servers,
             few_cores: false,
-            few_own_cores: servers > 1.0,
+            services: Vec::new(),
+            lengths: Vec::new(),
+            few_own: servers > 1.0,
             is_of_one_pool: true,
             residence: 2.0,
             delay: 1.0,
@@ -271,7 +308,7 @@ mod tests {
             [(1.0, [0.7, 0.7 + 0.6, 0.1 + 1.4], [0.9, 0.9, 0.95], None), (2.0, [0.0, 0.6, 0.7], [1.6, 1.6, 1.75], Some(0.7))]
         {
             let mut stops = [stop(cores)];
-            find_others(&mut stops, Busy { ..busy }, 2.0);
+            find_others(&mut stops, Busy { ..busy }, 2.0, false);
             let others = stops[0].others.unwrap();
             let is_near = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
             // Paces are in services a unit of time.
@@ -289,7 +326,7 @@ mod tests {
     #[test]
     fn where_it_is_not_known_how_many_are_busy_nothing_is_found() {
         let mut stops = [stop(1.0)];
-        find_others(&mut stops, Busy { others: &[0.3, 0.7], all: 0.0, at_any_time: &[] }, 2.0);
+        find_others(&mut stops, Busy { others: &[0.3, 0.7], all: 0.0, at_any_time: &[] }, 2.0, false);
         assert!(stops[0].others.is_none());
     }
 }

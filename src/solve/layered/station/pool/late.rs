@@ -209,13 +209,14 @@ impl<S: Scalar> Late<S> {
         Self { factors: Some(factors), others: if others > 0.0 { others } else { zero }, of_customers: false }
     }
 
-    /// Takes of threads what follows from how many of them are busy, with executions that take `service`; what they have there.
-    pub(super) fn find_of_busy(&mut self, requested: &Requested<S>, busy: &Busy<'_, S>, service: S) -> Option<OfBusy<S>> {
+    /// Takes of threads what follows from how many of them are busy, with executions that take `service`, over what is there with all customers or without one;
+    /// what they have there.
+    pub(super) fn find_of_busy(&mut self, requested: &Requested<S>, busy: &Busy<'_, S>, service: S, of_all: bool) -> Option<OfBusy<S>> {
         let factors = self.factors.as_mut()?;
         let of = requested.chain_of_busy(busy, service, false).of_busy(requested.own, busy)?;
         let merged = requested.chain_of_busy(busy, service, true).of_busy(S::from(0.0), busy)?;
-        factors.with = (of.waiting.left(), of.first.left());
-        factors.merged = (merged.waiting.left(), merged.first.left());
+        factors.with = (of.waiting.left(of_all), of.first.left(of_all));
+        factors.merged = (merged.waiting.left(of_all), merged.first.left(of_all));
         let others = of.late / requested.load;
         self.others = if others > 0.0 { others } else { S::from(0.0) };
         Some(of)
