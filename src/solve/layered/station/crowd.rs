@@ -496,7 +496,7 @@ mod tests {
 
     fn times(threads: f64, busy: f64, service: f64, stays: &[Stay<f64>]) -> Vec<f64> {
         let mut crowds = Crowds { corner: SHARP, ..Crowds::new(1) };
-        crowds.add(0, threads, None, (busy, service), stays.iter().copied());
+        crowds.add(0, threads, Told::Mean, (busy, service), stays.iter().copied());
         crowds.at(0).iter().map(|s| s * service).collect()
     }
 

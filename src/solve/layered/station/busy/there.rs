@@ -156,7 +156,8 @@ impl<S: Scalar> Station<'_, S> {
             }
             // The number grows with `a`: what was too little or too much is not tried again.
             *(if step > 0.0 { &mut low } else { &mut high }) = found;
-            found = if low <= found + step && found + step <= high { found + step } else { f64::midpoint(low, high) };
+            let next = found + step;
+            found = if next == found || low < next && next < high { next } else { f64::midpoint(low, high) };
             if step.abs() * most < nearly {
                 if !there.derivatives().is_empty() && step.abs() >= NO_STEP {
                     step_on(stepped.insert(at.clone()), mean, step);
@@ -262,6 +263,21 @@ mod tests {
 
     fn stations() -> [Vec<f64>; 4] {
         [vec![1.0], vec![1.0, 2.0], vec![0.9, 1.5, 2.1], vec![1.0; 7]]
+    }
+
+    /// From both sides of a long queue the longest steps lead across it, to where the last one began.
+    #[test]
+    fn steps_across_a_long_queue_end() {
+        let services = [0.0052, 0.0075];
+        for there in [15.8, 42.0, 80.0] {
+            for log in [-6.0, -5.0, -3.0, -2.0] {
+                let station = Station { m: 2.0, n_servers: 2, sources: 167.0, coming: &[], services: &services };
+                let mut chances: Vec<f64> = Vec::new();
+                station.find_there(there, &mut Some(log), &mut chances);
+                let found: f64 = chances.iter().zip(0..).map(|(chance, n)| chance * f64::from(n)).sum();
+                assert!((found - there).abs() < 1e-6 * there, "{there} from {log}: {found}");
+            }
+        }
     }
 
     #[test]

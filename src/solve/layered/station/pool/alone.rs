@@ -316,7 +316,7 @@ mod tests {
                 let found = [presence.found, presence.less, presence.full].map(|x| x * unit);
                 assert!(found.iter().zip(expected).all(|(x, y)| is_near(*x, y)), "{cores}: {found:?}, not {expected:?}");
             }
-            assert!(is_near(others.waiting.left(), waiting[0] / waiting[1]), "{cores}");
+            assert!(is_near(others.waiting.left(false), waiting[0] / waiting[1]), "{cores}");
             let lost = others.lost(10.0).unwrap();
             assert!(is_near(lost.waiting, 10.0 * (1.0 - waiting[1] / waiting[2])), "{cores}");
             assert!(others.all_busy.zip(all_busy).is_none_or(|(x, y)| is_near(x, y)) && others.all_busy.is_some() == all_busy.is_some());
