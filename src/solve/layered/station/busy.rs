@@ -28,7 +28,7 @@ mod there;
 
 pub(super) use self::{
     poisson::chances_of_load,
-    there::{Lost, chances_of_there, lost},
+    there::{Lost, chances_of_number, chances_of_there, lost},
 };
 use super::super::super::erlang::{NEGLIGIBLE, erlang_c, keep_finite};
 use crate::model::Scalar;

@@ -219,21 +219,6 @@ pub(super) fn ahead<S: Scalar>(length: S, others: f64, servers: f64) -> S {
     beyond
 }
 
-/// `P(N ≥ c)`, of the same number.
-pub(super) fn chance_of_all_busy<S: Scalar>(length: S, others: f64, servers: f64) -> S {
-    if others < servers || length <= 0.0 {
-        return S::from(0.0);
-    }
-    if length >= others {
-        return S::from(1.0);
-    }
-    let mut chances = Vec::new();
-    binomial(others, length / others, &mut chances);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the threads of a pool")]
-    let servers = servers as usize;
-    chances.iter().skip(servers).fold(S::from(0.0), |sum, &chance| sum + chance)
-}
-
 impl<S: Scalar> Crowds<S> {
     pub fn new(n_stations: usize) -> Self {
         Self {
@@ -450,7 +435,7 @@ fn whole_power<S: Scalar>(x: S, n: f64) -> S {
 }
 
 /// Chances that `0` to `many` of so many, each with chance `share`, are there.
-pub(super) fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
+fn binomial<S: Scalar>(many: f64, share: S, chances: &mut Vec<S>) {
     let rest = -share + 1.0;
     let reverse = share > rest;
     let (often, seldom) = if reverse { (share, rest) } else { (rest, share) };

@@ -291,7 +291,7 @@ fn stops<S: Scalar>(
             is_of_one_pool: layout.is_of_one_pool(),
             few_own,
             services,
-            lengths: Vec::new(),
+            numbers: Vec::new(),
             late: Late::none(S::from(1.0)),
             requested: None,
             requests,

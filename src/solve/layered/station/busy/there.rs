@@ -111,6 +111,31 @@ pub(in super::super) fn chances_of_there<S: Scalar>(
     found.iter_mut().for_each(|chance| *chance /= total);
 }
 
+/// Sets `chances` to those of 0, 1 and so on of so many `sources` at the `servers`, where `there` of them are in the mean; those that follow and do not
+/// count are left out.
+pub(in super::super) fn chances_of_number<S: Scalar>(
+    servers: f64,
+    (sources, there): (f64, S),
+    services: &[S],
+    log: &mut Option<f64>,
+    chances: &mut Vec<S>,
+) {
+    chances.clear();
+    if there <= 0.0 {
+        chances.push(S::from(1.0));
+        return;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the threads of a pool")]
+    if there >= sources * (1.0 - FULL) {
+        chances.resize(sources as usize, S::from(0.0));
+        chances.push(S::from(1.0));
+        return;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of servers, checked when compiled")]
+    let station = Station { m: servers, n_servers: servers as usize, sources, coming: &[], services };
+    station.find_there(there, log, chances);
+}
+
 /// Whether all servers are busy, or all sources there, but for what rounding hides: those that are away would be Poisson (Chernoff's bound).
 fn is_full(m: f64, sources: f64, there: f64) -> bool {
     let (away, room) = (sources - there, sources - m);

@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        busy::Lost,
-        crowd::{Busy, Stay, ahead, binomial, chance_of_all_busy},
+        busy::{Lost, chances_of_number},
+        crowd::{Busy, Stay, ahead},
     },
     Late, Requests,
     late::Requested,
@@ -25,8 +25,8 @@ pub(super) struct Stop<S> {
     pub few_own: bool,
     /// Of such threads that hold each other up, how long a service takes while one of them is busy, two and so on, all of one execution; none elsewhere.
     pub services: Vec<S>,
-    /// How many are there in the mean, of one thread that is busy and more; none where that is not known.
-    pub lengths: Vec<S>,
+    /// With which chances 0, 1 and so on are there, of one thread that is busy and more; none where that is not known.
+    pub numbers: Vec<Vec<S>>,
     /// Whether nobody else comes, and nothing goes on after the reply.
     pub is_of_one_pool: bool,
     pub residence: S,
@@ -95,35 +95,53 @@ impl<S: Scalar> Others<S> {
     }
 }
 
+/// How the queue of a pool alone is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    /// That of Seidmann et al.
+    AtOne,
+    /// By a binomial number of those that are there.
+    Few,
+    /// By the number of them that a network of the station and a delay has there.
+    Own,
+}
+
 impl<S: Scalar> Stop<S> {
-    /// How long one that is served counts for those who come: but at few cores, the rest of its time is a delay.
-    fn queueing(&self, few_cores: bool) -> S {
-        if few_cores { self.demand } else { self.demand / self.servers }
+    /// How one finds the queue by which the threads are told that are busy.
+    fn queue_of_busy(&self) -> Queue {
+        match () {
+            () if self.few_own => Queue::Own,
+            () if self.few_cores => Queue::Few,
+            () => Queue::AtOne,
+        }
     }
 
     /// How long one waits for so many others, of whom `length` are here in the mean, and how long it is served.
-    fn wait(&self, length: S, others: f64, few_cores: bool) -> (S, S) {
-        if let (Some(&full), true) = (self.services.last(), few_cores) {
-            return self.wait_for_threads(length, others, full);
-        }
-        let ahead = if few_cores { ahead(length, others, self.servers.value()) } else { length };
+    fn wait(&self, length: S, others: f64, queue: Queue) -> (S, S) {
+        let ahead = if queue == Queue::Few { ahead(length, others, self.servers.value()) } else { length };
         (self.demand * ahead / self.servers, self.demand)
     }
 
-    /// The same for a thread of few that hold each other up, whose services take so long when all are busy.
-    fn wait_for_threads(&self, length: S, others: f64, full: S) -> (S, S) {
-        let threads = self.services.len();
-        let mut chances = Vec::new();
-        binomial(others, if length < others { length / others } else { S::from(1.0) }, &mut chances);
+    /// The same, where others are there with these chances.
+    fn wait_for(&self, chances: &[S]) -> (S, S) {
         let (mut wait, mut service) = (S::from(0.0), S::from(0.0));
-        for (n, chance) in (1_u32..).zip(chances) {
-            // With the `n`th they leave at the rate of as many threads as are busy.
-            let (there, busy) = (f64::from(n), self.services.get(n as usize - 1));
-            let beyond = if busy.is_some() { 0.0 } else { there - threads as f64 };
-            wait += chance * full * (beyond / threads as f64);
-            service += chance * *busy.unwrap_or(&full);
+        let full = self.services.last().copied().unwrap_or(self.demand);
+        for (n, &chance) in (1_u32..).zip(chances) {
+            // With the `n`th they leave at the rate of as many servers as are busy.
+            let beyond = f64::from(n) - self.number;
+            if beyond > 0.0 {
+                wait += chance * full * (beyond / self.number);
+            }
+            service += chance * *self.services.get(n as usize - 1).unwrap_or(&full);
         }
         (wait, service)
+    }
+
+    /// The chance that all servers are busy.
+    fn all_busy(&self, chances: &[S]) -> S {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "fewer than there are threads")]
+        let servers = self.number as usize;
+        chances.iter().skip(servers).fold(S::from(0.0), |sum, &chance| sum + chance)
     }
 }
 
@@ -133,7 +151,7 @@ pub(super) fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S
     let most = strands.value().ceil();
     let mut n = 1.0;
     while n <= most {
-        if !alone.advance(stops, n, |stop| stop.few_cores) {
+        if !alone.advance(stops, n, |stop| if stop.few_cores { Queue::Few } else { Queue::AtOne }) {
             return;
         }
         let beyond = -strands + n;
@@ -153,37 +171,38 @@ pub(super) fn shrink<S: Scalar>(stops: &mut [Stop<S>], strands: S, executions: S
 pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, service: S, of_all: bool) {
     let Some((&full, before_full)) = busy.at_any_time.split_last().filter(|(_, fewer)| fewer.len() == busy.others.len()) else { return };
     let zero = S::from(0.0);
-    let few_cores = |stop: &Stop<S>| stop.few_cores || stop.few_own;
-    stops.iter_mut().for_each(|stop| stop.lengths.clear());
+    stops.iter_mut().for_each(|stop| stop.numbers.clear());
     let mut alone = Alone::new(stops, service);
     let mut found = vec![(Presence::none(), Presence::none(), zero); stops.len()];
     let mut before = alone.now.clone();
     let mut n = 1.0;
     for (&chance, &at_any_time) in busy.others.iter().zip(before_full).skip(1) {
-        if !alone.advance(stops, n, few_cores) {
+        if !alone.advance(stops, n, Stop::queue_of_busy) {
             return;
         }
-        for ((((waiting, first, all_busy), stop), now), &length) in found.iter_mut().zip(&mut *stops).zip(&alone.now).zip(&alone.length) {
+        for ((((waiting, first, all_busy), stop), now), there) in found.iter_mut().zip(&mut *stops).zip(&alone.now).zip(&alone.there) {
             waiting.add((now.0, now.0), chance, at_any_time);
             first.add((now.1, now.1), chance, at_any_time);
             if stop.few_own {
-                *all_busy += chance * chance_of_all_busy(length, n, stop.number);
-                stop.lengths.push(length);
+                *all_busy += chance * stop.all_busy(there);
+                stop.numbers.push(there.clone());
             }
         }
         before.clone_from(&alone.now);
         n += 1.0;
     }
-    if !alone.advance(stops, n, few_cores) {
+    if !alone.advance(stops, n, Stop::queue_of_busy) {
         return;
     }
-    let last = alone.now.iter().zip(&alone.length).zip(before);
-    for (((mut waiting, mut first, all_busy), stop), ((now, &length), before)) in found.into_iter().zip(stops).zip(last) {
+    let last = alone.now.iter().zip(&alone.there).zip(before);
+    for (((mut waiting, mut first, all_busy), stop), ((now, there), before)) in found.into_iter().zip(stops).zip(last) {
         // At several servers the chance to wait rests on how many threads there are at all.
         if stop.number > 1.0 && !stop.few_own {
             continue;
         }
-        stop.lengths.push(length);
+        if stop.few_own {
+            stop.numbers.push(there.clone());
+        }
         waiting.add_last(now.0, now.0 - before.0, busy.all, full);
         first.add_last(now.1, now.1 - before.1, busy.all, full);
         let all_busy = stop.few_own.then_some(all_busy);
@@ -212,7 +231,7 @@ pub(super) fn away_from<S: Scalar>(stops: &[Stop<S>], (from, n_processors): (usi
     let mut away = Vec::new();
     let mut n = 1.0;
     while n <= threads {
-        if !alone.advance(stops, n, |stop| stop.station < n_processors && stop.servers > 1.0) {
+        if !alone.advance(stops, n, |stop| if stop.station < n_processors && stop.servers > 1.0 { Queue::Few } else { Queue::AtOne }) {
             return Vec::new();
         }
         away.push(alone.cycle);
@@ -227,6 +246,9 @@ pub(super) fn away_from<S: Scalar>(stops: &[Stop<S>], (from, n_processors): (usi
 struct Alone<S> {
     elsewhere: S,
     length: Vec<S>,
+    /// Chances of how many are at a stop of its own, and the logarithm of the odds at which these were found.
+    there: Vec<Vec<S>>,
+    logs: Vec<Option<f64>>,
     /// Waiting, and the pace, by stop.
     now: Vec<(S, S)>,
     /// How long an execution takes.
@@ -241,27 +263,41 @@ impl<S: Scalar> Alone<S> {
         let zero = S::from(0.0);
         let elsewhere = stops.iter().fold(cycle, |left, stop| left - stop.delay * stop.residence);
         let elsewhere = if elsewhere > 0.0 { elsewhere } else { zero };
-        Self { elsewhere, length: vec![zero; stops.len()], now: vec![(zero, zero); stops.len()], cycle: zero, without: None }
+        let n = stops.len();
+        Self {
+            elsewhere,
+            length: vec![zero; n],
+            there: vec![vec![S::from(1.0)]; n],
+            logs: vec![None; n],
+            now: vec![(zero, zero); n],
+            cycle: zero,
+            without: None,
+        }
     }
 
-    /// From `n - 1` threads to `n`, with the queue of few cores where they are; whether that takes any time.
-    fn advance(&mut self, stops: &[Stop<S>], n: f64, few_cores: impl Fn(&Stop<S>) -> bool) -> bool {
+    /// From `n - 1` threads to `n`, with such queues at the stops; whether that takes any time.
+    fn advance(&mut self, stops: &[Stop<S>], n: f64, queue: impl Fn(&Stop<S>) -> Queue) -> bool {
         let without = self.without;
         let is_visited = |k: usize| without != Some(k);
         self.cycle = self.elsewhere;
         for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
-            let (wait, service) = stop.wait(self.length[k], n - 1.0, few_cores(stop));
-            *now = (wait, service);
-            self.cycle += stop.delay * (wait + service);
+            *now = match queue(stop) {
+                Queue::Own => stop.wait_for(&self.there[k]),
+                queue => stop.wait(self.length[k], n - 1.0, queue),
+            };
+            self.cycle += stop.delay * (now.0 + now.1);
         }
         if self.cycle <= 0.0 {
             return false;
         }
         let rate = self.cycle.recip() * n;
         for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
-            let service = if stop.services.is_empty() { stop.queueing(few_cores(stop)) } else { now.1 };
-            *now = (rate * now.0, rate);
-            self.length[k] = rate * service + now.0;
+            let (wait, service) = *now;
+            *now = (rate * wait, rate);
+            self.length[k] = now.0 + rate * if queue(stop) == Queue::AtOne { service / stop.servers } else { service };
+            if queue(stop) == Queue::Own {
+                chances_of_number(stop.number, (n, self.length[k]), &stop.services, &mut self.logs[k], &mut self.there[k]);
+            }
         }
         true
     }
@@ -283,7 +319,7 @@ mod tests {
             number: servers,
             few_cores: false,
             services: Vec::new(),
-            lengths: Vec::new(),
+            numbers: Vec::new(),
             few_own: servers > 1.0,
             is_of_one_pool: true,
             residence: 2.0,

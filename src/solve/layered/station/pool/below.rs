@@ -5,21 +5,21 @@
 //! are busy as it finds them:
 //!
 //! ```text
-//! q_T(i) = Σ_j q_U(j) P(N_j = i),     P_T(i) = Σ_j P_U(j) P(N_j = i)         N_j binomial of j with mean Q_T(j), all from `m_T` on together
+//! q_T(i) = Σ_j q_U(j) P(N_j = i),     P_T(i) = Σ_j P_U(j) P(N_j = i)         N_j of j sources, Q_T(j) there
 //! ```
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `U`, `T` | the pool above and the one below, of `m_T` threads |
 //! | `q`, `P` | chances of so many busy threads as an arrival finds them, and at any time |
-//! | `Q_T(j)` | how many of `j` threads of `U` are at `T`, waiting or served |
+//! | `N_j`, `Q_T(j)` | how many of `j` threads of `U` are at `T`, waiting or served, with the chances of [`super::super::busy`] (`there`; `m_T` and more are one), and their mean |
 //!
 //! What one customer less leaves is not asked here: `ψ` is over what is there with all customers.
 
 use super::{
     super::{
         Layout, Sweep,
-        crowd::{Crowds, Numbers, Told, binomial},
+        crowd::{Crowds, Numbers, Told},
     },
     Pool,
 };
@@ -38,10 +38,10 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let Some(above) = layout.pools.first().filter(|_| is_told).and_then(|&above| pools.iter().find(|pool| pool.task == above)) else {
             continue;
         };
-        let lengths = above.stops.iter().find(|stop| stop.station == station).map(|stop| &stop.lengths);
-        let Some((numbers, lengths)) = above.numbers.as_ref().zip(lengths.filter(|lengths| !lengths.is_empty())) else { continue };
+        let there = above.stops.iter().find(|stop| stop.station == station).map(|stop| &stop.numbers);
+        let Some((numbers, there)) = above.numbers.as_ref().zip(there.filter(|there| !there.is_empty())) else { continue };
         let pool = &pools[below];
-        let numbers = numbers.below(lengths, pool.threads);
+        let numbers = numbers.below(there, pool.threads);
         let busy = (pool.executions * pool.service, pool.service);
         if crowds.add(station, pool.threads, Told::Numbers(numbers), busy, pool.stops.iter().map(|s| s.stay)) {
             pools[below].find_others(crowds, true);
@@ -50,37 +50,24 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
 }
 
 impl<S: Scalar> Numbers<S> {
-    /// The same of so many threads below, at which so many of one of these and more are in the mean.
-    fn below(&self, lengths: &[S], threads: f64) -> Self {
+    /// The same of so many threads below, where of one of these and more so many are with the chances `there`.
+    fn below(&self, there: &[Vec<S>], threads: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the largest pool")]
         let all = threads as usize;
         let none = vec![S::from(0.0); all + 1];
         let mut below = Self { found: none.clone(), at_any_time: none };
-        let mut there = Vec::new();
-        let others = self.others();
-        for n in 0..self.at_any_time.len() {
-            let (found, at_any_time) = (others.get(n).copied().unwrap_or(S::from(0.0)), self.at_any_time[n]);
+        let (others, nobody) = (self.others(), [S::from(1.0)]);
+        for (n, &at_any_time) in self.at_any_time.iter().enumerate() {
+            let found = others.get(n).copied().unwrap_or(S::from(0.0));
             if found <= NEGLIGIBLE && at_any_time <= NEGLIGIBLE {
                 continue;
             }
-            binomial_of(n, lengths, &mut there);
-            for (i, &chance) in there.iter().enumerate() {
+            let there = n.checked_sub(1).map_or(Some(&nobody[..]), |more| there.get(more).map(Vec::as_slice));
+            for (i, &chance) in there.into_iter().flatten().enumerate() {
                 below.found[i.min(all)] += found * chance;
                 below.at_any_time[i.min(all)] += at_any_time * chance;
             }
         }
         below
     }
-}
-
-/// Chances of how many of `n` are there, of whom as many are in the mean as `lengths` says by number, from one on.
-fn binomial_of<S: Scalar>(n: usize, lengths: &[S], chances: &mut Vec<S>) {
-    let Some(&length) = n.checked_sub(1).and_then(|at| lengths.get(at)) else {
-        chances.clear();
-        chances.push(S::from(1.0));
-        return;
-    };
-    #[expect(clippy::cast_precision_loss, reason = "at most the largest pool")]
-    let many = n as f64;
-    binomial(many, if length < many { length / many } else { S::from(1.0) }, chances);
 }
