@@ -49,6 +49,8 @@ pub(in super::super) struct Crowds<S> {
     services: Vec<S>,
     /// Where a station's services stand; nowhere for one whose threads do not meet.
     of_station: Vec<Range<usize>>,
+    /// By station, the mean of these.
+    means: Vec<S>,
     room: Vec<Stay<S>>,
     /// Of numbers of busy threads, as an arrival finds them and at any time; none where that is not known.
     found: Vec<S>,
@@ -224,6 +226,7 @@ impl<S: Scalar> Crowds<S> {
         Self {
             services: Vec::new(),
             of_station: vec![0..0; n_stations],
+            means: vec![S::from(0.0); n_stations],
             room: Vec::new(),
             found: Vec::new(),
             at_any_time: Vec::new(),
@@ -258,6 +261,11 @@ impl<S: Scalar> Crowds<S> {
         &self.services[self.of_station[station].clone()]
     }
 
+    /// The mean of these services, where they follow from the pool alone as this says.
+    pub(super) fn mean(&self, station: usize) -> S {
+        self.means[station]
+    }
+
     /// How much longer the threads of a pool are away from a station by how many are away: of the only pool that comes there; of several, of one of them.
     pub(super) fn away(&self, station: usize) -> &[S] {
         &self.away[station]
@@ -279,6 +287,7 @@ impl<S: Scalar> Crowds<S> {
         station: usize,
         threads: f64,
         mut told: Told<'_, S>,
+        is_alone: bool,
         (busy, service): (S, S),
         stays: impl Iterator<Item = Stay<S>>,
     ) -> bool {
@@ -304,7 +313,11 @@ impl<S: Scalar> Crowds<S> {
         let from = self.services.len();
         for _ in 0..if matches!(told, Told::Come(_)) { PASSES } else { 1 } {
             self.services.truncate(from);
-            self.calibrate();
+            if is_alone {
+                self.room.iter_mut().for_each(|stay| stay.length = zero);
+            } else {
+                self.calibrate();
+            }
             self.crowd(alone, threads);
             if let Told::Come(come) = &mut told {
                 self.find_others(threads, come, busy, from);
@@ -319,6 +332,7 @@ impl<S: Scalar> Crowds<S> {
         let grown = &mut self.services[from..];
         let mean = grown.iter().zip(&self.others).fold(zero, |sum, (s, chance)| sum + *s * *chance);
         grown.iter_mut().for_each(|s| *s /= mean);
+        self.means[station] = if is_alone { mean } else { service };
         self.of_station[station] = from..self.services.len();
         true
     }
@@ -481,7 +495,7 @@ mod tests {
 
     fn times(threads: f64, busy: f64, service: f64, stays: &[Stay<f64>]) -> Vec<f64> {
         let mut crowds = Crowds { corner: SHARP, ..Crowds::new(1) };
-        crowds.add(0, threads, Told::Mean, (busy, service), stays.iter().copied());
+        crowds.add(0, threads, Told::Mean, false, (busy, service), stays.iter().copied());
         crowds.at(0).iter().map(|s| s * service).collect()
     }
 

@@ -200,7 +200,7 @@ fn add_crowd<S: Scalar>(
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let meet = crowds.add(station, pool.threads, Told::by(come), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
+    let meet = crowds.add(station, pool.threads, Told::by(come), pool.is_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
     if !meet || has_room {
         return;
     }
@@ -212,6 +212,11 @@ fn add_crowd<S: Scalar>(
 }
 
 impl<S: Scalar> Pool<S> {
+    /// Whether nobody else comes to the stops.
+    fn is_alone(&self) -> bool {
+        self.stops.iter().all(|stop| stop.is_of_one_pool && stop.services.is_empty())
+    }
+
     /// Sets what an arrival finds of the other threads at the stops, of the pool that was added last; over what is there with all customers, or without one.
     fn find_others(&mut self, crowds: &Crowds<S>, of_all: bool) {
         let (stops, service) = (&mut self.stops, self.service);
@@ -274,7 +279,7 @@ fn stops<S: Scalar>(
         let few_cores = few && station < sweep.net.n_processors;
         // Where there is a thread for each nobody waits, but they may hold each other up.
         let few_own = layout.is_of_one_pool() && (few || target.is_some() && it.servers > 1.0);
-        let mean = own / executions;
+        let mean = crowds.mean(station) * requests.number / executions;
         let services = if few_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
         stops.push(Stop {
             station,
