@@ -49,8 +49,8 @@ pub(in super::super) struct Crowds<S> {
     services: Vec<S>,
     /// Where a station's services stand; nowhere for one whose threads do not meet.
     of_station: Vec<Range<usize>>,
-    /// By station, the mean of these.
-    means: Vec<S>,
+    /// By station, the mean of these where they follow from the pool alone.
+    means: Vec<Option<S>>,
     room: Vec<Stay<S>>,
     /// Of numbers of busy threads, as an arrival finds them and at any time; none where that is not known.
     found: Vec<S>,
@@ -226,7 +226,7 @@ impl<S: Scalar> Crowds<S> {
         Self {
             services: Vec::new(),
             of_station: vec![0..0; n_stations],
-            means: vec![S::from(0.0); n_stations],
+            means: vec![None; n_stations],
             room: Vec::new(),
             found: Vec::new(),
             at_any_time: Vec::new(),
@@ -249,6 +249,7 @@ impl<S: Scalar> Crowds<S> {
     pub(super) fn clear(&mut self) {
         self.services.clear();
         self.of_station.fill(0..0);
+        self.means.fill(None);
         self.kept.clear();
         self.kept_of.fill(0..0);
         self.lost.fill(None);
@@ -261,8 +262,8 @@ impl<S: Scalar> Crowds<S> {
         &self.services[self.of_station[station].clone()]
     }
 
-    /// The mean of these services, where they follow from the pool alone as this says.
-    pub(super) fn mean(&self, station: usize) -> S {
+    /// The mean of these services, where they follow from the pool alone.
+    pub(super) fn mean_alone(&self, station: usize) -> Option<S> {
         self.means[station]
     }
 
@@ -287,7 +288,7 @@ impl<S: Scalar> Crowds<S> {
         station: usize,
         threads: f64,
         mut told: Told<'_, S>,
-        is_alone: bool,
+        of_alone: Option<Vec<S>>,
         (busy, service): (S, S),
         stays: impl Iterator<Item = Stay<S>>,
     ) -> bool {
@@ -300,7 +301,9 @@ impl<S: Scalar> Crowds<S> {
         if alone <= 0.0 || self.room.is_empty() {
             return false;
         }
-        self.find_alone(alone, threads);
+        if of_alone.is_none() {
+            self.find_alone(alone, threads);
+        }
         let share = busy / threads;
         binomial(threads - 1.0, if share < 1.0 { share } else { S::from(1.0) }, &mut self.others);
         self.found.clear();
@@ -313,12 +316,12 @@ impl<S: Scalar> Crowds<S> {
         let from = self.services.len();
         for _ in 0..if matches!(told, Told::Come(_)) { PASSES } else { 1 } {
             self.services.truncate(from);
-            if is_alone {
-                self.room.iter_mut().for_each(|stay| stay.length = zero);
+            if let Some(services) = &of_alone {
+                self.services.extend_from_slice(services);
             } else {
                 self.calibrate();
+                self.crowd(alone, threads);
             }
-            self.crowd(alone, threads);
             if let Told::Come(come) = &mut told {
                 self.find_others(threads, come, busy, from);
             }
@@ -332,7 +335,7 @@ impl<S: Scalar> Crowds<S> {
         let grown = &mut self.services[from..];
         let mean = grown.iter().zip(&self.others).fold(zero, |sum, (s, chance)| sum + *s * *chance);
         grown.iter_mut().for_each(|s| *s /= mean);
-        self.means[station] = if is_alone { mean } else { service };
+        self.means[station] = of_alone.map(|_| mean);
         self.of_station[station] = from..self.services.len();
         true
     }
@@ -495,7 +498,7 @@ mod tests {
 
     fn times(threads: f64, busy: f64, service: f64, stays: &[Stay<f64>]) -> Vec<f64> {
         let mut crowds = Crowds { corner: SHARP, ..Crowds::new(1) };
-        crowds.add(0, threads, Told::Mean, false, (busy, service), stays.iter().copied());
+        crowds.add(0, threads, Told::Mean, None, (busy, service), stays.iter().copied());
         crowds.at(0).iter().map(|s| s * service).collect()
     }
 

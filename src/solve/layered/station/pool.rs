@@ -50,7 +50,7 @@ mod alone;
 mod below;
 mod late;
 
-use self::alone::{Stop, find_others, shrink};
+use self::alone::{Stop, cycles, find_others, shrink};
 pub(super) use self::late::Late;
 use super::{
     super::{
@@ -200,7 +200,7 @@ fn add_crowd<S: Scalar>(
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let meet = crowds.add(station, pool.threads, Told::by(come), pool.is_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
+    let meet = crowds.add(station, pool.threads, Told::by(come), pool.services_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
     if !meet || has_room {
         return;
     }
@@ -212,9 +212,10 @@ fn add_crowd<S: Scalar>(
 }
 
 impl<S: Scalar> Pool<S> {
-    /// Whether nobody else comes to the stops.
-    fn is_alone(&self) -> bool {
-        self.stops.iter().all(|stop| stop.is_of_one_pool && stop.services.is_empty())
+    /// How long an execution takes while one thread is busy, two and so on, where nobody else comes to the stops, nor to what they visit.
+    fn services_alone(&self) -> Option<Vec<S>> {
+        let is_alone = self.stops.iter().all(|stop| stop.is_of_one_pool && stop.is_alone);
+        is_alone.then(|| cycles(&self.stops, self.service, self.threads)).filter(|services| !services.is_empty())
     }
 
     /// Sets what an arrival finds of the other threads at the stops, of the pool that was added last; over what is there with all customers, or without one.
@@ -275,12 +276,11 @@ fn stops<S: Scalar>(
         let elsewhere = first_time * (-alone + 1.0);
         let there = first_time + wait;
         let delay = if there > 0.0 { delaying / there } else { S::from(1.0) };
-        let few = it.servers > 1.0 && it.servers < threads;
-        let few_cores = few && station < sweep.net.n_processors;
-        // Where there is a thread for each nobody waits, but they may hold each other up.
-        let few_own = layout.is_of_one_pool() && (few || target.is_some() && it.servers > 1.0);
-        let mean = crowds.mean(station) * requests.number / executions;
-        let services = if few_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
+        let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
+        let several_own = it.servers > 1.0 && layout.is_of_one_pool();
+        let mean_alone = crowds.mean_alone(station).map(|mean| mean * requests.number / executions);
+        let mean = mean_alone.unwrap_or(own / executions);
+        let services = if several_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
         stops.push(Stop {
             station,
             place: first_place[station] + pool,
@@ -294,7 +294,8 @@ fn stops<S: Scalar>(
             now: (zero, zero),
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
-            few_own,
+            several_own,
+            is_alone: mean_alone.is_some() || crowds.at(station).is_empty(),
             services,
             numbers: Vec::new(),
             late: Late::none(S::from(1.0)),

@@ -21,8 +21,10 @@ pub(super) struct Stop<S> {
     pub number: f64,
     /// Whether it is a processor of several servers, but fewer than there are threads.
     pub few_cores: bool,
-    /// Whether it is of several servers, cores or threads, but fewer than there are threads, and nobody else comes.
-    pub few_own: bool,
+    /// Whether it is of several servers, cores or threads, where nobody else comes.
+    pub several_own: bool,
+    /// Whether its services follow from its own threads alone, or are the same however many are busy.
+    pub is_alone: bool,
     /// Of such threads that hold each other up, how long a service takes while one of them is busy, two and so on, all of one execution; none elsewhere.
     pub services: Vec<S>,
     /// With which chances 0, 1 and so on are there, of one thread that is busy and more; none where that is not known.
@@ -110,7 +112,7 @@ impl<S: Scalar> Stop<S> {
     /// How one finds the queue by which the threads are told that are busy.
     fn queue_of_busy(&self) -> Queue {
         match () {
-            () if self.few_own => Queue::Own,
+            () if self.several_own => Queue::Own,
             () if self.few_cores => Queue::Few,
             () => Queue::AtOne,
         }
@@ -183,7 +185,7 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
         for ((((waiting, first, all_busy), stop), now), there) in found.iter_mut().zip(&mut *stops).zip(&alone.now).zip(&alone.there) {
             waiting.add((now.0, now.0), chance, at_any_time);
             first.add((now.1, now.1), chance, at_any_time);
-            if stop.few_own {
+            if stop.several_own {
                 *all_busy += chance * stop.all_busy(there);
                 stop.numbers.push(there.clone());
             }
@@ -197,15 +199,15 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
     let last = alone.now.iter().zip(&alone.there).zip(before);
     for (((mut waiting, mut first, all_busy), stop), ((now, there), before)) in found.into_iter().zip(stops).zip(last) {
         // At several servers the chance to wait rests on how many threads there are at all.
-        if stop.number > 1.0 && !stop.few_own {
+        if stop.number > 1.0 && !stop.several_own {
             continue;
         }
-        if stop.few_own {
+        if stop.several_own {
             stop.numbers.push(there.clone());
         }
         waiting.add_last(now.0, now.0 - before.0, busy.all, full);
         first.add_last(now.1, now.1 - before.1, busy.all, full);
-        let all_busy = stop.few_own.then_some(all_busy);
+        let all_busy = stop.several_own.then_some(all_busy);
         stop.others = Some(Others { waiting, first, all_busy, of_all, lost: stop.is_of_one_pool.then_some((waiting, first)) });
     }
 }
@@ -223,6 +225,21 @@ impl<S: Scalar> Presence<S> {
         self.less += more * all;
         self.full += presence * at_any_time;
     }
+}
+
+/// How long an execution takes, `service` in the mean, while one thread is busy, two and so on; none where it takes no time.
+pub(super) fn cycles<S: Scalar>(stops: &[Stop<S>], service: S, threads: f64) -> Vec<S> {
+    let mut alone = Alone::new(stops, service);
+    let mut cycles = Vec::new();
+    let mut n = 1.0;
+    while n <= threads {
+        if !alone.advance(stops, n, Stop::queue_of_busy) {
+            return Vec::new();
+        }
+        cycles.push(alone.cycle);
+        n += 1.0;
+    }
+    cycles
 }
 
 /// How long one of so many threads, whose executions take `cycle` with what is before them, is away from a stop, by how many are away, relative to one alone.
@@ -320,7 +337,8 @@ mod tests {
             few_cores: false,
             services: Vec::new(),
             numbers: Vec::new(),
-            few_own: servers > 1.0,
+            several_own: servers > 1.0,
+            is_alone: true,
             is_of_one_pool: true,
             residence: 2.0,
             delay: 1.0,
