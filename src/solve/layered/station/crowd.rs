@@ -51,6 +51,8 @@ pub(in super::super) struct Crowds<S> {
     of_station: Vec<Range<usize>>,
     /// By station, the mean of these where they follow from the pool alone.
     means: Vec<Option<S>>,
+    /// By station, whether the threads that serve there visit no other that they could meet at.
+    never_meet: Vec<bool>,
     room: Vec<Stay<S>>,
     /// Of numbers of busy threads, as an arrival finds them and at any time; none where that is not known.
     found: Vec<S>,
@@ -227,6 +229,7 @@ impl<S: Scalar> Crowds<S> {
             services: Vec::new(),
             of_station: vec![0..0; n_stations],
             means: vec![None; n_stations],
+            never_meet: vec![false; n_stations],
             room: Vec::new(),
             found: Vec::new(),
             at_any_time: Vec::new(),
@@ -250,6 +253,7 @@ impl<S: Scalar> Crowds<S> {
         self.services.clear();
         self.of_station.fill(0..0);
         self.means.fill(None);
+        self.never_meet.fill(false);
         self.kept.clear();
         self.kept_of.fill(0..0);
         self.lost.fill(None);
@@ -260,6 +264,11 @@ impl<S: Scalar> Crowds<S> {
     /// `S(1)` to `S(m)` of the pool that serves at a station, over its mean service; empty where they are all the same.
     pub(super) fn at(&self, station: usize) -> &[S] {
         &self.services[self.of_station[station].clone()]
+    }
+
+    /// Whether the threads that serve at a station visit no other that they could meet at.
+    pub(super) fn never_meet(&self, station: usize) -> bool {
+        self.never_meet[station]
     }
 
     /// The mean of these services, where they follow from the pool alone.
@@ -298,6 +307,7 @@ impl<S: Scalar> Crowds<S> {
         let first = self.room.iter().fold(zero, |sum, s| sum + s.delay * s.first);
         let elsewhere = self.room.iter().fold(service - first, |left, s| left - s.delay * s.wait);
         let alone = first + if elsewhere > 0.0 { elsewhere } else { zero };
+        self.never_meet[station] = self.room.is_empty();
         if alone <= 0.0 || self.room.is_empty() {
             return false;
         }

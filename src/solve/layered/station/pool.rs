@@ -295,7 +295,7 @@ fn stops<S: Scalar>(
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
             several_own,
-            is_alone: mean_alone.is_some() || crowds.at(station).is_empty(),
+            is_alone: target.is_none() || mean_alone.is_some() || it.servers <= 1.0 || crowds.never_meet(station),
             services,
             numbers: Vec::new(),
             late: Late::none(S::from(1.0)),

@@ -34,7 +34,9 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let task = pools[below].task;
         let Some(station) = sweep.net.tasks[task].station else { continue };
         let layout = &layouts[station];
-        let is_told = layout.is_of_one_pool() && pools[below].numbers.is_some();
+        // Of fewer that can have any thread of it call, the others' threads are never here.
+        let come_with_any = |&above: &usize| layout.sources(sweep) >= sweep.populations.strands_at(sweep.net, above, station);
+        let is_told = layout.is_of_one_pool() && pools[below].numbers.is_some() && layout.pools.iter().all(come_with_any);
         let Some(above) = layout.pools.first().filter(|_| is_told).and_then(|&above| pools.iter().find(|pool| pool.task == above)) else {
             continue;
         };
