@@ -34,12 +34,13 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let task = pools[below].task;
         let Some(station) = sweep.net.tasks[task].station else { continue };
         let layout = &layouts[station];
-        // Of fewer that can have any thread of it call, the others' threads are never here.
-        let come_with_any = |&above: &usize| layout.sources(sweep) >= sweep.populations.strands_at(sweep.net, above, station);
-        let is_told = layout.is_of_one_pool() && pools[below].numbers.is_some() && layout.pools.iter().all(come_with_any);
-        let Some(above) = layout.pools.first().filter(|_| is_told).and_then(|&above| pools.iter().find(|pool| pool.task == above)) else {
+        let is_told = layout.is_of_one_pool() && pools[below].numbers.is_some();
+        let Some(&above) = layout.pools.first().filter(|_| is_told) else { continue };
+        // Where fewer can come than there are threads above, the others' are never here.
+        if customers(sweep, layout) < sweep.populations.strands_at(sweep.net, above, station) {
             continue;
-        };
+        }
+        let Some(above) = pools.iter().find(|pool| pool.task == above) else { continue };
         let there = above.stops.iter().find(|stop| stop.station == station).map(|stop| &stop.numbers);
         let Some((numbers, there)) = above.numbers.as_ref().zip(there.filter(|there| !there.is_empty())) else { continue };
         let pool = &pools[below];
@@ -49,6 +50,19 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
             pools[below].find_others(crowds, true);
         }
     }
+}
+
+/// How many customers there are of the classes that all requests at a station are of; infinitely many where some come from outside.
+fn customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> f64 {
+    let populations = sweep.populations.customers;
+    let n = populations.len();
+    let shares = |&arc: &usize| sweep.net.kin_of_arc(arc).map(|kin| &sweep.exclusion.class_shares[kin * n..(kin + 1) * n]);
+    let Some(shares) = layout.arcs.iter().map(shares).collect::<Option<Vec<_>>>() else { return f64::INFINITY };
+    if shares.iter().any(|of_arc| of_arc.iter().map(Scalar::value).sum::<f64>() < 1.0 - NEGLIGIBLE) {
+        return f64::INFINITY;
+    }
+    let comes = |class: usize| shares.iter().any(|of_arc| of_arc[class] > 0.0);
+    populations.iter().enumerate().filter(|(class, _)| comes(*class)).map(|(_, customers)| customers).sum()
 }
 
 impl<S: Scalar> Numbers<S> {
