@@ -190,8 +190,10 @@ fn add_crowd<S: Scalar>(
     let sources = layout.sources(sweep);
     // Who may come while a thread is at work for the request before is not known, but of many sources it hardly matters.
     let is_known = layout.ends_at_reply || sources >= MANY_SOURCES * pool.threads;
-    // Where there are threads for all, those of several callers hold each other up as well: the threads of an only one visit these stops themselves.
-    let has_room = pool.threads < servers && is_known && layout.pools.len() > 1;
+    // Where there are threads for all, those of several callers hold each other up as well, and of one that forks: the threads of another only one visit
+    // these stops themselves.
+    let are_told_apart = layout.pools.len() > 1 || sweep.net.tasks[pool.task].bounded_by == pool.task && layout.pools.iter().all(|&above| sweep.net.tasks[above].class.is_none());
+    let has_room = pool.threads < servers && is_known && are_told_apart;
     if pool.threads != servers && !has_room {
         return;
     }
@@ -201,7 +203,7 @@ fn add_crowd<S: Scalar>(
         Come { sources, there: busy + waiting, found }
     });
     let meet = crowds.add(station, pool.threads, Told::by(come), pool.services_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
-    if !meet || has_room {
+    if !meet || has_room && layout.pools.len() > 1 {
         return;
     }
     pool.find_others(crowds, false);
@@ -252,7 +254,7 @@ fn stops<S: Scalar>(
     for &station in &sweep.visited[task] {
         let (layout, it) = (&layouts[station], &sweep.net.stations[station]);
         let Some(pool) = layout.pools.iter().position(|&p| p == task) else { continue };
-        if it.discipline == Discipline::Delay {
+        if it.discipline == Discipline::Delay && crowds.at(station).is_empty() {
             continue;
         }
         // Who is in a task of no fewer threads waits at what it visits, and not for a thread.
@@ -278,6 +280,7 @@ fn stops<S: Scalar>(
         let delay = if there > 0.0 { delaying / there } else { S::from(1.0) };
         let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
         let several_own = it.servers > 1.0 && layout.is_of_one_pool();
+        let threads_of_target = target.map_or(it.servers, |target| sweep.populations.caps[target]);
         let mean_alone = crowds.mean_alone(station).map(|mean| mean * requests.number / executions);
         let mean = mean_alone.unwrap_or(own / executions);
         let services = if several_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
@@ -286,7 +289,7 @@ fn stops<S: Scalar>(
             place: first_place[station] + pool,
             demand,
             servers,
-            number: it.servers,
+            number: if it.servers.is_finite() { it.servers } else { threads_of_target },
             few_cores: few_cores && it.servers > SEIDMANN_SERVERS,
             residence: (wait + first_time) / executions,
             delay,
