@@ -26,7 +26,6 @@
 mod activities;
 mod anderson;
 mod at_once;
-mod by_class;
 mod compile;
 mod completion;
 mod derivatives;
@@ -47,6 +46,7 @@ mod station;
 mod together;
 mod trust;
 mod turns;
+mod variants;
 mod vectors;
 
 use std::sync::Arc;
@@ -170,13 +170,13 @@ pub(super) fn solve_together<S: Scalar>(
     }
 }
 
-/// Solves `model` as [`with_copies`] does, with entries for each class where customers are few ([`by_class`]).
+/// Solves `model` as [`with_copies`] does, with entries for each class and each caller where these are few ([`variants`]).
 fn with_variants<S: Scalar, E: From<SolveError>>(
     model: &Model,
     values: &Bindings<S>,
     solve: impl FnOnce(&Model, Option<&Copies>) -> Result<Solved<S>, E>,
 ) -> Result<Solved<S>, E> {
-    let Some(variants) = by_class::tell_apart(model, values) else { return with_copies(model, values, solve) };
+    let Some(variants) = variants::tell_apart(model, values) else { return with_copies(model, values, solve) };
     let Solved { results, trace } = with_copies(&variants.model, values, solve)?;
     Ok(Solved { results: variants.fold(results), trace })
 }

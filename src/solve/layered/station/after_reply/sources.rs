@@ -190,7 +190,7 @@ impl<S: Scalar> Callers<'_, S> {
             && layout.arcs.iter().all(in_phases)
     }
 
-    /// Whether all of several pools call the same entries, or such as do the same for each of them ([`by_class`](crate::solve::layered::by_class)).
+    /// Whether all of several pools call the same entries, or such as do the same for each of them ([`variants`](crate::solve::layered::variants)).
     fn call_the_same(&self) -> bool {
         let &Self { sweep: Sweep { net, .. }, layout } = self;
         let work = |arc: usize| {

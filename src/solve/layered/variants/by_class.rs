@@ -17,37 +17,19 @@
 //! |---|---|
 //! | `N_c` | customers of the class, with all copies |
 //! | `g` | a number, 0 that of all others |
-//!
-//! Results are put together in [`fold`]. What it buys stands in `docs/SOLVER.md`.
-
-mod fold;
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries};
 use crate::{
-    model::{Activity, Bindings, CallKind, Entry, Model, Number, Processor, ProcessorScheduling, Scalar, Task, TaskScheduling},
+    model::{Activity, CallKind, Entry, Model, Number, Task},
     solve::copies,
 };
 
 /// Most customers of a class that has variants of its own.
 const FEW: f64 = 8.0;
-/// Most variants over entries: a bound on what they cost.
-const MOST_TIMES: usize = 3;
-/// The group of all who have none of their own.
-const OTHERS: usize = 0;
-
-/// A model with an entry for each group that uses it.
-#[derive(Debug)]
-pub(super) struct ByClass {
-    /// The model of all variants. Tasks and processors are those of the model that it is made from.
-    pub model: Model,
-    /// The entry that each of its entries is a variant of, by the place among all entries of the model.
-    originals: Vec<usize>,
-}
-
-/// The variants of `model` under `values`; none where no entry has several, or where its numbers cannot be read.
-pub(super) fn tell_apart<S: Scalar>(model: &Model, values: &Bindings<S>) -> Option<ByClass> {
-    let value = |number: &Number| number.eval(values).ok().map(|n| n.value());
+/// The variants of `model`; none where no entry has several, or where its numbers cannot be read.
+pub(super) fn tell_apart(model: &Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Variants> {
     let mut classes = Vec::new();
     for task in model.tasks.iter().filter(|t| t.scheduling.is_reference()) {
         classes.push((value(&task.multiplicity)? * value(&task.replication)?, task));
@@ -60,7 +42,7 @@ pub(super) fn tell_apart<S: Scalar>(model: &Model, values: &Bindings<S>) -> Opti
         return None;
     }
 
-    let mut uses = Uses::new(model, &value)?;
+    let mut uses = Uses::new(model, value)?;
     let (few, many) = classes.split_at(n_few);
     uses.reach(open.into_iter().map(|entry| (entry, OTHERS)).collect());
     many.iter().for_each(|(_, class)| uses.add(class, OTHERS));
@@ -88,39 +70,16 @@ struct Uses<'a> {
     numbers: HashMap<&'a str, usize>,
 }
 
-/// What a processor runs.
-#[derive(Clone, Copy, Default)]
-struct Hosted<'a> {
-    processor: Option<&'a Processor>,
-    n_tasks: usize,
-}
-
 struct Used<'a> {
-    task: &'a Task,
-    entry: &'a Entry,
-    /// Whether it has variants where several groups use it.
-    has_variants: bool,
+    place: Place<'a>,
     /// Whom it works for.
     groups: BTreeSet<usize>,
 }
 
 impl<'a> Uses<'a> {
     fn new(model: &'a Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Self> {
-        let mut hosted: HashMap<&str, Hosted<'_>> = HashMap::new();
-        for task in &model.tasks {
-            hosted.entry(&task.processor).or_default().n_tasks += 1;
-        }
-        model.processors.iter().for_each(|processor| hosted.entry(&processor.name).or_default().processor = Some(processor));
-        let mut entries = Vec::new();
-        for task in &model.tasks {
-            let Hosted { processor, n_tasks } = hosted[task.processor.as_str()];
-            let waits = n_tasks > 1 || may_wait(task, processor?, value)?;
-            entries.extend(task.entries.iter().map(|entry| {
-                let differs = waits || destinations(entry).next().is_some();
-                Used { task, entry, has_variants: differs && entry.start_activity.is_none(), groups: BTreeSet::new() }
-            }));
-        }
-        let numbers = entries.iter().enumerate().map(|(number, used)| (used.entry.name.as_str(), number)).collect();
+        let entries: Vec<_> = entries(model, value)?.into_iter().map(|place| Used { place, groups: BTreeSet::new() }).collect();
+        let numbers = entries.iter().enumerate().map(|(number, used)| (used.place.entry.name.as_str(), number)).collect();
         Some(Self { model, entries, numbers })
     }
 
@@ -139,23 +98,23 @@ impl<'a> Uses<'a> {
         while let Some((name, group)) = open.pop() {
             let Some(&number) = self.numbers.get(name) else { continue };
             let used = &mut self.entries[number];
-            let group = if used.has_variants { group } else { OTHERS };
+            let group = if used.place.has_variants { group } else { OTHERS };
             if !used.groups.insert(group) {
                 continue;
             }
-            open.extend(destinations(used.entry).map(|(dest, kind)| (dest, served(group, kind))));
-            if used.entry.start_activity.is_some() {
+            open.extend(destinations(used.place.entry).map(|(dest, kind)| (dest, served(group, kind))));
+            if used.place.entry.start_activity.is_some() {
                 // All activities of the task, whichever of them the entry starts.
-                open.extend(used.task.activities.iter().flat_map(called).map(|(dest, _)| (dest, OTHERS)));
+                open.extend(used.place.task.activities.iter().flat_map(called).map(|(dest, _)| (dest, OTHERS)));
             }
         }
     }
 
     /// The model of all variants, given the names of the classes with a group.
-    fn lay_out(&self, classes: &[&str]) -> ByClass {
+    fn lay_out(&self, classes: &[&str]) -> Variants {
         let word = copies::free_word(self.model, "for");
         let name = |number: usize, group: usize| {
-            let Used { entry, groups, .. } = &self.entries[number];
+            let Used { place: Place { entry, .. }, groups } = &self.entries[number];
             // The first variant has the entry's own name, also for an entry that nobody uses.
             if groups.contains(&group) && groups.first() != Some(&group) {
                 format!("{} ({word} {})", entry.name, classes[group - 1])
@@ -170,7 +129,7 @@ impl<'a> Uses<'a> {
                 }
             }
         };
-        let mut laid = ByClass { model: self.model.clone(), originals: Vec::new() };
+        let mut laid = Variants { model: self.model.clone(), originals: Vec::new() };
         let mut number = 0;
         for task in &mut laid.model.tasks {
             // Customers' own entries have no variants: they are of their class.
@@ -207,30 +166,9 @@ fn served(group: usize, kind: CallKind) -> usize {
     }
 }
 
-/// The entries that an activity calls.
-fn called(activity: &Activity) -> impl Iterator<Item = (&str, CallKind)> {
-    activity.calls.iter().map(|call| (call.dest.as_str(), call.kind))
-}
-
-/// The entries that the phases of an entry call, and those that it forwards to, whose reply is waited for likewise.
-fn destinations(entry: &Entry) -> impl Iterator<Item = (&str, CallKind)> {
-    let forwarded = entry.forwarding.iter().map(|f| (f.dest.as_str(), CallKind::Sync));
-    entry.phases.iter().flat_map(|phase| called(&phase.activity)).chain(forwarded)
-}
-
-/// Whether threads of the only task of a processor may have to wait for it.
-fn may_wait(task: &Task, processor: &Processor, value: &impl Fn(&Number) -> Option<f64>) -> Option<bool> {
-    if processor.scheduling == ProcessorScheduling::Inf {
-        return Some(false);
-    }
-    let is_plain = task.scheduling != TaskScheduling::Inf && task.activities.is_empty();
-    let is_single = value(&task.replication)? <= value(&processor.replication)?;
-    Some(!(is_plain && is_single && value(&task.multiplicity)? <= value(&processor.multiplicity)?))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::tests::wiring, *};
     use crate::model::lqn_text;
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
@@ -243,18 +181,8 @@ mod tests {
         lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn apart(model: &Model) -> Option<ByClass> {
-        tell_apart(model, &Bindings::<f64>::new())
-    }
-
-    /// Every entry with what it calls, tasks apart by `;`.
-    fn wiring(model: &Model) -> String {
-        let of_entry = |entry: &Entry| {
-            let called: Vec<&str> = destinations(entry).map(|(dest, _)| dest).collect();
-            if called.is_empty() { entry.name.clone() } else { format!("{} > {}", entry.name, called.join(" + ")) }
-        };
-        let of_task = |task: &Task| task.entries.iter().map(of_entry).collect::<Vec<_>>().join(", ");
-        model.tasks.iter().map(of_task).collect::<Vec<_>>().join("; ")
+    fn apart(model: &Model) -> Option<Variants> {
+        tell_apart(model, &|number| number.literal())
     }
 
     #[test]

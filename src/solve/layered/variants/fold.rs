@@ -7,7 +7,7 @@
 //! over the variants of an entry (throughput `X`, times `s` of its phases) and of a call (rate `λ`, wait `w`). Tasks, processors and
 //! activity graphs have no variants.
 
-use super::ByClass;
+use super::Variants;
 use crate::{
     model::Scalar,
     solve::{
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-impl ByClass {
+impl Variants {
     /// The results `of` the model of all variants as those of the model without.
     pub(in crate::solve::layered) fn fold<S: Scalar>(&self, of: Results<S>) -> Results<S> {
         let entries = self.entries(&of.entries);

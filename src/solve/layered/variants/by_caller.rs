@@ -1,0 +1,177 @@
+//! Entries told apart by the task that calls them.
+//!
+//! A task of few threads meets next to none of its own requests at what its callees wait for (`m - 1` of `m`), and all of the others': of a service of one thread that
+//! is nearly always at the database, and another of two that is there now and then, either finds what the other has there. So an entry that several tasks call is laid out
+//! once for each of few threads and once for the rest:
+//!
+//! ```text
+//! group of a caller       its own where m_t <= FEW, else that of all others, to which customers, arrivals from outside and asynchronous requests belong
+//! variant (e, g)          entry e as it works for group g; a call of task t to e becomes one to (e, g_t)
+//! ```
+//!
+//! | symbol | here |
+//! |---|---|
+//! | `m_t` | threads of the task `t`, of all copies |
+//! | `g` | a number, 0 that of all others |
+//!
+//! Which other entries an entry calls is the same for all its variants.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries};
+use crate::{
+    model::{Activity, CallKind, Entry, Model, Number, TaskScheduling},
+    solve::copies,
+};
+
+/// Most threads of a task that has variants of its own.
+const FEW: f64 = 8.0;
+
+/// The variants of `model`; none where no entry has several, or where its numbers cannot be read.
+pub(super) fn tell_apart(model: &Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Variants> {
+    let mut few = Vec::new();
+    for (at, task) in model.tasks.iter().enumerate() {
+        if !task.scheduling.is_reference() && task.scheduling != TaskScheduling::Inf {
+            let threads = value(&task.multiplicity)? * value(&task.replication)?;
+            if threads <= FEW {
+                few.push((threads, at));
+            }
+        }
+    }
+    few.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let places = entries(model, value)?;
+    let numbers: HashMap<&str, usize> = places.iter().enumerate().map(|(number, it)| (it.entry.name.as_str(), number)).collect();
+    // Those of the fewest threads first, as far as variants go.
+    for n_few in (1..=few.len()).rev() {
+        let mut groups = vec![OTHERS; model.tasks.len()];
+        few[..n_few].iter().for_each(|&(_, task)| groups[task] = task + 1);
+        let callers = callers(model, &places, &numbers, &groups);
+        if callers.iter().all(|of_entry| of_entry.len() < 2) {
+            return None;
+        }
+        if callers.iter().map(|of_entry| of_entry.len().max(1)).sum::<usize>() <= MOST_TIMES * places.len() {
+            return Some(lay_out(model, &Callers { of_entry: &callers, groups: &groups, numbers: &numbers }));
+        }
+    }
+    None
+}
+
+/// By entry, the groups whose requests come to it; one at most where it has no variants.
+fn callers(model: &Model, places: &[Place<'_>], numbers: &HashMap<&str, usize>, groups: &[usize]) -> Vec<BTreeSet<usize>> {
+    let of_place = |it: &Place<'_>| it.entry.open_arrival_rate.iter().map(|_| OTHERS).collect::<BTreeSet<usize>>();
+    let mut callers: Vec<BTreeSet<usize>> = places.iter().map(of_place).collect();
+    for (task, &group) in model.tasks.iter().zip(groups) {
+        let calls = task.entries.iter().flat_map(destinations).chain(task.activities.iter().flat_map(called));
+        for (dest, kind) in calls {
+            if let Some(&number) = numbers.get(dest) {
+                callers[number].insert(served(group, kind));
+            }
+        }
+    }
+    for (of_entry, _) in callers.iter_mut().zip(places).filter(|(_, place)| !place.has_variants) {
+        of_entry.clear();
+    }
+    callers
+}
+
+/// Who calls which entry.
+struct Callers<'a> {
+    of_entry: &'a [BTreeSet<usize>],
+    /// By task.
+    groups: &'a [usize],
+    numbers: &'a HashMap<&'a str, usize>,
+}
+
+fn lay_out(model: &Model, callers: &Callers<'_>) -> Variants {
+    let word = copies::free_word(model, "from");
+    let name = |dest: &str, group: usize| {
+        let number = callers.numbers.get(dest)?;
+        let of_entry = &callers.of_entry[*number];
+        // The first variant has the entry's own name.
+        (of_entry.contains(&group) && of_entry.first() != Some(&group)).then(|| format!("{dest} ({word} {})", model.tasks[group - 1].name))
+    };
+    let redirect = |activity: &mut Activity, group: usize| {
+        for call in &mut activity.calls {
+            if let Some(name) = name(&call.dest, served(group, call.kind)) {
+                call.dest = name;
+            }
+        }
+    };
+    let mut laid = Variants { model: model.clone(), originals: Vec::new() };
+    let mut number = 0;
+    for (task, &group) in laid.model.tasks.iter_mut().zip(callers.groups) {
+        for mut entry in std::mem::take(&mut task.entries) {
+            entry.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, group));
+            for forwarding in &mut entry.forwarding {
+                if let Some(name) = name(&forwarding.dest, group) {
+                    forwarding.dest = name;
+                }
+            }
+            let others = callers.of_entry[number].iter().skip(1).filter_map(|&group| name(&entry.name, group));
+            let others: Vec<Entry> = others.map(|name| Entry { name, open_arrival_rate: None, ..entry.clone() }).collect();
+            laid.originals.extend(std::iter::repeat_n(number, 1 + others.len()));
+            task.entries.push(entry);
+            task.entries.extend(others);
+            number += 1;
+        }
+        task.activities.iter_mut().for_each(|activity| redirect(activity, group));
+    }
+    laid
+}
+
+/// The group that a request of a group works for at its target.
+fn served(group: usize, kind: CallKind) -> usize {
+    match kind {
+        CallKind::Sync => group,
+        CallKind::Async => OTHERS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::wiring, *};
+    use crate::model::lqn_text;
+
+    /// Customers before `a` of so many threads and `b` of as many, both before `d`, whose threads share a processor with another task.
+    fn model(threads: [u32; 2], more: &str) -> Model {
+        let [a, b] = threads;
+        let text = format!(
+            "P 0 p PP f p AA f m {a} p BB f m {b} p CC i -1 T 0 t cc r ec -1 CC m 30 t aa n ea -1 AA m {a} t bb n eb -1 BB m {b} t dd n ed -1 PP t ee n ee -1 PP -1 \
+             E 0 s ec 0.1 -1 y ec ea 1 -1 y ec eb 1 -1 s ea 0.2 -1 y ea ed 2 -1 s eb 0.2 -1 y eb ed 1 -1 s ed 0.1 -1 y ed ee 1 -1 s ee 0.1 -1 {more} -1"
+        );
+        lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn apart(model: &Model) -> Option<Variants> {
+        tell_apart(model, &|number| number.literal())
+    }
+
+    #[test]
+    fn tasks_of_few_threads_have_entries_of_their_own() {
+        let laid = apart(&model([1, 2], "")).unwrap();
+        assert_eq!(wiring(&laid.model), "ec > ea + eb; ea > ed; eb > ed (from bb); ed > ee, ed (from bb) > ee; ee");
+        assert_eq!(laid.originals, [0, 1, 2, 3, 3, 4]);
+        // One of many threads is of the rest, and so are customers and whoever does not wait.
+        let laid = apart(&model([1, 9], "y ec ee 1 -1")).unwrap();
+        assert_eq!(wiring(&laid.model), "ec > ea + eb + ee; ea > ed (from aa); eb > ed; ed > ee, ed (from aa) > ee (from dd); ee, ee (from dd)".replace("ed > ee,", "ed > ee (from dd),"));
+        let mut sending = model([1, 2], "");
+        sending.tasks[1].entries[0].phases[0].activity.calls[0].kind = CallKind::Async;
+        assert_eq!(wiring(&apart(&sending).unwrap().model), "ec > ea + eb; ea > ed; eb > ed (from bb); ed > ee, ed (from bb) > ee; ee");
+    }
+
+    #[test]
+    fn callers_of_many_threads_share_their_entries() {
+        assert!(apart(&model([9, 30], "")).is_none());
+        let mut one = model([1, 2], "");
+        one.tasks[2].entries[0].phases[0].activity.calls.clear();
+        assert!(apart(&one).is_none());
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_of_the_others() {
+        let laid = apart(&model([1, 2], "a ed 0.5")).unwrap();
+        assert_eq!(wiring(&laid.model), "ec > ea + eb; ea > ed (from aa); eb > ed (from bb); ed > ee, ed (from aa) > ee, ed (from bb) > ee; ee");
+        let rates: Vec<bool> = laid.model.tasks[3].entries.iter().map(|e| e.open_arrival_rate.is_some()).collect();
+        assert_eq!(rates, [true, false, false]);
+    }
+}
