@@ -14,7 +14,8 @@
 //! | `m_t` | threads of the task `t`, of all copies |
 //! | `g` | a number, 0 that of all others |
 //!
-//! Which other entries an entry calls is the same for all its variants.
+//! Which other entries an entry calls is the same for all its variants. Entries of tasks that go on after their reply have none: with them the reference models
+//! with second phases were 1.9 % off in throughput, without 1.6.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -68,7 +69,9 @@ fn callers(model: &Model, places: &[Place<'_>], numbers: &HashMap<&str, usize>, 
             }
         }
     }
-    for (of_entry, _) in callers.iter_mut().zip(places).filter(|(_, place)| !place.has_variants) {
+    // Second phases are met as they are by all callers together.
+    let goes_on = |it: &Place<'_>| it.task.entries.iter().flat_map(|entry| &entry.phases).any(|phase| phase.phase > 1);
+    for (of_entry, _) in callers.iter_mut().zip(places).filter(|(_, place)| !place.has_variants || goes_on(place)) {
         of_entry.clear();
     }
     callers
@@ -149,29 +152,29 @@ mod tests {
     #[test]
     fn tasks_of_few_threads_have_entries_of_their_own() {
         let laid = apart(&model([1, 2], "")).unwrap();
-        assert_eq!(wiring(&laid.model), "ec > ea + eb; ea > ed; eb > ed (from bb); ed > ee, ed (from bb) > ee; ee");
-        assert_eq!(laid.originals, [0, 1, 2, 3, 3, 4]);
+        assert_eq!(wiring(&laid.model), "ed > ee, ed (from bb) > ee; ee; ea > ed; eb > ed (from bb); ec > ea + eb");
+        assert_eq!(laid.originals, [0, 0, 1, 2, 3, 4]);
         // One of many threads is of the rest, and so are customers and whoever does not wait.
         let laid = apart(&model([1, 9], "y ec ee 1 -1")).unwrap();
-        assert_eq!(wiring(&laid.model), "ec > ea + eb + ee; ea > ed (from aa); eb > ed; ed > ee, ed (from aa) > ee (from dd); ee, ee (from dd)".replace("ed > ee,", "ed > ee (from dd),"));
+        assert_eq!(wiring(&laid.model), "ed > ee (from dd), ed (from aa) > ee (from dd); ee, ee (from dd); ea > ed (from aa); eb > ed; ec > ea + eb + ee");
         let mut sending = model([1, 2], "");
-        sending.tasks[1].entries[0].phases[0].activity.calls[0].kind = CallKind::Async;
-        assert_eq!(wiring(&apart(&sending).unwrap().model), "ec > ea + eb; ea > ed; eb > ed (from bb); ed > ee, ed (from bb) > ee; ee");
+        sending.tasks[2].entries[0].phases[0].activity.calls[0].kind = CallKind::Async;
+        assert_eq!(wiring(&apart(&sending).unwrap().model), "ed > ee, ed (from bb) > ee; ee; ea > ed; eb > ed (from bb); ec > ea + eb");
     }
 
     #[test]
     fn callers_of_many_threads_share_their_entries() {
         assert!(apart(&model([9, 30], "")).is_none());
         let mut one = model([1, 2], "");
-        one.tasks[2].entries[0].phases[0].activity.calls.clear();
+        one.tasks[3].entries[0].phases[0].activity.calls.clear();
         assert!(apart(&one).is_none());
     }
 
     #[test]
     fn what_comes_from_outside_is_of_the_others() {
         let laid = apart(&model([1, 2], "a ed 0.5")).unwrap();
-        assert_eq!(wiring(&laid.model), "ec > ea + eb; ea > ed (from aa); eb > ed (from bb); ed > ee, ed (from aa) > ee, ed (from bb) > ee; ee");
-        let rates: Vec<bool> = laid.model.tasks[3].entries.iter().map(|e| e.open_arrival_rate.is_some()).collect();
+        assert_eq!(wiring(&laid.model), "ed > ee, ed (from aa) > ee, ed (from bb) > ee; ee; ea > ed (from aa); eb > ed (from bb); ec > ea + eb");
+        let rates: Vec<bool> = laid.model.tasks[0].entries.iter().map(|e| e.open_arrival_rate.is_some()).collect();
         assert_eq!(rates, [true, false, false]);
     }
 }

@@ -169,7 +169,7 @@ fn served(group: usize, kind: CallKind) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::wiring, *};
-    use crate::model::lqn_text;
+    use crate::model::{Processor, lqn_text};
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
     fn model(customers: [u32; 2], more: &str) -> Model {
