@@ -29,6 +29,7 @@
 //! | `h_k` | [`lattice::longer`] | time at a station over service there, while all threads are busy |
 //! | `α(n)` | `paces` | how much faster `n` are served together than one |
 
+mod forks;
 mod lattice;
 mod requests;
 

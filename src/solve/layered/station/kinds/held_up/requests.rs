@@ -18,6 +18,7 @@ use super::{Kind, Known, Met, Served, Solved, Work};
 use crate::{
     model::Scalar,
     solve::layered::{
+        completion::Moments,
         net::{CallGroup, Discipline, Node, Work as Does},
         residual::Law,
         station::kinds::{
@@ -74,7 +75,7 @@ pub(super) struct Sums<S> {
 }
 
 impl<S: Scalar> Sums<S> {
-    fn none(n_met: usize) -> Self {
+    pub(super) fn none(n_met: usize) -> Self {
         let zero = vec![S::from(0.0); time_at(n_met)];
         Self { mean: zero.clone(), with_whole: zero, third: S::from(0.0), late: S::from(0.0) }
     }
@@ -146,6 +147,25 @@ impl<S: Scalar> Sums<S> {
         self.third += times * other.third;
     }
 
+    /// What a strand does, of whose time so much delays the execution.
+    pub(super) fn add_delaying(&mut self, strand: &Self, delay: S) {
+        for (to, from) in self.mean.iter_mut().zip(&strand.mean) {
+            *to += delay * *from;
+        }
+        for (to, from) in self.with_whole.iter_mut().zip(&strand.with_whole) {
+            *to += delay * delay * *from;
+        }
+    }
+
+    /// Takes all in such proportion that `ℓ` has this law.
+    pub(super) fn scale_to(&mut self, Moments { mean, variance, .. }: Moments<S>) {
+        let (of_means, of_products) = (self.mean[WHOLE], self.with_whole[WHOLE]);
+        let scale = |values: &mut [S], to: S, from: S| values.iter_mut().filter(|_| from > 0.0).for_each(|value| *value *= to / from);
+        scale(&mut self.mean, mean, of_means);
+        scale(&mut self.with_whole, variance, of_products);
+        self.third = third_cumulant(mean, variance);
+    }
+
     /// What follows with such a chance.
     fn add_with_chance(&mut self, other: &Self, chance: S) {
         let Served { mean, variance, third, .. } = other.whole();
@@ -178,7 +198,7 @@ impl<S: Scalar> Sums<S> {
 
 /// Where threads of a pool meet, and what leads there.
 pub(super) struct Search<'a, S> {
-    solved: Solved<'a, S>,
+    pub(super) solved: Solved<'a, S>,
     pub met: Vec<Met<S>>,
 }
 
@@ -201,15 +221,11 @@ impl<'a, S: Scalar> Search<'a, S> {
                 if !reached[entry] {
                     continue;
                 }
-                let Does::Phases(phases) = net.entries[entry].work else {
-                    // How long a fork takes is known, but not what of it is where.
-                    if below == task {
-                        return None;
-                    }
-                    continue;
+                let nodes: Vec<usize> = match &net.entries[entry].work {
+                    Does::Phases(phases) => phases[..if below == task { phases.len() } else { 1 }].iter().flatten().copied().collect(),
+                    Does::Graph(graph) => (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v)).collect(),
                 };
-                let waited_for = if below == task { phases.len() } else { 1 };
-                for node in phases[..waited_for].iter().flatten().map(|&node| &net.nodes[node]) {
+                for node in nodes.into_iter().map(|node| &net.nodes[node]) {
                     if let Some(host) = node.host_arc {
                         self.meet(host, threads, known)?;
                     }
@@ -261,19 +277,19 @@ impl<'a, S: Scalar> Search<'a, S> {
         let mut found: Vec<Option<Sums<S>>> = vec![None; net.entries.len()];
         for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries).filter(|&&entry| reached[entry]) {
             let mut sums = Sums::none(self.met.len());
-            match net.entries[entry].work {
+            match &net.entries[entry].work {
                 Does::Phases([first, later @ ..]) => {
-                    if let Some(node) = first {
+                    if let Some(node) = *first {
                         sums = self.of_node(&net.nodes[node], &found);
                     }
                     // Its own threads are held after the reply, too.
-                    for node in later.into_iter().flatten().filter(|_| net.entries[entry].task == task) {
+                    for &node in later.iter().flatten().filter(|_| net.entries[entry].task == task) {
                         let late = self.of_node(&net.nodes[node], &found);
                         sums.late += late.mean[WHOLE];
                         sums.add(&late, S::from(1.0));
                     }
                 }
-                Does::Graph(_) => sums.add_time(self.solved.flow.phases[entry][0], self.solved.flow.phase_variances[entry][0]),
+                Does::Graph(graph) => sums = self.of_graph(graph, &found),
             }
             found[entry] = Some(sums);
         }
@@ -297,7 +313,7 @@ impl<'a, S: Scalar> Search<'a, S> {
         Some((all.mixed(), lengths))
     }
 
-    fn of_node(&self, node: &Node<S>, below: &[Option<Sums<S>>]) -> Sums<S> {
+    pub(super) fn of_node(&self, node: &Node<S>, below: &[Option<Sums<S>>]) -> Sums<S> {
         let net = self.solved.net;
         let n_met = self.met.len();
         let mut slice = Sums::none(n_met);
