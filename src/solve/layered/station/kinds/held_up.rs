@@ -163,7 +163,8 @@ impl<S: Scalar> Inside<S> {
         let by_entry = search.by_entry(task, &reached);
         let (mut all, mut lengths) = search.of_all(task, &by_entry)?;
         for (place, met) in search.met.iter_mut().enumerate() {
-            met.meet_others(solved, all.work(place).time * lengths.rate)?;
+            let (own, load) = (all.work(place).time, all.load(place));
+            met.meet_others(solved, (own + (load - own) / count(threads)) * lengths.rate)?;
         }
         if !search.met.is_empty() {
             let longer = longer(&search.met, &all.mean_kind(), threads);

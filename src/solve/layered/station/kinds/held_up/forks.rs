@@ -7,7 +7,8 @@
 //! ```
 //!
 //! with `f` and `g` such that `ℓ` has the mean and the variance that joins of strands of such lengths have ([`super::super::super::super::completion`]): while a thread
-//! waits for the last strand, it is where that is. What else the strands do at a station is met there as what others do. The third cumulant is that of a law of two
+//! waits for the last strand, it is where that is. What else its strands do at a station, the strands of `m` threads of each other's do (`(m-1)/m` of it is met) as what
+//! others do there: chosen. The third cumulant is that of a law of two
 //! moments ([`super::requests::third_cumulant`]).
 
 use super::requests::{Search, Sums};
@@ -30,7 +31,7 @@ impl<S: Scalar> Search<'_, S> {
         let times = graph.times(&strand);
         let mut all = Sums::none(self.met.len());
         for (node, delay) in graph.delays(&strand) {
-            all.add_delaying(&of[&node], delay);
+            all.add_delaying(&of[&node], self.solved.net.nodes[node].weight, delay);
         }
         all.scale_to(times.first + times.late);
         all

@@ -47,21 +47,27 @@ fn cumulant<S: Scalar>(mean: S, squares: S, cubes: S) -> S {
     cubes - mean * squares * 3.0 + mean * mean * mean * 2.0
 }
 
-/// Where `ℓ` and `Z` stand, and after them three numbers for each station.
+/// Where `ℓ` and `Z` stand, and after them some numbers for each station.
 const WHOLE: usize = 0;
 const ELSEWHERE: usize = 1;
+const OF_EACH: usize = 4;
 
 /// Where the time at a station stands, its visits, and what of the time is after replies.
 const fn time_at(place: usize) -> usize {
-    3 * place + 2
+    OF_EACH * place + 2
 }
 
 const fn visits_at(place: usize) -> usize {
-    3 * place + 3
+    OF_EACH * place + 3
 }
 
 const fn late_at(place: usize) -> usize {
-    3 * place + 4
+    OF_EACH * place + 4
+}
+
+/// Where the time stands that all strands of an execution need there.
+const fn load_at(place: usize) -> usize {
+    OF_EACH * place + 5
 }
 
 /// Means, covariances with `ℓ`, and its third cumulant.
@@ -89,8 +95,13 @@ impl<S: Scalar> Sums<S> {
         Work { time: self.mean[time_at(place)], visits: self.mean[visits_at(place)], late: self.mean[late_at(place)] }
     }
 
+    /// What all strands of an execution need at a station, and not only as far as it waits for them.
+    pub fn load(&self, place: usize) -> S {
+        self.mean[load_at(place)]
+    }
+
     fn n_met(&self) -> usize {
-        (self.mean.len() - time_at(0)) / 3
+        (self.mean.len() - time_at(0)) / OF_EACH
     }
 
     /// What they do in the mean.
@@ -134,6 +145,7 @@ impl<S: Scalar> Sums<S> {
         self.mean[WHOLE] += mean * weight;
         self.with_whole[WHOLE] += variance * weight * weight;
         self.mean[time_at(place)] += mean;
+        self.mean[load_at(place)] += mean;
         self.with_whole[time_at(place)] += variance * weight;
         self.mean[visits_at(place)] += 1.0;
         self.mean[late_at(place)] += late;
@@ -147,23 +159,28 @@ impl<S: Scalar> Sums<S> {
         self.third += times * other.third;
     }
 
-    /// What a strand does, of whose time so much delays the execution.
-    pub(super) fn add_delaying(&mut self, strand: &Self, delay: S) {
+    /// What a strand does `times` in an execution, which all together delay that by so much of their time.
+    pub(super) fn add_delaying(&mut self, strand: &Self, times: S, delay: S) {
+        let n_met = self.n_met();
+        let loads: Vec<S> = (0..n_met).map(|place| self.load(place) + times * strand.load(place)).collect();
         for (to, from) in self.mean.iter_mut().zip(&strand.mean) {
             *to += delay * *from;
         }
         for (to, from) in self.with_whole.iter_mut().zip(&strand.with_whole) {
             *to += delay * delay * *from;
         }
+        (0..n_met).zip(loads).for_each(|(place, load)| self.mean[load_at(place)] = load);
     }
 
-    /// Takes all in such proportion that `ℓ` has this law.
+    /// Takes all but the loads in such proportion that `ℓ` has this law.
     pub(super) fn scale_to(&mut self, Moments { mean, variance, .. }: Moments<S>) {
+        let loads: Vec<S> = (0..self.n_met()).map(|place| self.load(place)).collect();
         let (of_means, of_products) = (self.mean[WHOLE], self.with_whole[WHOLE]);
         let scale = |values: &mut [S], to: S, from: S| values.iter_mut().filter(|_| from > 0.0).for_each(|value| *value *= to / from);
         scale(&mut self.mean, mean, of_means);
         scale(&mut self.with_whole, variance, of_products);
         self.third = third_cumulant(mean, variance);
+        loads.into_iter().enumerate().for_each(|(place, load)| self.mean[load_at(place)] = load);
     }
 
     /// What follows with such a chance.
