@@ -11,7 +11,7 @@ use super::{
     customers::{Set, are_nowhere_else, find_inside, find_sets, most_of_classes},
     interlock::{Interlock, find_interlocks},
     left_behind::LeftBehind,
-    origins::origins,
+    origins::{come_through, origins},
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
     taken_up::{Met, find_met},
@@ -190,8 +190,10 @@ impl Layout {
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);
-        layout.most =
-            most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * net.width_at(task, station));
+        let through = come_through(net, pairs, &layout.pools);
+        // Strands that call others are not only those that come here themselves.
+        let width = |task: usize| if through[task] { net.tasks[task].width } else { net.width_at(task, station) };
+        layout.most = most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * width(task));
         layout.bounded = find_bounded(net, &layout, callers);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.find_sources(net, pairs);

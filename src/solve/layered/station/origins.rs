@@ -7,6 +7,20 @@
 
 use super::super::{exclusion::Pairs, net::Net};
 
+/// By task, whether what the threads of `pools` request comes through it: not as its own requests at the same place, but of threads that it waits for.
+pub(super) fn come_through<S>(net: &Net<S>, pairs: &Pairs, pools: &[usize]) -> Vec<bool> {
+    let mut open = pools.to_vec();
+    let mut through = vec![false; net.tasks.len()];
+    while let Some(task) = open.pop() {
+        for &caller in pairs.begun_by(net, task).unwrap_or_default() {
+            if !std::mem::replace(&mut through[caller], true) {
+                open.push(caller);
+            }
+        }
+    }
+    through
+}
+
 /// The tasks whose strands begin what the threads of `pools` request.
 pub(super) fn origins<S>(net: &Net<S>, pairs: &Pairs, pools: &[usize]) -> Vec<usize> {
     let mut open = pools.to_vec();
