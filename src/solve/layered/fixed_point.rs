@@ -40,6 +40,9 @@ const STAGNATION: f64 = 1e-7;
 const STAGNATION_AFTER: usize = LONGEST_FREE;
 /// How much shorter, and the shortest.
 const STEP_REDUCTION: f64 = 0.25;
+/// Length of the steps of an iteration that goes slowly, and its sweeps at most.
+const SLOW_STEP: f64 = 0.15;
+const LONGEST_SLOW: usize = 600;
 const SHORTEST_STEP: f64 = 0.05;
 /// An unknown of one stage over that of another where they are like each other.
 const LIKE: std::ops::Range<f64> = 0.1..10.0;
@@ -257,6 +260,19 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             return self.derivatives(populations, from, capacity, tolerance);
         }
         self.finish(self.course(from, capacity), populations, capacity, tolerance)
+    }
+
+    /// The same, by short steps at first, and for longer.
+    pub fn solve_slowly(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, tolerance: f64) -> Solved<S> {
+        let mut course = self.course(from, Capacity::Free);
+        course.step = SLOW_STEP;
+        course.begin_again(course.step);
+        while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(LONGEST_SLOW) {
+            course.go_on();
+            self.look(&mut course, populations, Capacity::Free);
+        }
+        let converged = course.is_settled(tolerance);
+        self.settled(if converged { course.image } else { course.x }, populations, converged)
     }
 
     /// The fixed point to which an iteration under way leads, to a relative change of `tolerance`.

@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use super::{
     Settled, SolveError, SolveOptions, Start, Trace,
-    fixed_point::{From, Record, Stage, Structure, Sweeper},
+    fixed_point::{From, Record, Solved, Stage, Structure, Sweeper},
     linearizer::{Changes, Populations},
     net::Net,
     station::Capacity,
@@ -15,6 +15,10 @@ use crate::model::Scalar;
 /// How much less exact derivatives are than values in the last stage, whose derivatives follow from the others' and are exact to their
 /// tolerance at most.
 const LAST_SLACK: f64 = 100.0;
+/// Share of the customers with which a stage that does not settle is begun, with how many shares that is tried, and how exact these have to be.
+const FIRST_SHARE: f64 = 1.0 / 64.0;
+const MOST_SHARES: usize = 10;
+const ON_THE_WAY: f64 = 1e-4;
 
 /// A stage that is asked for.
 pub(super) struct Asked<'s, S> {
@@ -24,6 +28,14 @@ pub(super) struct Asked<'s, S> {
     pub like: Option<&'s Stage<S>>,
     pub capacity: Capacity,
     pub tolerance: f64,
+}
+
+/// The unknowns at a share of the customers to which those at the last two shares lead.
+fn led_on(found: &[(f64, Vec<f64>)], share: f64) -> Option<Vec<f64>> {
+    let (last, rest) = found.split_last()?;
+    let Some(before) = rest.last() else { return Some(last.1.clone()) };
+    let beyond = (share - last.0) / (last.0 - before.0);
+    Some(last.1.iter().zip(&before.1).map(|(last, before)| (last + beyond * (last - before)).max(0.0)).collect())
 }
 
 /// Largest number of busy threads of each task.
@@ -73,6 +85,34 @@ impl<'a, S: Scalar> Alone<'a, S> {
 }
 
 impl<S: Scalar> Alone<'_, S> {
+    /// A stage from those of fewer customers, more and more of them: where full stations wait for each other it is found from where they fill, and beyond that waits grow
+    /// as customers do. None where these do not settle, either.
+    fn with_more_and_more(&mut self, asked: &Asked<'_, S>) -> Option<Solved<S>> {
+        let mut found: Vec<(f64, Vec<f64>)> = Vec::new();
+        let (mut share, mut steps) = (FIRST_SHARE, 0);
+        while steps < MOST_SHARES {
+            steps += 1;
+            let customers: Vec<f64> = asked.customers.iter().map(|n| (n * share).max(n.min(1.0))).collect();
+            let caps = caps(self.net, &customers);
+            let populations = Populations { customers: &customers, changes: asked.changes, caps: &caps };
+            let led = led_on(&found, share);
+            let from = led.as_ref().map_or(From::Nothing, |unknowns| From::Near(unknowns));
+            let tolerance = if share < 1.0 { asked.tolerance.max(ON_THE_WAY) } else { asked.tolerance };
+            let solved = self.sweeper.solve_slowly(&populations, &from, tolerance);
+            if solved.converged && share >= 1.0 {
+                return Some(solved);
+            }
+            let last = found.last().map_or(0.0, |(share, _)| *share);
+            if solved.converged {
+                found.push((share, solved.stage.unknowns.iter().map(Scalar::value).collect()));
+                share = (2.0 * share).min(1.0);
+            } else {
+                share = f64::midpoint(last, share);
+            }
+        }
+        None
+    }
+
     /// A stage, and whether it was only tried, and did not settle.
     fn solve(&mut self, asked: &Asked<'_, S>, is_tried: bool) -> (Stage<S>, bool) {
         let &Asked { customers, changes, like, capacity, tolerance } = asked;
@@ -103,6 +143,9 @@ impl<S: Scalar> Alone<'_, S> {
         if !solved.converged && matches!(from, From::Near(_)) {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
             solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        }
+        if settled.is_none() && !is_tried && !solved.converged && capacity == Capacity::Free {
+            solved = self.with_more_and_more(asked).unwrap_or(solved);
         }
         let has_failed = is_tried && settled.is_none() && !solved.converged;
         if settled.is_none() && !has_failed {
