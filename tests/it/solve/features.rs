@@ -35,6 +35,16 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 a ss 0.6 s ss 0.1 -1 y ss uu 1.5 -1 a vv 0.2 s vv 0.2 -1 y vv uu 3 -1 y vv ww 1 -1 s uu 0.3 -1 s ww 0.5 -1 -1",
     ),
     (
+        "a pool below a pool",
+        "P 0 p DD i p AA i p BB f m 2 p CC s 0.1 -1 T 0 t cc r cc -1 DD z 1 m 6 t aa n aa -1 AA m 4 t bb n bb -1 BB m 3 t ee n ee -1 CC m 2 -1
+         E 0 s cc 0.1 -1 y cc aa 1 -1 s aa 0.2 -1 y aa bb 1.5 -1 s bb 0.4 -1 y bb ee 0.5 -1 s ee 0.3 -1 -1",
+    ),
+    (
+        "an entry of two callers",
+        "P 0 p DD i p AA f p BB f p SS f -1 T 0 t cc r cc -1 DD z 1 m 4 t aa n aa -1 AA t bb n bb -1 BB m 2 t ss i ss -1 SS -1
+         E 0 s cc 0.1 -1 y cc aa 1 -1 y cc bb 0.5 -1 s aa 0.1 -1 y aa ss 2 -1 s bb 0.3 -1 y bb ss 1 -1 s ss 0.2 -1 -1",
+    ),
+    (
         "open arrivals beside customers",
         "P 0 p DD i p SS s 0.01 m 2 -1 T 0 t cc r cc -1 DD z 3 m 5 t ss i ss oo -1 SS -1
          E 0 s cc 0.1 -1 y cc ss 1.5 -1 s ss 0.4 -1 a oo 0.6 s oo 0.5 -1 -1",

@@ -17,6 +17,7 @@ mod markov;
 mod markov_simulate;
 mod one_core;
 mod peers;
+mod pools_in_pools;
 mod practice;
 mod referee;
 mod replication;

@@ -142,8 +142,7 @@ fn set_left<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], pool: &mut Pool
     let strands = strands(*threads, keep);
     shrink(stops, strands, *executions);
     let scale = strands / (strands - 1.0);
-    paces[*task] =
-        stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
+    paces[*task] = stops.first().filter(|stop| stop.now.1 > 0.0).map(|stop| Pace { strands, of_each: stop.before.1 / stop.now.1 * scale });
     for stop in &*stops {
         // One less leaves no more, but for rounding.
         let ratio = |less: S, full: S| match () {
@@ -192,7 +191,8 @@ fn add_crowd<S: Scalar>(
     let is_known = layout.ends_at_reply || sources >= MANY_SOURCES * pool.threads;
     // Where there are threads for all, those of several callers hold each other up as well, and of one that forks: the threads of another only one visit
     // these stops themselves.
-    let are_told_apart = layout.pools.len() > 1 || sweep.net.tasks[pool.task].bounded_by == pool.task && layout.pools.iter().all(|&above| sweep.net.tasks[above].class.is_none());
+    let are_told_apart = layout.pools.len() > 1
+        || sweep.net.tasks[pool.task].bounded_by == pool.task && layout.pools.iter().all(|&above| sweep.net.tasks[above].class.is_none());
     let has_room = pool.threads < servers && is_known && are_told_apart;
     if pool.threads != servers && !has_room {
         return;
@@ -202,7 +202,8 @@ fn add_crowd<S: Scalar>(
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let meet = crowds.add(station, pool.threads, Told::by(come), pool.services_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
+    let meet =
+        crowds.add(station, pool.threads, Told::by(come), pool.services_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
     if !meet || has_room && layout.pools.len() > 1 {
         return;
     }
@@ -423,7 +424,16 @@ impl<S: Scalar> Left<S> {
     /// Where a thread less is not asked for.
     pub fn nothing() -> Self {
         let one = S::from(1.0);
-        Self { strands: S::from(f64::INFINITY), keep: one, waiting: one, first: one, late: Late::none(one), others: None, of_all: false, all_busy: None }
+        Self {
+            strands: S::from(f64::INFINITY),
+            keep: one,
+            waiting: one,
+            first: one,
+            late: Late::none(one),
+            others: None,
+            of_all: false,
+            all_busy: None,
+        }
     }
 
     /// Whether a strand less leaves less.

@@ -156,7 +156,10 @@ mod tests {
         assert_eq!(laid.originals, [0, 0, 1, 2, 3, 4]);
         // One of many threads is of the rest, and so are customers and whoever does not wait.
         let laid = apart(&model([1, 9], "y ec ee 1 -1")).unwrap();
-        assert_eq!(wiring(&laid.model), "ed > ee (from dd), ed (from aa) > ee (from dd); ee, ee (from dd); ea > ed (from aa); eb > ed; ec > ea + eb + ee");
+        assert_eq!(
+            wiring(&laid.model),
+            "ed > ee (from dd), ed (from aa) > ee (from dd); ee, ee (from dd); ea > ed (from aa); eb > ed; ec > ea + eb + ee"
+        );
         let mut sending = model([1, 2], "");
         sending.tasks[2].entries[0].phases[0].activity.calls[0].kind = CallKind::Async;
         assert_eq!(wiring(&apart(&sending).unwrap().model), "ed > ee, ed (from bb) > ee; ee; ea > ed; eb > ed (from bb); ec > ea + eb");
@@ -173,7 +176,10 @@ mod tests {
     #[test]
     fn what_comes_from_outside_is_of_the_others() {
         let laid = apart(&model([1, 2], "a ed 0.5")).unwrap();
-        assert_eq!(wiring(&laid.model), "ed > ee, ed (from aa) > ee, ed (from bb) > ee; ee; ea > ed (from aa); eb > ed (from bb); ec > ea + eb");
+        assert_eq!(
+            wiring(&laid.model),
+            "ed > ee, ed (from aa) > ee, ed (from bb) > ee; ee; ea > ed (from aa); eb > ed (from bb); ec > ea + eb"
+        );
         let rates: Vec<bool> = laid.model.tasks[0].entries.iter().map(|e| e.open_arrival_rate.is_some()).collect();
         assert_eq!(rates, [true, false, false]);
     }
