@@ -267,21 +267,27 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let mut course = self.course(from, Capacity::Free);
         course.step = SLOW_STEP;
         course.begin_again(course.step);
-        while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(LONGEST_SLOW) {
-            course.go_on();
-            self.look(&mut course, populations, Capacity::Free);
-        }
-        let converged = course.is_settled(tolerance);
-        self.settled(if converged { course.image } else { course.x }, populations, converged)
+        self.follow(course, populations, Capacity::Free, (tolerance, LONGEST_SLOW))
     }
 
     /// The fixed point to which an iteration under way leads, to a relative change of `tolerance`.
-    pub fn finish(&mut self, mut course: Course<S>, populations: &Populations<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
+    pub fn finish(&mut self, course: Course<S>, populations: &Populations<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
         let most = match capacity {
             Capacity::Free => LONGEST_FREE,
             Capacity::Held if self.tells_strands => LONGEST_APART,
             Capacity::Held => usize::MAX,
         };
+        self.follow(course, populations, capacity, (tolerance, most))
+    }
+
+    /// The same, in so many sweeps at most.
+    fn follow(
+        &mut self,
+        mut course: Course<S>,
+        populations: &Populations<'_, S>,
+        capacity: Capacity,
+        (tolerance, most): (f64, usize),
+    ) -> Solved<S> {
         while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(most) {
             course.go_on();
             self.look(&mut course, populations, capacity);

@@ -89,9 +89,8 @@ impl<S: Scalar> Alone<'_, S> {
     /// as customers do. None where these do not settle, either.
     fn with_more_and_more(&mut self, asked: &Asked<'_, S>) -> Option<Solved<S>> {
         let mut found: Vec<(f64, Vec<f64>)> = Vec::new();
-        let (mut share, mut steps) = (FIRST_SHARE, 0);
-        while steps < MOST_SHARES {
-            steps += 1;
+        let mut share = FIRST_SHARE;
+        for _ in 0..MOST_SHARES {
             let customers: Vec<f64> = asked.customers.iter().map(|n| (n * share).max(n.min(1.0))).collect();
             let caps = caps(self.net, &customers);
             let populations = Populations { customers: &customers, changes: asked.changes, caps: &caps };

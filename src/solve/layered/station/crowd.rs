@@ -18,6 +18,9 @@
 //! .56, .90 and 1.28 of the busy threads `B` (.5, .75 and .9). Requests wait for a thread at the pace of `S(m)`, not of the mean service,
 //! and the chance that they must ([`super::busy`]) is that of servers which are slower the more of them work.
 //!
+//! Of a pool that nobody meets where it goes, down to the processors, `S(n)` is the cycle of `n` threads of that network ([`super::pool`], `alone`), and waits have no part in it. How many are busy
+//! of a pool that only one other calls is told by how many are of that (`below`).
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `m`, `ρ` | threads, and the share of them that is busy |
@@ -31,8 +34,11 @@
 //! | `h = Π_k (1 - m L_k / (c S(m)))` | chance that no station is busy with a full pool ([`super::rests`]) |
 //! | `T`, `p` | most that is believed of own waits; how sharp the corner is |
 
+mod numbers;
+
 use std::ops::Range;
 
+pub(super) use self::numbers::{Busy, Come, HowMany, Numbers};
 use super::busy::{Lost, chances_of_load, chances_of_there, lost};
 use crate::model::Scalar;
 
@@ -73,65 +79,11 @@ pub(in super::super) struct Crowds<S> {
     corner: Corner,
 }
 
-/// How many threads of a pool are busy.
-#[derive(Debug)]
-pub(super) struct Busy<'a, S> {
-    /// `q`.
-    pub others: &'a [S],
-    /// `Π`: all of them, as an arrival finds them.
-    pub all: S,
-    /// Chances of 0 to all of them at any time; none where that is not known.
-    pub at_any_time: &'a [S],
-}
-
 /// How far own waits are believed: `T`, and `p` as a power of two, so that squares and square roots do.
 #[derive(Clone, Copy, Debug)]
 struct Corner {
     most: f64,
     doublings: u32,
-}
-
-/// Who may come to a station.
-#[derive(Debug)]
-pub(super) struct Come<'a, S> {
-    /// How many; infinitely many from outside.
-    pub sources: f64,
-    /// How many are there in the mean.
-    pub there: S,
-    /// Where the queue was found last.
-    pub found: &'a mut Option<f64>,
-}
-
-/// Chances of 0 to all of the threads of a pool that are busy, as an arrival finds them and at any time.
-#[derive(Clone, Debug)]
-pub(super) struct Numbers<S> {
-    pub found: Vec<S>,
-    pub at_any_time: Vec<S>,
-}
-
-/// By what it is told how many threads of a pool are busy.
-#[derive(Debug)]
-pub(super) enum Told<'a, S> {
-    /// By how many there are in the mean alone.
-    Mean,
-    Come(Come<'a, S>),
-    Numbers(Numbers<S>),
-}
-
-impl<'a, S> Told<'a, S> {
-    pub fn by(come: Option<Come<'a, S>>) -> Self {
-        come.map_or(Self::Mean, Self::Come)
-    }
-}
-
-impl<S: Scalar> Numbers<S> {
-    /// `q`: who finds all busy waits until one is not.
-    pub fn others(&self) -> Vec<S> {
-        let mut others = self.found.clone();
-        let all = others.pop();
-        others.last_mut().zip(all).into_iter().for_each(|(last, all)| *last += all);
-        others
-    }
 }
 
 /// What one execution of a pool does at a station.
@@ -290,13 +242,13 @@ impl<S: Scalar> Crowds<S> {
         &self.kept[self.kept_of[station].clone()]
     }
 
-    /// Adds the pool of `station`, its threads, what tells how many are busy, how many of them are in the mean,
+    /// Adds the pool of `station`, its threads, what tells how many are busy, `S(n)` of one that nobody meets where it goes, how many are busy in the mean,
     /// how long one of its executions takes, and where; whether they meet.
     pub(super) fn add(
         &mut self,
         station: usize,
         threads: f64,
-        mut told: Told<'_, S>,
+        mut how_many: HowMany<'_, S>,
         of_alone: Option<Vec<S>>,
         (busy, service): (S, S),
         stays: impl Iterator<Item = Stay<S>>,
@@ -318,13 +270,13 @@ impl<S: Scalar> Crowds<S> {
         binomial(threads - 1.0, if share < 1.0 { share } else { S::from(1.0) }, &mut self.others);
         self.found.clear();
         self.at_any_time.clear();
-        if let Told::Numbers(numbers) = &told {
+        if let HowMany::Numbers(numbers) = &how_many {
             self.others = numbers.others();
             self.found.clone_from(&numbers.found);
             self.at_any_time.clone_from(&numbers.at_any_time);
         }
         let from = self.services.len();
-        for _ in 0..if matches!(told, Told::Come(_)) { PASSES } else { 1 } {
+        for _ in 0..if matches!(how_many, HowMany::Come(_)) { PASSES } else { 1 } {
             self.services.truncate(from);
             if let Some(services) = &of_alone {
                 self.services.extend_from_slice(services);
@@ -332,11 +284,11 @@ impl<S: Scalar> Crowds<S> {
                 self.calibrate();
                 self.crowd(alone, threads);
             }
-            if let Told::Come(come) = &mut told {
+            if let HowMany::Come(come) = &mut how_many {
                 self.find_others(threads, come, busy, from);
             }
         }
-        if !matches!(told, Told::Mean) {
+        if !matches!(how_many, HowMany::Mean) {
             let from = self.kept.len();
             self.kept.extend_from_slice(&self.others);
             self.kept_of[station] = from..self.kept.len();
@@ -400,7 +352,7 @@ impl<S: Scalar> Crowds<S> {
         Busy { others: &self.others, all: self.found.last().copied().unwrap_or(S::from(0.0)), at_any_time: &self.at_any_time }
     }
 
-    /// The same, kept; none where it is not known.
+    /// How many threads of the pool that was added last are busy, to keep; none where that is not known.
     pub(super) fn numbers(&self) -> Option<Numbers<S>> {
         let is_known = !self.at_any_time.is_empty() && self.found.len() == self.at_any_time.len();
         is_known.then(|| Numbers { found: self.found.clone(), at_any_time: self.at_any_time.clone() })
@@ -508,7 +460,7 @@ mod tests {
 
     fn times(threads: f64, busy: f64, service: f64, stays: &[Stay<f64>]) -> Vec<f64> {
         let mut crowds = Crowds { corner: SHARP, ..Crowds::new(1) };
-        crowds.add(0, threads, Told::Mean, None, (busy, service), stays.iter().copied());
+        crowds.add(0, threads, HowMany::Mean, None, (busy, service), stays.iter().copied());
         crowds.at(0).iter().map(|s| s * service).collect()
     }
 

@@ -33,11 +33,18 @@
 //! ψ_w = Σ_j q(j) w_s(j) X(j) / [Σ_j q(j) w_s(j) X(j) + Π (w_s(m) X(m) - w_s(m-1) X(m-1))],   ψ_u likewise of X       K c = ψ K / f_t
 //! ```
 //!
-//! which is exact for a pool at product-form stations that customers come to, whatever its load. So it is at `c < m` cores that the pool has
-//! for itself, with the first `w_s` and the chance `Π_s = Σ_j q(j) P(N_j ≥ c)` to find them all busy. The sum in brackets, over that of all
-//! numbers of busy threads at any time, is what one customer less leaves there ([`super::first_guess`]).
+//! which is exact for a pool at product-form stations that customers come to, whatever its load. So it is at several cores, or threads, that the pool has
+//! for itself, with the chance `Π_s = Σ_j q(j) P(N_j ≥ c)` to find them all busy, `N_j` as a network of the station and a delay has it ([`super::busy`], `there`) and
 //!
-//! Threads that have a core each wait for none; what Seidmann's queue takes for waiting there stands for the rest of what they find, and
+//! ```text
+//! w_s(n) = Σ_i P(N_(n-1) = i) (i - c + 1)⁺ S(c)/c,    L_s(n) = Σ_i P(N_(n-1) = i) S(min(i + 1, c)),    Q_s(n) = X(n) (w_s(n) + L_s(n))
+//! ```
+//!
+//! with `S` of [`super::crowd`], or `L_s` where the servers do not hold each other up. The sum in brackets, over that of all numbers of busy threads at any time, is what one customer less leaves
+//! there ([`super::first_guess`]). Of a pool that only another calls `q` and `Π` are told by that one ([`below`]), and `ψ` is over that sum: with all customers, none of whom less takes a thread
+//! away; so `K c = ψ K / K̄`, and the Linearizer's factor is not asked.
+//!
+//! Elsewhere threads that have a core each wait for none; what Seidmann's queue takes for waiting there stands for the rest of what they find, and
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
@@ -58,7 +65,7 @@ use super::{
         net::{Discipline, Work},
     },
     Layout, Sweep,
-    crowd::{Come, Crowds, Numbers, Stay, Told},
+    crowd::{Come, Crowds, HowMany, Numbers, Stay},
 };
 use crate::model::Scalar;
 
@@ -202,8 +209,14 @@ fn add_crowd<S: Scalar>(
         let waiting = layout.arcs.iter().fold(S::from(0.0), |sum, &a| sum + sweep.flow.arc_rate[a] * sweep.unknowns[a]);
         Come { sources, there: busy + waiting, found }
     });
-    let meet =
-        crowds.add(station, pool.threads, Told::by(come), pool.services_alone(), (busy, pool.service), pool.stops.iter().map(|s| s.stay));
+    let meet = crowds.add(
+        station,
+        pool.threads,
+        HowMany::by(come),
+        pool.services_alone(),
+        (busy, pool.service),
+        pool.stops.iter().map(|s| s.stay),
+    );
     if !meet || has_room && layout.pools.len() > 1 {
         return;
     }

@@ -135,7 +135,7 @@ struct Solved<'a, S> {
 }
 
 /// Finds how long requests from outside wait for a thread of a task's pool; nothing where its threads do not meet, at more threads than a chain tells, where all are as long, and
-/// before entries that fork and queues with priorities.
+/// before queues with priorities.
 pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize) -> Option<Found<S>> {
     let pool = &net.stations[net.tasks[task].station?];
     if pool.servers > MOST_THREADS {

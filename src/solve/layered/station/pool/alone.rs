@@ -66,7 +66,7 @@ pub(super) struct Others<S> {
     pub first: Presence<S>,
     /// `Π_s`, at few cores of its own.
     pub all_busy: Option<S>,
-    /// Whether those that come are fewer than customers, so that one of these less does not take one of them away.
+    /// Whether what is found is told over what is there with all customers ([`super::below`]), and not without the arrival's own.
     pub of_all: bool,
     /// What there is of those waiting and in service by which one customer less is told; none where others come as well.
     pub lost: Option<(Presence<S>, Presence<S>)>,

@@ -19,7 +19,7 @@
 use super::{
     super::{
         Layout, Sweep,
-        crowd::{Crowds, Numbers, Told},
+        crowd::{Crowds, HowMany, Numbers},
     },
     Pool,
 };
@@ -46,7 +46,7 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let pool = &pools[below];
         let numbers = numbers.below(there, pool.threads);
         let busy = (pool.executions * pool.service, pool.service);
-        if crowds.add(station, pool.threads, Told::Numbers(numbers), pool.services_alone(), busy, pool.stops.iter().map(|s| s.stay)) {
+        if crowds.add(station, pool.threads, HowMany::Numbers(numbers), pool.services_alone(), busy, pool.stops.iter().map(|s| s.stay)) {
             pools[below].find_others(crowds, true);
         }
     }
