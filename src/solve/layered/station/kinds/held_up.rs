@@ -156,20 +156,32 @@ pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), 
     Some(Found { wait, excess: inside.lengths.excess(), is_elsewhere })
 }
 
+impl<S: Scalar> Search<'_, S> {
+    /// Finds what others do where so many threads meet, to which requests that do `all` in the mean come at such a rate; of strands that executions do not wait for, those of the
+    /// other threads. None where they leave nothing.
+    fn meet_others(&mut self, all: &Sums<S>, rate: S, threads: usize) -> Option<()> {
+        let solved = self.solved;
+        for (place, met) in self.met.iter_mut().enumerate() {
+            let (own, load) = (all.work(place).time, all.load(place));
+            met.meet_others(solved, (own + (load - own) / count(threads)) * rate)?;
+        }
+        Some(())
+    }
+}
+
 impl<S: Scalar> Inside<S> {
     fn find(solved: Solved<'_, S>, task: usize, threads: usize, known: &mut Known<S>) -> Option<Self> {
         let mut search = Search::new(solved);
         let reached = search.reach(task, threads, known)?;
         let by_entry = search.by_entry(task, &reached);
         let (mut all, mut lengths) = search.of_all(task, &by_entry)?;
-        for (place, met) in search.met.iter_mut().enumerate() {
-            let (own, load) = (all.work(place).time, all.load(place));
-            met.meet_others(solved, (own + (load - own) / count(threads)) * lengths.rate)?;
-        }
+        search.meet_others(&all, lengths.rate, threads)?;
         if !search.met.is_empty() {
             let longer = longer(&search.met, &all.mean_kind(), threads);
             search.met.iter_mut().zip(longer).for_each(|(met, longer)| met.weight = longer * longer);
             (all, lengths) = search.of_all(task, &search.by_entry(task, &reached))?;
+            // Which strands of forks are waited for, and so are no others', follows from what counts.
+            search.meet_others(&all, lengths.rate, threads)?;
         }
         Some(Self { met: search.met, by_entry, all, lengths })
     }
@@ -238,12 +250,10 @@ impl<S: Scalar> Met<S> {
             }
         }
         let others = (time - own) / *self.paces.last()?;
-        if others > 0.0 {
-            if others >= 1.0 {
-                return None;
-            }
-            self.slower = (-others + 1.0).recip();
+        if others >= 1.0 {
+            return None;
         }
+        self.slower = if others > 0.0 { (-others + 1.0).recip() } else { S::from(1.0) };
         if time > 0.0 && !self.shared {
             self.rest = Some(left / time);
         }

@@ -8,8 +8,7 @@
 //!
 //! with `f` and `g` such that `ℓ` has the mean and the variance that joins of strands of such lengths have ([`super::super::super::super::completion`]): while a thread
 //! waits for the last strand, it is where that is. What else its strands do at a station, the strands of `m` threads of each other's do (`(m-1)/m` of it is met) as what
-//! others do there: chosen. The third cumulant is that of a law of two
-//! moments ([`super::requests::third_cumulant`]).
+//! others do there: chosen. The third cumulant is `g^(3/2) Σ_v β_v³ κ_v`: where one strand is the last nearly always, all are those of that strand.
 
 use super::requests::{Search, Sums};
 use crate::{

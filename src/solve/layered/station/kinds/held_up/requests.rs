@@ -169,6 +169,7 @@ impl<S: Scalar> Sums<S> {
         for (to, from) in self.with_whole.iter_mut().zip(&strand.with_whole) {
             *to += delay * delay * *from;
         }
+        self.third += delay * delay * delay * strand.third;
         (0..n_met).zip(loads).for_each(|(place, load)| self.mean[load_at(place)] = load);
     }
 
@@ -179,7 +180,8 @@ impl<S: Scalar> Sums<S> {
         let scale = |values: &mut [S], to: S, from: S| values.iter_mut().filter(|_| from > 0.0).for_each(|value| *value *= to / from);
         scale(&mut self.mean, mean, of_means);
         scale(&mut self.with_whole, variance, of_products);
-        self.third = third_cumulant(mean, variance);
+        let longer = if of_products > 0.0 { variance / of_products } else { S::from(0.0) };
+        self.third *= if longer > 0.0 { longer * longer.sqrt() } else { S::from(0.0) };
         loads.into_iter().enumerate().for_each(|(place, load)| self.mean[load_at(place)] = load);
     }
 
