@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries};
+use super::{OTHERS, Place, Variants, called, destinations, entries};
 use crate::{
     model::{Activity, CallKind, Entry, Model, Number, TaskScheduling},
     solve::copies,
@@ -28,8 +28,8 @@ use crate::{
 /// Most threads of a task that has variants of its own.
 const FEW: f64 = 8.0;
 
-/// The variants of `model`; none where no entry has several, or where its numbers cannot be read.
-pub(super) fn tell_apart(model: &Model, value: &impl Fn(&Number) -> Option<f64>) -> Option<Variants> {
+/// The variants of `model`, with so many entries at most; none where no entry has several, or where its numbers cannot be read.
+pub(super) fn tell_apart(model: &Model, most: usize, value: &impl Fn(&Number) -> Option<f64>) -> Option<Variants> {
     let mut few = Vec::new();
     for (at, task) in model.tasks.iter().enumerate() {
         if !task.scheduling.is_reference() && task.scheduling != TaskScheduling::Inf {
@@ -50,7 +50,7 @@ pub(super) fn tell_apart(model: &Model, value: &impl Fn(&Number) -> Option<f64>)
         if callers.iter().all(|of_entry| of_entry.len() < 2) {
             return None;
         }
-        if callers.iter().map(|of_entry| of_entry.len().max(1)).sum::<usize>() <= MOST_TIMES * places.len() {
+        if callers.iter().map(|of_entry| of_entry.len().max(1)).sum::<usize>() <= most {
             return Some(lay_out(model, &Callers { of_entry: &callers, groups: &groups, numbers: &numbers }));
         }
     }
@@ -135,6 +135,8 @@ mod tests {
     use super::{super::tests::wiring, *};
     use crate::model::lqn_text;
 
+    const MOST: usize = 15;
+
     /// Customers before `a` of so many threads and `b` of as many, both before `d`, whose threads share a processor with another task.
     fn model(threads: [u32; 2], more: &str) -> Model {
         let [a, b] = threads;
@@ -146,7 +148,7 @@ mod tests {
     }
 
     fn apart(model: &Model) -> Option<Variants> {
-        tell_apart(model, &|number| number.literal())
+        tell_apart(model, MOST, &|number| number.literal())
     }
 
     #[test]
@@ -171,6 +173,8 @@ mod tests {
         let mut one = model([1, 2], "");
         one.tasks[3].entries[0].phases[0].activity.calls.clear();
         assert!(apart(&one).is_none());
+        // No more entries than are asked for.
+        assert!(tell_apart(&model([1, 2], ""), 5, &|number| number.literal()).is_none());
     }
 
     #[test]

@@ -31,7 +31,10 @@ pub(super) struct Variants {
 pub(super) fn tell_apart<S: Scalar>(model: &Model, values: &Bindings<S>) -> Option<Variants> {
     let value = |number: &Number| number.eval(values).ok().map(|n| n.value());
     let of_classes = by_class::tell_apart(model, &value);
-    let Some(of_callers) = by_caller::tell_apart(of_classes.as_ref().map_or(model, |it| &it.model), &value) else { return of_classes };
+    let most = MOST_TIMES * model.tasks.iter().map(|task| task.entries.len()).sum::<usize>();
+    let Some(of_callers) = by_caller::tell_apart(of_classes.as_ref().map_or(model, |it| &it.model), most, &value) else {
+        return of_classes;
+    };
     let Some(of_classes) = of_classes else { return Some(of_callers) };
     let originals = of_callers.originals.iter().map(|&of_class| of_classes.originals[of_class]).collect();
     Some(Variants { originals, ..of_callers })
