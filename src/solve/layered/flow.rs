@@ -8,7 +8,7 @@
 //! X_c = N_c / (Z_c + Σ share S),   λ_j = Σ_i λ_i y_ij
 //! ```
 //!
-//! The last term of `V` is absent for deterministic calls; for activities in sequence the variances of their calls add up. The variance of a wait that happens with probability `p` and is
+//! Who makes one call in any case is done as soon as that is, also where that makes no call, as it may ([`super::completion`]). The last term of `V` is absent for deterministic calls; for activities in sequence the variances of their calls add up. The variance of a wait that happens with probability `p` and is
 //! then exponential is `2 W²/p - W²`. Where asynchronous sends lead back up, the flows are repeated until they settle.
 
 use num_traits::clamp;
@@ -36,6 +36,8 @@ pub(super) struct Flow<S> {
     pub phases: Vec<[S; 3]>,
     /// Their variances.
     pub phase_variances: Vec<[S; 3]>,
+    /// By entry, the time of a first phase that makes no call, where it may, or whose only call is to one that then makes none.
+    without_calls: Vec<Option<WithoutCalls<S>>>,
     /// Invocations of an entry a unit of time.
     pub entry_rate: Vec<S>,
     /// Requests over an arc a unit of time.
@@ -100,6 +102,7 @@ impl<S: Scalar> Flow<S> {
             contended: vec![Strand::none(); net.entries.len()],
             phases: vec![[zero; 3]; net.entries.len()],
             phase_variances: vec![[zero; 3]; net.entries.len()],
+            without_calls: vec![None; net.entries.len()],
             entry_rate: vec![zero; net.entries.len()],
             arc_rate: vec![zero; net.arcs.len()],
             class_rate: vec![zero; net.classes.len()],
@@ -119,6 +122,7 @@ impl<S: Scalar> Flow<S> {
     /// Takes what [`Self::follow`] leaves as it is of another flow.
     pub fn start_at(&mut self, at: &Self) {
         self.phase_variances.clone_from(&at.phase_variances);
+        self.without_calls.clone_from(&at.without_calls);
         self.contended.clone_from(&at.contended);
     }
 
@@ -270,8 +274,11 @@ impl<S: Scalar> Flow<S> {
             Work::Phases(phases) => {
                 for (phase, node) in phases.iter().enumerate() {
                     let Some(node) = *node else { continue };
-                    let Moments { mean, variance, .. } = node_times(net, waits, self, node);
+                    let Moments { mean, variance, without_calls } = node_times(net, waits, self, node);
                     (self.elapsed[node], self.variance[node]) = (mean, variance);
+                    if phase == 0 {
+                        self.without_calls[entry] = without_calls;
+                    }
                     (self.phases[entry][phase], self.phase_variances[entry][phase]) = (mean, variance);
                 }
                 if let (Some(node), true) = (phases[0], !waits.contention.is_empty()) {
@@ -394,6 +401,15 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
         variance += it.n_sync * call_variance;
         let step = slice + call;
         variance += it.n_sync_variance * step * step;
+        if let Some((entry, quick)) = only_call(net, flow, it) {
+            // But for what the reply takes longer where calls are made for it.
+            let without_calls = WithoutCalls {
+                chance: quick.chance,
+                mean: mean - flow.phases[entry][0] + quick.mean,
+                variance: variance - flow.phase_variances[entry][0] + quick.variance,
+            };
+            return Moments { mean, variance, without_calls: Some(without_calls) };
+        }
         let slices = it.slices - it.n_sync;
         let think = it.think_time * it.think_time;
         let without_calls =
@@ -405,6 +421,14 @@ fn node_times<S: Scalar>(net: &Net<S>, waits: &Waits<'_, S>, flow: &Flow<S>, nod
         variance += second_moment + it.n_sync_variance * slice * slice + calls * slice * 2.0;
     }
     Moments::new(mean, variance)
+}
+
+/// The entry that a node calls once, if it calls no other, and the time that takes where it makes no call in its turn.
+fn only_call<S: Scalar>(net: &Net<S>, flow: &Flow<S>, it: &Node<S>) -> Option<(usize, WithoutCalls<S>)> {
+    let [only] = &it.calls[..] else { return None };
+    let is_one = it.n_sync == 1.0 && it.n_sync_variance == 0.0 && only.legs.is_empty();
+    let entry = net.arcs[only.arc].target.filter(|_| is_one)?;
+    Some((entry, flow.without_calls[entry]?))
 }
 
 /// Mean and variance of one blocking call over `arc`, with the forwarded `legs` that follow it.
