@@ -293,11 +293,11 @@ fn stops<S: Scalar>(
         let there = first_time + wait;
         let delay = if there > 0.0 { delaying / there } else { S::from(1.0) };
         let few_cores = station < sweep.net.n_processors && it.servers > 1.0 && it.servers < threads;
-        let several_own = it.servers > 1.0 && layout.is_of_one_pool();
         let threads_of_target = target.map_or(it.servers, |target| sweep.populations.caps[target]);
         let mean_alone = crowds.mean_alone(station).map(|mean| mean * requests.number / executions);
         let mean = mean_alone.unwrap_or(own / executions);
-        let services = if several_own { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
+        let services =
+            if layout.is_of_one_pool() { crowds.at(station).iter().map(|&service| service * mean).collect() } else { Vec::new() };
         stops.push(Stop {
             station,
             place: first_place[station] + pool,
@@ -311,7 +311,6 @@ fn stops<S: Scalar>(
             now: (zero, zero),
             others: None,
             is_of_one_pool: layout.is_of_one_pool(),
-            several_own,
             is_alone: target.is_none() || mean_alone.is_some() || it.servers <= 1.0 || crowds.never_meet(station),
             services,
             numbers: Vec::new(),

@@ -19,9 +19,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{OTHERS, Place, Variants, called, destinations, entries};
+use super::{OTHERS, Place, Variants, called, destinations, entries, redirect, redirect_entry, served};
 use crate::{
-    model::{Activity, CallKind, Entry, Model, Number, TaskScheduling},
+    model::{Entry, Model, Number, TaskScheduling},
     solve::copies,
 };
 
@@ -93,23 +93,11 @@ fn lay_out(model: &Model, callers: &Callers<'_>) -> Variants {
         // The first variant has the entry's own name.
         (of_entry.contains(&group) && of_entry.first() != Some(&group)).then(|| format!("{dest} ({word} {})", model.tasks[group - 1].name))
     };
-    let redirect = |activity: &mut Activity, group: usize| {
-        for call in &mut activity.calls {
-            if let Some(name) = name(&call.dest, served(group, call.kind)) {
-                call.dest = name;
-            }
-        }
-    };
     let mut laid = Variants { model: model.clone(), originals: Vec::new() };
     let mut number = 0;
     for (task, &group) in laid.model.tasks.iter_mut().zip(callers.groups) {
         for mut entry in std::mem::take(&mut task.entries) {
-            entry.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, group));
-            for forwarding in &mut entry.forwarding {
-                if let Some(name) = name(&forwarding.dest, group) {
-                    forwarding.dest = name;
-                }
-            }
+            redirect_entry(&mut entry, &|dest, kind| name(dest, served(group, kind)));
             let others = callers.of_entry[number].iter().skip(1).filter_map(|&group| name(&entry.name, group));
             let others: Vec<Entry> = others.map(|name| Entry { name, open_arrival_rate: None, ..entry.clone() }).collect();
             laid.originals.extend(std::iter::repeat_n(number, 1 + others.len()));
@@ -117,23 +105,15 @@ fn lay_out(model: &Model, callers: &Callers<'_>) -> Variants {
             task.entries.extend(others);
             number += 1;
         }
-        task.activities.iter_mut().for_each(|activity| redirect(activity, group));
+        task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| name(dest, served(group, kind))));
     }
     laid
-}
-
-/// The group that a request of a group works for at its target.
-fn served(group: usize, kind: CallKind) -> usize {
-    match kind {
-        CallKind::Sync => group,
-        CallKind::Async => OTHERS,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::tests::wiring, *};
-    use crate::model::lqn_text;
+    use crate::model::{CallKind, lqn_text};
 
     const MOST: usize = 15;
 

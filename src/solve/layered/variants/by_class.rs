@@ -20,9 +20,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries};
+use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries, redirect, redirect_entry, served};
 use crate::{
-    model::{Activity, CallKind, Entry, Model, Number, Task},
+    model::{Entry, Model, Number, Task},
     solve::copies,
 };
 
@@ -122,13 +122,7 @@ impl<'a> Uses<'a> {
                 entry.name.clone()
             }
         };
-        let redirect = |activity: &mut Activity, group: usize| {
-            for call in &mut activity.calls {
-                if let Some(&number) = self.numbers.get(call.dest.as_str()) {
-                    call.dest = name(number, served(group, call.kind));
-                }
-            }
-        };
+        let to = |dest: &str, group: usize| self.numbers.get(dest).map(|&number| name(number, group));
         let mut laid = Variants { model: self.model.clone(), originals: Vec::new() };
         let mut number = 0;
         for task in &mut laid.model.tasks {
@@ -141,35 +135,23 @@ impl<'a> Uses<'a> {
                 for group in groups {
                     let mut variant = Entry { name: name(number, group), ..entry.clone() };
                     variant.open_arrival_rate.take_if(|_| variant.name != entry.name);
-                    variant.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, group));
-                    for forwarding in &mut variant.forwarding {
-                        if let Some(&number) = self.numbers.get(forwarding.dest.as_str()) {
-                            forwarding.dest = name(number, group);
-                        }
-                    }
+                    redirect_entry(&mut variant, &|dest, kind| to(dest, served(group, kind)));
                     task.entries.push(variant);
                     laid.originals.push(number);
                 }
                 number += 1;
             }
-            task.activities.iter_mut().for_each(|activity| redirect(activity, own.unwrap_or(OTHERS)));
+            let own = own.unwrap_or(OTHERS);
+            task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| to(dest, served(own, kind))));
         }
         laid
-    }
-}
-
-/// The group that a request of a group works for at its target.
-fn served(group: usize, kind: CallKind) -> usize {
-    match kind {
-        CallKind::Sync => group,
-        CallKind::Async => OTHERS,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::tests::wiring, *};
-    use crate::model::{Processor, lqn_text};
+    use crate::model::{CallKind, Processor, lqn_text};
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
     fn model(customers: [u32; 2], more: &str) -> Model {

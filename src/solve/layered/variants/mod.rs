@@ -86,6 +86,33 @@ fn destinations(entry: &Entry) -> impl Iterator<Item = (&str, CallKind)> {
     entry.phases.iter().flat_map(|phase| called(&phase.activity)).chain(forwarded)
 }
 
+/// The group that a request of a group works for at its target.
+fn served(group: usize, kind: CallKind) -> usize {
+    match kind {
+        CallKind::Sync => group,
+        CallKind::Async => OTHERS,
+    }
+}
+
+/// Sends an entry's calls, and what it forwards, to the variants that `to` says.
+fn redirect_entry(entry: &mut Entry, to: &impl Fn(&str, CallKind) -> Option<String>) {
+    entry.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, to));
+    for forwarding in &mut entry.forwarding {
+        if let Some(name) = to(&forwarding.dest, CallKind::Sync) {
+            forwarding.dest = name;
+        }
+    }
+}
+
+/// The same of an activity's calls.
+fn redirect(activity: &mut Activity, to: &impl Fn(&str, CallKind) -> Option<String>) {
+    for call in &mut activity.calls {
+        if let Some(name) = to(&call.dest, call.kind) {
+            call.dest = name;
+        }
+    }
+}
+
 /// Whether threads of the only task of a processor may have to wait for it.
 fn may_wait(task: &Task, processor: &Processor, value: &impl Fn(&Number) -> Option<f64>) -> Option<bool> {
     if processor.scheduling == ProcessorScheduling::Inf {

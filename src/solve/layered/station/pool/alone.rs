@@ -21,8 +21,6 @@ pub(super) struct Stop<S> {
     pub number: f64,
     /// Whether it is a processor of several servers, but fewer than there are threads.
     pub few_cores: bool,
-    /// Whether it is of several servers, cores or threads, where nobody else comes.
-    pub several_own: bool,
     /// Whether its services follow from its own threads alone, or are the same however many are busy.
     pub is_alone: bool,
     /// Of such threads that hold each other up, how long a service takes while one of them is busy, two and so on, all of one execution; none elsewhere.
@@ -109,10 +107,15 @@ enum Queue {
 }
 
 impl<S: Scalar> Stop<S> {
+    /// Whether it is of several servers, cores or threads, where nobody else comes.
+    fn has_several_own(&self) -> bool {
+        self.is_of_one_pool && self.number > 1.0
+    }
+
     /// How one finds the queue by which the threads are told that are busy.
     fn queue_of_busy(&self) -> Queue {
         match () {
-            () if self.several_own => Queue::Own,
+            () if self.has_several_own() => Queue::Own,
             () if self.few_cores => Queue::Few,
             () => Queue::AtOne,
         }
@@ -185,7 +188,7 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
         for ((((waiting, first, all_busy), stop), now), there) in found.iter_mut().zip(&mut *stops).zip(&alone.now).zip(&alone.there) {
             waiting.add((now.0, now.0), chance, at_any_time);
             first.add((now.1, now.1), chance, at_any_time);
-            if stop.several_own {
+            if stop.has_several_own() {
                 *all_busy += chance * stop.all_busy(there);
                 stop.numbers.push(there.clone());
             }
@@ -199,15 +202,15 @@ pub(super) fn find_others<S: Scalar>(stops: &mut [Stop<S>], busy: Busy<'_, S>, s
     let last = alone.now.iter().zip(&alone.there).zip(before);
     for (((mut waiting, mut first, all_busy), stop), ((now, there), before)) in found.into_iter().zip(stops).zip(last) {
         // At several servers the chance to wait rests on how many threads there are at all.
-        if stop.number > 1.0 && !stop.several_own {
+        if stop.number > 1.0 && !stop.has_several_own() {
             continue;
         }
-        if stop.several_own {
+        if stop.has_several_own() {
             stop.numbers.push(there.clone());
         }
         waiting.add_last(now.0, now.0 - before.0, busy.all, full);
         first.add_last(now.1, now.1 - before.1, busy.all, full);
-        let all_busy = stop.several_own.then_some(all_busy);
+        let all_busy = stop.has_several_own().then_some(all_busy);
         stop.others = Some(Others { waiting, first, all_busy, of_all, lost: stop.is_of_one_pool.then_some((waiting, first)) });
     }
 }
@@ -337,7 +340,6 @@ mod tests {
             few_cores: false,
             services: Vec::new(),
             numbers: Vec::new(),
-            several_own: servers > 1.0,
             is_alone: true,
             is_of_one_pool: true,
             residence: 2.0,
