@@ -10,6 +10,7 @@ use super::{
     bounded::{Bounded, find_bounded},
     customers::{Set, are_nowhere_else, find_inside, find_sets, most_of_classes},
     interlock::{Interlock, find_interlocks},
+    kinds::are_told,
     left_behind::LeftBehind,
     origins::{come_through, origins},
     previous::{Previous, find_previous},
@@ -98,6 +99,8 @@ pub(in super::super) struct Layout {
     pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
     pub(super) unlike: bool,
+    /// Whether a chain tells what services change that vary more than exponential ones ([`super::kinds`], `mixed`).
+    pub(super) tells_variation: bool,
     /// Where the station's unknowns begin.
     pub offset: usize,
     /// Where its excess wait stands.
@@ -183,6 +186,7 @@ impl Layout {
             are_nowhere_else: false,
             bounded: Vec::new(),
             unlike: false,
+            tells_variation: false,
             offset,
             station,
             excess: net.arcs.len() + station,
@@ -199,6 +203,7 @@ impl Layout {
         layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
+        layout.tells_variation = layout.is_of_varied_services(net, station);
         layout.find_pairs(net, pairs);
         layout.interlocks = find_interlocks(net, &layout);
         layout.returns = find_returns(net, &layout, station);
@@ -325,6 +330,18 @@ impl Layout {
             && are_whole
             && threads <= unlike::MOST
             && threads <= strands(&self.origins).min(self.most)
+    }
+
+    fn is_of_varied_services<S>(&self, net: &Net<S>, station: usize) -> bool {
+        let it = &net.stations[station];
+        let threads: f64 = self.pools.iter().map(|&task| net.tasks[task].cap * net.width_at(task, station)).sum();
+        !self.open
+            && self.ends_at_reply
+            && it.discipline == Discipline::Fcfs
+            && it.servers > 1.0
+            && it.servers < threads
+            && threads.is_finite()
+            && are_told(threads, it.servers)
     }
 
     fn find_pairs<S>(&mut self, net: &Net<S>, pairs: &Pairs) {

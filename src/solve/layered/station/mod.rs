@@ -215,7 +215,7 @@ pub(super) fn station_waits<S: Scalar>(
     }
     let in_order = it.servers == 1.0 && it.discipline == Discipline::Fcfs;
     if station >= sweep.net.n_processors && sources.is_finite() && !in_order {
-        weigh_rests(sources, &mut visits);
+        weigh_rests(sources, layout.tells_variation, &mut visits);
     }
     set_gaps(sweep, layout, &mut visits, &mut scratch.groups);
     let (mut rate, mut load, mut first) = (S::from(0.0), S::from(0.0), S::from(0.0));

@@ -52,12 +52,16 @@ const FULL: f64 = 1e13;
 /// Terms below this part of their sum do not count.
 const NEGLIGIBLE: f64 = 1e-17;
 
-/// Sets the rests that are found in services before so many sources, at several servers or in another order than that of arrival.
-pub(super) fn weigh_rests<S: Scalar>(sources: f64, visits: &mut [Visit<S>]) {
+/// Sets the rests that are found in services before so many sources, at several servers or in another order than that of arrival; where a chain tells what services
+/// change that vary more than exponential ones ([`super::kinds`], `mixed`), of the others.
+pub(super) fn weigh_rests<S: Scalar>(sources: f64, is_told: bool, visits: &mut [Visit<S>]) {
     let there = visits.iter().fold(S::from(0.0), |sum, v| sum + v.rate * (v.wait + v.first + v.late));
     let away = -there / sources + 1.0;
     let away = if away > 0.0 { away } else { S::from(0.0) };
     for v in visits {
+        if is_told && v.full_first_rest > v.first {
+            continue;
+        }
         v.first_rest = v.first + (v.full_first_rest - v.first) * away;
         v.late_rest = v.late + (v.full_late_rest - v.late) * away;
     }

@@ -32,7 +32,8 @@ use super::{
         layout::Layout,
         previous::Courses,
     },
-    visitors::{Pool, Visitors, again_of_held, services_over},
+    mixed::Varied,
+    visitors::{Pool, Visitors, again_of_held, rest_over, services_over},
 };
 use crate::model::Scalar;
 
@@ -98,7 +99,7 @@ pub(super) fn by_source<S: Scalar>(
             pool.again += part * again;
             shares.push(part);
         }
-        services.push((rate, held));
+        services.push((rate, Varied::new(held, rest_over(net, flow, arc))));
     }
     add_waits_inside(net, (flow, unknowns), layout, sources, (&shares_of, &mut pools));
     let mut it = Visitors {

@@ -25,6 +25,7 @@
 //! | `m` | `servers` | servers |
 
 use super::{
+    super::super::residual::Law,
     band::{Band, TakenOut},
     reached,
     sources::{Causes, There, Weigh, count, number, with_slopes},
@@ -46,6 +47,31 @@ pub(super) struct Mixed<S> {
     pub again: S,
     pub services: [S; 2],
     pub short: S,
+}
+
+/// Services of one kind: their mean, and by how much they vary beyond exponential ones, as if they were of several means: the second and third central moments of
+/// these, over the powers of their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Varied<S> {
+    pub mean: S,
+    beyond: [S; 2],
+}
+
+impl<S: Scalar> Varied<S> {
+    /// Exponential ones.
+    pub fn exponential(mean: S) -> Self {
+        Self { mean, beyond: [S::from(0.0); 2] }
+    }
+
+    /// Those of such a mean rest, by the law of [`Law`]; as exponential ones where they vary less.
+    pub fn new(mean: S, rest: S) -> Self {
+        if mean <= 0.0 || rest <= mean {
+            return Self::exponential(mean);
+        }
+        let rest = rest / mean;
+        let beyond = rest - 1.0;
+        Self { mean, beyond: [beyond, Law::third(rest) - rest * 3.0 + 2.0] }
+    }
 }
 
 /// What makes a rate: who comes or goes, whether it is back at once, and what whoever begins to be served is.
@@ -105,17 +131,18 @@ impl Weigh for Along {
 }
 
 impl<S: Scalar> Mixed<S> {
-    /// Those whose requests have such mean services, each with its weight; none where these are alike.
-    pub fn new((sources, away, again): (f64, S, S), services: impl Iterator<Item = (S, S)> + Clone) -> Option<Self> {
+    /// Those whose requests have such services, each with its weight; none where these are alike.
+    pub fn new((sources, away, again): (f64, S, S), services: impl Iterator<Item = (S, Varied<S>)> + Clone) -> Option<Self> {
         let zero = S::from(0.0);
         let (weights, times) =
-            services.clone().fold((zero, zero), |(weights, times), (weight, time)| (weights + weight, times + weight * time));
+            services.clone().fold((zero, zero), |(weights, times), (weight, it)| (weights + weight, times + weight * it.mean));
         let mean = times / weights;
         // Of what is more or less than the mean, over it.
-        let [second, third] = services.fold([zero; 2], |[second, third], (weight, time)| {
-            let more = time / mean - 1.0;
-            let part = weight / weights * more * more;
-            [second + part, third + part * more]
+        let [second, third] = services.fold([zero; 2], |[second, third], (weight, it)| {
+            let (part, scale) = (weight / weights, it.mean / mean);
+            let (more, [own, skew]) = (scale - 1.0, it.beyond);
+            let (own, skew) = (own * scale * scale, skew * scale * scale * scale);
+            [second + part * (more * more + own), third + part * (more * more * more + more * own * 3.0 + skew)]
         });
         if second.value().is_nan() || second <= ALIKE {
             return None;

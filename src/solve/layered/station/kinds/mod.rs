@@ -68,12 +68,12 @@ mod urgent;
 mod visitors;
 mod waiting;
 
-pub(super) use self::open::Wait;
+pub(super) use self::{open::Wait, ratio::are_told};
 pub(in super::super) use self::{by_source::Classes, corrections::Corrections, open::Told};
 use self::{
     by_source::{by_source, that_waited},
     by_urgency::{Chains, by_level},
-    mixed::Mixed,
+    mixed::{Mixed, Varied},
     ratio::{Known, Means, RATIOS, longer_waits, of_mixed, within},
     sources::Kind,
     visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
@@ -342,7 +342,7 @@ fn ratios<S: Scalar>(
 /// What services that differ within pools are more than such as differ between them: `ψ` of all as one pool, over that of one service for each pool.
 fn within_pools<S: Scalar>(
     pools: &[Pool<S>],
-    services: &[(S, S)],
+    services: &[(S, Varied<S>)],
     sources: f64,
     (servers, comes): (f64, Threads<S>),
     known: &mut Known<S>,
@@ -352,11 +352,11 @@ fn within_pools<S: Scalar>(
     all.again += comes.at_once;
     let means = Means { by_number: comes.by_number, again: if comes.are_told { all.again / all.rate } else { of_threads } };
     let Kind { away, again, .. } = all.kind();
-    let mut of = |services: &[(S, S)]| {
+    let mut of = |services: &[(S, Varied<S>)]| {
         let mixed = Mixed::new((sources, away, again), services.iter().copied());
         mixed.map_or(S::from(1.0), |mixed| of_mixed(&mixed, (servers, means), known))
     };
-    let between: Vec<(S, S)> = pools.iter().map(|pool| (pool.rate, pool.busy / pool.rate)).collect();
+    let between: Vec<(S, Varied<S>)> = pools.iter().map(|pool| (pool.rate, Varied::exponential(pool.busy / pool.rate))).collect();
     of(services) / of(&between)
 }
 

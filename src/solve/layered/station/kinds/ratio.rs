@@ -94,6 +94,11 @@ pub(super) struct Means<S> {
     pub again: S,
 }
 
+/// Whether a chain tells of services of two lengths, of so many sources before so many servers.
+pub(in super::super) fn are_told(sources: f64, servers: f64) -> bool {
+    mixed::work(sources.min(2.0 * LEAST_OF_A_SERVER * servers), servers) <= MOST_WORK_OF_MIXED
+}
+
 /// `ψ` of sources whose services are of two lengths.
 pub(super) fn of_mixed<S: Scalar>(it: &Mixed<S>, (servers, means): (f64, Means<S>), known: &mut Known<S>) -> S {
     let one = S::from(1.0);
@@ -386,7 +391,7 @@ mod tests {
     #[test]
     fn slopes_of_services_of_two_lengths_are_those_of_differences() {
         fn at<S: Scalar>(x: [S; 4], sources: f64, by_number: bool) -> S {
-            let it = Mixed::new((sources, x[0], x[1]), [(x[2], S::from(0.2)), (-x[2] + 1.0, x[3])].into_iter()).unwrap();
+            let it = Mixed::new((sources, x[0], x[1]), [(x[2], Varied::exponential(S::from(0.2))), (-x[2] + 1.0, Varied::exponential(x[3]))].into_iter()).unwrap();
             of_mixed(&it, (3.0, Means { by_number, again: it.again }), &mut Known::nothing())
         }
         // Of the more sources, the chain is of fewer.

@@ -8,6 +8,7 @@ use super::{
         visit::Inside,
     },
     WAITS,
+    mixed::Varied,
     sources::{Kind, ramp},
 };
 use crate::model::Scalar;
@@ -127,8 +128,8 @@ pub(super) struct Visitors<S> {
     pub most: Vec<f64>,
     /// Share of each in what comes over an arc, by arc, where arcs are of several.
     pub shares: Vec<S>,
-    /// Rate and mean service of each arc.
-    pub services: Vec<(S, S)>,
+    /// Rate and services of each arc.
+    pub services: Vec<(S, Varied<S>)>,
 }
 
 impl<S> Visitors<S> {
@@ -252,8 +253,9 @@ pub(super) fn visitors<S: Scalar>(
         }
         let (held, _) = services_over(net, flow, arc);
         it.pools[place].add(flow.arc_rate[arc], waits[arc], held);
-        it.pools[place].left += flow.arc_rate[arc] * held * rest_over(net, flow, arc);
-        it.services.push((flow.arc_rate[arc], held));
+        let rest = rest_over(net, flow, arc);
+        it.pools[place].left += flow.arc_rate[arc] * held * rest;
+        it.services.push((flow.arc_rate[arc], Varied::new(held, rest)));
         it.place_of.push(place);
     }
     let again = again_of_held(net, (flow, waits), station);
@@ -270,7 +272,7 @@ pub(super) fn services_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize)
 }
 
 /// Mean rest of a service over an arc that ends with the reply, as found at any time.
-fn rest_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> S {
+pub(super) fn rest_over<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> S {
     let it = &net.arcs[arc];
     let (mean, _) = services_over(net, flow, arc);
     if mean <= 0.0 {

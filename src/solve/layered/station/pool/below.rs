@@ -44,6 +44,7 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let there = above.stops.iter().find(|stop| stop.station == station).map(|stop| &stop.numbers);
         let Some((numbers, there)) = above.numbers.as_ref().zip(there.filter(|there| !there.is_empty())) else { continue };
         let pool = &pools[below];
+        if n_classes(sweep, layout) > 1 { continue; }
         let numbers = numbers.below(there, pool.threads);
         let busy = (pool.executions * pool.service, pool.service);
         if crowds.add(station, pool.threads, HowMany::Numbers(numbers), pool.services_alone(), busy, pool.stops.iter().map(|s| s.stay)) {
@@ -86,4 +87,11 @@ impl<S: Scalar> Numbers<S> {
         }
         below
     }
+}
+
+fn n_classes<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> usize {
+    let n = sweep.populations.customers.len();
+    let shares = |&arc: &usize| sweep.net.kin_of_arc(arc).map(|kin| &sweep.exclusion.class_shares[kin * n..(kin + 1) * n]);
+    let Some(shares) = layout.arcs.iter().map(shares).collect::<Option<Vec<_>>>() else { return 1 };
+    (0..n).filter(|&c| shares.iter().any(|s| s[c] > 0.0)).count()
 }
