@@ -420,8 +420,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds, busy);
         find_lost(&sweep, layouts, &mut self.crowds, there);
         let lost = |station| self.crowds.lost(station).map(|lost| (lost.waiting, lost.first));
-        let shares = (&self.exclusion.class_shares[..], &self.exclusion.gone_on[..]);
-        self.absence.update(self.net, shares, populations, lost);
+        self.absence.update(self.net, &self.exclusion, populations, lost);
         self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
         set_interlocks(&sweep, layouts, &mut self.interlocks);
         let sweep = Sweep {

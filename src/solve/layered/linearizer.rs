@@ -16,7 +16,7 @@
 //! hold no waits it is 1.
 
 use super::{
-    exclusion::GoneOn,
+    exclusion::Exclusion,
     net::Net,
     station::{Told, Unlike},
 };
@@ -168,18 +168,17 @@ impl<S: Scalar> Absence<S> {
         Self { n_classes: net.classes.len(), of: vec![none; net.arcs.len() * net.classes.len()] }
     }
 
-    /// `lost` is `d` of those waiting and in service, by station, where it is known; `gone_on` is empty where nothing goes on after a reply.
+    /// `lost` is `d` of those waiting and in service, by station, where it is known.
     pub fn update(
         &mut self,
         net: &Net<S>,
-        (class_shares, gone_on): (&[S], &[GoneOn<S>]),
+        exclusion: &Exclusion<S>,
         populations: &Populations<'_, S>,
         lost: impl Fn(usize) -> Option<(S, S)>,
     ) {
         for a in 0..net.arcs.len() {
             let lost = lost(net.arcs[a].station);
-            let gone_on = net.kin_of_arc(a).and_then(|kin| gone_on.get(kin * self.n_classes..(kin + 1) * self.n_classes));
-            let gone_on = gone_on.filter(|_| populations.changes.are_known).map(|gone_on| (gone_on, net.not_left_behind(a)));
+            let not_left_behind = populations.changes.are_known.then(|| net.not_left_behind(a));
             for c in 0..self.n_classes {
                 let i = a * self.n_classes + c;
                 let customers = populations.customers[c];
@@ -188,11 +187,11 @@ impl<S: Scalar> Absence<S> {
                     self.of[i] = Seen { waiting: zero, first: zero, late: zero, pace: zero };
                     continue;
                 }
-                let own = class_share(net, class_shares, a, c) / customers;
+                let own = class_share(net, &exclusion.class_shares, a, c) / customers;
                 let changes = populations.changes;
                 let (waiting, first) = lost.map_or((own, own), |(waiting, first)| (own * waiting, own * first));
                 // What the customer began goes on without him.
-                let goes_on = gone_on.map_or(zero, |(gone_on, share)| gone_on[c].met * share / customers);
+                let goes_on = not_left_behind.map_or(zero, |share| exclusion.gone_on_over(net, a, c).met * share / customers);
                 self.of[i] = Seen {
                     waiting: changes.waiting[i] - waiting + goes_on * (1.0 - customers.recip()).max(0.0),
                     first: changes.first[i] - first + goes_on,

@@ -59,15 +59,37 @@ impl<S: Scalar> GoneOn<S> {
 
 impl<S: Scalar> Exclusion<S> {
     /// Adds what works for an entry's requests from its parents.
-    pub(super) fn gone_on_by_parents(&mut self, pairs: &Pairs, n_classes: usize, entry: usize) {
+    pub(super) fn gone_on_by_parents(&mut self, (net, pairs, flow): (&Net<S>, &Pairs, &Flow<S>), n_classes: usize, entry: usize) {
         if self.gone_on.is_empty() {
             return;
+        }
+        for &arc in &pairs.sent[entry] {
+            if flow.entry_rate[entry] <= 0.0 {
+                continue;
+            }
+            let share = flow.arc_rate[arc] / flow.entry_rate[entry];
+            for c in 0..n_classes {
+                let sum = self.gone_on[entry * n_classes + c].plus(self.gone_on_over(net, arc, c), share);
+                self.gone_on[entry * n_classes + c] = sum;
+            }
         }
         for &(parent, share) in &pairs.parents[entry] {
             for c in 0..n_classes {
                 let sum = self.gone_on[entry * n_classes + c].plus(self.gone_on[parent * n_classes + c], self.shares[share as usize]);
                 self.gone_on[entry * n_classes + c] = sum;
             }
+        }
+    }
+
+    /// What goes on of the requests over an arc for a class, without its customers.
+    pub fn gone_on_over(&self, net: &Net<S>, arc: usize, class: usize) -> GoneOn<S> {
+        let source = net.arcs[arc].source;
+        let Some(node) = source.node().filter(|_| !self.gone_on.is_empty()) else { return GoneOn::none() };
+        let place = net.nodes[node].kin * net.classes.len() + class;
+        match source.held() {
+            Some(_) => self.gone_on[place],
+            // Whoever sends and does not wait is met by what he sent.
+            None => GoneOn { met: self.gone_on[place].met + self.class_shares[place], ..self.gone_on[place] },
         }
     }
 

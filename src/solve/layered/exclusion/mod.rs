@@ -221,7 +221,7 @@ impl<S: Scalar> Exclusion<S> {
                         self.class_shares[entry * n_classes + c] += add;
                     }
                 }
-                self.gone_on_by_parents(pairs, n_classes, entry);
+                self.gone_on_by_parents((net, pairs, flow), n_classes, entry);
                 for &k in &pairs.strands_of[entry] {
                     let Kin { entry: Some(_), strand: Some(node), .. } = net.kins[k] else { continue };
                     let waited_for = self.after_reply.get(&node).map_or(S::from(1.0), |&after| -after + 1.0);

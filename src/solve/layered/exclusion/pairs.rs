@@ -6,7 +6,7 @@ use super::mixer::Mixing;
 use crate::{
     model::Scalar,
     solve::layered::{
-        net::{Net, Work},
+        net::{Net, Source, Work},
         turns::Strand,
     },
 };
@@ -55,6 +55,8 @@ pub(in super::super) struct Pairs {
     pub(super) n_sending: Vec<f64>,
     /// By entry, the arcs by which it forwards requests.
     pub(super) forwarded: Vec<Vec<usize>>,
+    /// By entry, the arcs by which nodes send it requests that they do not wait for.
+    pub(super) sent: Vec<Vec<usize>>,
     /// By entry, the kin of its strands.
     pub(super) strands_of: Vec<Vec<usize>>,
     /// Position in the list of overlaps of two nodes.
@@ -120,9 +122,9 @@ impl Pairs {
         self.strands.get(&(one, other)).copied().filter(|&strands| self.left[strands])
     }
 
-    /// Whether some threads go on after the reply.
+    /// Whether something goes on for those who do not wait for it: after a reply, or for requests that nobody waits for.
     pub fn go_on(&self) -> bool {
-        self.goes_on.contains(&true)
+        self.goes_on.contains(&true) || self.sent.iter().any(|sent| !sent.is_empty())
     }
 
     /// Whether a join leaves some strands behind.
@@ -155,6 +157,10 @@ impl Pairs {
         let mut forwarded = vec![Vec::new(); net.entries.len()];
         for (a, via) in net.arcs.iter().enumerate().filter_map(|(a, arc)| Some((a, arc.via?))) {
             forwarded[via].push(a);
+        }
+        let mut sent = vec![Vec::new(); net.entries.len()];
+        for (a, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| matches!(arc.source, Source::Detached(_))) {
+            arc.target.iter().for_each(|&entry| sent[entry].push(a));
         }
         let mut strands_of = vec![Vec::new(); net.entries.len()];
         for (k, node) in net.kins.iter().enumerate().filter_map(|(k, kin)| Some((k, kin.strand?))) {
@@ -193,6 +199,7 @@ impl Pairs {
             unbounded,
             open,
             goes_on,
+            sent,
             sent_on: Vec::new(),
         }
     }
