@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{OTHERS, Place, Variants, called, destinations, entries, redirect, redirect_entry, served};
 use crate::{
-    model::{Entry, Model, Number, TaskScheduling},
+    model::{CallKind, Model, Number, TaskScheduling},
     solve::copies,
 };
 
@@ -44,76 +44,103 @@ pub(super) fn tell_apart(model: &Model, most: usize, value: &impl Fn(&Number) ->
     let numbers: HashMap<&str, usize> = places.iter().enumerate().map(|(number, it)| (it.entry.name.as_str(), number)).collect();
     // Those of the fewest threads first, as far as variants go.
     for n_few in (1..=few.len()).rev() {
-        let mut groups = vec![OTHERS; model.tasks.len()];
-        few[..n_few].iter().for_each(|&(_, task)| groups[task] = task + 1);
-        let callers = callers(model, &places, &numbers, &groups);
-        if callers.iter().all(|of_entry| of_entry.len() < 2) {
+        let mut threads = vec![f64::INFINITY; model.tasks.len()];
+        few[..n_few].iter().for_each(|&(number, task)| threads[task] = number);
+        let mut callers = Callers { model, of_entry: vec![BTreeSet::new(); places.len()], threads: &threads, numbers: &numbers };
+        callers.find(&places);
+        if callers.of_entry.iter().all(|of_entry| of_entry.len() < 2) {
             return None;
         }
-        if callers.iter().map(|of_entry| of_entry.len().max(1)).sum::<usize>() <= most {
-            return Some(lay_out(model, &Callers { of_entry: &callers, groups: &groups, numbers: &numbers }));
+        if callers.of_entry.iter().map(|of_entry| of_entry.len().max(1)).sum::<usize>() <= most {
+            return Some(callers.lay_out());
         }
     }
     None
 }
 
-/// By entry, the groups whose requests come to it; one at most where it has no variants.
-fn callers(model: &Model, places: &[Place<'_>], numbers: &HashMap<&str, usize>, groups: &[usize]) -> Vec<BTreeSet<usize>> {
-    let of_place = |it: &Place<'_>| it.entry.open_arrival_rate.iter().map(|_| OTHERS).collect::<BTreeSet<usize>>();
-    let mut callers: Vec<BTreeSet<usize>> = places.iter().map(of_place).collect();
-    for (task, &group) in model.tasks.iter().zip(groups) {
-        let calls = task.entries.iter().flat_map(destinations).chain(task.activities.iter().flat_map(called));
-        for (dest, kind) in calls {
-            if let Some(&number) = numbers.get(dest) {
-                callers[number].insert(served(group, kind));
-            }
-        }
-    }
-    // Second phases are met as they are by all callers together.
-    let goes_on = |it: &Place<'_>| it.task.entries.iter().flat_map(|entry| &entry.phases).any(|phase| phase.phase > 1);
-    for (of_entry, _) in callers.iter_mut().zip(places).filter(|(_, place)| !place.has_variants || goes_on(place)) {
-        of_entry.clear();
-    }
-    callers
-}
-
 /// Who calls which entry.
 struct Callers<'a> {
-    of_entry: &'a [BTreeSet<usize>],
-    /// By task.
-    groups: &'a [usize],
+    model: &'a Model,
+    /// By entry, the groups whose requests come to it.
+    of_entry: Vec<BTreeSet<usize>>,
+    /// By task, infinitely many where it has no group.
+    threads: &'a [f64],
     numbers: &'a HashMap<&'a str, usize>,
 }
 
-fn lay_out(model: &Model, callers: &Callers<'_>) -> Variants {
-    let word = copies::free_word(model, "from");
-    let name = |dest: &str, group: usize| {
-        let number = callers.numbers.get(dest)?;
-        let of_entry = &callers.of_entry[*number];
-        // The first variant has the entry's own name.
-        (of_entry.contains(&group) && of_entry.first() != Some(&group)).then(|| format!("{dest} ({word} {})", model.tasks[group - 1].name))
-    };
-    let mut laid = Variants { model: model.clone(), originals: Vec::new() };
-    let mut number = 0;
-    for (task, &group) in laid.model.tasks.iter_mut().zip(callers.groups) {
-        for mut entry in std::mem::take(&mut task.entries) {
-            redirect_entry(&mut entry, &|dest, kind| name(dest, served(group, kind)));
-            let others = callers.of_entry[number].iter().skip(1).filter_map(|&group| name(&entry.name, group));
-            let others: Vec<Entry> = others.map(|name| Entry { name, open_arrival_rate: None, ..entry.clone() }).collect();
-            laid.originals.extend(std::iter::repeat_n(number, 1 + others.len()));
-            task.entries.push(entry);
-            task.entries.extend(others);
-            number += 1;
-        }
-        task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| name(dest, served(group, kind))));
+impl<'a> Callers<'a> {
+    /// The group to which requests of a task belong that works for a group.
+    fn passes(&self, task: usize, group: usize) -> usize {
+        let of_group = group.checked_sub(1).map_or(f64::INFINITY, |caller| self.threads[caller]);
+        if self.threads[task] < of_group || self.threads[task] <= of_group && of_group.is_finite() { task + 1 } else { group }
     }
-    laid
+
+    /// Finds who calls each entry.
+    fn find(&mut self, places: &[Place<'a>]) {
+        // Second phases are met as they are by all callers together.
+        let goes_on = |it: &Place<'_>| it.task.entries.iter().flat_map(|entry| &entry.phases).any(|phase| phase.phase > 1);
+        let tasks: Vec<usize> = self.model.tasks.iter().enumerate().flat_map(|(at, task)| task.entries.iter().map(move |_| at)).collect();
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        for (number, place) in places.iter().enumerate() {
+            if place.task.scheduling.is_reference() || place.entry.open_arrival_rate.is_some() {
+                open.push((number, OTHERS));
+            }
+        }
+        let mut activities: Vec<bool> = vec![false; self.model.tasks.len()];
+        while let Some((number, group)) = open.pop() {
+            let (place, task) = (&places[number], tasks[number]);
+            let group = if place.has_variants && !goes_on(place) { group } else { OTHERS };
+            if !self.of_entry[number].insert(group) {
+                continue;
+            }
+            let passed = self.passes(task, group);
+            let mut send = |dest: &str, kind: CallKind| {
+                open.extend(self.numbers.get(dest).map(|&dest| (dest, served(passed, kind))));
+            };
+            destinations(place.entry).for_each(|(dest, kind)| send(dest, kind));
+            if place.entry.start_activity.is_some() && !std::mem::replace(&mut activities[task], true) {
+                place.task.activities.iter().flat_map(called).for_each(|(dest, kind)| send(dest, kind));
+            }
+        }
+    }
+
+    fn lay_out(&self) -> Variants {
+        let word = copies::free_word(self.model, "from");
+        let name = |dest: &str, group: usize| {
+            let of_entry = &self.of_entry[*self.numbers.get(dest)?];
+            // The first variant has the entry's own name.
+            (of_entry.contains(&group) && of_entry.first() != Some(&group))
+                .then(|| format!("{dest} ({word} {})", self.model.tasks[group - 1].name))
+        };
+        let mut laid = Variants { model: self.model.clone(), originals: Vec::new() };
+        let mut number = 0;
+        for (at, task) in laid.model.tasks.iter_mut().enumerate() {
+            for entry in std::mem::take(&mut task.entries) {
+                let groups = self.of_entry[number].iter().copied();
+                let groups = groups.chain(self.of_entry[number].is_empty().then_some(OTHERS));
+                for group in groups {
+                    let mut variant = entry.clone();
+                    if let Some(name) = name(&entry.name, group) {
+                        (variant.name, variant.open_arrival_rate) = (name, None);
+                    }
+                    let passed = self.passes(at, group);
+                    redirect_entry(&mut variant, &|dest, kind| name(dest, served(passed, kind)));
+                    task.entries.push(variant);
+                    laid.originals.push(number);
+                }
+                number += 1;
+            }
+            let passed = self.passes(at, OTHERS);
+            task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| name(dest, served(passed, kind))));
+        }
+        laid
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::tests::wiring, *};
-    use crate::model::{CallKind, lqn_text};
+    use crate::model::lqn_text;
 
     const MOST: usize = 15;
 
