@@ -34,13 +34,14 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         let n = self.visits.len();
-        let places = || (0..n).filter(|x| self.visits[*x].from_outside).map(|x| (x, r * n + x));
+        let is_processor = self.station < self.sweep.net.n_processors;
+        let places = || (0..n).filter(|x| self.visits[*x].as_from_outside > 0.0).map(|x| (x, r * n + x));
         let [mut work, mut rest, mut load] = [S::from(0.0); 3];
         for (x, at) in places() {
             let it = &self.visits[x];
-            work += scratch.alpha[at] * it.wait + scratch.beta[at];
-            rest += scratch.beta[at];
-            load += it.rate * (it.first + it.late);
+            work += (scratch.alpha[at] * it.wait + scratch.beta[at]) * it.as_from_outside;
+            rest += scratch.beta[at] * it.as_from_outside;
+            load += it.rate * (it.first + it.late) * it.as_from_outside;
         }
         if work <= 0.0 || load <= 0.0 {
             return;
@@ -50,7 +51,6 @@ impl<S: Scalar> At<'_, S> {
         let stay = |it: &Visit<S>| it.wait + (it.first + it.late + rest * (self.servers - 1.0)) / self.servers;
         let found = |stay: S, idle: S| (stay + idle) / (relaxes + idle);
         let mut share = S::from(1.0);
-        let is_processor = self.station < self.sweep.net.n_processors;
         if is_processor {
             self.courses().for_each_previous(r, |part, slice, away| share += part * (found(stay(&self.visits[slice]), away) - 1.0));
         }
@@ -65,9 +65,12 @@ impl<S: Scalar> At<'_, S> {
                 share = of_thread;
             }
         }
-        for (_, at) in places() {
-            scratch.alpha[at] *= share;
-            scratch.beta[at] *= share;
+        for (x, at) in places() {
+            let it = &self.visits[x];
+            // Of few threads no more come than there are.
+            let left = if it.from_outside || share < 1.0 { (share - 1.0) * it.as_from_outside + 1.0 } else { S::from(1.0) };
+            scratch.alpha[at] *= left;
+            scratch.beta[at] *= left;
         }
     }
 }

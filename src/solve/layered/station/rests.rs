@@ -176,10 +176,11 @@ impl<S: Scalar> At<'_, S> {
             _ => return it.full_first_rest,
         };
         let service = (it.first, it.first_rest);
-        match other {
+        let rest = match other {
             Some(found) => found.relative(me.gap.mean(long, |z| found.other.rest(z, service, &found.at_departure))),
             None => me.gap.mean(long, |z| rest_after_gap(z, service, mean)),
-        }
+        };
+        if self.discipline == Discipline::Fcfs { rest + (it.full_first_rest - rest) * it.as_from_outside } else { rest }
     }
 
     /// The same, where it is known how the requests of the row were here last.

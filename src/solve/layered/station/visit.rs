@@ -4,8 +4,13 @@
 //! with probability `y/(1+y)` (`(y-1)/y` where their number is always the same; for slices at the processor, `(n-1)/n`), or for a long one
 //! between executions, such that the mean over both is the mean time that a thread of its pool is away: `M/ℓ_pool - (W + s)`.
 
-use super::{super::net::Source, Sweep, bounded::Bounded, layout::Layout};
-use crate::model::Scalar;
+use super::{
+    super::net::{Arc, Source},
+    Sweep,
+    bounded::Bounded,
+    layout::Layout,
+};
+use crate::{model::Scalar, solve::erlang::erlang_c};
 
 /// Gaps shorter than this fraction of the mean service count as this long.
 pub(super) const SHORTEST_GAP: f64 = 1e-6;
@@ -28,6 +33,8 @@ pub(super) struct Visit<S> {
     pub gap: Gap<S>,
     /// Whether no customer has a part in it, and no number of threads bounds it.
     pub from_outside: bool,
+    /// At processors in which part it is as if from outside: in what chance one of the threads that bound it is idle. 1 and 0 where it is, or is of customers.
+    pub as_from_outside: S,
 }
 
 /// How long an arriving thread was away: a mixture of short gaps inside an execution and long ones between executions.
@@ -54,7 +61,7 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
     let zero = S::from(0.0);
     let gap = Gap { short_share: zero, short: zero, long: None };
     let rate = sweep.flow.arc_rate[a];
-    let from_outside = is_from_outside(sweep, arc.source);
+    let (from_outside, as_from_outside) = from_outside(sweep, arc);
     let Some(entry) = arc.target else {
         let Source::Held(node) = arc.source else { unreachable!("only a thread runs on a processor") };
         let it = &net.nodes[node];
@@ -71,22 +78,37 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
             full_late_rest: zero,
             gap,
             from_outside,
+            as_from_outside,
         };
     };
     let rest = |mean: S, variance: S| if mean > 0.0 { (mean + variance / mean) * 0.5 } else { zero };
     let ([first, second, third], [v1, v2, v3]) = (sweep.flow.phases[entry], sweep.flow.phase_variances[entry]);
     let late = second + third;
     let (first_rest, late_rest) = (rest(first, v1), rest(late, v2 + v3));
-    Visit { rate, wait, first, late, first_rest, late_rest, full_first_rest: first_rest, full_late_rest: late_rest, gap, from_outside }
+    Visit { rate, wait, first, late, first_rest, late_rest, full_first_rest: first_rest, full_late_rest: late_rest, gap, from_outside, as_from_outside }
 }
 
-fn is_from_outside<S: Scalar>(sweep: &Sweep<'_, S>, source: Source) -> bool {
-    let Some(node) = source.node() else { return true };
-    let it = &sweep.net.nodes[node];
-    let n = sweep.net.classes.len();
+/// Whether what comes over an arc is from outside, and in which part it is as if.
+fn from_outside<S: Scalar>(sweep: &Sweep<'_, S>, arc: &Arc<S>) -> (bool, S) {
+    let net = sweep.net;
+    let [none, all] = [S::from(0.0), S::from(1.0)];
+    let Some(node) = arc.source.node() else { return (true, all) };
+    let it = &net.nodes[node];
+    let n = net.classes.len();
     let shares = &sweep.exclusion.class_shares[it.kin * n..(it.kin + 1) * n];
-    let is_bounded = source.held().is_some() && sweep.populations.caps[it.task].is_finite();
-    !is_bounded && shares.iter().all(|share| share.value() == 0.0)
+    if shares.iter().any(|share| share.value() != 0.0) {
+        return (false, none);
+    }
+    let bounding = arc.source.held().map(|_| net.tasks[it.task].bounded_by).filter(|&task| sweep.populations.caps[task].is_finite());
+    let Some(bounding) = bounding else { return (true, all) };
+    // At the only task of a processor it is told by how many threads are busy.
+    let is_of_this_task = |&other: &usize| net.arcs[other].source.node().is_some_and(|node| net.nodes[node].task == it.task);
+    if arc.target.is_some() || net.stations[arc.station].arcs.iter().all(is_of_this_task) {
+        return (false, none);
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a finite count of threads, checked when compiled")]
+    let threads = sweep.populations.caps[bounding] as u32;
+    (false, -erlang_c(threads, sweep.flow.busy_threads(net, bounding)) + 1.0)
 }
 
 /// What an execution of a node does at the station.
