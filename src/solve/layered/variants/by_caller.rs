@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{OTHERS, Place, Variants, called, destinations, entries, redirect, redirect_entry, served};
+use super::{OTHERS, Place, Variants, called, entries, redirect, redirect_entry, served};
 use crate::{
     model::{CallKind, Model, Number, TaskScheduling},
     solve::copies,
@@ -97,10 +97,13 @@ impl<'a> Callers<'a> {
             let mut send = |dest: &str, kind: CallKind| {
                 open.extend(self.numbers.get(dest).map(|&dest| (dest, served(passed, kind))));
             };
-            destinations(place.entry).for_each(|(dest, kind)| send(dest, kind));
+            place.entry.phases.iter().flat_map(|phase| called(&phase.activity)).for_each(|(dest, kind)| send(dest, kind));
             if place.entry.start_activity.is_some() && !std::mem::replace(&mut activities[task], true) {
                 place.task.activities.iter().flat_map(called).for_each(|(dest, kind)| send(dest, kind));
             }
+            // Whoever forwards is free, and the thread that waits is the caller's.
+            let forwarded = place.entry.forwarding.iter().filter_map(|it| self.numbers.get(it.dest.as_str()));
+            open.extend(forwarded.map(|&dest| (dest, group)));
         }
     }
 
@@ -124,7 +127,7 @@ impl<'a> Callers<'a> {
                         (variant.name, variant.open_arrival_rate) = (name, None);
                     }
                     let passed = self.passes(at, group);
-                    redirect_entry(&mut variant, &|dest, kind| name(dest, served(passed, kind)));
+                    redirect_entry(&mut variant, &|dest, kind| name(dest, served(passed, kind)), &|dest| name(dest, group));
                     task.entries.push(variant);
                     laid.originals.push(number);
                 }

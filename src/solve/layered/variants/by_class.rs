@@ -135,7 +135,7 @@ impl<'a> Uses<'a> {
                 for group in groups {
                     let mut variant = Entry { name: name(number, group), ..entry.clone() };
                     variant.open_arrival_rate.take_if(|_| variant.name != entry.name);
-                    redirect_entry(&mut variant, &|dest, kind| to(dest, served(group, kind)));
+                    redirect_entry(&mut variant, &|dest, kind| to(dest, served(group, kind)), &|dest| to(dest, group));
                     task.entries.push(variant);
                     laid.originals.push(number);
                 }
