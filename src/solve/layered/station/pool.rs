@@ -217,7 +217,7 @@ fn add_crowd<S: Scalar>(
         (busy, pool.service),
         pool.stops.iter().map(|s| s.stay),
     );
-    if !meet || has_room && layout.pools.len() > 1 {
+    if !meet || has_room && layout.pools.len() > 1 || below::customers(sweep, layout).is_none() {
         return;
     }
     pool.find_others(crowds, false);

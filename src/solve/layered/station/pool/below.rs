@@ -54,7 +54,7 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
 
 /// How many customers there are of the class that all requests at a station are of; infinitely many where some come from outside. None where they are of several classes, which
 /// are there more and less often than these numbers know: one customer that is always there would find himself.
-fn customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> Option<f64> {
+pub(super) fn customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> Option<f64> {
     let populations = sweep.populations.customers;
     let n = populations.len();
     let shares = |&arc: &usize| sweep.net.kin_of_arc(arc).map(|kin| &sweep.exclusion.class_shares[kin * n..(kin + 1) * n]);
