@@ -434,8 +434,13 @@ impl<S: Scalar> At<'_, S> {
                 of_waiting *= unmet;
                 of_first *= unmet;
             }
-            let is_told = pool_of[x].is_some_and(|pool| row.pool == Some(pool) && self.left[pool].of_all);
-            let seen = if is_told { Seen { waiting: S::from(1.0), first: S::from(1.0), ..seen } } else { seen };
+            let seen = match pool_of[x].filter(|&pool| row.pool == Some(pool)).map(|pool| self.left[pool].of_all()) {
+                Some(told) if told > 0.0 => {
+                    let with_all = |seen: S| seen + (-seen + 1.0) * told;
+                    Seen { waiting: with_all(seen.waiting), first: with_all(seen.first), ..seen }
+                }
+                _ => seen,
+            };
             let (mut of_waiting, mut of_first) = (of_waiting * seen.waiting, of_first * seen.first);
             if let Some(late) = self.late_of(row, pool_of[x]) {
                 let are_known = self.sweep.populations.changes.are_known;

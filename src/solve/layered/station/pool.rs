@@ -48,6 +48,13 @@
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
+//! Customers of several classes are no alike sources: of one that is always there and fifteen that seldom are, each finds others than this says. With `p_c` the share of their time for which customers
+//! of class `c` are at the pool, in which their number varies by `1 - r` of what alike ones would, `ψ` and `Π_s` count in part, with what the servers say else for the rest:
+//!
+//! ```text
+//! η = (1 - r/.1)⁺,     r = Var(p) / (E[p] (1 - E[p]))         over the customers
+//! ```
+//!
 //! What second phases change of what an arrival finds is added ([`late`]).
 //!
 //! With it the threads of one pool need no boost, and [`super::removal`] only where they exclude each other more than in the mean: for one pool at
@@ -77,6 +84,8 @@ const MANY_SOURCES: f64 = 4.0;
 const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.
 const SEIDMANN_SERVERS: f64 = 2.0;
+/// `r` from which how many are busy of alike sources says nothing.
+const UNLIKE_CLASSES: f64 = 0.1;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
@@ -93,10 +102,12 @@ pub(in super::super) struct Left<S> {
     pub(super) late: Late<S>,
     /// `ψ/f_t` of those waiting and in service, where it is known how many threads are busy.
     others: Option<(S, S)>,
+    /// `η`: in which part these count, and `Π_s`.
+    counts: S,
     /// Whether `ψ` is of what is there with all customers.
-    pub of_all: bool,
+    of_all: bool,
     /// `Π_s`, the same, at several servers that nobody else comes to.
-    pub all_busy: Option<S>,
+    all_busy: Option<S>,
 }
 
 /// Computes what is left at every station for every pool, by station and position of the pool there, the pools' paces by task, and how their
@@ -129,7 +140,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
         }
         let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
         late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
-        let mut pool = Pool { task, threads, executions, service, stops, numbers: None };
+        let mut pool = Pool { task, threads, executions, service, stops, numbers: None, counts: S::from(1.0) };
         if let Some(station) = it.station {
             add_crowd(sweep, &layouts[station], station, &mut pool, crowds, &mut found[station]);
         }
@@ -143,7 +154,7 @@ pub(in super::super) fn pool_factors<S: Scalar>(
 
 /// Sets what is left of a pool at its stops, and its pace.
 fn set_left<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], pool: &mut Pool<S>, left: &mut [Left<S>], paces: &mut [Option<Pace<S>>]) {
-    let Pool { task, threads, executions, stops, .. } = pool;
+    let Pool { task, threads, executions, stops, counts, .. } = pool;
     let is_told = sweep.net.tasks[*task].width <= 1.0 && sweep.tells_strands;
     let keep = if is_told { mean_keep(sweep, layouts, *task) } else { S::from(1.0) };
     let strands = strands(*threads, keep);
@@ -169,11 +180,12 @@ fn set_left<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], pool: &mut Pool
             }),
             of_all: stop.others.as_ref().is_some_and(|others| others.of_all),
             all_busy: stop.others.as_ref().and_then(|others| others.all_busy),
+            counts: *counts,
         };
     }
 }
 
-/// A task, how many of its threads can be busy, its executions a unit of time, how long one takes and where; and how many are busy, where that is known.
+/// A task, how many of its threads can be busy, its executions a unit of time, how long one takes and where; and how many are busy, where that is known, with `η`.
 struct Pool<S> {
     task: usize,
     threads: f64,
@@ -181,6 +193,7 @@ struct Pool<S> {
     service: S,
     stops: Vec<Stop<S>>,
     numbers: Option<Numbers<S>>,
+    counts: S,
 }
 
 /// Adds how the threads of a pool hold each other up, and what an arrival finds of the others at its stops.
@@ -217,7 +230,8 @@ fn add_crowd<S: Scalar>(
         (busy, pool.service),
         pool.stops.iter().map(|s| s.stay),
     );
-    if !meet || has_room && layout.pools.len() > 1 || below::customers(sweep, layout).is_none() {
+    pool.counts = alike(sweep, layout);
+    if !meet || has_room && layout.pools.len() > 1 || pool.counts <= 0.0 {
         return;
     }
     pool.find_others(crowds, false);
@@ -225,6 +239,33 @@ fn add_crowd<S: Scalar>(
         let lost = pool.stops.iter().filter_map(|stop| Some((stop.station, stop.others.as_ref()?.lost(sources)?)));
         lost.for_each(|(station, lost)| crowds.set_lost(station, lost));
     }
+}
+
+/// `η` of who comes to a station: 1 where the customers of all classes are there for as much of their time, and of one class.
+fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
+    let [zero, one] = [S::from(0.0), S::from(1.0)];
+    let customers = sweep.populations.customers;
+    let n = customers.len();
+    let mut there = vec![zero; n];
+    for &arc in &layout.arcs {
+        let Some(kin) = sweep.net.kin_of_arc(arc) else { return one };
+        let of_arc = sweep.flow.arc_rate[arc] * (sweep.unknowns[arc] + sweep.service(arc).0);
+        let shares = &sweep.exclusion.class_shares[kin * n..(kin + 1) * n];
+        there.iter_mut().zip(shares).for_each(|(there, &share)| *there += of_arc * share);
+    }
+    let (mut all, mut mean, mut square, mut classes) = (0.0, zero, zero, 0);
+    for (&there, &customers) in there.iter().zip(customers).filter(|(there, customers)| **there > 0.0 && **customers > 0.0) {
+        all += customers;
+        mean += there;
+        square += there * there / customers;
+        classes += 1;
+    }
+    if classes < 2 || mean >= all {
+        return one;
+    }
+    let (mean, square) = (mean / all, square / all);
+    let part = (square - mean * mean) / (mean * (-mean + 1.0)) / UNLIKE_CLASSES;
+    if part < 1.0 { -part + 1.0 } else { zero }
 }
 
 impl<S: Scalar> Pool<S> {
@@ -444,6 +485,7 @@ impl<S: Scalar> Left<S> {
             late: Late::none(one),
             others: None,
             of_all: false,
+            counts: one,
             all_busy: None,
         }
     }
@@ -455,10 +497,23 @@ impl<S: Scalar> Left<S> {
 
     /// `c` for those waiting and for those in service, at exclusion `keep`.
     pub fn factors(&self, keep: S) -> (S, S) {
-        if let Some(others) = self.others {
-            return others;
-        }
         let factor = |left: S| with_one_less(self.strands, keep, left);
-        (factor(self.waiting), factor(self.first))
+        let Some((waiting, first)) = self.others else { return (factor(self.waiting), factor(self.first)) };
+        let weighed = |told: S, left: S| if self.counts < 1.0 { told * self.counts + factor(left) * (-self.counts + 1.0) } else { told };
+        (weighed(waiting, self.waiting), weighed(first, self.first))
+    }
+
+    /// In which part what is there is told with all customers.
+    pub fn of_all(&self) -> S {
+        if self.of_all { self.counts } else { S::from(0.0) }
+    }
+
+    /// The chance that all servers are busy, with `otherwise` where nothing tells it.
+    pub fn all_busy(&self, otherwise: impl FnOnce() -> S) -> S {
+        match self.all_busy {
+            Some(told) if self.counts < 1.0 => told * self.counts + otherwise() * (-self.counts + 1.0),
+            Some(told) => told,
+            None => otherwise(),
+        }
     }
 }

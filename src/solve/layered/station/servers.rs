@@ -37,8 +37,11 @@ impl<S: Scalar> At<'_, S> {
         let mut coming = std::mem::take(&mut scratch.coming);
         self.find_coming(r, sources, scratch, &mut coming);
         let found = &mut scratch.last_found[self.places.probability + r];
-        let of_others = self.layout.rows[r].pool.and_then(|pool| self.left[pool].all_busy);
-        let all_busy = of_others.unwrap_or_else(|| self.chance_of_all_busy((busy, sources), &coming, found));
+        let mut otherwise = || self.chance_of_all_busy((busy, sources), &coming, found);
+        let all_busy = match self.layout.rows[r].pool {
+            Some(pool) => self.left[pool].all_busy(otherwise),
+            None => otherwise(),
+        };
         scratch.coming = coming;
         // Requests leave a full pool at its slowest.
         let each = self.services.last().copied().filter(|slowest| *slowest > 1.0).unwrap_or(one) / self.servers;

@@ -37,7 +37,7 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let is_told = layout.is_of_one_pool() && pools[below].numbers.is_some();
         let Some(&above) = layout.pools.first().filter(|_| is_told) else { continue };
         // Where fewer can come than there are threads above, the others' are never here.
-        if !customers(sweep, layout).is_some_and(|most| most >= sweep.populations.strands_at(sweep.net, above, station)) {
+        if customers(sweep, layout) < sweep.populations.strands_at(sweep.net, above, station) {
             continue;
         }
         let Some(above) = pools.iter().find(|pool| pool.task == above) else { continue };
@@ -45,28 +45,26 @@ pub(super) fn find_numbers<S: Scalar>(sweep: &Sweep<'_, S>, layouts: &[Layout], 
         let Some((numbers, there)) = above.numbers.as_ref().zip(there.filter(|there| !there.is_empty())) else { continue };
         let pool = &pools[below];
         let numbers = numbers.below(there, pool.threads);
+        let counts = above.counts;
         let busy = (pool.executions * pool.service, pool.service);
         if crowds.add(station, pool.threads, HowMany::Numbers(numbers), pool.services_alone(), busy, pool.stops.iter().map(|s| s.stay)) {
+            pools[below].counts = counts;
             pools[below].find_others(crowds, true);
         }
     }
 }
 
-/// How many customers there are of the class that all requests at a station are of; infinitely many where some come from outside. None where they are of several classes, which
-/// are there more and less often than these numbers know: one customer that is always there would find himself.
-pub(super) fn customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> Option<f64> {
+/// How many customers there are of the classes that all requests at a station are of; infinitely many where some come from outside.
+fn customers<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> f64 {
     let populations = sweep.populations.customers;
     let n = populations.len();
     let shares = |&arc: &usize| sweep.net.kin_of_arc(arc).map(|kin| &sweep.exclusion.class_shares[kin * n..(kin + 1) * n]);
-    let Some(shares) = layout.arcs.iter().map(shares).collect::<Option<Vec<_>>>() else { return Some(f64::INFINITY) };
-    let mut classes = (0..n).filter(|&class| shares.iter().any(|of_arc| of_arc[class] > 0.0));
-    let (first, second) = (classes.next(), classes.next());
-    let is_outside = shares.iter().any(|of_arc| of_arc.iter().map(Scalar::value).sum::<f64>() < 1.0 - NEGLIGIBLE);
-    match (first, second) {
-        (_, Some(_)) => None,
-        (Some(class), None) if !is_outside => Some(populations[class]),
-        _ => Some(f64::INFINITY),
+    let Some(shares) = layout.arcs.iter().map(shares).collect::<Option<Vec<_>>>() else { return f64::INFINITY };
+    if shares.iter().any(|of_arc| of_arc.iter().map(Scalar::value).sum::<f64>() < 1.0 - NEGLIGIBLE) {
+        return f64::INFINITY;
     }
+    let comes = |class: usize| shares.iter().any(|of_arc| of_arc[class] > 0.0);
+    populations.iter().enumerate().filter(|(class, _)| comes(*class)).map(|(_, customers)| customers).sum()
 }
 
 impl<S: Scalar> Numbers<S> {
