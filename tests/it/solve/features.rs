@@ -45,6 +45,26 @@ pub const MODELS: &[(&str, &str)] = &[
          E 0 s cc 0.1 -1 y cc aa 1 -1 y cc bb 0.5 -1 s aa 0.1 -1 y aa ss 2 -1 s bb 0.3 -1 y bb ss 1 -1 s ss 0.2 -1 -1",
     ),
     (
+        "an entry of two callers, and what it calls",
+        "P 0 p DD i p AA f p BB f p SS f p EE f -1 T 0 t cc r cc -1 DD z 1 m 4 t aa n aa -1 AA t bb n bb -1 BB m 2 t ss n ss -1 SS m 4 t ee n ee -1 EE m 9 -1
+         E 0 s cc 0.1 -1 y cc aa 1 -1 y cc bb 0.5 -1 s aa 0.1 -1 y aa ss 2 -1 s bb 0.3 -1 y bb ss 1 -1 s ss 0.2 -1 y ss ee 0.7 -1 s ee 0.2 -1 -1",
+    ),
+    (
+        "unlike classes before a pool above a pool",
+        "P 0 p DD i p AA i p BB f m 2 -1 T 0 t cc r cc -1 DD z 2 m 4 t ff r ff -1 DD z 0.5 m 2 t aa n aa ab -1 AA m 3 t bb n bb -1 BB m 2 -1
+         E 0 s cc 0.1 -1 y cc aa 1 -1 s ff 0.1 -1 y ff ab 1 -1 s aa 0.2 -1 y aa bb 1.5 -1 s ab 0.1 -1 y ab bb 0.8 -1 s bb 0.3 -1 -1",
+    ),
+    (
+        "what customers send beside what they wait for",
+        "P 0 p DD i p SS f -1 T 0 t cc r cc -1 DD z 1 m 2 t aa i aa -1 DD t bb n bb -1 DD m 8 t ss n sa sb -1 SS m 2 -1
+         E 0 s cc 0.1 -1 y cc aa 1 -1 s aa 0.1 -1 z aa bb 0.7 -1 y aa sa 1 -1 s bb 0.2 -1 y bb sb 1.3 -1 s sa 0.2 -1 s sb 0.15 -1 -1",
+    ),
+    (
+        "slices of requests from outside at a shared core",
+        "P 0 p SS f -1 T 0 t aa n aa -1 SS m 4 t bb n bb -1 SS m 2 t ee i ee -1 SS -1
+         E 0 a aa 0.5 s aa 0.1 -1 y aa bb 1.5 -1 y aa ee 1 -1 s bb 0.3 -1 s ee 0.05 -1 -1",
+    ),
+    (
         "open arrivals beside customers",
         "P 0 p DD i p SS s 0.01 m 2 -1 T 0 t cc r cc -1 DD z 3 m 5 t ss i ss oo -1 SS -1
          E 0 s cc 0.1 -1 y cc ss 1.5 -1 s ss 0.4 -1 a oo 0.6 s oo 0.5 -1 -1",

@@ -27,3 +27,4 @@ mod simulate;
 mod simulate_times;
 mod simulate_vectors;
 mod unlike_calls;
+mod unlike_classes;

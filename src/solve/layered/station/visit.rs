@@ -85,7 +85,19 @@ pub(super) fn visit<S: Scalar>(sweep: &Sweep<'_, S>, a: usize, wait: S) -> Visit
     let ([first, second, third], [v1, v2, v3]) = (sweep.flow.phases[entry], sweep.flow.phase_variances[entry]);
     let late = second + third;
     let (first_rest, late_rest) = (rest(first, v1), rest(late, v2 + v3));
-    Visit { rate, wait, first, late, first_rest, late_rest, full_first_rest: first_rest, full_late_rest: late_rest, gap, from_outside, as_from_outside }
+    Visit {
+        rate,
+        wait,
+        first,
+        late,
+        first_rest,
+        late_rest,
+        full_first_rest: first_rest,
+        full_late_rest: late_rest,
+        gap,
+        from_outside,
+        as_from_outside,
+    }
 }
 
 /// Whether what comes over an arc is from outside, and in which part it is as if.

@@ -187,6 +187,17 @@ mod tests {
         assert!(tell_apart(&model([1, 2], ""), 5, &|number| number.literal()).is_none());
     }
 
+    /// Below a task of more threads the requests stay those of the fewer; of as many, they are of the next one.
+    #[test]
+    fn whom_an_entry_works_for_is_told_further_down() {
+        let mut few_above = model([1, 8], "");
+        few_above.tasks[0].multiplicity = 4.0.into();
+        assert_eq!(
+            wiring(&apart(&few_above).unwrap().model),
+            "ed > ee (from aa), ed (from bb) > ee; ee, ee (from aa); ea > ed; eb > ed (from bb); ec > ea + eb"
+        );
+    }
+
     #[test]
     fn what_comes_from_outside_is_of_the_others() {
         let laid = apart(&model([1, 2], "a ed 0.5")).unwrap();

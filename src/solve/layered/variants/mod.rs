@@ -95,11 +95,7 @@ fn served(group: usize, kind: CallKind) -> usize {
 }
 
 /// Sends an entry's calls to the variants that `to` says, and what it forwards to those of `forwarded`.
-fn redirect_entry(
-    entry: &mut Entry,
-    to: &impl Fn(&str, CallKind) -> Option<String>,
-    forwarded: &impl Fn(&str) -> Option<String>,
-) {
+fn redirect_entry(entry: &mut Entry, to: &impl Fn(&str, CallKind) -> Option<String>, forwarded: &impl Fn(&str) -> Option<String>) {
     entry.phases.iter_mut().for_each(|phase| redirect(&mut phase.activity, to));
     for forwarding in &mut entry.forwarding {
         if let Some(name) = forwarded(&forwarding.dest) {

@@ -99,7 +99,7 @@ pub(super) fn by_source<S: Scalar>(
             pool.again += part * again;
             shares.push(part);
         }
-        services.push((rate, Varied::new(held, rest_over(net, flow, arc))));
+        services.push((rate, Varied::new(held, rest_over(net, flow, arc), net.arcs[arc].target.is_some())));
     }
     add_waits_inside(net, (flow, unknowns), layout, sources, (&shares_of, &mut pools));
     let mut it = Visitors {

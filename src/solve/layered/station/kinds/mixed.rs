@@ -36,6 +36,8 @@ use crate::model::Scalar;
 const LEAST_CHANCE: f64 = 1e-10;
 /// The same, where it is guessed as of services of one length.
 const SEEMING_CHANCE: f64 = 1e-12;
+/// How long executions without a call are, of the mean, for twice the mean rest: those of no time at all would end at once.
+const NO_CALL: f64 = 0.1;
 /// Services that vary less than this part of the square of their mean are alike.
 const ALIKE: f64 = 1e-9;
 
@@ -63,14 +65,15 @@ impl<S: Scalar> Varied<S> {
         Self { mean, beyond: [S::from(0.0); 2] }
     }
 
-    /// Those of such a mean rest, by the law of [`Law`]; as exponential ones where they vary less.
-    pub fn new(mean: S, rest: S) -> Self {
+    /// Those of such a mean rest: by the law of [`Law`], or of a random number of exponential calls, of which the third moment over six times the cube of the mean is
+    /// `ρ²` (none, or an exponential time). As exponential ones where they vary less.
+    pub fn new(mean: S, rest: S, of_calls: bool) -> Self {
         if mean <= 0.0 || rest <= mean {
             return Self::exponential(mean);
         }
         let rest = rest / mean;
-        let beyond = rest - 1.0;
-        Self { mean, beyond: [beyond, Law::third(rest) - rest * 3.0 + 2.0] }
+        let third = if of_calls { rest * rest + (rest - 1.0) * NO_CALL } else { Law::third(rest) };
+        Self { mean, beyond: [rest - 1.0, third - rest * 3.0 + 2.0] }
     }
 }
 
@@ -357,7 +360,7 @@ mod tests {
     #[test]
     fn two_lengths_have_the_moments_of_more() {
         let services = [(1.0, 0.2), (3.0, 1.0), (0.5, 4.0), (0.1, 9.0)];
-        let it = Mixed::new((5.0, 1.0, 0.0), services.into_iter()).unwrap();
+        let it = Mixed::new((5.0, 1.0, 0.0), services.into_iter().map(|(weight, time)| (weight, Varied::exponential(time)))).unwrap();
         let weights: f64 = services.iter().map(|(weight, _)| weight).sum();
         for power in 0..4 {
             let all = services.iter().map(|&(weight, time)| weight / weights * f64::powi(time, power)).sum::<f64>();
@@ -365,6 +368,28 @@ mod tests {
             assert!((of_two / all - 1.0).abs() < 1e-12, "{power}: {of_two} {all}");
         }
         assert!(it.services[0] > 0.0 && it.services[0] < it.services[1]);
-        assert!(Mixed::new((5.0, 1.0, 0.0), [(1.0, 0.3), (2.0, 0.3)].into_iter()).is_none());
+        let alike = [1.0, 2.0].map(|weight| (weight, Varied::exponential(0.3)));
+        assert!(Mixed::new((5.0, 1.0, 0.0), alike.into_iter()).is_none());
+    }
+
+    /// `E[S^k]/k!` of services of which one kind varies more than exponential ones.
+    #[test]
+    fn two_lengths_have_the_moments_of_services_that_vary_more() {
+        let (plain, mean, rest) = (0.3, 1.5, 4.0);
+        let services = [(2.0, Varied::exponential(plain)), (1.0, Varied::new(mean, rest, false))];
+        let it = Mixed::new((5.0, 1.0, 0.0), services.into_iter()).unwrap();
+        let third = mean * mean * mean * Law::third(rest / mean);
+        for (power, varied) in [(0, 1.0), (1, mean), (2, mean * rest), (3, third)] {
+            let all = (2.0 * f64::powi(plain, power) + varied) / 3.0;
+            let of_two = it.short * it.services[0].powi(power) + (1.0 - it.short) * it.services[1].powi(power);
+            assert!((of_two / all - 1.0).abs() < 1e-12, "{power}: {of_two} {all}");
+        }
+        assert!(it.services[0] > 0.0 && it.short > 0.0 && it.short < 1.0, "{it:?}");
+        // Next to none of half of them, and of the others twice as long.
+        let of_calls = Mixed::new((5.0, 1.0, 0.0), [(1.0, Varied::new(mean, 2.0 * mean, true))].into_iter()).unwrap();
+        let [none, twice] = of_calls.services.map(|service| service / mean);
+        assert!((0.0..0.06).contains(&none) && (2.0..2.06).contains(&twice) && (of_calls.short - 0.5).abs() < 0.03, "{of_calls:?}");
+        // What varies less is as exponential.
+        assert!(Mixed::new((5.0, 1.0, 0.0), [(1.0, Varied::new(mean, 0.5 * mean, true))].into_iter()).is_none());
     }
 }

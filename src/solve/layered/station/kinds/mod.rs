@@ -68,7 +68,6 @@ mod urgent;
 mod visitors;
 mod waiting;
 
-pub(super) use self::{open::Wait, ratio::are_told};
 pub(in super::super) use self::{by_source::Classes, corrections::Corrections, open::Told};
 use self::{
     by_source::{by_source, that_waited},
@@ -78,6 +77,7 @@ use self::{
     sources::Kind,
     visitors::{Pool, Threads, Visitors, goes_on, threads_of, visitors},
 };
+pub(super) use self::{open::Wait, ratio::are_told};
 use super::{
     super::{
         flow::Flow,
@@ -401,7 +401,7 @@ mod tests {
                 place_of: vec![0, 1],
                 most: Vec::new(),
                 shares: Vec::new(),
-                services: vec![(2.0, 0.2), (0.3, 3.0)],
+                services: vec![(2.0, Varied::exponential(0.2)), (0.3, Varied::exponential(3.0))],
             };
             ratios(&visitors, &[4.0, 6.0], (4.0, Threads { at_once: 0.0, are_told: false, by_number: false }), &mut Known::nothing())
         };

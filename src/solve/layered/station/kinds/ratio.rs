@@ -329,7 +329,10 @@ fn fewer<const K: usize>(sources: [f64; K], servers: f64, (work, most_work): (im
 
 #[cfg(test)]
 mod tests {
-    use super::{super::chain::tests::kind, *};
+    use super::{
+        super::{chain::tests::kind, mixed::Varied},
+        *,
+    };
     use crate::model::Tangent;
 
     #[test]
@@ -391,7 +394,11 @@ mod tests {
     #[test]
     fn slopes_of_services_of_two_lengths_are_those_of_differences() {
         fn at<S: Scalar>(x: [S; 4], sources: f64, by_number: bool) -> S {
-            let it = Mixed::new((sources, x[0], x[1]), [(x[2], Varied::exponential(S::from(0.2))), (-x[2] + 1.0, Varied::exponential(x[3]))].into_iter()).unwrap();
+            let it = Mixed::new(
+                (sources, x[0], x[1]),
+                [(x[2], Varied::exponential(S::from(0.2))), (-x[2] + 1.0, Varied::exponential(x[3]))].into_iter(),
+            )
+            .unwrap();
             of_mixed(&it, (3.0, Means { by_number, again: it.again }), &mut Known::nothing())
         }
         // Of the more sources, the chain is of fewer.

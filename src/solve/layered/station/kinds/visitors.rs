@@ -255,7 +255,7 @@ pub(super) fn visitors<S: Scalar>(
         it.pools[place].add(flow.arc_rate[arc], waits[arc], held);
         let rest = rest_over(net, flow, arc);
         it.pools[place].left += flow.arc_rate[arc] * held * rest;
-        it.services.push((flow.arc_rate[arc], Varied::new(held, rest)));
+        it.services.push((flow.arc_rate[arc], Varied::new(held, rest, net.arcs[arc].target.is_some())));
         it.place_of.push(place);
     }
     let again = again_of_held(net, (flow, waits), station);
