@@ -69,6 +69,7 @@ pub(super) use self::late::Late;
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
+        linearizer::Populations,
         net::{Discipline, Work},
     },
     Layout, Sweep,
@@ -85,7 +86,7 @@ const FEWEST_STRANDS: f64 = 1.01;
 /// Processors of no more servers have Seidmann's queue, however many threads.
 const SEIDMANN_SERVERS: f64 = 2.0;
 /// `r` from which how many are busy of alike sources says nothing.
-const UNLIKE_CLASSES: f64 = 0.1;
+const UNLIKE_SOURCES: f64 = 0.1;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
@@ -241,30 +242,38 @@ fn add_crowd<S: Scalar>(
     }
 }
 
-/// `η` of who comes to a station: 1 where the customers of all classes are there for as much of their time, and of one class.
+/// `η` of who comes to a station: 1 where the threads of all callers, or of one the customers of all classes, are there for as much of their time.
 fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
     let [zero, one] = [S::from(0.0), S::from(1.0)];
-    let customers = sweep.populations.customers;
+    let Populations { customers, .. } = *sweep.populations;
     let n = customers.len();
-    let mut there = vec![zero; n];
-    for &arc in &layout.arcs {
-        let Some(kin) = sweep.net.kin_of_arc(arc) else { return one };
+    let are_pools = layout.pools.len() > 1;
+    let sources: Vec<f64> = match are_pools {
+        true => layout.pools.iter().map(|&task| sweep.populations.strands_at(sweep.net, task, layout.station)).collect(),
+        false => customers.to_vec(),
+    };
+    let mut there = vec![zero; sources.len()];
+    for (&arc, &pool) in layout.arcs.iter().zip(&layout.pool_of) {
+        let Some((kin, pool)) = sweep.net.kin_of_arc(arc).zip(pool) else { return one };
         let of_arc = sweep.flow.arc_rate[arc] * (sweep.unknowns[arc] + sweep.service(arc).0);
-        let shares = &sweep.exclusion.class_shares[kin * n..(kin + 1) * n];
-        there.iter_mut().zip(shares).for_each(|(there, &share)| *there += of_arc * share);
+        if are_pools {
+            there[pool] += of_arc;
+        } else {
+            let shares = &sweep.exclusion.class_shares[kin * n..(kin + 1) * n];
+            there.iter_mut().zip(shares).for_each(|(there, &share)| *there += of_arc * share);
+        }
     }
-    let (mut all, mut mean, mut square, mut classes) = (0.0, zero, zero, 0);
-    for (&there, &customers) in there.iter().zip(customers).filter(|(there, customers)| **there > 0.0 && **customers > 0.0) {
-        all += customers;
+    let (mut all, mut mean, mut square) = (0.0, zero, zero);
+    for (&there, &sources) in there.iter().zip(&sources).filter(|(there, sources)| **there > 0.0 && **sources > 0.0) {
+        all += sources;
         mean += there;
-        square += there * there / customers;
-        classes += 1;
+        square += there * there / sources;
     }
-    if classes < 2 || mean >= all {
+    if mean <= 0.0 || mean >= all {
         return one;
     }
     let (mean, square) = (mean / all, square / all);
-    let part = (square - mean * mean) / (mean * (-mean + 1.0)) / UNLIKE_CLASSES;
+    let part = (square - mean * mean) / (mean * (-mean + 1.0)) / UNLIKE_SOURCES;
     if part < 1.0 { -part + 1.0 } else { zero }
 }
 
