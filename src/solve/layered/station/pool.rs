@@ -87,6 +87,8 @@ const FEWEST_STRANDS: f64 = 1.01;
 const SEIDMANN_SERVERS: f64 = 2.0;
 /// `r` from which how many are busy of alike sources says nothing.
 const UNLIKE_SOURCES: f64 = 0.1;
+/// Sources that are there for more of their time are not told apart by rounding.
+const ALWAYS_THERE: f64 = 1.0 - 1e-9;
 /// Load of other pools that is believed.
 const MAX_OTHERS: f64 = 0.95;
 
@@ -263,13 +265,14 @@ fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
             there.iter_mut().zip(shares).for_each(|(there, &share)| *there += of_arc * share);
         }
     }
-    let (mut all, mut mean, mut square) = (0.0, zero, zero);
+    let (mut kinds, mut all, mut mean, mut square) = (0, 0.0, zero, zero);
     for (&there, &sources) in there.iter().zip(&sources).filter(|(there, sources)| **there > 0.0 && **sources > 0.0) {
+        kinds += 1;
         all += sources;
         mean += there;
         square += there * there / sources;
     }
-    if mean <= 0.0 || mean >= all {
+    if kinds < 2 || mean >= all * ALWAYS_THERE {
         return one;
     }
     let (mean, square) = (mean / all, square / all);
