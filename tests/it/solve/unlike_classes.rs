@@ -1,4 +1,5 @@
-//! Customers of unlike classes before the same pools, and what they send beside what they wait for: beside the exact chain.
+//! Sources that are not alike before the same threads (classes of customers, callers, what customers send beside what they wait for) and services that are not: beside the exact chain, and our
+//! simulator where that is too large.
 
 use layerfit::{
     model::{Bindings, Model, lqn_text},
@@ -39,6 +40,18 @@ fn who_is_always_there_does_not_find_himself() {
         let (found, exact) = (layered(&model), exact(&model));
         ["many", "one"].iter().for_each(|task| assert_near(throughput(&found, task), throughput(&exact, task), tolerance));
     }
+}
+
+/// A single thread that is nearly always at a database of four threads on two cores, and customers who are there now and then: the thread finds next to nobody there, but had found both cores busy as
+/// any of so many threads would, and all were 10 % slow. Our simulator at .1 %.
+#[test]
+fn callers_that_are_seldom_there_keep_no_cores_busy() {
+    let model = parsed(
+        "p DD i p AA i p BB f m 2 p SS f m 2",
+        "t tt r cc -1 DD z 2.5 m 30 t app i aa -1 AA t one n bb -1 SS t dbs n dd -1 BB m 4",
+        "s cc 0 -1 y cc aa 1 -1 s aa 0.1174 -1 y aa bb 1 -1 y aa dd 2 -1 s bb 0.0294 -1 y bb dd 5.8 -1 s dd 0.03 -1",
+    );
+    assert_near(throughput(&layered(&model), "tt"), 4.8234, 0.004);
 }
 
 /// Customers that are all but always before a full pool are alike for those below, whatever their class: our simulator at .1 %.

@@ -1,4 +1,5 @@
-//! What still goes on for a customer when he comes back: second phases, and strands for which nobody waited, with all that works for them.
+//! What still goes on for a customer when he comes back: second phases, strands for which nobody waited and requests that he sent without waiting, with all that works for
+//! them.
 //!
 //! The Linearizer takes the customer of an arrival away, and with him all that he began, also what goes on without him. Of that an arrival finds, in the mean
 //! over his next request,
@@ -16,6 +17,8 @@
 //! |---|---|
 //! | `C` | `N_c / (λ_e ρ_e(c))`: from one reply of entry `e` to a customer of `c` to the next |
 //! | `B`, `L` | first phase of `e` with what it forwards to, and its later phases |
+//!
+//! What is sent and not waited for is taken to be there as at any time, `ψ = 1`: that it begins together with what follows is not known.
 //!
 //! The reverse is as likely: those that go on find of their own customer `ψ` times what is there of him at any time,
 //!

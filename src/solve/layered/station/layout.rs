@@ -99,6 +99,8 @@ pub(in super::super) struct Layout {
     pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
     pub(super) unlike: bool,
+    /// Whether threads come here that work for requests that nobody waits for.
+    pub(super) of_senders: bool,
     /// Whether a chain tells what services change that vary more than exponential ones ([`super::kinds`], `mixed`).
     pub(super) tells_variation: bool,
     /// Where the station's unknowns begin.
@@ -186,6 +188,7 @@ impl Layout {
             are_nowhere_else: false,
             bounded: Vec::new(),
             unlike: false,
+            of_senders: false,
             tells_variation: false,
             offset,
             station,
@@ -203,6 +206,10 @@ impl Layout {
         layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
+        let is_sent = |&task: &usize| {
+            net.tasks[task].station.is_some_and(|at| net.stations[at].arcs.iter().any(|&a| net.arcs[a].source.held().is_none()))
+        };
+        layout.of_senders = layout.pools.iter().any(is_sent);
         layout.tells_variation = layout.is_of_varied_services(net, station);
         layout.find_pairs(net, pairs);
         layout.interlocks = find_interlocks(net, &layout);

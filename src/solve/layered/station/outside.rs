@@ -14,12 +14,14 @@
 //! and alike, where the arrival theorem holds: there `V = ρ (W + s)`.
 //!
 //! What comes to a processor finds what has come since the last slice of the same request there ([`super::previous`]), with that one's `W + s`; and where a thread of a bounded pool is back sooner than
-//! that, what has come since then.
+//! that, what has come since then. Requests from outside that a pool bounds are, at processors that several tasks share, as from outside in the part `1 - C` in which not all of its threads are busy
+//! (Erlang's `C` at their number), and as threads' otherwise; no more of them are found than at any time, as no more threads come than there are.
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `ρ` | load from outside |
 //! | `V` | those waiting and the rest in service, as found at any time |
+//! | `C` | [`super::visit::Visit::as_from_outside`] is `1 - C` |
 //! | `W`, `s`, `l` | the thread's own wait, its service until the reply and after it |
 //! | `z` | how long it was away ([`super::visit`]); `z'` without the service after the reply |
 

@@ -48,11 +48,12 @@
 //! pools come out nearer with it (thread pools beside the exact chain 1.33 % off, without it 1.43). So do three threads on two cores above
 //! second phases, where the two are little apart (demands of a published example miss by 2 % more without it).
 //!
-//! Customers of several classes are no alike sources: of one that is always there and fifteen that seldom are, each finds others than this says. With `p_c` the share of their time for which customers
-//! of class `c` are at the pool, in which their number varies by `1 - r` of what alike ones would, `ψ` and `Π_s` count in part, with what the servers say else for the rest:
+//! Threads of several callers, and of one the customers of several classes, are no alike sources: of one that is always there and fifteen that seldom are, each finds others than this says. With `p`
+//! the share of its time for which a source is at the pool, their number varies by `1 - r` of what it would if they were alike, and `ψ` and `Π_s` count in part, with what the servers say else for the
+//! rest:
 //!
 //! ```text
-//! η = (1 - r/.1)⁺,     r = Var(p) / (E[p] (1 - E[p]))         over the customers
+//! η = (1 - r/.1)⁺,     r = Var(p) / (E[p] (1 - E[p]))         over the sources; .1 is chosen
 //! ```
 //!
 //! What second phases change of what an arrival finds is added ([`late`]).
@@ -247,6 +248,10 @@ fn add_crowd<S: Scalar>(
 /// `η` of who comes to a station: 1 where the threads of all callers, or of one the customers of all classes, are there for as much of their time.
 fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
     let [zero, one] = [S::from(0.0), S::from(1.0)];
+    // How many of the threads may come that nobody waits for is not known.
+    if layout.of_senders {
+        return one;
+    }
     let Populations { customers, .. } = *sweep.populations;
     let n = customers.len();
     let are_pools = layout.pools.len() > 1;

@@ -18,6 +18,9 @@
 //! s² - c s + c M_1 - M_2 = 0        c = (M_3 - M_1 M_2)/(M_2 - M_1²)        q = (s_b - M_1)/(s_b - s_a)
 //! ```
 //!
+//! Services that vary more than exponential ones are as if of several means, of which `M_k` is `E[S^k]/k!`: with mean rest `ρ M_1` it is `ρ` and, of a random number of exponential calls, `ρ²` for the
+//! third (none, or an exponential time of `ρ`, with chance `1/ρ`), else that of [`Law`].
+//!
 //! | symbol | here | is |
 //! |---|---|---|
 //! | `N`, `y`, `r` | `sources`, `away`, `again` | as of a [`Kind`](super::sources::Kind) |
