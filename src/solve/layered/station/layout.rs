@@ -206,10 +206,7 @@ impl Layout {
         layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
         layout.unlike = layout.is_of_unlike_pools(net, station);
-        let is_sent = |&task: &usize| {
-            net.tasks[task].station.is_some_and(|at| net.stations[at].arcs.iter().any(|&a| net.arcs[a].source.held().is_none()))
-        };
-        layout.of_senders = layout.pools.iter().any(is_sent);
+        layout.of_senders = layout.is_of_senders(net);
         layout.tells_variation = layout.is_of_varied_services(net, station);
         layout.find_pairs(net, pairs);
         layout.interlocks = find_interlocks(net, &layout);
@@ -217,10 +214,7 @@ impl Layout {
         layout.met = find_met(net, &layout, calls, station);
         layout.left_behind = LeftBehind::find(net, &layout, calls, station);
         layout.previous = find_previous(net, &layout, calls, station);
-        let mut levels: Vec<f64> = layout.rows.iter().map(|r| r.priority).collect();
-        levels.sort_by(f64::total_cmp);
-        levels.dedup();
-        layout.levels = levels;
+        layout.find_levels();
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
         layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         layout.leaves = layout.siblings && pairs.leave();
@@ -337,6 +331,18 @@ impl Layout {
             && are_whole
             && threads <= unlike::MOST
             && threads <= strands(&self.origins).min(self.most)
+    }
+
+    fn find_levels(&mut self) {
+        self.levels = self.rows.iter().map(|r| r.priority).collect();
+        self.levels.sort_by(f64::total_cmp);
+        self.levels.dedup();
+    }
+
+    fn is_of_senders<S>(&self, net: &Net<S>) -> bool {
+        let is_sent = |&arc: &usize| net.arcs[arc].source.held().is_none();
+        let mut stations = self.pools.iter().filter_map(|&task| net.tasks[task].station);
+        stations.any(|station| net.stations[station].arcs.iter().any(is_sent))
     }
 
     fn is_of_varied_services<S>(&self, net: &Net<S>, station: usize) -> bool {
