@@ -347,8 +347,12 @@ impl Layout {
 
     fn is_of_varied_services<S>(&self, net: &Net<S>, station: usize) -> bool {
         let it = &net.stations[station];
-        let threads: f64 = self.pools.iter().map(|&task| net.tasks[task].cap * net.width_at(task, station)).sum();
+        let strands = |tasks: &[usize]| tasks.iter().map(|&task| net.tasks[task].cap * net.width_at(task, station)).sum::<f64>();
+        let threads = strands(&self.pools);
+        // Where others than the pools are the sources nothing is multiplied ([`super::At::kinds`]).
+        let are_sources = self.pools.len() == 1 || self.of_classes || threads <= strands(&self.origins).min(self.most);
         !self.open
+            && are_sources
             && self.ends_at_reply
             && it.discipline == Discipline::Fcfs
             && it.servers > 1.0
