@@ -255,10 +255,13 @@ fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
     let Populations { customers, .. } = *sweep.populations;
     let n = customers.len();
     let are_pools = layout.pools.len() > 1;
-    let sources: Vec<f64> = match are_pools {
-        true => layout.pools.iter().map(|&task| sweep.populations.strands_at(sweep.net, task, layout.station)).collect(),
-        false => customers.to_vec(),
-    };
+    // Of threads without bound there are no more than who begins what they do.
+    let most = layout.sources(sweep);
+    let strands = |&task: &usize| sweep.populations.strands_at(sweep.net, task, layout.station).min(most);
+    let sources: Vec<f64> = if are_pools { layout.pools.iter().map(strands).collect() } else { customers.to_vec() };
+    if sources.iter().any(|number| number.is_infinite()) {
+        return one;
+    }
     let mut there = vec![zero; sources.len()];
     for (&arc, &pool) in layout.arcs.iter().zip(&layout.pool_of) {
         let Some((kin, pool)) = sweep.net.kin_of_arc(arc).zip(pool) else { return one };
