@@ -4,7 +4,7 @@ use super::{
     super::{
         at_once::most_at_once,
         exclusion::{FREE, Pairs},
-        net::{Discipline, Net, Work},
+        net::{Discipline, Net, Source, Work},
     },
     Sweep,
     bounded::{Bounded, find_bounded},
@@ -351,8 +351,16 @@ impl Layout {
         let threads = strands(&self.pools);
         // Where others than the pools are the sources nothing is multiplied ([`super::At::kinds`]).
         let are_sources = self.pools.len() == 1 || self.of_classes || threads <= strands(&self.origins).min(self.most);
+        // Threads that hold each other up end as often as what holds them up lets them, however their services vary.
+        let task = self.arcs.first().and_then(|&arc| net.arcs[arc].target).map(|entry| net.entries[entry].task);
+        let is_of = |source: Source, task: usize| source.held().is_some_and(|node| net.tasks[net.nodes[node].task].bounded_by == task);
+        let never_meet = |task: usize| {
+            let mut sent = net.arcs.iter().filter(|arc| is_of(arc.source, task));
+            sent.all(|arc| net.stations[arc.station].servers >= net.tasks[task].cap * net.width_at(task, arc.station))
+        };
         !self.open
             && are_sources
+            && task.is_none_or(never_meet)
             && self.ends_at_reply
             && it.discipline == Discipline::Fcfs
             && it.servers > 1.0

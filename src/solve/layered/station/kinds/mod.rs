@@ -216,7 +216,10 @@ impl<S: Scalar> Unlike<S> {
                 }
                 _ => None,
             };
-            let Some((order, visitors)) = found else { continue };
+            let Some((order, mut visitors)) = found else { continue };
+            if !classes.layouts[s].tells_variation {
+                visitors.services.iter_mut().for_each(|(_, service)| *service = Varied::exponential(service.mean));
+            }
             // Of one pool at one server the rest of its services is known ([`super::scarce`]).
             if one && visitors.pools.len() == 1 {
                 continue;
