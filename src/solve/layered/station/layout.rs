@@ -101,7 +101,7 @@ pub(in super::super) struct Layout {
     pub(super) unlike: bool,
     /// Whether threads come here that work for requests that nobody waits for.
     pub(super) of_senders: bool,
-    /// Whether a chain tells what services change that vary more than exponential ones ([`super::kinds`], `mixed`).
+    /// Whether a chain tells what services change that vary more than exponential ones ([`super::kinds`], `mixed`): those of threads that do not hold each other up.
     pub(super) tells_variation: bool,
     /// Where the station's unknowns begin.
     pub offset: usize,

@@ -25,8 +25,8 @@
 //! the reply do is known ([`super::second_phase`]): there `φ` is relative to theirs. Of several pools what an exponential time of each one's mean
 //! does is known ([`super::kinds`]), and `φ` relative to these.
 //!
-//! With several servers, or other orders, long services keep less from coming, and nothing as simple is known. In order of arrival, services of threads or customers that vary more than exponential ones
-//! are those of two lengths, whose chain has a `ψ` ([`super::kinds`], `mixed`), and rests are in full. Elsewhere a rest is
+//! With several servers, or other orders, long services keep less from coming, and nothing as simple is known. In order of arrival, services that vary more than exponential ones, of threads that do not
+//! hold each other up, are those of two lengths, whose chain has a `ψ` ([`super::kinds`], `mixed`), and rests are in full. Elsewhere a rest is
 //!
 //! ```text
 //! r' = s + A (r - s)        A = 1 - (sources that are there) / N

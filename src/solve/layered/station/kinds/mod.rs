@@ -22,7 +22,7 @@
 //!
 //! `ψ_a` multiplies all that arrivals of the kind wait for. It is 1 where services are alike, however long sources are away: that is a product form, and where
 //! requests of the kind hardly wait, which is most servers of several, and saves their chains. Of more kinds, all but that which comes are one. What services
-//! differ within pools, and vary beyond exponential times, is, at several servers, a `ψ` of its own, of all as one pool ([`mixed`]) over that of one service for each pool, by which the others are
+//! differ within pools, and vary beyond exponential times where threads do not hold each other up, is, at several servers, a `ψ` of its own, of all as one pool ([`mixed`]) over that of one service for each pool, by which the others are
 //! multiplied; at one server it is [`super::scarce`]'s.
 //!
 //! A processor that one pool has for itself has such a `ψ`, too. Whoever was replied to may call again at once, and finds another thread: sources are back at once as
