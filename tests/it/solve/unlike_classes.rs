@@ -2,22 +2,17 @@
 //! simulator where that is too large.
 
 use layerfit::{
-    model::{Bindings, Model, lqn_text},
-    solve::{MarkovOptions, Solution, SolveOptions, Solver, solve, solve_markov},
+    model::{Bindings, Model},
+    solve::{MarkovOptions, Solution, solve_markov},
 };
 
-use super::practice::assert_near;
+use super::{
+    features::read,
+    practice::{assert_near, layered},
+};
 
 fn parsed(processors: &str, tasks: &str, entries: &str) -> Model {
-    let text = format!("P 0 {processors} -1 T 0 {tasks} -1 E 0 {entries} -1");
-    lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn layered(model: &Model) -> Solution {
-    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
-    let found = solve(model, &Bindings::new(), &options).unwrap();
-    assert!(found.converged, "{:?}", found.diagnostics);
-    found
+    read(tasks, &format!("P 0 {processors} -1 T 0 {tasks} -1 E 0 {entries} -1"))
 }
 
 fn exact(model: &Model) -> Solution {
