@@ -14,7 +14,7 @@
 use num_traits::clamp;
 
 use super::{
-    completion::{Moments, WithoutCalls},
+    completion::{Moments, WithoutCalls, at_most},
     net::{Discipline, Net, Node, Source, Work},
     station::Contention,
     turns::Strand,
@@ -78,6 +78,11 @@ impl<S: Scalar> Waits<'_, S> {
     fn left(&self, arc: usize) -> S {
         let place = self.contention.get(arc).copied().flatten().and_then(|it| it.left);
         place.map_or(S::from(0.0), |place| self.wait[arc] * self.ratios[place])
+    }
+
+    /// Whether joins leave strands behind that meet there.
+    fn leaves(&self, arc: usize) -> bool {
+        self.contention.get(arc).copied().flatten().is_some_and(|it| it.left.is_some())
     }
 }
 
@@ -300,7 +305,7 @@ impl<S: Scalar> Flow<S> {
         }
     }
 
-    /// A node as a strand of its graph: how long it waits for others of it, and at its first slice for all else.
+    /// A node as a strand of its graph: how long it waits for others of it, and with them for all else.
     fn strand(&self, net: &Net<S>, waits: &Waits<'_, S>, node: usize, time: Moments<S>) -> Strand<S> {
         let it = &net.nodes[node];
         let mut strand = Strand { time, last_slice: it.slices.recip(), ..self.contended(net, waits, node) };
@@ -312,7 +317,8 @@ impl<S: Scalar> Flow<S> {
         let queues = !matches!(net.stations[net.arcs[host].station].discipline, Discipline::Sharing | Discipline::Groups);
         if queues && it.begins_at_processor && wait > by_strands {
             let share = -(by_strands / wait) + 1.0;
-            strand.opening = Moments::new(wait * share, waits.variance(host) * share * share);
+            let first = Moments::new(wait * share, waits.variance(host) * share * share);
+            strand.shared = strand.shared + first.without(self.shared(net, waits, host, S::from(1.0)));
         }
         strand
     }
@@ -327,15 +333,18 @@ impl<S: Scalar> Flow<S> {
         let servers = |arc: usize| net.stations[net.arcs[arc].station].servers;
         if let Some(host) = it.host_arc {
             strand.contend(it.slices * waits.contended(host), servers(host));
+            strand.shared = strand.shared + self.shared(net, waits, host, it.slices);
             strand.left += it.slices * waits.left(host);
         }
         for call in &it.calls {
             let mut one = |arc: usize, times: S| {
                 strand.contend(times * waits.contended(arc), servers(arc));
+                strand.shared = strand.shared + self.shared(net, waits, arc, times);
                 strand.left += times * waits.left(arc);
                 if let Some(entry) = net.arcs[arc].target {
                     let below = &self.contended[entry];
                     strand.contend(times * below.contended, below.servers);
+                    strand.shared = strand.shared + Moments::new(below.shared.mean * times, below.shared.variance * times);
                     strand.left += times * below.left;
                 }
             };
@@ -344,6 +353,24 @@ impl<S: Scalar> Flow<S> {
             call.legs.iter().for_each(|&leg| one(leg, times * net.arcs[leg].leg_probability));
         }
         strand
+    }
+
+    /// What so many requests over an arc wait for others than strands of their fork, as far as they meet these there ([`super::turns`]).
+    fn shared(&self, net: &Net<S>, waits: &Waits<'_, S>, arc: usize, times: S) -> Moments<S> {
+        let it = &net.arcs[arc];
+        let (wait, by_strands) = (waits.wait[arc], waits.contended(arc));
+        let rest = wait - by_strands - waits.left(arc);
+        let service = match (it.target, it.source.held()) {
+            (None, Some(node)) => net.nodes[node].demand / net.nodes[node].slices,
+            _ => self.first_phase(net, arc),
+        };
+        let queues = !matches!(net.stations[it.station].discipline, Discipline::Sharing | Discipline::Groups);
+        if !queues || waits.leaves(arc) || by_strands <= 0.0 || rest <= 0.0 || service <= 0.0 {
+            return Moments::zero();
+        }
+        let (share, met) = (rest / wait, at_most(by_strands / service, 1.0));
+        let of_all = times * met * (-met + 2.0);
+        Moments::new(rest * of_all, waits.variance(arc) * share * share * of_all)
     }
 
     /// `S_i` alone.

@@ -10,17 +10,19 @@
 //! ```
 //!
 //! so that the mean over all strands is theirs, `Σ T_k = Σ C_p`. Of those that do nothing but take turns at one server the last has ended when all have been served, `T_n = Σ U_k`
-//! (`γ = 1`), which is as late as it can be; at `m` servers of equal ones `T_n = (n - m)/m + H_m` services. All that begin at the same queue of others find the same there:
+//! (`γ = 1`), which is as late as it can be; at `m` servers of equal ones `T_n = (n - m)/m + H_m` services. All that begin at the same queue of others find the same there, and so do
+//! those that meet slice by slice, as far as they meet; of unlike waits they have about the smallest in common:
 //!
 //! ```text
-//! U_n = w + largest of (u_p - w_p)
+//! U_n = w + largest of (u_p - w)                    w = (Σ_p w_p^-4 / n)^(-1/4)
+//! w_p = first wait + Σ other waits × h (2 - h)      h = min(1, wait for others of the fork / service there)
 //! ```
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `C_p`, `c_p`, `u_p` | time of a strand, how much of it is waited for others of its fork, and the rest, with the same variation |
 //! | `m` | fewest servers of those where they wait for each other |
-//! | `w_p` | wait for others at the processor where a strand begins, 0 where it does not queue; `w` its mean over them |
+//! | `w_p` | waits of a strand for others than those of its fork: the first one at the processor where it begins, and where it meets them; 0 where it does not queue |
 //! | `H_m` | `1 + 1/2 + … + 1/m` |
 //!
 //! The variance of `T_k` is that of `U_k`, at the same variation. Laws of two moments and order statistics of independent ones are [`super::completion`]'s; the rest is ours.
@@ -44,8 +46,8 @@ pub(super) struct Strand<S> {
     pub last_slice: S,
     /// Fewest servers of those that it so waits for.
     pub servers: f64,
-    /// Its first wait, for what is no part of the graph, where all that begin at a time find the same.
-    pub opening: Moments<S>,
+    /// What it waits for what is no part of the graph, where all that begin at a time find the same, and where they meet.
+    pub shared: Moments<S>,
 }
 
 impl<S: Scalar> Strand<S> {
@@ -58,7 +60,7 @@ impl<S: Scalar> Strand<S> {
             left_variance: S::from(0.0),
             last_slice: S::from(0.0),
             servers: f64::INFINITY,
-            opening: Moments::zero(),
+            shared: Moments::zero(),
         }
     }
 
@@ -78,7 +80,7 @@ impl<S: Scalar> Strand<S> {
             contended: self.contended * by,
             left: self.left * by,
             left_variance: self.left_variance * (by * by),
-            opening: self.opening.scaled(by),
+            shared: self.shared.scaled(by),
             ..self
         }
     }
@@ -97,6 +99,11 @@ impl<S: Scalar> Strand<S> {
         let mean = self.time.mean - self.contended;
         let share = if self.time.mean > 0.0 && mean > 0.0 { mean / self.time.mean } else { S::from(0.0) };
         Self { time: self.time.scaled(share), contended: S::from(0.0), ..*self }
+    }
+
+    /// So much of what it waits as others do.
+    fn part_shared(&self, wait: S) -> Moments<S> {
+        Moments::new(wait, self.shared.variance * wait / self.shared.mean)
     }
 
     /// An exponential time that waits for no other strand.
@@ -159,7 +166,8 @@ pub(super) fn completion<S: Scalar>(needed: usize, strands: &[Strand<S>]) -> Mom
     let alone: Vec<Strand<S>> = strands.iter().map(Strand::alone).collect();
     // In the queue that all have joined none waits for another.
     let shares = share_a_queue(&alone);
-    let apart = |s: &Strand<S>| if shares(s) { s.time.without(s.opening) } else { s.time };
+    let common = common_wait(alone.iter().filter(|s| shares(s)).map(|s| s.shared.mean));
+    let apart = |s: &Strand<S>| if shares(s) { s.time.without(s.part_shared(common)) } else { s.time };
     let later = Completions::new(strands, &alone.iter().map(apart).collect::<Vec<_>>()).later(needed);
     let done = kth(&alone);
     if done.mean > 0.0 { done.scaled(later / done.mean + 1.0) } else { done }
@@ -167,8 +175,14 @@ pub(super) fn completion<S: Scalar>(needed: usize, strands: &[Strand<S>]) -> Mom
 
 /// Which strands begin at a queue where others of them do.
 fn share_a_queue<S: Scalar>(strands: &[Strand<S>]) -> impl Fn(&Strand<S>) -> bool + use<S> {
-    let n_queueing = strands.iter().filter(|s| s.opening.mean > 0.0).count();
-    move |s| n_queueing > 1 && s.opening.mean > 0.0
+    let n_queueing = strands.iter().filter(|s| s.shared.mean > 0.0).count();
+    move |s| n_queueing > 1 && s.shared.mean > 0.0
+}
+
+/// `w`: what all of these waits have in common.
+fn common_wait<S: Scalar>(waits: impl Iterator<Item = S>) -> S {
+    let (sum, n) = waits.fold((S::from(0.0), 0.0), |(sum, n), wait| ((wait * wait * wait * wait).recip() + sum, n + 1.0));
+    if n > 0.0 { (sum / n).recip().sqrt().sqrt() } else { S::from(0.0) }
 }
 
 /// When all strands have ended that begin together, and do not wait for each other but where they begin at a queue.
@@ -176,10 +190,12 @@ fn completion_of_all<S: Scalar>(strands: &[Strand<S>]) -> Moments<S> {
     let shares = share_a_queue(strands);
     let mut together = Moments::zero();
     let (mut queueing, mut others) = (Vec::new(), Vec::new());
+    let common = common_wait(strands.iter().filter(|s| shares(s)).map(|s| s.shared.mean));
     for strand in strands {
         if shares(strand) {
-            together = together + strand.opening;
-            queueing.push(strand.time.without(strand.opening));
+            let part = strand.part_shared(common);
+            together = together + part;
+            queueing.push(strand.time.without(part));
         } else {
             others.push(strand.time);
         }
@@ -236,18 +252,29 @@ mod tests {
     #[test]
     fn a_queue_that_all_branches_join_is_waited_for_once() {
         let queue = Moments::new(4.0, 0.0);
-        let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, opening: queue, ..Strand::none() };
+        let behind = |mean: f64| Strand { time: queue + strand(mean, 0.0).time, shared: queue, ..Strand::none() };
         let two = completion(2, &[behind(1.0), behind(3.0)]);
         assert!((two.mean - (4.0 + 4.0 - 0.75)).abs() < 1e-5, "{two:?}");
         let with_another = completion(3, &[behind(1.0), strand(2.0, 0.0), behind(3.0)]);
         assert!(with_another.mean > two.mean && with_another.mean < two.mean + 0.3, "{with_another:?}");
     }
 
+    /// Of unlike waits about the smallest is in common, of equal ones all, and what is left of each stays its own.
+    #[test]
+    fn unlike_waits_have_the_smallest_in_common() {
+        let of = |waits: [f64; 2]| common_wait(waits.into_iter());
+        assert!((of([2.0, 2.0]) - 2.0).abs() < 1e-12);
+        assert!(of([1.0, 4.0]) > 1.0 && of([1.0, 4.0]) < 1.2);
+        let behind = |wait: f64| Strand { time: Moments::new(wait + 1.0, 1.0), shared: Moments::new(wait, 0.0), ..Strand::none() };
+        let both = completion(2, &[behind(1.0), behind(4.0)]);
+        assert!(both.mean > 5.0 && both.mean < 5.0 + 1.5, "{both:?}");
+    }
+
     /// In that queue they do not wait for each other.
     #[test]
     fn branches_take_turns_once_the_queue_before_them_is_done() {
         let queue = Moments::new(4.0, 0.0);
-        let behind = Strand { time: queue + strand(0.75, 0.25).time, opening: queue, ..strand(0.75, 0.25) };
+        let behind = Strand { time: queue + strand(0.75, 0.25).time, shared: queue, ..strand(0.75, 0.25) };
         let [first, both] = [1, 2].map(|n| completion(n, &[behind, behind]));
         assert!((both.mean - 5.0).abs() < 0.03, "{both:?}");
         assert!((first.mean - 4.5).abs() < 0.15, "{first:?}");

@@ -8,6 +8,7 @@ mod by_urgency;
 mod draw;
 mod drawn;
 mod features;
+mod forks_on_one_core;
 mod from_outside;
 mod goes_on;
 mod laws;
