@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `C_p`, `c_p`, `u_p` | time of a strand, how much of it is waited for others of its fork, and the rest, with the same variation |
 //! | `m` | fewest servers of those where they wait for each other |
-//! | `w_p` | waits of a strand for others than those of its fork: the first one at the processor where it begins, and where it meets them; 0 where it does not queue |
+//! | `w_p` | waits of a strand for others than those of its fork: the first one at the processor where it begins, and where it meets them, unless joins leave some behind there; 0 where it does not queue |
 //! | `H_m` | `1 + 1/2 + … + 1/m` |
 //!
 //! The variance of `T_k` is that of `U_k`, at the same variation. Laws of two moments and order statistics of independent ones are [`super::completion`]'s; the rest is ours.
@@ -179,10 +179,11 @@ fn share_a_queue<S: Scalar>(strands: &[Strand<S>]) -> impl Fn(&Strand<S>) -> boo
     move |s| n_queueing > 1 && s.shared.mean > 0.0
 }
 
-/// `w`: what all of these waits have in common.
-fn common_wait<S: Scalar>(waits: impl Iterator<Item = S>) -> S {
-    let (sum, n) = waits.fold((S::from(0.0), 0.0), |(sum, n), wait| ((wait * wait * wait * wait).recip() + sum, n + 1.0));
-    if n > 0.0 { (sum / n).recip().sqrt().sqrt() } else { S::from(0.0) }
+/// `w`: what all of these waits, none of which is 0, have in common.
+fn common_wait<S: Scalar>(waits: impl Iterator<Item = S> + Clone) -> S {
+    let Some(least) = waits.clone().reduce(|least, wait| if wait < least { wait } else { least }) else { return S::from(0.0) };
+    let (sum, n) = waits.fold((S::from(0.0), 0.0), |(sum, n), wait| (sum + (least / wait).powi(4), n + 1.0));
+    least / (sum / n).sqrt().sqrt()
 }
 
 /// When all strands have ended that begin together, and do not wait for each other but where they begin at a queue.
