@@ -165,7 +165,7 @@ impl<S> Visitors<S> {
         keep(&mut self.most, &comes);
     }
 
-    /// Of what has a `number` of each of them, that of each arc.
+    /// Of `numbers` that each of them waits longer by, that of each arc: 1 where nothing comes.
     pub fn by_arc(&self, numbers: &[S]) -> Vec<S>
     where
         S: Scalar,
@@ -173,7 +173,7 @@ impl<S> Visitors<S> {
         if self.shares.is_empty() {
             return self.place_of.iter().map(|&place| numbers[place]).collect();
         }
-        let of_arc = |shares: &[S]| shares.iter().zip(numbers).fold(S::from(0.0), |sum, (&share, &number)| sum + share * number);
+        let of_arc = |shares: &[S]| shares.iter().zip(numbers).fold(S::from(1.0), |sum, (&share, &number)| sum + share * (number - 1.0));
         self.shares.chunks_exact(numbers.len()).map(of_arc).collect()
     }
 
