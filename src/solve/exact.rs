@@ -273,6 +273,7 @@ impl<S: Scalar> Plan<S> {
                 service_times: vec![service],
                 host_times: vec![split[e].service],
                 open_wait_time: None,
+                is_reached: true,
             });
         }
         let mut processor_utilization = vec![zero; model.processors.len()];

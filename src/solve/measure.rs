@@ -136,11 +136,19 @@ pub(super) fn evaluate<S: Scalar>(model: &Model, results: &Results<S>, measure: 
         Measure::ResponseTime(name) => response_time(model, results, measure, name),
         Measure::ServiceTime { entry, phase } => {
             let e = entry_index(model, measure, entry)?;
+            check_reached(results, e, measure)?;
             Ok(results.entries[e].service_times.get(usize::from(*phase) - 1).copied().unwrap_or(S::from(0.0)))
         }
         Measure::Waiting { from, to, phase } => waiting(model, results, measure, (from, to, usize::from(*phase) - 1)),
         Measure::ResidenceTime(name) => residence_time(model, results, measure, name),
     }
+}
+
+/// Refuses times of entries that nothing comes to.
+fn check_reached<S>(results: &Results<S>, entry: usize, measure: &Measure) -> Result<(), SolveError> {
+    let it = &results.entries[entry];
+    let nothing_comes = || unknown(measure, format!("nothing comes to entry \"{}\"", it.name));
+    it.is_reached.then_some(()).ok_or_else(nothing_comes)
 }
 
 fn entry_index(model: &Model, measure: &Measure, name: &str) -> Result<usize, SolveError> {
@@ -165,7 +173,10 @@ fn response_time<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measu
             }
             Ok(over(time, rate))
         }
-        Element::Entry(e) => Ok(entry_response_time(model, results, e)),
+        Element::Entry(e) => {
+            check_reached(results, e, measure)?;
+            Ok(entry_response_time(model, results, e))
+        }
         Element::Processor(_) => Err(unknown(measure, "a processor has no response time".into())),
     }
 }
@@ -191,6 +202,7 @@ fn entry_response_time<S: Scalar>(model: &Model, results: &Results<S>, e: usize)
 
 fn waiting<S: Scalar>(model: &Model, results: &Results<S>, measure: &Measure, call: (&str, &str, usize)) -> Result<S, SolveError> {
     let (from, to) = (entry_index(model, measure, call.0)?, entry_index(model, measure, call.1)?);
+    check_reached(results, from, measure)?;
     results
         .calls
         .iter()
@@ -339,6 +351,7 @@ impl Results<f64> {
                     service_times: it.service_times.iter().map(|s| s.unwrap_or(0.0)).collect(),
                     host_times: vec![time],
                     open_wait_time: it.open_wait_time,
+                    is_reached: it.throughput > 0.0 || it.service_times.iter().any(Option::is_some),
                 }
             })
             .collect();

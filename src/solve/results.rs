@@ -41,6 +41,8 @@ pub(super) struct EntryValues<S> {
     pub host_times: Vec<S>,
     /// Arrival to end of phase 1 of open arrivals.
     pub open_wait_time: Option<S>,
+    /// Whether anything comes to it; of others times mean nothing.
+    pub is_reached: bool,
 }
 
 /// Values of a call.
@@ -187,7 +189,7 @@ impl<S: Scalar> EntryValues<S> {
         EntryResult {
             throughput: self.throughput.value(),
             utilization: busy.value(),
-            service_times: self.service_times.iter().map(|s| Some(s.value())).collect(),
+            service_times: self.service_times.iter().map(|s| self.is_reached.then(|| s.value())).collect(),
             open_wait_time: self.open_wait_time.as_ref().map(Scalar::value),
             ..EntryResult::default()
         }

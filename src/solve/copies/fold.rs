@@ -154,5 +154,6 @@ fn mean_entry<S: Scalar>(copies: &[&EntryValues<S>]) -> EntryValues<S> {
         service_times: (0..first.service_times.len()).map(|p| time(&|e| e.service_times[p])).collect(),
         host_times: (0..first.host_times.len()).map(|p| time(&|e| e.host_times[p])).collect(),
         open_wait_time: first.open_wait_time.map(|_| time(&|e| e.open_wait_time.unwrap_or(zero))),
+        is_reached: copies.iter().any(|copy| copy.is_reached),
     }
 }

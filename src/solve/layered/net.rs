@@ -69,6 +69,8 @@ pub(super) struct EntryNode<S> {
     pub priority: f64,
     /// Number of phases that have work.
     pub n_phases: usize,
+    /// Whether anything may come to it: of others nothing is left but this.
+    pub is_reached: bool,
 }
 
 /// What an entry does.

@@ -181,6 +181,7 @@ fn entry_values<S: Scalar>(net: &Net<S>, stage: &Stage<S>, e: usize) -> EntryVal
         open_wait_time: open.map(|a| stage.unknowns[a] + service_times[0]),
         service_times,
         host_times,
+        is_reached: entry.is_reached,
     }
 }
 

@@ -3,6 +3,7 @@
 mod arcs;
 mod order;
 mod strands;
+mod uncalled;
 
 use std::collections::HashMap;
 
@@ -66,6 +67,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.forwarding_of_entries()?;
         self.works()?;
         self.open_arrivals();
+        self.leave_out_the_uncalled();
         self.refuse_bounded_queues()?;
         self.order()?;
         self.narrow();
@@ -196,6 +198,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 open_rate,
                 priority,
                 n_phases: 1,
+                is_reached: true,
             });
         }
         Ok(entries)

@@ -67,5 +67,6 @@ fn merged<S: Scalar>(mut all: EntryValues<S>, variant: EntryValues<S>) -> EntryV
         }
     }
     all.throughput = total;
+    all.is_reached |= variant.is_reached;
     all
 }
