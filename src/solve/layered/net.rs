@@ -54,6 +54,8 @@ pub(super) struct TaskNode<S> {
     pub priority: f64,
     /// Strands that one thread can have at once.
     pub width: f64,
+    /// Whether any customers' requests lead to it.
+    pub is_of_customers: bool,
 }
 
 /// An entry of the network.

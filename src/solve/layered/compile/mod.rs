@@ -67,7 +67,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.forwarding_of_entries()?;
         self.works()?;
         self.open_arrivals();
-        self.leave_out_the_uncalled();
+        self.find_who_comes();
         self.refuse_bounded_queues()?;
         self.order()?;
         self.narrow();
@@ -157,6 +157,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             position: 0,
             priority,
             width: 1.0,
+            is_of_customers: false,
         });
         Ok(())
     }

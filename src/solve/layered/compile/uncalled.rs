@@ -8,9 +8,14 @@ use super::Compiler;
 use crate::model::Scalar;
 
 impl<S: Scalar> Compiler<'_, S> {
-    /// Takes entries that nothing comes to from their tasks, and all that they do.
-    pub(super) fn leave_out_the_uncalled(&mut self) {
-        let reached = self.reached();
+    /// Finds to which tasks customers lead, and takes entries that nothing comes to from their tasks, and all that they do.
+    pub(super) fn find_who_comes(&mut self) {
+        let net = &self.net;
+        let of_customers = self.reached(|entry| net.tasks[net.entries[entry].task].class.is_some());
+        let reached = self.reached(|entry| of_customers[entry] || net.entries[entry].open_rate.is_some());
+        for task in &mut self.net.tasks {
+            task.is_of_customers = task.entries.iter().any(|&entry| of_customers[entry]);
+        }
         if reached.iter().all(|&is_reached| is_reached) {
             return;
         }
@@ -40,8 +45,8 @@ impl<S: Scalar> Compiler<'_, S> {
         net.entries.iter_mut().zip(reached).for_each(|(entry, is_reached)| entry.is_reached = is_reached);
     }
 
-    /// Whether customers or requests from outside lead to each entry.
-    fn reached(&self) -> Vec<bool> {
+    /// Whether what begins at such entries leads to each.
+    fn reached(&self, begins: impl Fn(usize) -> bool) -> Vec<bool> {
         let net = &self.net;
         let mut called = vec![Vec::new(); net.entries.len()];
         for arc in &net.arcs {
@@ -49,8 +54,7 @@ impl<S: Scalar> Compiler<'_, S> {
                 called[net.nodes[node].entry].push(target);
             }
         }
-        let begins = |&entry: &usize| net.tasks[net.entries[entry].task].class.is_some() || net.entries[entry].open_rate.is_some();
-        let mut open: Vec<usize> = (0..net.entries.len()).filter(begins).collect();
+        let mut open: Vec<usize> = (0..net.entries.len()).filter(|&entry| begins(entry)).collect();
         let mut reached = vec![false; net.entries.len()];
         while let Some(entry) = open.pop() {
             if !std::mem::replace(&mut reached[entry], true) {

@@ -20,6 +20,9 @@
 //! A pool of fewer threads is a station of its own: its service is one execution that meets nobody, and `α(n)` of its threads work as fast as `X(n)/X(1)` of the same network says. What
 //! others keep busy of a station (`ρ` of it) makes services there `1/(1 - ρ)` times as long, which is chosen, not derived.
 //!
+//! Where executions come to a station on several ways, directly and by way of a pool, or of two, either way has the other as what others do there: a rate of its own, which does not grow with the number
+//! of busy threads, so that all of them are faster than that station can be (46 a unit of time for 38, of eight). There the numbers are taken at the rate at which as many threads are busy in the mean as in this network.
+//!
 //! The chain takes the network to be in its steady state whenever a request begins or ends, and two kinds for all. Drawn systems of two to four tiers beside our simulator at .5 %: SOLVER.md.
 //!
 //! | symbol | here | is |
@@ -40,6 +43,7 @@ use self::{
     requests::{Search, Sums, third_cumulant},
 };
 use super::{
+    coming::Coming,
     open::Services,
     sources::{count, number},
     stream::Stream,
@@ -77,6 +81,8 @@ struct Met<S> {
     weight: S,
     /// Of a pool, the service to each entry that is known, where nobody is met.
     alone: Vec<Option<Served<S>>>,
+    /// Of a pool, the stations at which its threads meet.
+    below: Vec<usize>,
 }
 
 /// How long something is served: mean, variance and third cumulant, and what of the mean is after the reply.
@@ -136,7 +142,7 @@ struct Solved<'a, S> {
 
 /// Finds how long requests from outside wait for a thread of a task's pool; nothing where its threads do not meet, at more threads than a chain tells, where all are as long, and
 /// before queues with priorities.
-pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize) -> Option<Found<S>> {
+pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize, come: &Coming<S>) -> Option<Found<S>> {
     let pool = &net.stations[net.tasks[task].station?];
     if pool.servers > MOST_THREADS {
         return None;
@@ -146,14 +152,21 @@ pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), 
     if inside.met.is_empty() {
         return None;
     }
-    let (services, short) = inside.lengths.lengths()?;
+    let lengths = inside.lengths.nearer_to_exponential(come.at_once);
+    let (services, short) = lengths.lengths()?;
     let kinds = inside.all.kinds(services, short);
     let ends = throughputs(&inside.met, &kinds, short, threads);
-    let rate = inside.lengths.rate;
+    let rate = lengths.rate;
     let stream = Stream { rate, services, short, leaves: S::from(1.0), servers: threads, paces: &[], ends: &ends };
-    let wait = stream.beyond(threads)?.places / rate;
+    let there = come.places.unwrap_or(threads);
+    let found = if inside.meets_on_several_ways() {
+        stream.beyond_while_busy(flow.busy_threads(net, task), there)?
+    } else {
+        stream.beyond(there)?
+    };
+    let wait = come.places.map_or(found.places, |_| found.servers) / rate;
     let is_elsewhere = inside.met.iter().any(|met| met.station != net.tasks[task].processor);
-    Some(Found { wait, excess: inside.lengths.excess(), is_elsewhere })
+    Some(Found { wait, excess: lengths.excess(), is_elsewhere })
 }
 
 impl<S: Scalar> Search<'_, S> {
@@ -186,6 +199,13 @@ impl<S: Scalar> Inside<S> {
         Some(Self { met: search.met, by_entry, all, lengths })
     }
 
+    /// Whether executions come to a station at which they meet on several ways, and not only directly or by way of one pool.
+    fn meets_on_several_ways(&self) -> bool {
+        let mut stations: Vec<usize> = self.met.iter().flat_map(|met| met.below.iter().copied().chain([met.station])).collect();
+        stations.sort_unstable();
+        stations.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
     /// `α` of so many threads.
     fn paces(&self, threads: usize) -> Vec<S> {
         if self.met.is_empty() {
@@ -202,11 +222,12 @@ impl<S: Scalar> Met<S> {
     fn of_pool(solved: Solved<'_, S>, (station, task): (usize, usize), threads: usize, known: &mut Known<S>) -> Option<Self> {
         let inside = Inside::find(solved, task, threads, known)?;
         let alone = inside.by_entry.iter().map(|it| it.as_ref().map(Sums::whole)).collect();
-        Some(Self { alone, ..Self::of_cores(station, inside.paces(threads)) })
+        let below = inside.met.iter().flat_map(|met| met.below.iter().copied().chain([met.station])).collect();
+        Some(Self { alone, below, ..Self::of_cores(station, inside.paces(threads)) })
     }
 
     fn of_cores(station: usize, paces: Vec<S>) -> Self {
-        Self { station, paces, shared: false, rest: None, slower: S::from(1.0), weight: S::from(1.0), alone: Vec::new() }
+        Self { station, paces, shared: false, rest: None, slower: S::from(1.0), weight: S::from(1.0), alone: Vec::new(), below: Vec::new() }
     }
 
     /// `α(n)`.

@@ -51,6 +51,7 @@ mod by_number;
 mod by_source;
 mod by_urgency;
 mod chain;
+mod coming;
 mod corrections;
 mod eliminated;
 mod few_threads;

@@ -31,7 +31,8 @@
 use smallvec::SmallVec;
 
 use super::{
-    super::{super::residual::Law, At, Scratch, pool::LARGEST_POOL},
+    super::{super::residual::Law, At, Scratch},
+    coming::Coming,
     held_up,
     sources::{count, number, ramp},
     stream::{Beyond, Stream},
@@ -40,7 +41,7 @@ use crate::{
     model::Scalar,
     solve::layered::{
         flow::Flow,
-        net::{Discipline, Net, Source},
+        net::{Discipline, Net},
     },
 };
 
@@ -120,15 +121,16 @@ pub(super) struct Services<S> {
 
 /// Finds how long requests from outside wait at the pool of a task, with such flow and waits, and its threads for cores; nothing where others come, too, or services are alike.
 pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usize) -> SmallVec<[Told<S>; 2]> {
-    let Some(station) = stream_to(net, task) else { return SmallVec::new() };
+    let Some(come) = Coming::find(net, solved, task) else { return SmallVec::new() };
+    let Coming { station, places, .. } = come;
     let (pool, processor) = (&net.stations[station], net.tasks[task].processor);
     let threads = threads(net, solved.0, task, station);
     let cores = threads.as_ref().and_then(|threads| Cores::find(net, solved, task, &threads.busy));
-    let own = cores.and_then(|cores| cores.waits(pool.servers));
+    let own = cores.filter(|_| places.is_none()).and_then(|cores| cores.waits(pool.servers));
     // Where threads meet elsewhere, too, what they wait for there is as much.
-    let held_up = held_up::of_pool(net, solved, task).filter(|it| it.is_elsewhere || own.is_none());
+    let held_up = held_up::of_pool(net, solved, task, &come).filter(|it| it.is_elsewhere || own.is_none());
     let of_pool = held_up.map(|it| {
-        let share = ramp(it.excess, VARIED);
+        let share = ramp(it.excess, VARIED) * come.counts;
         Wait::Of { wait: it.wait, if_longer: share, if_shorter: share }
     });
     match own {
@@ -136,7 +138,7 @@ pub(super) fn waits<S: Scalar>(net: &Net<S>, solved: (&Flow<S>, &[S]), task: usi
             [(station, of_pool.unwrap_or(alone)), (processor, of_core)].map(|(station, wait)| Told { station, wait }).into()
         }
         None if let Some(wait) = of_pool => [Told { station, wait }].into_iter().collect(),
-        None if let Some(Threads { busy, counts }) = threads.filter(|threads| threads.counts > 0.0) => {
+        None if let Some(Threads { busy, counts }) = threads.filter(|threads| threads.counts > 0.0 && places.is_none()) => {
             let slack = slack(net, solved.0, task, (pool.servers, &busy)) * counts;
             let of_ratio = |ratio: S| Wait::Times(busy.rest() + (ratio - busy.rest()) * slack);
             busy.ratio(pool.servers).map(|ratio| Told { station, wait: of_ratio(ratio) }).into_iter().collect()
@@ -152,16 +154,6 @@ struct Threads<S> {
     busy: Services<S>,
     /// How far it counts that entries are not alike.
     counts: S,
-}
-
-/// The pool of a task; none where others come than requests from outside, too.
-fn stream_to<S: Scalar>(net: &Net<S>, task: usize) -> Option<usize> {
-    let it = &net.tasks[task];
-    let station = it.station?;
-    let pool = &net.stations[station];
-    let are_open = pool.arcs.iter().all(|&arc| net.arcs[arc].source == Source::Open);
-    let is_pool = (2.0..=LARGEST_POOL).contains(&pool.servers) && it.width <= 1.0 && pool.discipline == Discipline::Fcfs;
-    (are_open && is_pool).then_some(station)
 }
 
 /// What its threads are busy with; none where something goes on after replies.
@@ -297,6 +289,16 @@ impl<S: Scalar> Services<S> {
         self.rest() - 1.0
     }
 
+    /// With so much less of what varies more than exponential services of one length.
+    pub fn nearer_to_exponential(&self, less: S) -> Self {
+        let [mean, _, third] = self.powers;
+        let share = -less + 1.0;
+        let (square, cube) = (mean * mean, mean * mean * mean);
+        let second = self.excess() * share;
+        let third = (third / cube - self.excess() * 3.0 - 1.0) * share;
+        Self { rate: self.rate, powers: [mean, square * (second + 1.0), cube * (third + second * 3.0 + 1.0)] }
+    }
+
     /// The two lengths, and the share of the short ones; none where services vary no more than exponential ones.
     pub fn lengths(&self) -> Option<([S; 2], S)> {
         let mean = self.powers[0];
@@ -376,6 +378,10 @@ mod tests {
             let two = share * short.powi(power) + (1.0 - share) * long.powi(power);
             assert!((two / all - 1.0).abs() < 1e-12, "{power}: {two} {all}");
         }
+        // All that varies more, or nothing, or half of it.
+        let [same, none, half] = [0.0, 1.0, 0.5].map(|less| it.nearer_to_exponential(less));
+        assert!(same.powers.iter().zip(it.powers).all(|(one, other)| (one / other - 1.0).abs() < 1e-12) && none.lengths().is_none());
+        assert!((half.excess() - 0.5 * it.excess()).abs() < 1e-12 && half.powers[2] < it.powers[2], "{half:?} {it:?}");
         assert!(Services::of([(1.0, 0.5, 0.5), (2.0, 0.5, 0.5)].into_iter()).unwrap().lengths().is_none());
         assert!(Services::of([(1.0, 0.5, 0.3)].into_iter()).unwrap().lengths().is_none());
         // Of two constants no two exponential lengths have all three.

@@ -38,6 +38,10 @@ const MOST_WORK: f64 = 600_000.0;
 const PRODUCTS_OF_LIMIT: f64 = 70.0;
 /// Steps to it: each doubles the number of levels that are counted.
 const MOST_DOUBLINGS: usize = 50;
+/// Most rates at which so many servers as are asked are looked for, how near they must come, and by how much a rate is changed to see what that changes.
+const MOST_RATES: usize = 40;
+const NEAR: f64 = 1e-9;
+const STEP: f64 = 1e-5;
 /// Paths through so many levels that are less likely do not count, nor do derivatives of such.
 const LEAST_PATH: f64 = 1e-18;
 
@@ -54,11 +58,26 @@ pub(super) struct Stream<'a, S> {
     pub ends: &'a [Vec<[S; 2]>],
 }
 
-/// How many are beyond the servers in the mean, up to as many as there are places for, and beyond these.
+/// How many are served in the mean, are beyond the servers, up to as many as there are places for, and beyond these.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Beyond<S> {
+    pub busy: S,
     pub servers: S,
     pub places: S,
+}
+
+impl Beyond<f64> {
+    fn lifted<S: Scalar>(self) -> Beyond<S> {
+        let [busy, servers, places] = [self.busy, self.servers, self.places].map(S::from);
+        Beyond { busy, servers, places }
+    }
+}
+
+impl<S: Scalar> Beyond<S> {
+    fn over(self, sum: S) -> Self {
+        let Self { busy, servers, places } = self;
+        Self { busy: busy / sum, servers: servers / sum, places: places / sum }
+    }
 }
 
 /// A small square matrix, or one between two levels: row by row.
@@ -88,12 +107,13 @@ impl<S: Scalar> Stream<'_, S> {
             passage = inverse.times(&self.down(n));
         }
         let zero = S::from(0.0);
-        let mut sums = (S::from(1.0), Beyond { servers: zero, places: zero });
+        let mut sums = (S::from(1.0), Beyond { busy: zero, servers: zero, places: zero });
         let mut level = Matrix { columns: 1, of: SmallVec::from_elem(S::from(1.0), 1) };
         for (n, visits) in (1..=top).zip(visits.iter().rev()) {
             level = level.times(visits);
             let chance = level.sum();
             sums.0 += chance;
+            sums.1.busy += chance * count(n.min(self.servers));
             sums.1.servers += chance * count(n.min(places).saturating_sub(self.servers));
             sums.1.places += chance * count(n.saturating_sub(places));
         }
@@ -102,10 +122,51 @@ impl<S: Scalar> Stream<'_, S> {
         let above = level.times(&rate_above).times(&endless);
         let (chance, levels) = (above.sum(), above.times(&endless).sum());
         sums.0 += chance;
+        sums.1.busy += chance * count(self.servers);
         sums.1.servers += chance * count(places - self.servers);
         sums.1.places += levels + chance * count(top - places);
-        let found = Beyond { servers: sums.1.servers / sums.0, places: sums.1.places / sums.0 };
+        let found = sums.1.over(sums.0);
         (found.servers >= 0.0 && found.places > 0.0 && found.places.value().is_finite()).then_some(found)
+    }
+
+    /// The same, at such a rate that so many servers are `busy` in the mean.
+    pub fn beyond_while_busy(&self, busy: S, places: usize) -> Option<Beyond<S>> {
+        let ends: Vec<Vec<[f64; 2]>> = self.ends.iter().map(|of| of.iter().map(|ends| ends.map(|it| it.value())).collect()).collect();
+        let paces: Vec<f64> = self.paces.iter().map(Scalar::value).collect();
+        let [services, [short, leaves]] = [self.services, [self.short, self.leaves]].map(|pair| pair.map(|it| it.value()));
+        let plain = |rate: f64| Stream { rate, services, short, leaves, servers: self.servers, paces: &paces, ends: &ends }.beyond(places);
+        let asked = busy.value();
+        if asked >= count(self.servers) {
+            return None;
+        }
+        let (mut rate, mut between, mut before) = (self.rate.value(), [0.0, f64::INFINITY], None);
+        for _ in 0..MOST_RATES {
+            let Some(found) = plain(rate) else {
+                between[1] = rate;
+                rate = (between[0] + rate) * 0.5;
+                continue;
+            };
+            let left = asked - found.busy;
+            if left.abs() <= NEAR * asked {
+                if busy.derivatives().is_empty() {
+                    return Some(found.lifted());
+                }
+                let slope = (plain(rate * (1.0 + STEP))?.busy - plain(rate * (1.0 - STEP))?.busy) / (2.0 * STEP * rate);
+                let at = |rate: S| Stream { rate, ..self.clone() }.beyond(places);
+                let rate = S::from(rate) + (busy - at(S::from(rate))?.busy) / slope;
+                return at(rate);
+            }
+            between[usize::from(left < 0.0)] = rate;
+            let steep = before.map_or(found.busy / rate, |(other, busy)| (found.busy - busy) / (rate - other));
+            before = Some((rate, found.busy));
+            let next = rate + left / steep;
+            rate = match () {
+                () if between[0] < next && next < between[1] => next,
+                () if between[1].is_finite() => (between[0] + between[1]) * 0.5,
+                () => rate * 2.0,
+            };
+        }
+        None
     }
 
     /// The same, where all services are of the mean.
@@ -114,11 +175,12 @@ impl<S: Scalar> Stream<'_, S> {
         let top = self.paces.len().max(self.servers).max(places);
         let odds = |n: usize| self.rate * service / (self.pace(n) * count(n.min(self.servers)));
         let zero = S::from(0.0);
-        let mut sums = (S::from(1.0), Beyond { servers: zero, places: zero });
+        let mut sums = (S::from(1.0), Beyond { busy: zero, servers: zero, places: zero });
         let mut chance = S::from(1.0);
         for n in 1..=top {
             chance *= odds(n);
             sums.0 += chance;
+            sums.1.busy += chance * count(n.min(self.servers));
             sums.1.servers += chance * count(n.min(places).saturating_sub(self.servers));
             sums.1.places += chance * count(n.saturating_sub(places));
         }
@@ -128,9 +190,10 @@ impl<S: Scalar> Stream<'_, S> {
         }
         let above = chance * odds(top + 1) / left;
         sums.0 += above;
+        sums.1.busy += above * count(self.servers);
         sums.1.servers += above * count(places - self.servers);
         sums.1.places += above / left + above * count(top - places);
-        Some(Beyond { servers: sums.1.servers / sums.0, places: sums.1.places / sums.0 })
+        Some(sums.1.over(sums.0))
     }
 
     /// Mean service.
@@ -384,6 +447,29 @@ mod tests {
         assert!((found.servers - expected.0).abs() < 1e-6 && (found.places - expected.1).abs() < 1e-6, "{found:?} {expected:?}");
     }
 
+    /// Whatever the rate is, with derivatives of what is busy.
+    #[test]
+    fn so_many_are_busy_as_are_asked() {
+        let paces = [0.8, 0.9, 1.1];
+        let it = Stream { rate: 0.7, ..stream(&paces) };
+        let [found, more] = [0.7, 0.7 + 1e-5].map(|rate| Stream { rate, ..it.clone() }.beyond(4).unwrap());
+        for rate in [0.01, 0.7, 1.2, 40.0] {
+            let again = Stream { rate, ..it.clone() }.beyond_while_busy(found.busy, 4).unwrap();
+            assert!(
+                (again.servers - found.servers).abs() < 1e-7 && (again.places - found.places).abs() < 1e-7,
+                "{rate}: {again:?} {found:?}"
+            );
+        }
+        let number = Dual64::from;
+        let paces = paces.map(number);
+        let services = it.services.map(number);
+        let it = Stream { rate: number(0.9), services, short: number(0.8), leaves: number(1.0), servers: 2, paces: &paces, ends: &[] };
+        let of_dual = it.beyond_while_busy(Dual64::new(found.busy, 1.0), 4).unwrap();
+        let slope = (more.places - found.places) / (more.busy - found.busy);
+        assert!((of_dual.places.eps / slope - 1.0).abs() < 1e-4 && (of_dual.busy.eps - 1.0).abs() < 1e-7, "{of_dual:?} {slope}");
+        assert!(it.beyond_while_busy(number(2.0), 4).is_none());
+    }
+
     #[test]
     fn derivatives_are_those_of_differences() {
         let at = |moved: usize, by: f64| {
@@ -391,7 +477,7 @@ mod tests {
             let paces = [0.8 + of(4), 0.9, 1.1];
             let services = [0.4 + of(1), 3.0];
             let it = Stream { rate: 0.7 + of(0), services, short: 0.8 + of(2), leaves: 0.6 + of(3), servers: 2, paces: &paces, ends: &[] };
-            let Beyond { servers, places } = it.beyond(4).unwrap();
+            let Beyond { servers, places, .. } = it.beyond(4).unwrap();
             [servers, places]
         };
         let h = 1e-5;
@@ -408,7 +494,7 @@ mod tests {
                 paces: &paces,
                 ends: &[],
             };
-            let Beyond { servers, places } = it.beyond(4).unwrap();
+            let Beyond { servers, places, .. } = it.beyond(4).unwrap();
             for (exact, (more, less)) in [servers, places].iter().zip(at(moved, h).iter().zip(&at(moved, -h))) {
                 let difference = (more - less) / (2.0 * h);
                 assert!((exact.eps - difference).abs() < 1e-6 * (1.0 + difference.abs()), "{moved}: {exact}, not {difference}");
