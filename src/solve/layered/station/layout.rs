@@ -99,7 +99,7 @@ pub(in super::super) struct Layout {
     pub(super) bounded: Vec<Bounded>,
     /// Whether several pools come that all their callers together could keep busy, and not too many threads to tell apart ([`super::unlike`]).
     pub(super) unlike: bool,
-    /// Whether threads come here that work for requests that nobody waits for.
+    /// Whether threads come here that work for requests that nobody waits for, or that come from outside.
     pub(super) of_senders: bool,
     /// Whether a chain tells what services change that vary more than exponential ones ([`super::kinds`], `mixed`): those of threads that do not hold each other up.
     pub(super) tells_variation: bool,

@@ -248,7 +248,7 @@ fn add_crowd<S: Scalar>(
 /// `η` of who comes to a station: 1 where the threads of all callers, or of one the customers of all classes, are there for as much of their time.
 fn alike<S: Scalar>(sweep: &Sweep<'_, S>, layout: &Layout) -> S {
     let [zero, one] = [S::from(0.0), S::from(1.0)];
-    // How many of the threads may come that nobody waits for is not known.
+    // How many of the threads may come that nobody waits for, or that work for what comes from outside, is not known.
     if layout.of_senders {
         return one;
     }

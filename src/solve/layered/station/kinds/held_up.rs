@@ -140,7 +140,7 @@ struct Solved<'a, S> {
     waits: &'a [S],
 }
 
-/// Finds how long requests from outside wait for a thread of a task's pool; nothing where its threads do not meet, at more threads than a chain tells, where all are as long, and
+/// Finds how long requests from outside wait for a thread of a task's pool, which come to it so; nothing where its threads do not meet, at more threads than a chain tells, where all are as long, and
 /// before queues with priorities.
 pub(super) fn of_pool<S: Scalar>(net: &Net<S>, (flow, waits): (&Flow<S>, &[S]), task: usize, come: &Coming<S>) -> Option<Found<S>> {
     let pool = &net.stations[net.tasks[task].station?];
