@@ -43,6 +43,7 @@ mod residual;
 mod rotation;
 mod stages;
 mod station;
+mod structure;
 mod together;
 mod trust;
 mod turns;
@@ -53,12 +54,13 @@ use std::sync::Arc;
 
 use self::{
     compile::compile,
-    fixed_point::{Record, Stage, Structure},
+    fixed_point::{Record, Stage},
     linearizer::{Changes, Presence},
     net::Net,
     rotation::Rotation,
     stages::{Alone, Asked, NotTogether, Stages, Together, caps},
     station::{Capacity, Classes, Corrections, Unlike},
+    structure::Structure,
 };
 use super::{
     SolveError, SolveOptions,
@@ -92,7 +94,7 @@ pub(super) struct Trace {
 impl Trace {
     /// The stage of this number, if it is of this structure and was solved.
     fn stage(&self, number: usize, structure: &Structure) -> Option<&Settled> {
-        self.stages.get(number).filter(|stage| stage.unknowns.len() == structure.n_unknowns() && !stage.has_failed)
+        self.stages.get(number).filter(|stage| stage.unknowns.len() == structure.n_unknowns && !stage.has_failed)
     }
 }
 
@@ -298,7 +300,7 @@ fn corrected<S: Scalar, W: Stages<S>>(
     let (mut corrections, mut failed) = (Corrections::none(), 0);
     let layouts = Arc::clone(stages.structure());
     let next = |corrections: &mut Corrections<S>, stage: &Stage<S>, unlike: &[S]| {
-        let classes = Classes { shares: &stage.class_shares, layouts: layouts.layouts() };
+        let classes = Classes { shares: &stage.class_shares, layouts: &layouts.layouts };
         corrections.next(net, (&stage.flow, &stage.unknowns), classes, &caps(net, customers), unlike)
     };
     let mut best = (next(&mut corrections, &last, &changes.unlike), last);
@@ -336,7 +338,7 @@ fn unlike_at<S: Scalar, W: Stages<S>>(
     (full, less): (&[f64], &[f64]),
     same: &Unlike<S>,
 ) -> Unlike<S> {
-    let classes = Classes { shares: &stage.class_shares, layouts: stages.structure().layouts() };
+    let classes = Classes { shares: &stage.class_shares, layouts: &stages.structure().layouts };
     Unlike::new(net, (&stage.flow, &stage.unknowns), classes, (&caps(net, full), &caps(net, less)), same)
 }
 

@@ -4,10 +4,11 @@ use std::{convert::Infallible, sync::Arc};
 
 use super::{
     Settled, SolveError, SolveOptions, Start, Trace,
-    fixed_point::{From, Record, Solved, Stage, Structure, Sweeper},
+    fixed_point::{From, Record, Solved, Stage, Sweeper},
     linearizer::{Changes, Populations},
     net::Net,
     station::Capacity,
+    structure::Structure,
     together::NEAR,
 };
 use crate::model::Scalar;

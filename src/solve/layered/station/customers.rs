@@ -139,7 +139,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{compile::compile, fixed_point::Structure};
+    use super::super::super::{compile::compile, structure::Structure};
     use crate::model::{Bindings, lqn_text};
 
     /// Customers that call a task on a core, which calls another one there; a third task is elsewhere.
@@ -152,7 +152,7 @@ mod tests {
         let model = lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"));
         let net = compile::<f64>(&model, &Bindings::new()).unwrap();
         let core = net.stations.iter().position(|station| station.name == "SS").unwrap();
-        Structure::new(&net).layouts()[core].are_nowhere_else
+        Structure::new(&net).layouts[core].are_nowhere_else
     }
 
     #[test]

@@ -27,8 +27,11 @@
 //! | `e` | `leaves` | chance that a service is the last one of a request |
 //! | `p(n)` | `paces` | pace of the servers while `n` are there: by `n - 1`, and from its last on the same |
 
+mod matrix;
+
 use smallvec::SmallVec;
 
+use self::matrix::Matrix;
 use super::sources::count;
 use crate::model::Scalar;
 
@@ -78,13 +81,6 @@ impl<S: Scalar> Beyond<S> {
         let Self { busy, servers, places } = self;
         Self { busy: busy / sum, servers: servers / sum, places: places / sum }
     }
-}
-
-/// A small square matrix, or one between two levels: row by row.
-#[derive(Clone, Debug)]
-struct Matrix<S> {
-    columns: usize,
-    of: SmallVec<[S; 25]>,
 }
 
 impl<S: Scalar> Stream<'_, S> {
@@ -294,80 +290,6 @@ impl<S: Scalar> Stream<'_, S> {
             }
         }
         None
-    }
-}
-
-impl<S: Scalar> Matrix<S> {
-    fn none(rows: usize, columns: usize) -> Self {
-        Self { columns, of: SmallVec::from_elem(S::from(0.0), rows * columns) }
-    }
-
-    fn diagonal(size: usize, value: S) -> Self {
-        let mut it = Self::none(size, size);
-        (0..size).for_each(|i| *it.at(i, i) = value);
-        it
-    }
-
-    fn at(&mut self, row: usize, column: usize) -> &mut S {
-        &mut self.of[row * self.columns + column]
-    }
-
-    fn times(&self, other: &Self) -> Self {
-        let rows = self.of.len() / self.columns;
-        let mut product = Self::none(rows, other.columns);
-        for (row, sum) in self.of.chunks_exact(self.columns).zip(product.of.chunks_exact_mut(other.columns)) {
-            for (&x, others) in row.iter().zip(other.of.chunks_exact(other.columns)) {
-                sum.iter_mut().zip(others).for_each(|(sum, &y)| *sum += x * y);
-            }
-        }
-        product
-    }
-
-    fn plus(mut self, other: &Self) -> Self {
-        self.of.iter_mut().zip(&other.of).for_each(|(x, &y)| *x += y);
-        self
-    }
-
-    fn minus(mut self, other: &Self) -> Self {
-        self.of.iter_mut().zip(&other.of).for_each(|(x, &y)| *x -= y);
-        self
-    }
-
-    fn sum(&self) -> S {
-        self.of.iter().fold(S::from(0.0), |sum, &x| sum + x)
-    }
-
-    fn is_less_than(&self, most: f64) -> bool {
-        self.of.iter().all(|x| x.value().abs() <= most && x.derivatives().iter().all(|slope| slope.abs() <= most))
-    }
-
-    /// By elimination without exchange of rows, which these do not need: of a unit less a matrix without negative numbers whose powers vanish, or rows of a chain.
-    fn inverse(mut self) -> Option<Self> {
-        let n = self.columns;
-        let mut inverse = Self::diagonal(n, S::from(1.0));
-        for k in 0..n {
-            let pivot = *self.at(k, k);
-            if pivot.value().is_nan() || pivot <= 0.0 {
-                return None;
-            }
-            let scale = pivot.recip();
-            for of in [&mut self.of, &mut inverse.of] {
-                of[k * n..(k + 1) * n].iter_mut().for_each(|x| *x *= scale);
-            }
-            for i in (0..n).filter(|&i| i != k) {
-                let factor = *self.at(i, k);
-                if factor == S::from(0.0) {
-                    continue;
-                }
-                for of in [&mut self.of, &mut inverse.of] {
-                    for j in 0..n {
-                        let taken = of[k * n + j] * factor;
-                        of[i * n + j] -= taken;
-                    }
-                }
-            }
-        }
-        Some(inverse)
     }
 }
 
