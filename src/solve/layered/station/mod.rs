@@ -51,6 +51,7 @@ mod removal;
 mod rests;
 mod returns;
 mod scarce;
+mod scratch;
 mod second_phase;
 mod servers;
 mod siblings;
@@ -74,15 +75,14 @@ pub(super) use self::{
     layout::{Contention, Layout, calls_by_entry},
     parts::Parts,
     pool::{Left, pool_factors},
+    scratch::Scratch,
     spared::{Spared, Sparing},
 };
 use self::{
     excess::held_up,
     interlock::Interlock,
     layout::{Places, Row},
-    left_behind::Found,
     scarce::weigh_rests,
-    since::Absences,
     visit::{Visit, set_gaps, visit},
 };
 use super::{
@@ -94,96 +94,6 @@ use crate::model::Scalar;
 
 /// The chance that, of a reply's receiver and the replier's second phase on one processor, the one goes first.
 const COIN: f64 = 0.5;
-
-/// Room for the work at one station, kept from one to the next.
-#[derive(Debug)]
-pub(super) struct Scratch<S> {
-    visits: Vec<Visit<S>>,
-    /// `K` of those who wait, `rows × arcs`.
-    keep: Vec<S>,
-    /// The same of those in service.
-    served: Vec<S>,
-    /// Where the waits come from: `W_row = Σ_x (α_x W_x + β_x) + own`.
-    alpha: Vec<S>,
-    beta: Vec<S>,
-    /// The parts of both that are the own thread's other strands.
-    alpha_own: Vec<S>,
-    beta_own: Vec<S>,
-    /// Second phases that the arrival's own thread left behind, and service to more urgent ones.
-    own: Vec<S>,
-    /// Load in service that a row sees of an arc.
-    load: Vec<S>,
-    /// Of that of all, second phases.
-    late: Vec<S>,
-    /// Waits of the rows.
-    wait: Vec<S>,
-    /// What each arc adds to the wait of a row: `α W + β`.
-    caused: Vec<S>,
-    /// The same, of each processor; empty where nobody waits.
-    pub caused_at: Vec<Vec<S>>,
-    /// What the waits at each station are made of.
-    pub parts_at: Vec<Parts<S>>,
-    /// Requests of a thread of each pool in each row, a unit of time.
-    weights: Vec<S>,
-    without: Vec<S>,
-    /// `K'` of each group, by arc.
-    apart: Vec<S>,
-    /// `K' B` of the group at hand, by arc.
-    kept: Vec<S>,
-    groups: Vec<visit::Inside<S>>,
-    /// `φ` of what is served of each row ([`scarce`]).
-    scarcity: Vec<S>,
-    /// `B` of each pool, for the row at hand.
-    boosts: Vec<S>,
-    /// `F` of each pool, for the row at hand; empty where it is 1.
-    unmet: Vec<S>,
-    /// Requests that wait for each unit of `α`, by arc ([`servers`]).
-    queues: Vec<S>,
-    /// `c_n` of the row at hand, and room to find it.
-    coming: Vec<S>,
-    terms: Vec<S>,
-    absences: Absences<S>,
-    found: Found<S>,
-    /// Where the chances to wait were found last ([`busy`]), by their places among the unknowns, and then the numbers of busy servers, and
-    /// of all that are there, by station.
-    pub last_found: Vec<Option<f64>>,
-}
-
-impl<S: Scalar> Scratch<S> {
-    /// Room for a network of so many unknowns, stations and, among these, processors.
-    pub fn new(n_unknowns: usize, n_stations: usize, n_processors: usize) -> Self {
-        Self {
-            visits: Vec::new(),
-            keep: Vec::new(),
-            served: Vec::new(),
-            alpha: Vec::new(),
-            beta: Vec::new(),
-            alpha_own: Vec::new(),
-            beta_own: Vec::new(),
-            own: Vec::new(),
-            load: Vec::new(),
-            late: Vec::new(),
-            wait: Vec::new(),
-            caused: Vec::new(),
-            caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
-            parts_at: std::iter::repeat_with(Parts::none).take(n_stations).collect(),
-            weights: Vec::new(),
-            kept: Vec::new(),
-            without: Vec::new(),
-            apart: Vec::new(),
-            groups: Vec::new(),
-            scarcity: Vec::new(),
-            boosts: Vec::new(),
-            unmet: Vec::new(),
-            queues: Vec::new(),
-            coming: Vec::new(),
-            terms: Vec::new(),
-            absences: Absences::new(),
-            found: Found::new(),
-            last_found: vec![None; n_unknowns + 2 * n_stations],
-        }
-    }
-}
 
 /// Solves one station for the arrivals that the last sweep's unknowns imply, into `next`.
 pub(super) fn station_waits<S: Scalar>(

@@ -64,9 +64,13 @@
 mod alone;
 mod below;
 mod late;
+mod requests;
 
-use self::alone::{Stop, cycles, find_others, shrink};
 pub(super) use self::late::Late;
+use self::{
+    alone::{Stop, cycles, find_others, shrink},
+    requests::{Requests, believed, requests_of},
+};
 use super::{
     super::{
         exclusion::{Pace, with_one_less},
@@ -90,8 +94,6 @@ const SEIDMANN_SERVERS: f64 = 2.0;
 const UNLIKE_SOURCES: f64 = 0.1;
 /// Sources that are there for more of their time are not told apart by rounding.
 const ALWAYS_THERE: f64 = 1.0 - 1e-9;
-/// Load of other pools that is believed.
-const MAX_OTHERS: f64 = 0.95;
 
 /// What one strand less leaves at the station, of those waiting and of those in service; relative to `(n-1)/n`.
 #[derive(Clone, Copy, Debug)]
@@ -385,62 +387,6 @@ fn stops<S: Scalar>(
         });
     }
     stops
-}
-
-/// The load of other pools, as far as it is believed.
-fn believed<S: Scalar>(others: S) -> S {
-    if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others }
-}
-
-/// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
-/// and by how much these make its executions longer.
-#[derive(Clone, Copy, Debug)]
-struct Requests<S> {
-    own: S,
-    all: S,
-    first: S,
-    wait: S,
-    number: S,
-    delaying: S,
-}
-
-impl<S: Scalar> Requests<S> {
-    /// Second phases.
-    fn late(&self) -> S {
-        self.own - self.first
-    }
-
-    /// The phases of one, slowed by others at servers that are as fast as so many; none where there are none, or no second ones.
-    fn phases(&self, as_fast_as: S) -> Option<(S, S)> {
-        if self.number <= 0.0 || self.first <= 0.0 || self.late() <= 0.0 {
-            return None;
-        }
-        let of_server = self.number * (-believed((self.all - self.own) / as_fast_as) + 1.0);
-        Some((self.first / of_server, self.late() / of_server))
-    }
-}
-
-fn requests_of<S: Scalar>(
-    sweep: &Sweep<'_, S>,
-    layout: &Layout,
-    is_own: impl Fn(usize) -> bool,
-    delay_of: impl Fn(usize) -> S,
-) -> Requests<S> {
-    let zero = S::from(0.0);
-    let mut sums = Requests { own: zero, all: zero, first: zero, wait: zero, number: zero, delaying: zero };
-    for (i, &a) in layout.arcs.iter().enumerate() {
-        let rate = sweep.flow.arc_rate[a];
-        let (first, held) = sweep.service(a);
-        sums.all += rate * held;
-        if layout.pool_of[i].is_some_and(&is_own) {
-            sums.own += rate * held;
-            sums.first += rate * first;
-            sums.wait += rate * sweep.unknowns[a];
-            sums.number += rate;
-            sums.delaying += delay_of(a) * rate * (first + sweep.unknowns[a]);
-        }
-    }
-    sums
 }
 
 /// What the time of each node of a task that forks adds to its executions.

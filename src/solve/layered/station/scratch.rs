@@ -1,0 +1,99 @@
+//! Room for the work at one station, kept from one to the next.
+
+use super::{
+    left_behind::Found,
+    parts::Parts,
+    since::Absences,
+    visit::{Inside, Visit},
+};
+use crate::model::Scalar;
+
+/// Room for the work at one station, kept from one to the next.
+#[derive(Debug)]
+pub(in super::super) struct Scratch<S> {
+    pub(super) visits: Vec<Visit<S>>,
+    /// `K` of those who wait, `rows × arcs`.
+    pub(super) keep: Vec<S>,
+    /// The same of those in service.
+    pub(super) served: Vec<S>,
+    /// Where the waits come from: `W_row = Σ_x (α_x W_x + β_x) + own`.
+    pub(super) alpha: Vec<S>,
+    pub(super) beta: Vec<S>,
+    /// The parts of both that are the own thread's other strands.
+    pub(super) alpha_own: Vec<S>,
+    pub(super) beta_own: Vec<S>,
+    /// Second phases that the arrival's own thread left behind, and service to more urgent ones.
+    pub(super) own: Vec<S>,
+    /// Load in service that a row sees of an arc.
+    pub(super) load: Vec<S>,
+    /// Of that of all, second phases.
+    pub(super) late: Vec<S>,
+    /// Waits of the rows.
+    pub(super) wait: Vec<S>,
+    /// What each arc adds to the wait of a row: `α W + β`.
+    pub(super) caused: Vec<S>,
+    /// The same, of each processor; empty where nobody waits.
+    pub caused_at: Vec<Vec<S>>,
+    /// What the waits at each station are made of.
+    pub parts_at: Vec<Parts<S>>,
+    /// Requests of a thread of each pool in each row, a unit of time.
+    pub(super) weights: Vec<S>,
+    pub(super) without: Vec<S>,
+    /// `K'` of each group, by arc.
+    pub(super) apart: Vec<S>,
+    /// `K' B` of the group at hand, by arc.
+    pub(super) kept: Vec<S>,
+    pub(super) groups: Vec<Inside<S>>,
+    /// `φ` of what is served of each row ([`super::scarce`]).
+    pub(super) scarcity: Vec<S>,
+    /// `B` of each pool, for the row at hand.
+    pub(super) boosts: Vec<S>,
+    /// `F` of each pool, for the row at hand; empty where it is 1.
+    pub(super) unmet: Vec<S>,
+    /// Requests that wait for each unit of `α`, by arc ([`super::servers`]).
+    pub(super) queues: Vec<S>,
+    /// `c_n` of the row at hand, and room to find it.
+    pub(super) coming: Vec<S>,
+    pub(super) terms: Vec<S>,
+    pub(super) absences: Absences<S>,
+    pub(super) found: Found<S>,
+    /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
+    /// of all that are there, by station.
+    pub last_found: Vec<Option<f64>>,
+}
+
+impl<S: Scalar> Scratch<S> {
+    /// Room for a network of so many unknowns, stations and, among these, processors.
+    pub fn new(n_unknowns: usize, n_stations: usize, n_processors: usize) -> Self {
+        Self {
+            visits: Vec::new(),
+            keep: Vec::new(),
+            served: Vec::new(),
+            alpha: Vec::new(),
+            beta: Vec::new(),
+            alpha_own: Vec::new(),
+            beta_own: Vec::new(),
+            own: Vec::new(),
+            load: Vec::new(),
+            late: Vec::new(),
+            wait: Vec::new(),
+            caused: Vec::new(),
+            caused_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
+            parts_at: std::iter::repeat_with(Parts::none).take(n_stations).collect(),
+            weights: Vec::new(),
+            kept: Vec::new(),
+            without: Vec::new(),
+            apart: Vec::new(),
+            groups: Vec::new(),
+            scarcity: Vec::new(),
+            boosts: Vec::new(),
+            unmet: Vec::new(),
+            queues: Vec::new(),
+            coming: Vec::new(),
+            terms: Vec::new(),
+            absences: Absences::new(),
+            found: Found::new(),
+            last_found: vec![None; n_unknowns + 2 * n_stations],
+        }
+    }
+}
