@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::Scalar;
 
-/// Room for the work at one station, kept from one to the next.
+/// What a station's work needs and leaves; by row, arc or pool of the one at hand where nothing else is said.
 #[derive(Debug)]
 pub(in super::super) struct Scratch<S> {
     pub(super) visits: Vec<Visit<S>>,
