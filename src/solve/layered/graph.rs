@@ -167,6 +167,11 @@ impl<S: Scalar> Graph<S> {
         }
     }
 
+    /// The node of a vertex that is one.
+    pub fn leaf(&self, vertex: usize) -> Option<usize> {
+        if let Piece::Leaf(node) = &self.vertices[vertex].piece { Some(*node) } else { None }
+    }
+
     fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {
         let n = self.vertices.len();
         let (none, zero) = (Moments::zero(), S::from(0.0));

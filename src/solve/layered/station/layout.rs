@@ -9,6 +9,7 @@ use super::{
     Sweep,
     bounded::{Bounded, find_bounded},
     customers::{Set, are_nowhere_else, find_inside, find_sets, most_of_classes},
+    follows::Follows,
     interlock::{Interlock, find_interlocks},
     kinds::are_told,
     left_behind::LeftBehind,
@@ -63,6 +64,8 @@ pub(in super::super) struct Layout {
     pub(super) previous: Vec<Vec<Previous>>,
     /// How second phases may be found by the next request of the same customer.
     pub(super) left_behind: LeftBehind,
+    /// What slices follow others at once; none where nobody asks.
+    pub(super) follows: Option<Follows>,
     /// Distinct priorities, ascending.
     pub levels: Vec<f64>,
     /// Whether strands of one fork meet here, themselves or what works for them.
@@ -171,6 +174,7 @@ impl Layout {
             met: Vec::new(),
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
+            follows: None,
             levels: Vec::new(),
             siblings: false,
             leaves: false,
@@ -219,6 +223,7 @@ impl Layout {
         layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         layout.leaves = layout.siblings && pairs.leave();
         layout.find_left_strands(net, pairs);
+        layout.follows = Follows::find(net, &layout, calls, station);
         layout
     }
 

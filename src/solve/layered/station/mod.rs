@@ -36,6 +36,7 @@ mod customers;
 mod discipline;
 mod excess;
 mod first_guess;
+mod follows;
 mod given;
 mod interlock;
 mod kinds;
@@ -218,6 +219,9 @@ impl<S: Scalar> At<'_, S> {
             if !sharing {
                 self.add_rests(row, scratch);
             }
+        }
+        self.follow_at_once(scratch);
+        for row in 0..n_rows {
             if self.discipline == Discipline::Fcfs {
                 self.limit_outside(row, scratch);
             }

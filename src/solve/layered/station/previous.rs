@@ -9,7 +9,8 @@
 use super::{
     super::{
         flow::Flow,
-        net::{Discipline, Net},
+        graph::{Graph, Piece, Start},
+        net::{Discipline, Net, Work},
     },
     At,
     layout::Layout,
@@ -20,10 +21,17 @@ use crate::model::Scalar;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Previous {
     /// Its place among the station's arcs.
-    slice: usize,
+    pub slice: usize,
     /// The call between the two, or the later one of two.
     call: usize,
     way: Way,
+}
+
+impl Previous {
+    /// Whether a join is between the two.
+    pub fn is_joined(&self) -> bool {
+        matches!(self.way, Way::On { of } if of > 1)
+    }
 }
 
 /// How a request came from one slice to the next.
@@ -37,6 +45,8 @@ enum Way {
     Back,
     /// From this earlier call of a caller that is served elsewhere.
     Beside { earlier: usize },
+    /// Of a graph, on from the strand before, or from one of so many before a join.
+    On { of: usize },
 }
 
 /// The slices before those of each row of a station, by row; none but at processors in order of arrival that requests from outside use, or
@@ -46,7 +56,13 @@ pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[V
     if station >= net.n_processors || !in_order && layout.left_behind.is_none() {
         return vec![Vec::new(); layout.rows.len()];
     }
-    let slices = Slices { net, layout, calls };
+    let slices = Slices { net, layout, calls, in_graphs: false };
+    layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
+}
+
+/// The same, also in and after activity graphs that fork.
+pub(super) fn find_followed<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>]) -> Vec<Vec<Previous>> {
+    let slices = Slices { net, layout, calls, in_graphs: true };
     layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
 }
 
@@ -55,6 +71,8 @@ struct Slices<'a, S> {
     net: &'a Net<S>,
     layout: &'a Layout,
     calls: &'a [Vec<usize>],
+    /// Whether those of graphs count.
+    in_graphs: bool,
 }
 
 impl<S: Scalar> Slices<'_, S> {
@@ -67,7 +85,11 @@ impl<S: Scalar> Slices<'_, S> {
     /// The last one before the reply to a call, none where that is not one of this station.
     fn last_of(&self, call: usize) -> Option<usize> {
         let entry = self.net.arcs[call].target.filter(|&entry| !self.net.goes_on_after_reply(entry))?;
-        self.of(self.net.phases(entry)[0]?)
+        match &self.net.entries[entry].work {
+            Work::Phases(phases) => self.of(phases[0]?),
+            Work::Graph(graph) if self.in_graphs => self.of(graph.leaf(graph.reply?)?),
+            Work::Graph(_) => None,
+        }
     }
 
     /// Whether the entry that is called does any of its work at this station.
@@ -88,7 +110,13 @@ impl<S: Scalar> Slices<'_, S> {
                 found.push(Previous { slice, call, way: Way::Back });
             }
         }
-        for &call in self.calls[it.entry].iter().filter(|_| it.phase == 0) {
+        let mut is_first = it.phase == 0;
+        if let Work::Graph(graph) = &net.entries[it.entry].work
+            && self.in_graphs
+        {
+            is_first = self.strands_before(graph, node, &mut found);
+        }
+        for &call in self.calls[it.entry].iter().filter(|_| is_first) {
             let Some(caller) = net.arcs[call].source.held() else { continue };
             if let Some(slice) = self.of(caller) {
                 found.push(Previous { slice, call, way: Way::Called });
@@ -99,6 +127,31 @@ impl<S: Scalar> Slices<'_, S> {
             }
         }
         found
+    }
+}
+
+impl<S: Scalar> Slices<'_, S> {
+    /// Adds the last slices of the strands before a node of a graph, each where it has some; returns whether there are none as it is the first.
+    fn strands_before(&self, graph: &Graph<S>, node: usize, found: &mut Vec<Previous>) -> bool {
+        let Some(vertex) = graph.vertices.iter().find(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node)) else { return false };
+        // A point where strands meet has nothing of its own.
+        let mut open: Vec<(&Start, usize)> = vec![(&vertex.start, 1)];
+        while let Some((start, of)) = open.pop() {
+            let before: &[usize] = match start {
+                Start::First => return of == 1,
+                Start::After(p) => std::slice::from_ref(p),
+                Start::Join { before, .. } => before,
+            };
+            let of = of * before.len();
+            for &p in before {
+                match (&graph.vertices[p].piece, graph.leaf(p).and_then(|leaf| self.of(leaf))) {
+                    (_, Some(slice)) => found.push(Previous { slice, call: 0, way: Way::On { of } }),
+                    (Piece::Empty, None) => open.push((&graph.vertices[p].start, of)),
+                    _ => {}
+                }
+            }
+        }
+        false
     }
 }
 
@@ -127,19 +180,25 @@ impl<S: Scalar> Courses<'_, S> {
     }
 
     /// The same, and whether it is the first slice of an execution that follows.
-    pub fn for_each_way(&self, r: usize, mut each: impl FnMut(S, usize, S, bool)) {
+    pub fn for_each_way(&self, r: usize, each: impl FnMut(S, usize, S, bool)) {
+        self.for_each_of(&self.layout.previous[r], r, each);
+    }
+
+    /// The same for the slices `before` those of a row, as they were found with it.
+    pub fn for_each_of(&self, before: &[Previous], r: usize, mut each: impl FnMut(S, usize, S, bool)) {
         let &Self { net, flow, .. } = self;
         let Some(group) = self.layout.rows[r].group else { return };
         let node = &net.nodes[self.layout.groups[group]];
         let zero = S::from(0.0);
         // Those of one call follow each other.
         let mut later = None;
-        for it in &self.layout.previous[r] {
+        for it in before {
             let received = flow.entry_rate[node.entry];
             let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
             let (number, away) = match it.way {
                 Way::Called => (called(), zero),
                 Way::Returned => (net.arcs[it.call].visits, zero),
+                Way::On { of } => (S::from((of as f64).recip()), zero),
                 Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),
                 Way::Beside { earlier } => {
                     let (follows, away) = match later {

@@ -1,6 +1,7 @@
 //! Room for the work at one station, kept from one to the next.
 
 use super::{
+    follows::Followed,
     left_behind::Found,
     parts::Parts,
     since::Absences,
@@ -57,6 +58,7 @@ pub(in super::super) struct Scratch<S> {
     pub(super) terms: Vec<S>,
     pub(super) absences: Absences<S>,
     pub(super) found: Found<S>,
+    pub(super) followed: Followed<S>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
     pub last_found: Vec<Option<f64>>,
@@ -93,6 +95,7 @@ impl<S: Scalar> Scratch<S> {
             terms: Vec::new(),
             absences: Absences::new(),
             found: Found::new(),
+            followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }
     }

@@ -1,0 +1,451 @@
+//! What a request finds that comes back to its processor at once: whoever was ahead of it, one slice further on, and who came meanwhile.
+//!
+//! A request's slice often begins where its last one here ends: a callee on the same core, the branches of a fork, what follows their join. It does not
+//! find what there is at any time. In order of arrival all that it found has been served before it, and is back with its next slice, or has
+//! gone; and who came behind it is all there, in full. So what slices of row `j` find follows from what the slices `k` before them found:
+//!
+//! ```text
+//! f_j = Σ_k p_jk g_k + (1 - Σ_k p_jk) Σ_c ρ_j(c) [h_c ḡ_c + (1 - h_c) F_j]          g_kx = Σ_y f_ky M_yx + Σ_c a_kc i_cx          M_yx = λ_x p_xy / λ_y
+//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - v V_k / (E_c Σ_x w_x f_kx)]      A = N_c - ρ_k(c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
+//! V_j = Σ_x (f_jx - r_j F_jx) s_x + r_j V°_j                                            r_j: the share of F_j in f_j;  V°, F: as found at any time
+//! e_c = Λ_c / E_c,   E_c = N_c - Σ_x λ_x ρ_x(c) w_x (W_x + s_x + o_x)       Λ_c = Σ_x λ_x ρ_x(c) w_x (1 - Σ_k p_xk)        h_c = (N_c - E_c) / (2 N_c - E_c)
+//! ```
+//!
+//! Who is away comes the less often in so long a time the more are there that make it long: that is the term with `v`, the variance of the number of
+//! those that are there, as of exponential services of one mean, `P(n) ∝ M!/(M - n)! (ρ/E)^n` of `M` others. Then all others are somewhere, here or
+//! away, and where a slice follows no other it finds what is there at any time: of services that are alike `V = V°`.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `f_jx`, `F_jx` | slices of `x` found by one of `j`, at any time |
+//! | `V_j`, `V°_j` | what a slice waits for others |
+//! | `p_jk` | share of the slices of `j` that follow one of `k`, times `τ/(τ + a)` after a gap `a` ([`super::previous`]) |
+//! | `M`, `out` | what a slice is followed by, with which chance by none |
+//! | `a_kc`, `i_c` | customers who come from elsewhere while a slice of `k` is here, and with which slice |
+//! | `A`, `L` | customers who are elsewhere, and who leave meanwhile |
+//! | `w_x` | customers for each slice of `x` that is here: one of `n` branches counts `1/n` |
+//! | `o_k` | what a slice waits for other strands of its own thread; of the last one before a join twice as much, as it is for the last of them |
+//! | `h_c`, `τ` | chance that nothing much has changed since the customer left; time in which what is here changes |
+//!
+//! Not looked for where threads may be wanting, where something goes on after a reply, and where a join leaves branches behind.
+
+use super::{
+    super::{
+        graph::{Graph, Piece, Start},
+        net::{Discipline, Net, Work},
+    },
+    At, Scratch,
+    layout::Layout,
+    previous::{Previous, find_followed},
+};
+use crate::model::Scalar;
+
+/// Relative change at which `f` has settled, further passes for its derivatives, and most of all.
+const SETTLED: f64 = 1e-12;
+const FURTHER: usize = 6;
+const MOST_PASSES: usize = 200;
+/// Part of what would come by mean values alone, at least.
+const LEAST_COMING: f64 = 0.2;
+/// What is waited for others, as a part of what would be at any time, is between these.
+const RATIOS: (f64, f64) = (0.02, 50.0);
+
+/// What slices follow which at a processor.
+#[derive(Clone, Debug)]
+pub(super) struct Follows {
+    /// The slices before those of each row.
+    before: Vec<Vec<Previous>>,
+    /// `w` of each row.
+    customers: Vec<f64>,
+    /// Whether what follows a row's slices is a join.
+    before_join: Vec<bool>,
+}
+
+impl Follows {
+    /// None but at processors of one server in order of arrival, where requests fork and all have threads.
+    pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
+        let it = &net.stations[station];
+        let is_alone = it.discipline == Discipline::Fcfs && it.servers == 1.0 && layout.levels.len() <= 1;
+        if station >= net.n_processors || !is_alone || !layout.siblings {
+            return None;
+        }
+        let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
+        let is_taken = |&node: &usize| {
+            let it = &net.nodes[node];
+            let task = &net.tasks[it.task];
+            let has_thread = task.class.is_some() || task.threads >= task.at_once;
+            let is_told = match &net.entries[it.entry].work {
+                Work::Phases(phases) => phases[1..].iter().all(Option::is_none),
+                Work::Graph(graph) => is_told(graph) && !net.goes_on_after_reply(it.entry),
+            };
+            has_thread && is_told && it.phase == 0
+        };
+        if !nodes.iter().all(is_taken) || nodes.len() != layout.arcs.len() {
+            return None;
+        }
+        let of_entries = customers_of_entries(net, calls);
+        let customers = nodes.iter().map(|&node| of_entries[net.nodes[node].entry] * share_of(net, node)).collect();
+        let before = find_followed(net, layout, calls);
+        let mut before_join = vec![false; nodes.len()];
+        for previous in before.iter().flatten().filter(|previous| previous.is_joined()) {
+            before_join[layout.row_of[previous.slice]] = true;
+        }
+        Some(Self { before, customers, before_join })
+    }
+}
+
+/// Whether all joins of a graph wait for all, and nothing that forks is repeated.
+fn is_told<S>(graph: &Graph<S>) -> bool {
+    graph.vertices.iter().all(|vertex| {
+        let waits_for_all = !matches!(&vertex.start, Start::Join { before, needed, .. } if *needed < before.len());
+        waits_for_all && !matches!(vertex.piece, Piece::Loop(..))
+    })
+}
+
+/// Customers for each strand of a graph that is at a node: one of `n` branches counts `1/n`.
+fn share_of<S>(net: &Net<S>, node: usize) -> f64 {
+    let Work::Graph(graph) = &net.entries[net.nodes[node].entry].work else { return 1.0 };
+    let mut shares: Vec<f64> = Vec::with_capacity(graph.vertices.len());
+    for vertex in &graph.vertices {
+        let share = match &vertex.start {
+            Start::First => 1.0,
+            Start::After(p) => shares[*p] / graph.vertices.iter().filter(|v| matches!(v.start, Start::After(q) if q == *p)).count() as f64,
+            Start::Join { before, .. } => before.iter().map(|&p| shares[p]).sum(),
+        };
+        shares.push(share);
+    }
+    let place = graph.vertices.iter().position(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node));
+    place.map_or(1.0, |place| shares[place])
+}
+
+/// The same of entries that strands call, in the mean over these.
+fn customers_of_entries<S>(net: &Net<S>, calls: &[Vec<usize>]) -> Vec<f64> {
+    let mut found = vec![1.0; net.entries.len()];
+    for &entry in net.order.iter().flat_map(|&task| &net.tasks[task].entries) {
+        let callers: Vec<usize> = calls[entry].iter().filter_map(|&call| net.arcs[call].source.held()).collect();
+        if !callers.is_empty() {
+            let of_callers = callers.iter().map(|&node| found[net.nodes[node].entry] * share_of(net, node));
+            found[entry] = of_callers.sum::<f64>() / callers.len() as f64;
+        }
+    }
+    found
+}
+
+/// Room for what slices find, and what was found last at each station.
+#[derive(Debug)]
+pub(super) struct Followed<S> {
+    /// `f`, `rows × rows`, by station.
+    found_at: Vec<Vec<S>>,
+    /// `F` and `V°`.
+    any: Vec<S>,
+    waits: Vec<S>,
+    /// `p_jk` with `j`, `k`.
+    parts: Vec<(usize, usize, S)>,
+    /// `1 - Σ_k p_jk`, by row.
+    others: Vec<S>,
+    /// `out`, by row.
+    out: Vec<S>,
+    /// `g`, `rows × rows`.
+    next: Vec<S>,
+    moved: Vec<S>,
+    /// By class: `e`, `h`, `Λ`, `Σ λ ρ w out`.
+    classes: Vec<OfClass<S>>,
+}
+
+/// Customers of a class, beside a station.
+#[derive(Clone, Copy, Debug)]
+struct OfClass<S> {
+    /// `e`.
+    comes: S,
+    /// `h`.
+    stays: S,
+    /// `Λ`, customers who come from elsewhere a unit of time.
+    begin: S,
+    /// Those who leave, the same.
+    end: S,
+    /// `E`.
+    away: S,
+}
+
+impl<S> Followed<S> {
+    pub fn new(n_processors: usize) -> Self {
+        Self {
+            found_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
+            any: Vec::new(),
+            waits: Vec::new(),
+            parts: Vec::new(),
+            others: Vec::new(),
+            out: Vec::new(),
+            next: Vec::new(),
+            moved: Vec::new(),
+            classes: Vec::new(),
+        }
+    }
+}
+
+/// The mean and the variance of the number of `others` at a station that have so much work there for each time unit that one is away.
+fn number_there<S: Scalar>(others: f64, work: S) -> S {
+    let (mut weight, mut all, mut first, mut second) = (S::from(1.0), S::from(1.0), S::from(0.0), S::from(0.0));
+    let mut n = 1.0;
+    while n <= others {
+        weight *= work * (others - n + 1.0);
+        // Lest the weights of many leave all numbers.
+        if weight > 1e100 {
+            for sum in [&mut weight, &mut all, &mut first, &mut second] {
+                *sum *= 1e-100;
+            }
+        }
+        all += weight;
+        first += weight * n;
+        second += weight * (n * n);
+        n += 1.0;
+    }
+    let mean = first / all;
+    second / all - mean * mean
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Takes what each row waits for others from what is found at any time to what is found by who comes back at once.
+    pub(super) fn follow_at_once(&self, scratch: &mut Scratch<S>) {
+        let Some(follows) = self.layout.follows.as_ref().filter(|_| self.sources > 1.0) else { return };
+        let mut room = std::mem::replace(&mut scratch.followed, Followed::new(0));
+        self.find_any(scratch, &mut room);
+        self.find_parts(follows, &mut room);
+        self.find_classes(follows, &mut room);
+        self.find_followed(follows, &mut room);
+        let n = self.visits.len();
+        for r in 0..n {
+            let any = room.waits[r];
+            if any <= 0.0 {
+                continue;
+            }
+            let ratio = num_traits::clamp(self.waited(follows, &room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
+            let terms = r * n..(r + 1) * n;
+            scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
+        }
+        scratch.followed = room;
+    }
+
+    /// `F` and `V°`.
+    fn find_any(&self, scratch: &Scratch<S>, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        room.any.clear();
+        room.waits.clear();
+        for r in 0..n {
+            let mut wait = zero;
+            for (x, it) in self.visits.iter().enumerate() {
+                let at = r * n + x;
+                let waiting = scratch.alpha[at] * it.wait;
+                wait += waiting + scratch.beta[at];
+                room.any.push(if it.first > 0.0 { waiting / it.first + scratch.load[at] } else { zero });
+            }
+            room.waits.push(wait);
+        }
+    }
+
+    /// What a slice of a row waits for its own thread's other strands: `o`.
+    fn waits_for_own(&self, follows: &Follows, r: usize) -> S {
+        let own = self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait;
+        if follows.before_join[r] { own * 2.0 } else { own }
+    }
+
+    /// How long a slice of a row is here.
+    fn stay_of(&self, follows: &Follows, r: usize) -> S {
+        let it = &self.visits[r];
+        let own = self.sweep.unknowns[self.places.contention + r] * it.wait;
+        it.wait + it.first + self.waits_for_own(follows, r) - own
+    }
+
+    /// `p`, `1 - Σ p` and `out`.
+    fn find_parts(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        room.parts.clear();
+        room.others.clear();
+        room.out.clear();
+        room.out.resize(n, one);
+        for r in 0..n {
+            let mut others = one;
+            self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
+                let before = self.layout.row_of[slice];
+                let stay = self.stay_of(follows, before);
+                let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
+                others -= part;
+                room.parts.push((r, before, part));
+                let (mine, theirs) = (self.visits[r].rate, self.visits[before].rate);
+                if theirs > 0.0 {
+                    room.out[before] -= mine * part / theirs * (follows.customers[r] / follows.customers[before]);
+                }
+            });
+            room.others.push(if others > 0.0 { others } else { zero });
+        }
+        room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
+    }
+
+    /// What is known of the customers of each class beside the station.
+    fn find_classes(&self, follows: &Follows, room: &mut Followed<S>) {
+        let zero = S::from(0.0);
+        room.classes.clear();
+        for (c, &customers) in self.sweep.populations.customers.iter().enumerate() {
+            let mut it = OfClass { comes: zero, stays: zero, begin: zero, end: zero, away: S::from(customers) };
+            for (r, v) in self.visits.iter().enumerate() {
+                let rate = v.rate * self.class_share(r, c) * follows.customers[r];
+                it.away -= rate * self.stay_of(follows, r);
+                it.begin += rate * room.others[r];
+                it.end += rate * room.out[r];
+            }
+            let least = customers * f64::EPSILON;
+            if it.away < least {
+                it.away = S::from(least);
+            }
+            if customers > 0.0 {
+                it.comes = it.begin / it.away;
+                it.stays = (-it.away + customers) / (-it.away + 2.0 * customers);
+            }
+            room.classes.push(it);
+        }
+    }
+
+    fn class_share(&self, r: usize, c: usize) -> S {
+        self.class_shares(self.layout.rows[r].kin).get(c).copied().unwrap_or(S::from(0.0))
+    }
+
+    /// `f`.
+    fn find_followed(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let mut found = std::mem::take(&mut room.found_at[self.station]);
+        if found.len() != n * n || found.iter().any(|f| !f.value().is_finite()) {
+            found.clone_from(&room.any);
+        }
+        let variance = self.variance_there(room);
+        let mut left = None;
+        for _ in 0..MOST_PASSES {
+            room.moved.clear();
+            room.moved.resize(n * n, S::from(0.0));
+            for k in 0..n {
+                self.move_on(follows, (k, &found[k * n..(k + 1) * n]), variance, room);
+            }
+            self.gather(follows, room);
+            let change = found.iter().zip(&room.next).fold(0.0, |most: f64, (f, next)| most.max((next.value() - f.value()).abs()));
+            let most = room.next.iter().fold(0.0, |most: f64, next| most.max(next.value().abs()));
+            std::mem::swap(&mut found, &mut room.next);
+            left = match left {
+                None if change <= SETTLED * most => Some(FURTHER),
+                left => left,
+            };
+            match &mut left {
+                Some(0) => break,
+                Some(left) => *left -= 1,
+                None => {}
+            }
+        }
+        room.found_at[self.station] = found;
+    }
+
+    /// `v`.
+    fn variance_there(&self, room: &Followed<S>) -> S {
+        let zero = S::from(0.0);
+        let customers: f64 = self.sweep.populations.customers.iter().sum();
+        let away = room.classes.iter().fold(zero, |sum, it| sum + it.away);
+        let load = self.visits.iter().fold(zero, |sum, v| sum + v.rate * v.first);
+        if customers <= 1.0 || away <= 0.0 { zero } else { number_there(customers - 1.0, load / away) }
+    }
+
+    /// `g` of row `k`, of whose slices so much is `found`.
+    fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), variance: S, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        let moved = &mut room.moved[k * n..(k + 1) * n];
+        for &(next, before, part) in &room.parts {
+            let theirs = self.visits[before].rate;
+            if theirs > 0.0 {
+                moved[next] += found[before] * (self.visits[next].rate * part / theirs);
+            }
+        }
+        let (mut wait, mut number) = (zero, zero);
+        for (x, (&found, v)) in found.iter().zip(self.visits).enumerate() {
+            wait += found * v.first;
+            number += found * follows.customers[x];
+        }
+        let time = wait + self.visits[k].first + self.waits_for_own(follows, k);
+        for (c, it) in room.classes.iter().enumerate() {
+            let (mut here, mut leave) = (zero, zero);
+            for (x, &found) in found.iter().enumerate() {
+                let customers = found * self.class_share(x, c) * follows.customers[x];
+                here += customers;
+                leave += customers * room.out[x];
+            }
+            // Who is away, and who leaves.
+            let may_come = leave - here - self.class_share(k, c) + self.sweep.populations.customers[c];
+            if may_come <= 0.0 || it.begin <= 0.0 {
+                continue;
+            }
+            let together = if number > 0.0 { time - wait / number * variance / it.away } else { time };
+            let chance = it.comes * if together > time * LEAST_COMING { together } else { time * LEAST_COMING };
+            let come = may_come * chance / (chance + 1.0);
+            for (x, v) in self.visits.iter().enumerate() {
+                moved[x] += come * (v.rate * self.class_share(x, c) * room.others[x] / it.begin);
+            }
+        }
+        // From outside they come whoever is here.
+        for (x, v) in self.visits.iter().enumerate() {
+            moved[x] += time * v.rate * self.from_outside(x) * room.others[x];
+        }
+    }
+
+    /// The share of a row's requests that is no customers'.
+    fn from_outside(&self, r: usize) -> S {
+        let of_customers = self.class_shares(self.layout.rows[r].kin).iter().fold(S::from(0.0), |sum, &share| sum + share);
+        if of_customers < 1.0 { -of_customers + 1.0 } else { S::from(0.0) }
+    }
+
+    /// The share of `F` in `f_j`.
+    fn share_of_any(&self, room: &Followed<S>, r: usize) -> S {
+        let mut share = self.from_outside(r);
+        for (c, it) in room.classes.iter().enumerate() {
+            let stays = if it.end > 0.0 { it.stays } else { S::from(0.0) };
+            share += self.class_share(r, c) * (-stays + 1.0);
+        }
+        share * room.others[r]
+    }
+
+    /// `f` from `g`.
+    fn gather(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        room.next.clear();
+        room.next.resize(n * n, zero);
+        for &(r, before, part) in &room.parts {
+            for x in 0..n {
+                room.next[r * n + x] += room.moved[before * n + x] * part;
+            }
+        }
+        for r in 0..n {
+            let of_any = self.share_of_any(room, r);
+            for x in 0..n {
+                room.next[r * n + x] += room.any[r * n + x] * of_any;
+            }
+            if room.others[r] <= 0.0 {
+                continue;
+            }
+            for (c, it) in room.classes.iter().enumerate().filter(|(_, it)| it.end > 0.0) {
+                let stays = self.class_share(r, c) * room.others[r] * it.stays;
+                for k in 0..n {
+                    let left = self.visits[k].rate * self.class_share(k, c) * follows.customers[k] * room.out[k] / it.end;
+                    for x in 0..n {
+                        room.next[r * n + x] += room.moved[k * n + x] * (stays * left);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `V` of a row.
+    fn waited(&self, _follows: &Follows, room: &Followed<S>, r: usize) -> S {
+        let n = self.visits.len();
+        let of_any = self.share_of_any(room, r);
+        let found = &room.found_at[self.station][r * n..(r + 1) * n];
+        let follows = found.iter().zip(&room.any[r * n..(r + 1) * n]).zip(self.visits);
+        follows.fold(of_any * room.waits[r], |sum, ((&found, &any), v)| sum + (found - any * of_any) * v.first)
+    }
+}
