@@ -44,6 +44,8 @@ use crate::model::Scalar;
 const SETTLED: f64 = 1e-12;
 const FURTHER: usize = 6;
 const MOST_PASSES: usize = 200;
+/// Chance of a number that is not counted, nor those beyond it.
+const NEGLIGIBLE: f64 = 1e-18;
 /// Part of what would come by mean values alone, at least.
 const LEAST_COMING: f64 = 0.2;
 /// What is waited for others, as a part of what would be at any time, is between these.
@@ -55,13 +57,30 @@ pub(super) struct Follows {
     /// The slices before those of each row.
     before: Vec<Vec<Previous>>,
     /// `w` of each row.
-    customers: Vec<f64>,
+    strands: Vec<f64>,
     /// Whether what follows a row's slices is a join.
     before_join: Vec<bool>,
+    /// Tasks whose customers or threads are the sources.
+    sources: Vec<usize>,
+    /// The entries that lead here, callers before callees.
+    entries: Vec<Led>,
+    /// The place among these of each row's entry.
+    entry_of: Vec<usize>,
+    /// Calls that may wait for a thread on the way from a source, with the place of their caller and `w` of it.
+    blocked: Vec<(usize, usize, f64)>,
+}
+
+/// An entry that leads to a station.
+#[derive(Clone, Debug)]
+enum Led {
+    /// By threads that are sources.
+    By(usize),
+    /// By those that lead to its callers, by arc and place.
+    Through(Vec<(usize, usize)>),
 }
 
 impl Follows {
-    /// None but at processors of one server in order of arrival, where requests fork and all have threads.
+    /// None but at processors of one server in order of arrival where requests fork.
     pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_alone = it.discipline == Discipline::Fcfs && it.servers == 1.0 && layout.levels.len() <= 1;
@@ -71,25 +90,115 @@ impl Follows {
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
         let is_taken = |&node: &usize| {
             let it = &net.nodes[node];
-            let task = &net.tasks[it.task];
-            let has_thread = task.class.is_some() || task.threads >= task.at_once;
-            let is_told = match &net.entries[it.entry].work {
-                Work::Phases(phases) => phases[1..].iter().all(Option::is_none),
-                Work::Graph(graph) => is_told(graph) && !net.goes_on_after_reply(it.entry),
-            };
-            has_thread && is_told && it.phase == 0
+            it.phase == 0
+                && match &net.entries[it.entry].work {
+                    Work::Phases(phases) => phases[1..].iter().all(Option::is_none),
+                    Work::Graph(graph) => is_told(graph) && !net.goes_on_after_reply(it.entry),
+                }
         };
         if !nodes.iter().all(is_taken) || nodes.len() != layout.arcs.len() {
             return None;
         }
-        let of_entries = customers_of_entries(net, calls);
-        let customers = nodes.iter().map(|&node| of_entries[net.nodes[node].entry] * share_of(net, node)).collect();
         let before = find_followed(net, layout, calls);
+        if !before.iter().flatten().any(Previous::is_at_once) {
+            return None;
+        }
+        let mut are_here = vec![false; net.tasks.len()];
+        nodes.iter().for_each(|&node| are_here[net.nodes[node].task] = true);
+        let places = vec![None; net.entries.len()];
+        let mut ways =
+            Ways { net, calls, are_here, sources: Vec::new(), entries: Vec::new(), strands: Vec::new(), blocked: Vec::new(), places };
+        let mut rows = Vec::new();
+        for &node in &nodes {
+            rows.push(ways.lead_to(net.nodes[node].entry)?);
+        }
+        if ways.are_nested() {
+            return None;
+        }
+        let strands = nodes.iter().zip(&rows).map(|(&node, &entry)| ways.strands[entry] * share_of(net, node)).collect();
         let mut before_join = vec![false; nodes.len()];
         for previous in before.iter().flatten().filter(|previous| previous.is_joined()) {
             before_join[layout.row_of[previous.slice]] = true;
         }
-        Some(Self { before, customers, before_join })
+        let Ways { sources, entries, blocked, .. } = ways;
+        Some(Self { before, strands, before_join, sources, entries, entry_of: rows, blocked })
+    }
+}
+
+/// The ways on which requests come.
+struct Ways<'a, S> {
+    net: &'a Net<S>,
+    calls: &'a [Vec<usize>],
+    /// Tasks that are served at the station.
+    are_here: Vec<bool>,
+    sources: Vec<usize>,
+    entries: Vec<Led>,
+    blocked: Vec<(usize, usize, f64)>,
+    /// By entry, sources for each of its executions: of one that `n` branches call `1/n`.
+    strands: Vec<f64>,
+    places: Vec<Option<usize>>,
+}
+
+impl<S> Ways<'_, S> {
+    /// Whether threads of one source work for those of another: while they want for threads, these are neither here nor about to come.
+    fn are_nested(&self) -> bool {
+        self.sources.iter().any(|&source| self.has_above(source, |task| self.sources.contains(&task)))
+    }
+
+    /// Whether a task works for such another.
+    fn has_above(&self, task: usize, is_such: impl Fn(usize) -> bool) -> bool {
+        let mut seen = vec![false; self.net.tasks.len()];
+        let mut open = vec![task];
+        while let Some(task) = open.pop() {
+            for &call in self.net.tasks[task].entries.iter().flat_map(|&entry| &self.calls[entry]) {
+                let Some(caller) = self.net.arcs[call].source.held().map(|node| self.net.nodes[node].task) else { continue };
+                if is_such(caller) {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[caller], true) {
+                    open.push(caller);
+                }
+            }
+        }
+        false
+    }
+
+    /// The place of an entry, with all that leads to it before; none where these call each other in a circle.
+    fn lead_to(&mut self, entry: usize) -> Option<usize> {
+        if let Some(place) = self.places[entry] {
+            return Some(place).filter(|&place| place != usize::MAX);
+        }
+        self.places[entry] = Some(usize::MAX);
+        let net = self.net;
+        let task = net.entries[entry].task;
+        let may_wait = net.tasks[task].threads < net.tasks[task].at_once;
+        let is_source = net.tasks[task].class.is_some() || may_wait && !self.has_above(task, |task| self.are_here[task]);
+        let (led, strands) = if is_source {
+            let source = self.sources.iter().position(|&source| source == task).unwrap_or_else(|| {
+                self.sources.push(task);
+                self.sources.len() - 1
+            });
+            (Led::By(source), 1.0)
+        } else {
+            let mut callers = Vec::new();
+            let mut strands = 0.0;
+            for &call in &self.calls[entry] {
+                let Some(node) = net.arcs[call].source.held() else { continue };
+                let place = self.lead_to(net.nodes[node].entry)?;
+                let of_caller = self.strands[place] * share_of(net, node);
+                strands += of_caller;
+                callers.push((call, place));
+                if may_wait {
+                    self.blocked.push((call, place, of_caller));
+                }
+            }
+            let strands = if callers.is_empty() { 1.0 } else { strands / callers.len() as f64 };
+            (Led::Through(callers), strands)
+        };
+        self.entries.push(led);
+        self.strands.push(strands);
+        self.places[entry] = Some(self.entries.len() - 1);
+        self.places[entry]
     }
 }
 
@@ -101,7 +210,7 @@ fn is_told<S>(graph: &Graph<S>) -> bool {
     })
 }
 
-/// Customers for each strand of a graph that is at a node: one of `n` branches counts `1/n`.
+/// Threads for each strand of a graph that is at a node: one of `n` branches counts `1/n`.
 fn share_of<S>(net: &Net<S>, node: usize) -> f64 {
     let Work::Graph(graph) = &net.entries[net.nodes[node].entry].work else { return 1.0 };
     let mut shares: Vec<f64> = Vec::with_capacity(graph.vertices.len());
@@ -115,19 +224,6 @@ fn share_of<S>(net: &Net<S>, node: usize) -> f64 {
     }
     let place = graph.vertices.iter().position(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node));
     place.map_or(1.0, |place| shares[place])
-}
-
-/// The same of entries that strands call, in the mean over these.
-fn customers_of_entries<S>(net: &Net<S>, calls: &[Vec<usize>]) -> Vec<f64> {
-    let mut found = vec![1.0; net.entries.len()];
-    for &entry in net.order.iter().flat_map(|&task| &net.tasks[task].entries) {
-        let callers: Vec<usize> = calls[entry].iter().filter_map(|&call| net.arcs[call].source.held()).collect();
-        if !callers.is_empty() {
-            let of_callers = callers.iter().map(|&node| found[net.nodes[node].entry] * share_of(net, node));
-            found[entry] = of_callers.sum::<f64>() / callers.len() as f64;
-        }
-    }
-    found
 }
 
 /// Room for what slices find, and what was found last at each station.
@@ -147,23 +243,29 @@ pub(super) struct Followed<S> {
     /// `g`, `rows × rows`.
     next: Vec<S>,
     moved: Vec<S>,
-    /// By class: `e`, `h`, `Λ`, `Σ λ ρ w out`.
-    classes: Vec<OfClass<S>>,
+    /// `σ`, by entry that leads here and source, and then by row.
+    led: Vec<S>,
+    shares: Vec<S>,
+    sources: Vec<OfSource<S>>,
 }
 
-/// Customers of a class, beside a station.
+/// Customers of a class, or threads of a task, beside a station.
 #[derive(Clone, Copy, Debug)]
-struct OfClass<S> {
+struct OfSource<S> {
+    /// `N`.
+    number: f64,
     /// `e`.
     comes: S,
     /// `h`.
     stays: S,
-    /// `Λ`, customers who come from elsewhere a unit of time.
+    /// `Λ`, of those who come from elsewhere a unit of time.
     begin: S,
     /// Those who leave, the same.
     end: S,
     /// `E`.
     away: S,
+    /// Those who wait for threads.
+    blocked: S,
 }
 
 impl<S> Followed<S> {
@@ -177,12 +279,14 @@ impl<S> Followed<S> {
             out: Vec::new(),
             next: Vec::new(),
             moved: Vec::new(),
-            classes: Vec::new(),
+            led: Vec::new(),
+            shares: Vec::new(),
+            sources: Vec::new(),
         }
     }
 }
 
-/// The mean and the variance of the number of `others` at a station that have so much work there for each time unit that one is away.
+/// The variance of the number of `others` at a station that have so much work there for each unit of time that one is away.
 fn number_there<S: Scalar>(others: f64, work: S) -> S {
     let (mut weight, mut all, mut first, mut second) = (S::from(1.0), S::from(1.0), S::from(0.0), S::from(0.0));
     let mut n = 1.0;
@@ -197,10 +301,19 @@ fn number_there<S: Scalar>(others: f64, work: S) -> S {
         all += weight;
         first += weight * n;
         second += weight * (n * n);
+        if weight < all * NEGLIGIBLE && work * (others - n) < 1.0 {
+            break;
+        }
         n += 1.0;
     }
     let mean = first / all;
     second / all - mean * mean
+}
+
+/// What no source has of a row's requests.
+fn from_outside<S: Scalar>(shares: &[S]) -> S {
+    let of_sources = shares.iter().fold(S::from(0.0), |sum, &share| sum + share);
+    if of_sources < 1.0 { -of_sources + 1.0 } else { S::from(0.0) }
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -210,7 +323,8 @@ impl<S: Scalar> At<'_, S> {
         let mut room = std::mem::replace(&mut scratch.followed, Followed::new(0));
         self.find_any(scratch, &mut room);
         self.find_parts(follows, &mut room);
-        self.find_classes(follows, &mut room);
+        self.find_shares(follows, &mut room);
+        self.find_sources(follows, &mut room);
         self.find_followed(follows, &mut room);
         let n = self.visits.len();
         for r in 0..n {
@@ -218,7 +332,7 @@ impl<S: Scalar> At<'_, S> {
             if any <= 0.0 {
                 continue;
             }
-            let ratio = num_traits::clamp(self.waited(follows, &room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
+            let ratio = num_traits::clamp(self.waited(&room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
             let terms = r * n..(r + 1) * n;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
         }
@@ -266,7 +380,10 @@ impl<S: Scalar> At<'_, S> {
         room.out.resize(n, one);
         for r in 0..n {
             let mut others = one;
+            let mut ways = follows.before[r].iter();
             self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
+                let called = ways.next().and_then(Previous::called_over);
+                let gap = called.map_or(gap, |call| gap + self.sweep.unknowns[call]);
                 let before = self.layout.row_of[slice];
                 let stay = self.stay_of(follows, before);
                 let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
@@ -274,7 +391,7 @@ impl<S: Scalar> At<'_, S> {
                 room.parts.push((r, before, part));
                 let (mine, theirs) = (self.visits[r].rate, self.visits[before].rate);
                 if theirs > 0.0 {
-                    room.out[before] -= mine * part / theirs * (follows.customers[r] / follows.customers[before]);
+                    room.out[before] -= mine * part / theirs * (follows.strands[r] / follows.strands[before]);
                 }
             });
             room.others.push(if others > 0.0 { others } else { zero });
@@ -282,32 +399,59 @@ impl<S: Scalar> At<'_, S> {
         room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
     }
 
-    /// What is known of the customers of each class beside the station.
-    fn find_classes(&self, follows: &Follows, room: &mut Followed<S>) {
+    /// `σ`.
+    fn find_shares(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = follows.sources.len();
+        let Followed { led, shares, .. } = room;
+        led.clear();
+        led.resize(follows.entries.len() * n, S::from(0.0));
+        let rates = &self.sweep.flow.arc_rate;
+        for (at, entry) in follows.entries.iter().enumerate() {
+            match entry {
+                Led::By(source) => led[at * n + source] = S::from(1.0),
+                Led::Through(callers) => {
+                    let all = callers.iter().fold(S::from(0.0), |sum, &(call, _)| sum + rates[call]);
+                    for &(call, caller) in callers.iter().filter(|_| all > 0.0) {
+                        for source in 0..n {
+                            let part = led[caller * n + source] * rates[call] / all;
+                            led[at * n + source] += part;
+                        }
+                    }
+                }
+            }
+        }
+        shares.clear();
+        follows.entry_of.iter().for_each(|&entry| shares.extend_from_slice(&led[entry * n..(entry + 1) * n]));
+    }
+
+    /// What is known of each source beside the station.
+    fn find_sources(&self, follows: &Follows, room: &mut Followed<S>) {
         let zero = S::from(0.0);
-        room.classes.clear();
-        for (c, &customers) in self.sweep.populations.customers.iter().enumerate() {
-            let mut it = OfClass { comes: zero, stays: zero, begin: zero, end: zero, away: S::from(customers) };
+        let n = follows.sources.len();
+        room.sources.clear();
+        for (source, &task) in follows.sources.iter().enumerate() {
+            let number = self.sweep.populations.threads(self.sweep.net, task);
+            let mut it = OfSource { number, comes: zero, stays: zero, begin: zero, end: zero, away: S::from(number), blocked: zero };
+            for &(call, caller, strands) in &follows.blocked {
+                it.blocked += self.sweep.flow.arc_rate[call] * self.sweep.unknowns[call] * room.led[caller * n + source] * strands;
+            }
+            it.away -= it.blocked;
             for (r, v) in self.visits.iter().enumerate() {
-                let rate = v.rate * self.class_share(r, c) * follows.customers[r];
+                let rate = v.rate * room.shares[r * n + source] * follows.strands[r];
                 it.away -= rate * self.stay_of(follows, r);
                 it.begin += rate * room.others[r];
                 it.end += rate * room.out[r];
             }
-            let least = customers * f64::EPSILON;
+            let least = number * f64::EPSILON;
             if it.away < least {
                 it.away = S::from(least);
             }
-            if customers > 0.0 {
+            if number > 0.0 {
                 it.comes = it.begin / it.away;
-                it.stays = (-it.away + customers) / (-it.away + 2.0 * customers);
+                it.stays = (-it.away + number) / (-it.away + 2.0 * number);
             }
-            room.classes.push(it);
+            room.sources.push(it);
         }
-    }
-
-    fn class_share(&self, r: usize, c: usize) -> S {
-        self.class_shares(self.layout.rows[r].kin).get(c).copied().unwrap_or(S::from(0.0))
     }
 
     /// `f`.
@@ -345,10 +489,10 @@ impl<S: Scalar> At<'_, S> {
     /// `v`.
     fn variance_there(&self, room: &Followed<S>) -> S {
         let zero = S::from(0.0);
-        let customers: f64 = self.sweep.populations.customers.iter().sum();
-        let away = room.classes.iter().fold(zero, |sum, it| sum + it.away);
+        let number: f64 = room.sources.iter().map(|it| it.number).sum();
+        let away = room.sources.iter().fold(zero, |sum, it| sum + it.away);
         let load = self.visits.iter().fold(zero, |sum, v| sum + v.rate * v.first);
-        if customers <= 1.0 || away <= 0.0 { zero } else { number_there(customers - 1.0, load / away) }
+        if number <= 1.0 || away <= 0.0 { zero } else { number_there(number - 1.0, load / away) }
     }
 
     /// `g` of row `k`, of whose slices so much is `found`.
@@ -365,18 +509,21 @@ impl<S: Scalar> At<'_, S> {
         let (mut wait, mut number) = (zero, zero);
         for (x, (&found, v)) in found.iter().zip(self.visits).enumerate() {
             wait += found * v.first;
-            number += found * follows.customers[x];
+            number += found * follows.strands[x];
         }
         let time = wait + self.visits[k].first + self.waits_for_own(follows, k);
-        for (c, it) in room.classes.iter().enumerate() {
+        let n_sources = room.sources.len();
+        for (c, it) in room.sources.iter().enumerate() {
+            let share = |row: usize| room.shares[row * n_sources + c];
             let (mut here, mut leave) = (zero, zero);
             for (x, &found) in found.iter().enumerate() {
-                let customers = found * self.class_share(x, c) * follows.customers[x];
-                here += customers;
-                leave += customers * room.out[x];
+                let of_source = found * share(x) * follows.strands[x];
+                here += of_source;
+                leave += of_source * room.out[x];
             }
             // Who is away, and who leaves.
-            let may_come = leave - here - self.class_share(k, c) + self.sweep.populations.customers[c];
+            let blocked = it.blocked * (1.0 - it.number.recip());
+            let may_come = leave - here - share(k) - blocked + it.number;
             if may_come <= 0.0 || it.begin <= 0.0 {
                 continue;
             }
@@ -384,29 +531,21 @@ impl<S: Scalar> At<'_, S> {
             let chance = it.comes * if together > time * LEAST_COMING { together } else { time * LEAST_COMING };
             let come = may_come * chance / (chance + 1.0);
             for (x, v) in self.visits.iter().enumerate() {
-                moved[x] += come * (v.rate * self.class_share(x, c) * room.others[x] / it.begin);
+                moved[x] += come * (v.rate * share(x) * room.others[x] / it.begin);
             }
         }
         // From outside they come whoever is here.
         for (x, v) in self.visits.iter().enumerate() {
-            moved[x] += time * v.rate * self.from_outside(x) * room.others[x];
+            moved[x] += time * v.rate * from_outside(&room.shares[x * n_sources..(x + 1) * n_sources]) * room.others[x];
         }
-    }
-
-    /// The share of a row's requests that is no customers'.
-    fn from_outside(&self, r: usize) -> S {
-        let of_customers = self.class_shares(self.layout.rows[r].kin).iter().fold(S::from(0.0), |sum, &share| sum + share);
-        if of_customers < 1.0 { -of_customers + 1.0 } else { S::from(0.0) }
     }
 
     /// The share of `F` in `f_j`.
     fn share_of_any(&self, room: &Followed<S>, r: usize) -> S {
-        let mut share = self.from_outside(r);
-        for (c, it) in room.classes.iter().enumerate() {
-            let stays = if it.end > 0.0 { it.stays } else { S::from(0.0) };
-            share += self.class_share(r, c) * (-stays + 1.0);
-        }
-        share * room.others[r]
+        let n = room.sources.len();
+        let shares = &room.shares[r * n..(r + 1) * n];
+        let of_sources = shares.iter().zip(&room.sources).map(|(&share, it)| if it.end > 0.0 { share * (-it.stays + 1.0) } else { share });
+        of_sources.fold(from_outside(shares), |sum, share| sum + share) * room.others[r]
     }
 
     /// `f` from `g`.
@@ -428,10 +567,11 @@ impl<S: Scalar> At<'_, S> {
             if room.others[r] <= 0.0 {
                 continue;
             }
-            for (c, it) in room.classes.iter().enumerate().filter(|(_, it)| it.end > 0.0) {
-                let stays = self.class_share(r, c) * room.others[r] * it.stays;
+            let n_sources = room.sources.len();
+            for (c, it) in room.sources.iter().enumerate().filter(|(_, it)| it.end > 0.0) {
+                let stays = room.shares[r * n_sources + c] * room.others[r] * it.stays;
                 for k in 0..n {
-                    let left = self.visits[k].rate * self.class_share(k, c) * follows.customers[k] * room.out[k] / it.end;
+                    let left = self.visits[k].rate * room.shares[k * n_sources + c] * follows.strands[k] * room.out[k] / it.end;
                     for x in 0..n {
                         room.next[r * n + x] += room.moved[k * n + x] * (stays * left);
                     }
@@ -441,7 +581,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `V` of a row.
-    fn waited(&self, _follows: &Follows, room: &Followed<S>, r: usize) -> S {
+    fn waited(&self, room: &Followed<S>, r: usize) -> S {
         let n = self.visits.len();
         let of_any = self.share_of_any(room, r);
         let found = &room.found_at[self.station][r * n..(r + 1) * n];

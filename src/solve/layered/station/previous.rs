@@ -32,6 +32,16 @@ impl Previous {
     pub fn is_joined(&self) -> bool {
         matches!(self.way, Way::On { of } if of > 1)
     }
+
+    /// Whether nothing is done elsewhere between the two.
+    pub fn is_at_once(&self) -> bool {
+        matches!(self.way, Way::Called | Way::Returned | Way::On { .. })
+    }
+
+    /// The call between the two, where it is one to the task that runs the latter.
+    pub fn called_over(&self) -> Option<usize> {
+        matches!(self.way, Way::Called).then_some(self.call)
+    }
 }
 
 /// How a request came from one slice to the next.
@@ -133,7 +143,9 @@ impl<S: Scalar> Slices<'_, S> {
 impl<S: Scalar> Slices<'_, S> {
     /// Adds the last slices of the strands before a node of a graph, each where it has some; returns whether there are none as it is the first.
     fn strands_before(&self, graph: &Graph<S>, node: usize, found: &mut Vec<Previous>) -> bool {
-        let Some(vertex) = graph.vertices.iter().find(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node)) else { return false };
+        let Some(vertex) = graph.vertices.iter().find(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node)) else {
+            return false;
+        };
         // A point where strands meet has nothing of its own.
         let mut open: Vec<(&Start, usize)> = vec![(&vertex.start, 1)];
         while let Some((start, of)) = open.pop() {
