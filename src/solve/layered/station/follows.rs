@@ -46,6 +46,8 @@ const FURTHER: usize = 6;
 const MOST_PASSES: usize = 200;
 /// Chance of a number that is not counted, nor those beyond it.
 const NEGLIGIBLE: f64 = 1e-18;
+/// Chance that, of two strands that begin at the same time, the one goes first.
+const GOES_FIRST: f64 = 0.5;
 /// Part of what would come by mean values alone, at least.
 const LEAST_COMING: f64 = 0.2;
 /// What is waited for others, as a part of what would be at any time, is between these.
@@ -60,6 +62,8 @@ pub(super) struct Follows {
     strands: Vec<f64>,
     /// Whether what follows a row's slices is a join.
     before_join: Vec<bool>,
+    /// Rows of the strands of the same fork that begin here with those of a row.
+    beside: Vec<Vec<usize>>,
     /// Tasks whose customers or threads are the sources.
     sources: Vec<usize>,
     /// The entries that lead here, callers before callees.
@@ -120,8 +124,14 @@ impl Follows {
         for previous in before.iter().flatten().filter(|previous| previous.is_joined()) {
             before_join[layout.row_of[previous.slice]] = true;
         }
+        let begins_with = |row: usize| net.nodes[nodes[row]].begins_with;
+        let beside = (0..nodes.len()).map(|row| {
+            let others = (0..nodes.len()).filter(|&other| other != row && begins_with(row).is_some() && begins_with(other) == begins_with(row));
+            others.collect()
+        });
+        let beside = beside.collect();
         let Ways { sources, entries, blocked, .. } = ways;
-        Some(Self { before, strands, before_join, sources, entries, entry_of: rows, blocked })
+        Some(Self { before, strands, before_join, beside, sources, entries, entry_of: rows, blocked })
     }
 }
 
@@ -234,8 +244,13 @@ pub(super) struct Followed<S> {
     /// `F` and `V°`.
     any: Vec<S>,
     waits: Vec<S>,
-    /// `p_jk` with `j`, `k`.
-    parts: Vec<(usize, usize, S)>,
+    /// `p_jk`.
+    parts: Vec<Part<S>>,
+    /// `o`, `rows × rows`, and room for its next pass.
+    own: Vec<S>,
+    next_own: Vec<S>,
+    /// The share of first slices of strands, by row.
+    first: Vec<S>,
     /// `1 - Σ_k p_jk`, by row.
     others: Vec<S>,
     /// `out`, by row.
@@ -247,6 +262,17 @@ pub(super) struct Followed<S> {
     led: Vec<S>,
     shares: Vec<S>,
     sources: Vec<OfSource<S>>,
+}
+
+/// How many of the slices of a row follow those of another.
+#[derive(Clone, Copy, Debug)]
+struct Part<S> {
+    row: usize,
+    before: usize,
+    /// `p`.
+    part: S,
+    /// Whether it is another strand that follows: after a fork or a join.
+    is_on: bool,
 }
 
 /// Customers of a class, or threads of a task, beside a station.
@@ -275,6 +301,9 @@ impl<S> Followed<S> {
             any: Vec::new(),
             waits: Vec::new(),
             parts: Vec::new(),
+            own: Vec::new(),
+            next_own: Vec::new(),
+            first: Vec::new(),
             others: Vec::new(),
             out: Vec::new(),
             next: Vec::new(),
@@ -310,6 +339,11 @@ fn number_there<S: Scalar>(others: f64, work: S) -> S {
     second / all - mean * mean
 }
 
+/// The largest difference of two vectors.
+fn furthest<S: Scalar>(a: &[S], b: &[S]) -> f64 {
+    a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a.value() - b.value()).abs()))
+}
+
 /// What no source has of a row's requests.
 fn from_outside<S: Scalar>(shares: &[S]) -> S {
     let of_sources = shares.iter().fold(S::from(0.0), |sum, &share| sum + share);
@@ -319,12 +353,13 @@ fn from_outside<S: Scalar>(shares: &[S]) -> S {
 impl<S: Scalar> At<'_, S> {
     /// Takes what each row waits for others from what is found at any time to what is found by who comes back at once.
     pub(super) fn follow_at_once(&self, scratch: &mut Scratch<S>) {
-        let Some(follows) = self.layout.follows.as_ref().filter(|_| self.sources > 1.0) else { return };
+        let Some(follows) = &self.layout.follows else { return };
         let mut room = std::mem::replace(&mut scratch.followed, Followed::new(0));
         self.find_any(scratch, &mut room);
         self.find_parts(follows, &mut room);
         self.find_shares(follows, &mut room);
         self.find_sources(follows, &mut room);
+        self.find_own(follows, &mut room);
         self.find_followed(follows, &mut room);
         let n = self.visits.len();
         for r in 0..n {
@@ -357,17 +392,18 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// What a slice of a row waits for its own thread's other strands: `o`.
-    fn waits_for_own(&self, follows: &Follows, r: usize) -> S {
+    /// What a slice of a row waits for its own thread's other strands, the last one before a join also for those that began behind it.
+    fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
         let own = self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait;
-        if follows.before_join[r] { own * 2.0 } else { own }
+        let behind = |sum: S, &other: &usize| sum + self.visits[other].first * room.first[r] * GOES_FIRST;
+        if follows.before_join[r] { follows.beside[r].iter().fold(own, behind) } else { own }
     }
 
     /// How long a slice of a row is here.
-    fn stay_of(&self, follows: &Follows, r: usize) -> S {
+    fn stay_of(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
         let it = &self.visits[r];
         let own = self.sweep.unknowns[self.places.contention + r] * it.wait;
-        it.wait + it.first + self.waits_for_own(follows, r) - own
+        it.wait + it.first + self.waits_for_own(follows, room, r) - own
     }
 
     /// `p`, `1 - Σ p` and `out`.
@@ -378,25 +414,77 @@ impl<S: Scalar> At<'_, S> {
         room.others.clear();
         room.out.clear();
         room.out.resize(n, one);
+        room.first.clear();
         for r in 0..n {
-            let mut others = one;
+            let (mut others, mut first) = (one, zero);
             let mut ways = follows.before[r].iter();
             self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
-                let called = ways.next().and_then(Previous::called_over);
-                let gap = called.map_or(gap, |call| gap + self.sweep.unknowns[call]);
+                let way = ways.next();
+                let gap = way.and_then(Previous::called_over).map_or(gap, |call| gap + self.sweep.unknowns[call]);
+                let is_on = way.is_some_and(Previous::is_on);
                 let before = self.layout.row_of[slice];
-                let stay = self.stay_of(follows, before);
+                let it = &self.visits[before];
+                let stay = it.wait + it.first;
                 let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
                 others -= part;
-                room.parts.push((r, before, part));
-                let (mine, theirs) = (self.visits[r].rate, self.visits[before].rate);
+                if is_on && !follows.beside[r].is_empty() {
+                    first += part;
+                }
+                room.parts.push(Part { row: r, before, part, is_on });
+                let (mine, theirs) = (self.visits[r].rate, it.rate);
                 if theirs > 0.0 {
                     room.out[before] -= mine * part / theirs * (follows.strands[r] / follows.strands[before]);
                 }
             });
             room.others.push(if others > 0.0 { others } else { zero });
+            room.first.push(first);
         }
         room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
+    }
+
+    /// `o` where it leads from a first guess.
+    fn find_own(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        room.own.clear();
+        room.own.resize(n * n, zero);
+        let mut left = None;
+        for _ in 0..MOST_PASSES {
+            room.moved.clear();
+            room.moved.resize(n * n, zero);
+            for k in 0..n {
+                let own = &room.own[k * n..(k + 1) * n];
+                let moved = &mut room.moved[k * n..(k + 1) * n];
+                for it in room.parts.iter().filter(|it| !it.is_on) {
+                    let theirs = self.visits[it.before].rate;
+                    if theirs > 0.0 {
+                        moved[it.row] += own[it.before] * (self.visits[it.row].rate * it.part / theirs);
+                    }
+                }
+                follows.beside[k].iter().for_each(|&other| moved[other] += room.first[k] * GOES_FIRST);
+            }
+            room.next_own.clear();
+            room.next_own.resize(n * n, zero);
+            for it in room.parts.iter().filter(|it| !it.is_on) {
+                for x in 0..n {
+                    room.next_own[it.row * n + x] += room.moved[it.before * n + x] * it.part;
+                }
+            }
+            for r in 0..n {
+                follows.beside[r].iter().for_each(|&other| room.next_own[r * n + other] += room.first[r] * GOES_FIRST);
+            }
+            let change = furthest(&room.own, &room.next_own);
+            std::mem::swap(&mut room.own, &mut room.next_own);
+            left = match left {
+                None if change <= SETTLED => Some(FURTHER),
+                left => left,
+            };
+            match &mut left {
+                Some(0) => break,
+                Some(left) => *left -= 1,
+                None => {}
+            }
+        }
     }
 
     /// `σ`.
@@ -438,7 +526,7 @@ impl<S: Scalar> At<'_, S> {
             it.away -= it.blocked;
             for (r, v) in self.visits.iter().enumerate() {
                 let rate = v.rate * room.shares[r * n + source] * follows.strands[r];
-                it.away -= rate * self.stay_of(follows, r);
+                it.away -= rate * self.stay_of(follows, room, r);
                 it.begin += rate * room.others[r];
                 it.end += rate * room.out[r];
             }
@@ -470,7 +558,7 @@ impl<S: Scalar> At<'_, S> {
                 self.move_on(follows, (k, &found[k * n..(k + 1) * n]), variance, room);
             }
             self.gather(follows, room);
-            let change = found.iter().zip(&room.next).fold(0.0, |most: f64, (f, next)| most.max((next.value() - f.value()).abs()));
+            let change = furthest(&found, &room.next);
             let most = room.next.iter().fold(0.0, |most: f64, next| most.max(next.value().abs()));
             std::mem::swap(&mut found, &mut room.next);
             left = match left {
@@ -499,11 +587,12 @@ impl<S: Scalar> At<'_, S> {
     fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), variance: S, room: &mut Followed<S>) {
         let n = self.visits.len();
         let zero = S::from(0.0);
+        let own = self.waits_for_own(follows, room, k);
         let moved = &mut room.moved[k * n..(k + 1) * n];
-        for &(next, before, part) in &room.parts {
-            let theirs = self.visits[before].rate;
+        for it in &room.parts {
+            let theirs = self.visits[it.before].rate;
             if theirs > 0.0 {
-                moved[next] += found[before] * (self.visits[next].rate * part / theirs);
+                moved[it.row] += found[it.before] * (self.visits[it.row].rate * it.part / theirs);
             }
         }
         let (mut wait, mut number) = (zero, zero);
@@ -511,7 +600,7 @@ impl<S: Scalar> At<'_, S> {
             wait += found * v.first;
             number += found * follows.strands[x];
         }
-        let time = wait + self.visits[k].first + self.waits_for_own(follows, k);
+        let time = wait + self.visits[k].first + own;
         let n_sources = room.sources.len();
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];
@@ -554,9 +643,9 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         room.next.clear();
         room.next.resize(n * n, zero);
-        for &(r, before, part) in &room.parts {
+        for it in &room.parts {
             for x in 0..n {
-                room.next[r * n + x] += room.moved[before * n + x] * part;
+                room.next[it.row * n + x] += room.moved[it.before * n + x] * it.part;
             }
         }
         for r in 0..n {
@@ -587,5 +676,13 @@ impl<S: Scalar> At<'_, S> {
         let found = &room.found_at[self.station][r * n..(r + 1) * n];
         let follows = found.iter().zip(&room.any[r * n..(r + 1) * n]).zip(self.visits);
         follows.fold(of_any * room.waits[r], |sum, ((&found, &any), v)| sum + (found - any * of_any) * v.first)
+    }
+
+    /// What a row's slices find of the other strands of their thread, at an arc, as the slices before them say; and the share of which these say nothing.
+    pub(super) fn own_followed(&self, r: usize, x: usize, scratch: &Scratch<S>) -> Option<(S, S)> {
+        self.layout.follows.as_ref()?;
+        let room = &scratch.followed;
+        let n = self.visits.len();
+        room.own.get(r * n + x).map(|&own| (own, room.others[r]))
     }
 }

@@ -33,6 +33,11 @@ impl Previous {
         matches!(self.way, Way::On { of } if of > 1)
     }
 
+    /// Whether a fork or a join is between the two, or nothing in a graph.
+    pub fn is_on(&self) -> bool {
+        matches!(self.way, Way::On { .. })
+    }
+
     /// Whether nothing is done elsewhere between the two.
     pub fn is_at_once(&self) -> bool {
         matches!(self.way, Way::Called | Way::Returned | Way::On { .. })

@@ -42,6 +42,10 @@ impl<S: Scalar> At<'_, S> {
                 scratch.alpha_own[at] *= together.left;
                 scratch.beta_own[at] = scratch.beta_own[at] * together.left + together.wait;
             }
+            if let Some((found, others)) = self.own_followed(r, x, scratch) {
+                scratch.alpha_own[at] *= others;
+                scratch.beta_own[at] = scratch.beta_own[at] * others + found * work;
+            }
             scratch.alpha[at] += scratch.alpha_own[at];
             scratch.beta[at] += scratch.beta_own[at];
             scratch.load[at] += sibling * it.rate * it.first;
