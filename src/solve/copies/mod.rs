@@ -99,7 +99,9 @@ pub(super) fn check_connections(caller: &str, called: &str, (from, out): (u32, u
 /// The word, with stars where it has to be told apart, with which no name of the model ends in `(word ...)`.
 pub(super) fn free_word(model: &Model, word: &str) -> String {
     let entries = model.tasks.iter().flat_map(|t| &t.entries).map(|e| &e.name);
-    let names: Vec<&String> = model.processors.iter().map(|p| &p.name).chain(model.tasks.iter().map(|t| &t.name)).chain(entries).collect();
+    let activities = model.tasks.iter().flat_map(|t| &t.activities).map(|it| &it.name);
+    let others = model.processors.iter().map(|p| &p.name).chain(model.tasks.iter().map(|t| &t.name));
+    let names: Vec<&String> = entries.chain(activities).chain(others).collect();
     let mut word = word.to_owned();
     while names.iter().any(|name| name.contains(&format!(" ({word} "))) {
         word.push('*');

@@ -64,6 +64,8 @@ pub(super) struct Follows {
     before_join: Vec<bool>,
     /// Rows of the strands of the same fork that begin here with those of a row.
     beside: Vec<Vec<usize>>,
+    /// Whether the slices of strands follow each other without memory: numbers of calls that are always the same have one.
+    tells_own: bool,
     /// Tasks whose customers or threads are the sources.
     sources: Vec<usize>,
     /// The entries that lead here, callers before callees.
@@ -126,12 +128,14 @@ impl Follows {
         }
         let begins_with = |row: usize| net.nodes[nodes[row]].begins_with;
         let beside = (0..nodes.len()).map(|row| {
-            let others = (0..nodes.len()).filter(|&other| other != row && begins_with(row).is_some() && begins_with(other) == begins_with(row));
+            let others =
+                (0..nodes.len()).filter(|&other| other != row && begins_with(row).is_some() && begins_with(other) == begins_with(row));
             others.collect()
         });
         let beside = beside.collect();
+        let tells_own = nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        Some(Self { before, strands, before_join, beside, sources, entries, entry_of: rows, blocked })
+        Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
     }
 }
 
@@ -448,6 +452,9 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         room.own.clear();
         room.own.resize(n * n, zero);
+        if !follows.tells_own {
+            return;
+        }
         let mut left = None;
         for _ in 0..MOST_PASSES {
             room.moved.clear();
@@ -680,7 +687,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// What a row's slices find of the other strands of their thread, at an arc, as the slices before them say; and the share of which these say nothing.
     pub(super) fn own_followed(&self, r: usize, x: usize, scratch: &Scratch<S>) -> Option<(S, S)> {
-        self.layout.follows.as_ref()?;
+        self.layout.follows.as_ref().filter(|follows| follows.tells_own)?;
         let room = &scratch.followed;
         let n = self.visits.len();
         room.own.get(r * n + x).map(|&own| (own, room.others[r]))

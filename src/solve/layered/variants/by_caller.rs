@@ -90,7 +90,7 @@ impl<'a> Callers<'a> {
         let mut activities: Vec<bool> = vec![false; self.model.tasks.len()];
         while let Some((number, group)) = open.pop() {
             let (place, task) = (&places[number], tasks[number]);
-            let group = if place.has_variants && !goes_on(place) { group } else { OTHERS };
+            let group = if place.has_variants && place.entry.start_activity.is_none() && !goes_on(place) { group } else { OTHERS };
             if !self.of_entry[number].insert(group) {
                 continue;
             }
@@ -116,7 +116,7 @@ impl<'a> Callers<'a> {
             (of_entry.contains(&group) && of_entry.first() != Some(&group))
                 .then(|| format!("{dest} ({word} {})", self.model.tasks[group - 1].name))
         };
-        let mut laid = Variants { model: self.model.clone(), originals: Vec::new() };
+        let mut laid = Variants { model: self.model.clone(), originals: Vec::new(), activities: HashMap::new() };
         let mut number = 0;
         for (at, task) in laid.model.tasks.iter_mut().enumerate() {
             for entry in std::mem::take(&mut task.entries) {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Asynchronous requests work for nobody who waits: they belong to the others. So do entries whose variants would be alike (they call nothing
-//! and never wait for their processor), and those of activity graphs. Which classes have variants follows from the model's structure and whole
+//! and never wait for their processor), and those that share activities with others. Which classes have variants follows from the model's structure and whole
 //! numbers alone, so that solutions are as smooth in all else as without.
 //!
 //! | symbol | here |
@@ -20,7 +20,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries, redirect, redirect_entry, served};
+use super::{
+    MOST_TIMES, OTHERS, Place, Variants, called, destinations, entries,
+    graphs::{Graph, activities_of},
+    redirect, redirect_entry, served,
+};
 use crate::{
     model::{Entry, Model, Number, Task},
     solve::copies,
@@ -103,10 +107,15 @@ impl<'a> Uses<'a> {
                 continue;
             }
             open.extend(destinations(used.place.entry).map(|(dest, kind)| (dest, served(group, kind))));
-            if used.place.entry.start_activity.is_some() {
-                // All activities of the task, whichever of them the entry starts.
-                open.extend(used.place.task.activities.iter().flat_map(called).map(|(dest, _)| (dest, OTHERS)));
+            let Place { task, entry, has_variants } = used.place;
+            if entry.start_activity.is_none() {
+                continue;
             }
+            // All activities of the task, whichever of them the entry starts, where they are not its own.
+            let own = if has_variants { activities_of(task, entry) } else { None };
+            let group = if own.is_some() { group } else { OTHERS };
+            let activities = task.activities.iter().filter(|it| own.as_ref().is_none_or(|own| own.contains(it.name.as_str())));
+            open.extend(activities.flat_map(called).map(|(dest, kind)| (dest, served(group, kind))));
         }
     }
 
@@ -123,28 +132,45 @@ impl<'a> Uses<'a> {
             }
         };
         let to = |dest: &str, group: usize| self.numbers.get(dest).map(|&number| name(number, group));
-        let mut laid = Variants { model: self.model.clone(), originals: Vec::new() };
+        let mut laid = Variants { model: self.model.clone(), originals: Vec::new(), activities: HashMap::new() };
         let mut number = 0;
-        for task in &mut laid.model.tasks {
+        for (at, task) in laid.model.tasks.iter_mut().enumerate() {
             // Customers' own entries have no variants: they are of their class.
             let own =
                 task.scheduling.is_reference().then(|| classes.iter().position(|class| *class == task.name).map_or(OTHERS, |at| at + 1));
-            for entry in std::mem::take(&mut task.entries) {
+            let entries = std::mem::take(&mut task.entries);
+            let graphs: Vec<_> = (number..).take(entries.len()).map(|number| self.take_graph(number, task)).collect();
+            let own = own.unwrap_or(OTHERS);
+            task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| to(dest, served(own, kind))));
+            for (entry, graph) in entries.into_iter().zip(graphs) {
                 let groups = &self.entries[number].groups;
-                let groups = if groups.is_empty() { vec![own.unwrap_or(OTHERS)] } else { groups.iter().copied().collect() };
+                let groups = if groups.is_empty() { vec![own] } else { groups.iter().copied().collect() };
                 for group in groups {
                     let mut variant = Entry { name: name(number, group), ..entry.clone() };
                     variant.open_arrival_rate.take_if(|_| variant.name != entry.name);
                     redirect_entry(&mut variant, &|dest, kind| to(dest, served(group, kind)), &|dest| to(dest, group));
+                    if let Some(graph) = &graph {
+                        let is_first = variant.name == entry.name;
+                        let name = |activity: &str| {
+                            if is_first { activity.to_owned() } else { format!("{activity} ({word} {})", classes[group - 1]) }
+                        };
+                        let names = graph.add(task, &mut variant, name, |it| redirect(it, &|dest, kind| to(dest, served(group, kind))));
+                        laid.activities.extend(names.into_iter().map(|(copy, original)| ((at, copy), original)));
+                    }
                     task.entries.push(variant);
                     laid.originals.push(number);
                 }
                 number += 1;
             }
-            let own = own.unwrap_or(OTHERS);
-            task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| to(dest, served(own, kind))));
         }
         laid
+    }
+
+    /// The activities of an entry with several variants, or with one for a group of its own, out of its task; none where they stay.
+    fn take_graph(&self, number: usize, task: &mut Task) -> Option<Graph> {
+        let Used { place, groups } = &self.entries[number];
+        let own = activities_of(place.task, place.entry).filter(|_| place.has_variants && groups.iter().any(|&group| group != OTHERS))?;
+        Some(Graph::take(task, &own.into_iter().map(str::to_owned).collect()))
     }
 }
 

@@ -4,15 +4,15 @@
 //! X = Σ_g X_g        s = Σ_g X_g s_g / Σ_g X_g        w = Σ_g λ_g w_g / Σ_g λ_g
 //! ```
 //!
-//! over the variants of an entry (throughput `X`, times `s` of its phases) and of a call (rate `λ`, wait `w`). Tasks, processors and
-//! activity graphs have no variants.
+//! over the variants of an entry (throughput `X`, times `s` of its phases), of an activity, of a join (with the mean of the squares of its delay) and of a call (rate
+//! `λ`, wait `w`). Tasks and processors have no variants.
 
 use super::Variants;
 use crate::{
     model::Scalar,
     solve::{
         ResultCallKind,
-        results::{CallPlaces, CallValues, EntryValues, Results},
+        results::{ActivityValues, CallPlaces, CallValues, EntryValues, JoinValues, Results},
     },
 };
 
@@ -21,7 +21,8 @@ impl Variants {
     pub(in crate::solve::layered) fn fold<S: Scalar>(&self, of: Results<S>) -> Results<S> {
         let entries = self.entries(&of.entries);
         let calls = self.calls(of.calls, &entries);
-        Results { entries, calls, ..of }
+        let (activities, joins) = (self.activities(of.activities), self.joins(of.joins));
+        Results { entries, calls, activities, joins, ..of }
     }
 
     /// Variants of one entry stand together, that with its own name first.
@@ -52,6 +53,50 @@ impl Variants {
             if through > 0.0 {
                 call.mean = call.rate / through;
             }
+        }
+        folded
+    }
+}
+
+impl Variants {
+    /// What an activity of a task is named after.
+    fn original<'a>(&'a self, task: usize, activity: &'a String) -> &'a String {
+        self.activities.get(&(task, activity.clone())).unwrap_or(activity)
+    }
+
+    fn activities<S: Scalar>(&self, of: Vec<ActivityValues<S>>) -> Vec<ActivityValues<S>> {
+        let mut folded: Vec<ActivityValues<S>> = Vec::new();
+        for it in of {
+            let name = self.original(it.task, &it.name);
+            let Some(sum) = folded.iter_mut().find(|sum| sum.task == it.task && sum.name == *name) else {
+                folded.push(ActivityValues { name: name.clone(), ..it });
+                continue;
+            };
+            let total = sum.throughput + it.throughput;
+            if total > 0.0 {
+                sum.service_time = (sum.service_time * sum.throughput + it.service_time * it.throughput) / total;
+            }
+            sum.throughput = total;
+        }
+        folded
+    }
+
+    fn joins<S: Scalar>(&self, of: Vec<JoinValues<S>>) -> Vec<JoinValues<S>> {
+        let mut folded: Vec<JoinValues<S>> = Vec::new();
+        for it in of {
+            let activities: Vec<String> = it.activities.iter().map(|activity| self.original(it.task, activity).clone()).collect();
+            let Some(sum) = folded.iter_mut().find(|sum| sum.task == it.task && sum.activities == activities) else {
+                folded.push(JoinValues { activities, ..it });
+                continue;
+            };
+            let total = sum.throughput + it.throughput;
+            if total > 0.0 {
+                let square = |join: &JoinValues<S>| (join.variance + join.delay * join.delay) * join.throughput;
+                let second = (square(sum) + square(&it)) / total;
+                sum.delay = (sum.delay * sum.throughput + it.delay * it.throughput) / total;
+                sum.variance = second - sum.delay * sum.delay;
+            }
+            sum.throughput = total;
         }
         folded
     }

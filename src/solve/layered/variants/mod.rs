@@ -8,6 +8,7 @@
 mod by_caller;
 mod by_class;
 mod fold;
+mod graphs;
 
 use std::collections::HashMap;
 
@@ -25,6 +26,8 @@ pub(super) struct Variants {
     pub model: Model,
     /// The entry that each of its entries is a variant of, by the place among all entries of the model.
     originals: Vec<usize>,
+    /// What each task's activities are named after, by name, where they are of a variant.
+    activities: HashMap<(usize, String), String>,
 }
 
 /// The variants of `model` under `values`; none where no entry has several, or where its numbers cannot be read.
@@ -37,7 +40,7 @@ pub(super) fn tell_apart<S: Scalar>(model: &Model, values: &Bindings<S>) -> Opti
     };
     let Some(of_classes) = of_classes else { return Some(of_callers) };
     let originals = of_callers.originals.iter().map(|&of_class| of_classes.originals[of_class]).collect();
-    Some(Variants { originals, ..of_callers })
+    Some(Variants { originals, activities: of_classes.activities, ..of_callers })
 }
 
 /// What a processor runs.
@@ -68,8 +71,9 @@ fn entries<'a>(model: &'a Model, value: &impl Fn(&Number) -> Option<f64>) -> Opt
         let Hosted { processor, n_tasks } = hosted[task.processor.as_str()];
         let waits = n_tasks > 1 || may_wait(task, processor?, value)?;
         entries.extend(task.entries.iter().map(|entry| {
-            let differs = waits || destinations(entry).next().is_some();
-            Place { task, entry, has_variants: differs && entry.start_activity.is_none() }
+            let has_graph = entry.start_activity.is_some();
+            let differs = waits || has_graph || destinations(entry).next().is_some();
+            Place { task, entry, has_variants: differs && (!has_graph || graphs::activities_of(task, entry).is_some()) }
         }));
     }
     Some(entries)
