@@ -253,8 +253,9 @@ pub(super) struct Followed<S> {
     /// `o`, `rows × rows`, and room for its next pass.
     own: Vec<S>,
     next_own: Vec<S>,
-    /// The share of first slices of strands, by row.
+    /// The share of first slices of strands, by row, and of those of which it is not known where their thread was.
     first: Vec<S>,
+    unknown: Vec<S>,
     /// `1 - Σ_k p_jk`, by row.
     others: Vec<S>,
     /// `out`, by row.
@@ -273,8 +274,10 @@ pub(super) struct Followed<S> {
 struct Part<S> {
     row: usize,
     before: usize,
-    /// `p`.
+    /// `p`, and the same without the gap.
     part: S,
+    of_all: S,
+    gap: S,
     /// Whether it is another strand that follows: after a fork or a join.
     is_on: bool,
 }
@@ -308,6 +311,7 @@ impl<S> Followed<S> {
             own: Vec::new(),
             next_own: Vec::new(),
             first: Vec::new(),
+            unknown: Vec::new(),
             others: Vec::new(),
             out: Vec::new(),
             next: Vec::new(),
@@ -410,6 +414,12 @@ impl<S: Scalar> At<'_, S> {
         it.wait + it.first + self.waits_for_own(follows, room, r) - own
     }
 
+    /// How long a slice of a row is here, but for what it waits for other strands.
+    fn others_stay(&self, r: usize) -> S {
+        let it = &self.visits[r];
+        it.first + it.wait * (-self.sweep.unknowns[self.places.contention + r] + 1.0)
+    }
+
     /// `p`, `1 - Σ p` and `out`.
     fn find_parts(&self, follows: &Follows, room: &mut Followed<S>) {
         let n = self.visits.len();
@@ -419,8 +429,9 @@ impl<S: Scalar> At<'_, S> {
         room.out.clear();
         room.out.resize(n, one);
         room.first.clear();
+        room.unknown.clear();
         for r in 0..n {
-            let (mut others, mut first) = (one, zero);
+            let (mut others, mut first, mut unknown) = (one, zero, one);
             let mut ways = follows.before[r].iter();
             self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
                 let way = ways.next();
@@ -429,12 +440,14 @@ impl<S: Scalar> At<'_, S> {
                 let before = self.layout.row_of[slice];
                 let it = &self.visits[before];
                 let stay = it.wait + it.first;
+                let of_all = part;
                 let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
                 others -= part;
+                unknown -= of_all;
                 if is_on && !follows.beside[r].is_empty() {
                     first += part;
                 }
-                room.parts.push(Part { row: r, before, part, is_on });
+                room.parts.push(Part { row: r, before, part, of_all, gap, is_on });
                 let (mine, theirs) = (self.visits[r].rate, it.rate);
                 if theirs > 0.0 {
                     room.out[before] -= mine * part / theirs * (follows.strands[r] / follows.strands[before]);
@@ -442,6 +455,7 @@ impl<S: Scalar> At<'_, S> {
             });
             room.others.push(if others > 0.0 { others } else { zero });
             room.first.push(first);
+            room.unknown.push(if unknown > 0.0 { unknown } else { zero });
         }
         room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
     }
@@ -474,7 +488,10 @@ impl<S: Scalar> At<'_, S> {
             room.next_own.resize(n * n, zero);
             for it in room.parts.iter().filter(|it| !it.is_on) {
                 for x in 0..n {
-                    room.next_own[it.row * n + x] += room.moved[it.before * n + x] * it.part;
+                    // What is served while the thread is elsewhere.
+                    let stays = self.others_stay(x);
+                    let part = if it.gap > 0.0 { it.of_all * stays / (stays + it.gap) } else { it.of_all };
+                    room.next_own[it.row * n + x] += room.moved[it.before * n + x] * part;
                 }
             }
             for r in 0..n {
@@ -690,6 +707,6 @@ impl<S: Scalar> At<'_, S> {
         self.layout.follows.as_ref().filter(|follows| follows.tells_own)?;
         let room = &scratch.followed;
         let n = self.visits.len();
-        room.own.get(r * n + x).map(|&own| (own, room.others[r]))
+        room.own.get(r * n + x).map(|&own| (own, room.unknown[r]))
     }
 }
