@@ -89,7 +89,7 @@ impl Follows {
     /// None but at processors of one server in order of arrival where requests fork.
     pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
-        let is_alone = it.discipline == Discipline::Fcfs && it.servers == 1.0 && layout.levels.len() <= 1;
+        let is_alone = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
         if station >= net.n_processors || !is_alone || !layout.siblings {
             return None;
         }
@@ -133,7 +133,7 @@ impl Follows {
             others.collect()
         });
         let beside = beside.collect();
-        let tells_own = nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
+        let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
         Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
     }
@@ -624,7 +624,7 @@ impl<S: Scalar> At<'_, S> {
             wait += found * v.first;
             number += found * follows.strands[x];
         }
-        let time = wait + self.visits[k].first + own;
+        let time = if self.servers > 1.0 { self.others_stay(k) + own } else { wait + self.visits[k].first + own };
         let n_sources = room.sources.len();
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];
