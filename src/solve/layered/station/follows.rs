@@ -370,16 +370,26 @@ impl<S: Scalar> At<'_, S> {
         self.find_own(follows, &mut room);
         self.find_followed(follows, &mut room);
         let n = self.visits.len();
+        let busy = self.chance_of_others();
         for r in 0..n {
             let any = room.waits[r];
             if any <= 0.0 {
                 continue;
             }
             let ratio = num_traits::clamp(self.waited(&room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
+            let ratio = (ratio - 1.0) * busy + 1.0;
             let terms = r * n..(r + 1) * n;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
         }
         scratch.followed = room;
+    }
+
+    /// How far several servers serve in order: while all but one are busy, `(ρ/m)^(m - 1)`.
+    fn chance_of_others(&self) -> S {
+        let load = self.visits.iter().fold(S::from(0.0), |sum, v| sum + v.rate * v.first) / self.servers;
+        #[expect(clippy::cast_possible_truncation, reason = "a finite count of servers, checked when compiled")]
+        let others = self.servers as i32 - 1;
+        if load < 1.0 { load.powi(others) } else { S::from(1.0) }
     }
 
     /// `F` and `V°`.
