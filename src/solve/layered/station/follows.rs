@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! f_j = Σ_k p_jk g_k + (1 - Σ_k p_jk) Σ_c ρ_j(c) [h_c ḡ_c + (1 - h_c) F_j]          g_kx = Σ_y f_ky M_yx + Σ_c a_kc i_cx          M_yx = λ_x p_xy / λ_y
-//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - v V_k / (E_c Σ_x w_x f_kx)]      A = N_c - ρ_k(c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
+//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - v V_k / (Σ_c E_c Σ_x w_x f_kx)]      A = N_c - ρ_k(c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
 //! V_j = Σ_x (f_jx - r_j F_jx) s_x + r_j V°_j                                            r_j: the share of F_j in f_j;  V°, F: as found at any time
 //! e_c = Λ_c / E_c,   E_c = N_c - Σ_x λ_x ρ_x(c) w_x (W_x + s_x + o_x)       Λ_c = Σ_x λ_x ρ_x(c) w_x (1 - Σ_k p_xk)        h_c = (N_c - E_c) / (2 N_c - E_c)
 //! ```
@@ -636,6 +636,7 @@ impl<S: Scalar> At<'_, S> {
         }
         let time = if self.servers > 1.0 { self.others_stay(k) + own } else { wait + self.visits[k].first + own };
         let n_sources = room.sources.len();
+        let all_away = room.sources.iter().fold(zero, |sum, it| sum + it.away);
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];
             let (mut here, mut leave) = (zero, zero);
@@ -650,7 +651,7 @@ impl<S: Scalar> At<'_, S> {
             if may_come <= 0.0 || it.begin <= 0.0 {
                 continue;
             }
-            let together = if number > 0.0 { time - wait / number * variance / it.away } else { time };
+            let together = if number > 0.0 { time - wait / number * variance / all_away } else { time };
             let chance = it.comes * if together > time * LEAST_COMING { together } else { time * LEAST_COMING };
             let come = may_come * chance / (chance + 1.0);
             for (x, v) in self.visits.iter().enumerate() {
