@@ -1,0 +1,104 @@
+//! What slices find of the other strands of their own thread.
+//!
+//! Two branches of a fork begin at a core at the same time, in either order, and then go on slice by slice, each behind the other's last one. So, as of others,
+//! what a slice finds follows from what the one before it found:
+//!
+//! ```text
+//! o_j = ½ b_j Σ_i e_i + Σ_k p_jk η [o_k M + ½ b_k Σ_i e_i]          η_x = t_x / (t_x + a_jk)
+//! ```
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `o_jx` | strands of the own thread that a slice of `j` finds at `x` |
+//! | `b_j`, `e_i` | share of the slices of `j` that are the first ones of a branch; a slice of another branch `i` of the same fork |
+//! | `η`, `t` | what is still there after a gap `a`, of slices that are here for `t` |
+//!
+//! A join ends it. Numbers of calls that are always the same have a memory, of how many slices are left, which this has not: with these, and at several servers, strands are
+//! met as at any time ([`super::super::siblings`]), as they are after gaps of which nothing is known.
+
+use super::{
+    super::{At, Scratch},
+    FURTHER, Followed, Follows, GOES_FIRST, MOST_PASSES, SETTLED, furthest,
+};
+use crate::model::Scalar;
+
+impl<S: Scalar> At<'_, S> {
+    /// What a slice of a row waits for its own thread's other strands, the last one before a join also for those that began behind it.
+    pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
+        let own = self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait;
+        let behind = |sum: S, &other: &usize| sum + self.visits[other].first * room.first[r] * GOES_FIRST;
+        if follows.before_join[r] { follows.beside[r].iter().fold(own, behind) } else { own }
+    }
+
+    /// How long a slice of a row is here.
+    pub(super) fn stay_of(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
+        let it = &self.visits[r];
+        let own = self.sweep.unknowns[self.places.contention + r] * it.wait;
+        it.wait + it.first + self.waits_for_own(follows, room, r) - own
+    }
+
+    /// How long a slice of a row is here, but for what it waits for other strands.
+    pub(super) fn others_stay(&self, r: usize) -> S {
+        let it = &self.visits[r];
+        it.first + it.wait * (-self.sweep.unknowns[self.places.contention + r] + 1.0)
+    }
+
+    /// `o`.
+    pub(super) fn find_own(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        room.own.clear();
+        room.own.resize(n * n, zero);
+        if !follows.tells_own {
+            return;
+        }
+        let mut left = None;
+        for _ in 0..MOST_PASSES {
+            room.moved.clear();
+            room.moved.resize(n * n, zero);
+            for k in 0..n {
+                let own = &room.own[k * n..(k + 1) * n];
+                let moved = &mut room.moved[k * n..(k + 1) * n];
+                for it in room.parts.iter().filter(|it| !it.is_on) {
+                    let theirs = self.visits[it.before].rate;
+                    if theirs > 0.0 {
+                        moved[it.row] += own[it.before] * (self.visits[it.row].rate * it.part / theirs);
+                    }
+                }
+                follows.beside[k].iter().for_each(|&other| moved[other] += room.first[k] * GOES_FIRST);
+            }
+            room.next_own.clear();
+            room.next_own.resize(n * n, zero);
+            for it in room.parts.iter().filter(|it| !it.is_on) {
+                for x in 0..n {
+                    // What is served while the thread is elsewhere.
+                    let stays = self.others_stay(x);
+                    let part = if it.gap > 0.0 { it.of_all * stays / (stays + it.gap) } else { it.of_all };
+                    room.next_own[it.row * n + x] += room.moved[it.before * n + x] * part;
+                }
+            }
+            for r in 0..n {
+                follows.beside[r].iter().for_each(|&other| room.next_own[r * n + other] += room.first[r] * GOES_FIRST);
+            }
+            let change = furthest(&room.own, &room.next_own);
+            std::mem::swap(&mut room.own, &mut room.next_own);
+            left = match left {
+                None if change <= SETTLED => Some(FURTHER),
+                left => left,
+            };
+            match &mut left {
+                Some(0) => break,
+                Some(left) => *left -= 1,
+                None => {}
+            }
+        }
+    }
+
+    /// What a row's slices find of the other strands of their thread, at an arc, as the slices before them say; and the share of which these say nothing.
+    pub(in super::super) fn own_followed(&self, r: usize, x: usize, scratch: &Scratch<S>) -> Option<(S, S)> {
+        self.layout.follows.as_ref().filter(|follows| follows.tells_own)?;
+        let room = &scratch.followed;
+        let n = self.visits.len();
+        room.own.get(r * n + x).map(|&own| (own, room.unknown[r]))
+    }
+}

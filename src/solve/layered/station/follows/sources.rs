@@ -1,0 +1,98 @@
+//! Whose slices come to a processor, and how many of these are elsewhere.
+
+use super::{super::At, Followed, Follows, OfSource, ways::Led};
+use crate::model::Scalar;
+
+/// Chance of a number that is not counted, nor those beyond it.
+const NEGLIGIBLE: f64 = 1e-18;
+/// Weights beyond this are made smaller, all of them.
+const LARGE: f64 = 1e100;
+
+/// The variance of the number of `others` at a station that have so much work there for each unit of time that one is away.
+fn number_there<S: Scalar>(others: f64, work: S) -> S {
+    let (mut weight, mut all, mut first, mut second) = (S::from(1.0), S::from(1.0), S::from(0.0), S::from(0.0));
+    let mut n = 1.0;
+    while n <= others {
+        weight *= work * (others - n + 1.0);
+        if weight > LARGE {
+            for sum in [&mut weight, &mut all, &mut first, &mut second] {
+                *sum *= LARGE.recip();
+            }
+        }
+        all += weight;
+        first += weight * n;
+        second += weight * (n * n);
+        if weight < all * NEGLIGIBLE && work * (others - n) < 1.0 {
+            break;
+        }
+        n += 1.0;
+    }
+    let mean = first / all;
+    second / all - mean * mean
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// `σ`.
+    pub(super) fn find_shares(&self, follows: &Follows, room: &mut Followed<S>) {
+        let n = follows.sources.len();
+        let Followed { led, shares, .. } = room;
+        led.clear();
+        led.resize(follows.entries.len() * n, S::from(0.0));
+        let rates = &self.sweep.flow.arc_rate;
+        for (at, entry) in follows.entries.iter().enumerate() {
+            match entry {
+                Led::By(source) => led[at * n + source] = S::from(1.0),
+                Led::Through(callers) => {
+                    let all = callers.iter().fold(S::from(0.0), |sum, &(call, _)| sum + rates[call]);
+                    for &(call, caller) in callers.iter().filter(|_| all > 0.0) {
+                        for source in 0..n {
+                            let part = led[caller * n + source] * rates[call] / all;
+                            led[at * n + source] += part;
+                        }
+                    }
+                }
+            }
+        }
+        shares.clear();
+        follows.entry_of.iter().for_each(|&entry| shares.extend_from_slice(&led[entry * n..(entry + 1) * n]));
+    }
+
+    /// What is known of each source beside the station.
+    pub(super) fn find_sources(&self, follows: &Follows, room: &mut Followed<S>) {
+        let zero = S::from(0.0);
+        let n = follows.sources.len();
+        room.sources.clear();
+        for (source, &task) in follows.sources.iter().enumerate() {
+            let number = self.sweep.populations.threads(self.sweep.net, task);
+            let mut it = OfSource { number, comes: zero, stays: zero, begin: zero, end: zero, away: S::from(number), blocked: zero };
+            for &(call, caller, strands) in &follows.blocked {
+                it.blocked += self.sweep.flow.arc_rate[call] * self.sweep.unknowns[call] * room.led[caller * n + source] * strands;
+            }
+            it.away -= it.blocked;
+            for (r, v) in self.visits.iter().enumerate() {
+                let rate = v.rate * room.shares[r * n + source] * follows.strands[r];
+                it.away -= rate * self.stay_of(follows, room, r);
+                it.begin += rate * room.others[r];
+                it.end += rate * room.out[r];
+            }
+            let least = number * f64::EPSILON;
+            if it.away < least {
+                it.away = S::from(least);
+            }
+            if number > 0.0 {
+                it.comes = it.begin / it.away;
+                it.stays = (-it.away + number) / (-it.away + 2.0 * number);
+            }
+            room.sources.push(it);
+        }
+    }
+
+    /// `v`.
+    pub(super) fn variance_there(&self, room: &Followed<S>) -> S {
+        let zero = S::from(0.0);
+        let number: f64 = room.sources.iter().map(|it| it.number).sum();
+        let away = room.sources.iter().fold(zero, |sum, it| sum + it.away);
+        let load = self.visits.iter().fold(zero, |sum, v| sum + v.rate * v.first);
+        if number <= 1.0 || away <= 0.0 { zero } else { number_there(number - 1.0, load / away) }
+    }
+}

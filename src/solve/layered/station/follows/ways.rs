@@ -1,0 +1,198 @@
+//! Which slices follow which at a processor, and on which ways requests come there.
+
+use super::super::{
+    super::{
+        graph::{Graph, Piece, Start},
+        net::{Discipline, Net, Work},
+    },
+    layout::Layout,
+    previous::{Previous, find_followed},
+};
+use crate::model::Scalar;
+
+/// What slices follow which at a processor.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Follows {
+    /// The slices before those of each row.
+    pub(super) before: Vec<Vec<Previous>>,
+    /// `w` of each row.
+    pub(super) strands: Vec<f64>,
+    /// Whether what follows a row's slices is a join.
+    pub(super) before_join: Vec<bool>,
+    /// Rows of the strands of the same fork that begin here with those of a row.
+    pub(super) beside: Vec<Vec<usize>>,
+    /// Whether the slices of strands follow each other without memory: numbers of calls that are always the same have one.
+    pub(super) tells_own: bool,
+    /// Tasks whose customers or threads are the sources.
+    pub(super) sources: Vec<usize>,
+    /// The entries that lead here, callers before callees.
+    pub(super) entries: Vec<Led>,
+    /// The place among these of each row's entry.
+    pub(super) entry_of: Vec<usize>,
+    /// Calls that may wait for a thread on the way from a source, with the place of their caller and `w` of it.
+    pub(super) blocked: Vec<(usize, usize, f64)>,
+}
+
+/// An entry that leads to a station.
+#[derive(Clone, Debug)]
+pub(super) enum Led {
+    /// By threads that are sources.
+    By(usize),
+    /// By those that lead to its callers, by arc and place.
+    Through(Vec<(usize, usize)>),
+}
+
+impl Follows {
+    /// None but at processors of one server in order of arrival where requests fork.
+    pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
+        let it = &net.stations[station];
+        let is_alone = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
+        if station >= net.n_processors || !is_alone || !layout.siblings {
+            return None;
+        }
+        let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
+        let is_taken = |&node: &usize| {
+            let it = &net.nodes[node];
+            it.phase == 0
+                && match &net.entries[it.entry].work {
+                    Work::Phases(phases) => phases[1..].iter().all(Option::is_none),
+                    Work::Graph(graph) => is_told(graph) && !net.goes_on_after_reply(it.entry),
+                }
+        };
+        if !nodes.iter().all(is_taken) || nodes.len() != layout.arcs.len() {
+            return None;
+        }
+        let before = find_followed(net, layout, calls);
+        if !before.iter().flatten().any(Previous::is_at_once) {
+            return None;
+        }
+        let mut are_here = vec![false; net.tasks.len()];
+        nodes.iter().for_each(|&node| are_here[net.nodes[node].task] = true);
+        let places = vec![None; net.entries.len()];
+        let mut ways =
+            Ways { net, calls, are_here, sources: Vec::new(), entries: Vec::new(), strands: Vec::new(), blocked: Vec::new(), places };
+        let mut rows = Vec::new();
+        for &node in &nodes {
+            rows.push(ways.lead_to(net.nodes[node].entry)?);
+        }
+        if ways.are_nested() {
+            return None;
+        }
+        let strands = nodes.iter().zip(&rows).map(|(&node, &entry)| ways.strands[entry] * share_of(net, node)).collect();
+        let mut before_join = vec![false; nodes.len()];
+        for previous in before.iter().flatten().filter(|previous| previous.is_joined()) {
+            before_join[layout.row_of[previous.slice]] = true;
+        }
+        let begins_with = |row: usize| net.nodes[nodes[row]].begins_with;
+        let beside = (0..nodes.len()).map(|row| {
+            let others =
+                (0..nodes.len()).filter(|&other| other != row && begins_with(row).is_some() && begins_with(other) == begins_with(row));
+            others.collect()
+        });
+        let beside = beside.collect();
+        let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
+        let Ways { sources, entries, blocked, .. } = ways;
+        Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
+    }
+}
+
+/// The ways on which requests come.
+struct Ways<'a, S> {
+    net: &'a Net<S>,
+    calls: &'a [Vec<usize>],
+    /// Tasks that are served at the station.
+    are_here: Vec<bool>,
+    sources: Vec<usize>,
+    entries: Vec<Led>,
+    blocked: Vec<(usize, usize, f64)>,
+    /// By entry, sources for each of its executions: of one that `n` branches call `1/n`.
+    strands: Vec<f64>,
+    places: Vec<Option<usize>>,
+}
+
+impl<S> Ways<'_, S> {
+    /// Whether threads of one source work for those of another: while they want for threads, these are neither here nor about to come.
+    fn are_nested(&self) -> bool {
+        self.sources.iter().any(|&source| self.has_above(source, |task| self.sources.contains(&task)))
+    }
+
+    /// Whether a task works for such another.
+    fn has_above(&self, task: usize, is_such: impl Fn(usize) -> bool) -> bool {
+        let mut seen = vec![false; self.net.tasks.len()];
+        let mut open = vec![task];
+        while let Some(task) = open.pop() {
+            for &call in self.net.tasks[task].entries.iter().flat_map(|&entry| &self.calls[entry]) {
+                let Some(caller) = self.net.arcs[call].source.held().map(|node| self.net.nodes[node].task) else { continue };
+                if is_such(caller) {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[caller], true) {
+                    open.push(caller);
+                }
+            }
+        }
+        false
+    }
+
+    /// The place of an entry, with all that leads to it before; none where these call each other in a circle.
+    fn lead_to(&mut self, entry: usize) -> Option<usize> {
+        if let Some(place) = self.places[entry] {
+            return Some(place).filter(|&place| place != usize::MAX);
+        }
+        self.places[entry] = Some(usize::MAX);
+        let net = self.net;
+        let task = net.entries[entry].task;
+        let may_wait = net.tasks[task].threads < net.tasks[task].at_once;
+        let is_source = net.tasks[task].class.is_some() || may_wait && !self.has_above(task, |task| self.are_here[task]);
+        let (led, strands) = if is_source {
+            let source = self.sources.iter().position(|&source| source == task).unwrap_or_else(|| {
+                self.sources.push(task);
+                self.sources.len() - 1
+            });
+            (Led::By(source), 1.0)
+        } else {
+            let mut callers = Vec::new();
+            let mut strands = 0.0;
+            for &call in &self.calls[entry] {
+                let Some(node) = net.arcs[call].source.held() else { continue };
+                let place = self.lead_to(net.nodes[node].entry)?;
+                let of_caller = self.strands[place] * share_of(net, node);
+                strands += of_caller;
+                callers.push((call, place));
+                if may_wait {
+                    self.blocked.push((call, place, of_caller));
+                }
+            }
+            let strands = if callers.is_empty() { 1.0 } else { strands / callers.len() as f64 };
+            (Led::Through(callers), strands)
+        };
+        self.entries.push(led);
+        self.strands.push(strands);
+        self.places[entry] = Some(self.entries.len() - 1);
+        self.places[entry]
+    }
+}
+
+/// Whether all joins of a graph wait for all, and nothing that forks is repeated.
+fn is_told<S>(graph: &Graph<S>) -> bool {
+    graph.vertices.iter().all(|vertex| {
+        let waits_for_all = !matches!(&vertex.start, Start::Join { before, needed, .. } if *needed < before.len());
+        waits_for_all && !matches!(vertex.piece, Piece::Loop(..))
+    })
+}
+
+/// Threads for each strand of a graph that is at a node: one of `n` branches counts `1/n`.
+fn share_of<S>(net: &Net<S>, node: usize) -> f64 {
+    let Work::Graph(graph) = &net.entries[net.nodes[node].entry].work else { return 1.0 };
+    let mut shares: Vec<f64> = Vec::with_capacity(graph.vertices.len());
+    for vertex in &graph.vertices {
+        let share = match &vertex.start {
+            Start::First => 1.0,
+            Start::After(p) => shares[*p] / graph.vertices.iter().filter(|v| matches!(v.start, Start::After(q) if q == *p)).count() as f64,
+            Start::Join { before, .. } => before.iter().map(|&p| shares[p]).sum(),
+        };
+        shares.push(share);
+    }
+    let place = graph.vertices.iter().position(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node));
+    place.map_or(1.0, |place| shares[place])
+}
