@@ -146,6 +146,33 @@ fn sensitivities_of_a_stream_are_derivatives() {
     }
 }
 
+/// Branches of a fork on one core and on two, of two classes: what slices find follows from what the slices before them found.
+#[test]
+fn sensitivities_of_what_comes_back_at_once_are_derivatives() {
+    let branch = |name: &str, demand: &str, dest: &str| {
+        let mut it = work(name, 0.0).calls_about(dest, 1.5);
+        it.host_demand = parameter(demand);
+        it
+    };
+    for cores in [1, 2] {
+        let activities = [work("in", 0.05), branch("left", "l", "f"), branch("right", "r", "g"), work("out", 0.05)];
+        let precedences = [forks("in", &["left", "right"]), joins(&["left", "right"], 0, "out")];
+        let gate = server("s", [starts("e", "in")]).graph(activities, precedences).replies("e", "out").on("cpu");
+        let mut slow = customers("V", 3, 4.0, work("v", 0.0).calls_about("e", 1.0));
+        slow.think_time = parameter("z");
+        let tasks = [
+            customers("U", 2, 1.5, work("u", 0.0).calls_about("e", 1.0)),
+            slow,
+            infinite(gate),
+            infinite(server("t", [serves("f", 0.1)])).on("cpu"),
+            infinite(server("w", [serves("g", 0.2)])).on("cpu"),
+        ];
+        let values = [("l", 0.1), ("r", 0.15), ("z", 4.0)];
+        let measures = ["throughput(U)", "response_time(V)", "service_time(f)", "utilization(s)"];
+        check(&model([processor("cpu", ProcessorScheduling::Fcfs, cores)], tasks), &values, &measures, Solver::Layered);
+    }
+}
+
 /// A processor held at its capacity: the bound is part of the fixed point, and so of its derivatives.
 #[test]
 fn sensitivities_hold_at_a_saturated_processor() {

@@ -40,12 +40,13 @@ mod sources;
 mod ways;
 
 pub(super) use self::ways::Follows;
+use smallvec::SmallVec;
+
 use super::{At, Scratch, previous::Previous};
 use crate::model::Scalar;
 
-/// Relative change at which `f` has settled, further passes for its derivatives, and most of all.
+/// Relative change at which `f` has settled, and its derivatives, and most passes.
 const SETTLED: f64 = 1e-12;
-const FURTHER: usize = 6;
 const MOST_PASSES: usize = 200;
 /// Chance that, of two strands that begin at the same time, the one goes first.
 const GOES_FIRST: f64 = 0.5;
@@ -137,9 +138,21 @@ impl<S> Followed<S> {
     }
 }
 
-/// The largest difference of two vectors.
+/// The largest difference of two vectors over the largest number of the second, of values and of derivatives in each direction.
 fn furthest<S: Scalar>(a: &[S], b: &[S]) -> f64 {
-    a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a.value() - b.value()).abs()))
+    let relative = |change: f64, most: f64| if change > 0.0 { change / most } else { 0.0 };
+    let (mut change, mut most) = (0.0_f64, 0.0_f64);
+    let mut slopes: SmallVec<[(f64, f64); 8]> = SmallVec::new();
+    for (a, b) in a.iter().zip(b) {
+        change = change.max((a.value() - b.value()).abs());
+        most = most.max(b.value().abs());
+        slopes.resize(b.derivatives().len(), (0.0, 0.0));
+        for ((change, most), (a, b)) in slopes.iter_mut().zip(a.derivatives().iter().zip(b.derivatives())) {
+            *change = change.max((a - b).abs());
+            *most = most.max(b.abs());
+        }
+    }
+    slopes.iter().fold(relative(change, most), |furthest, &(change, most)| furthest.max(relative(change, most)))
 }
 
 /// What no source has of a row's requests.
@@ -248,7 +261,6 @@ impl<S: Scalar> At<'_, S> {
             found.clone_from(&room.any);
         }
         let variance = self.variance_there(room);
-        let mut left = None;
         for _ in 0..MOST_PASSES {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
@@ -257,16 +269,9 @@ impl<S: Scalar> At<'_, S> {
             }
             self.gather(follows, room);
             let change = furthest(&found, &room.next);
-            let most = room.next.iter().fold(0.0, |most: f64, next| most.max(next.value().abs()));
             std::mem::swap(&mut found, &mut room.next);
-            left = match left {
-                None if change <= SETTLED * most => Some(FURTHER),
-                left => left,
-            };
-            match &mut left {
-                Some(0) => break,
-                Some(left) => *left -= 1,
-                None => {}
+            if change <= SETTLED {
+                break;
             }
         }
         room.found_at[self.station] = found;

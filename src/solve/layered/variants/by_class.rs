@@ -177,7 +177,7 @@ impl<'a> Uses<'a> {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::wiring, *};
-    use crate::model::{CallKind, Processor, lqn_text};
+    use crate::model::{CallKind, Processor, Severity, lqn_text};
 
     /// Two classes, of `customers` each, before `es`, which calls `et` on the same processor, in elements of the language's text form; `more` follows.
     fn model(customers: [u32; 2], more: &str) -> Model {
@@ -253,6 +253,36 @@ mod tests {
         let n_entries = |model: &Model| model.tasks.iter().map(|t| t.entries.len()).sum::<usize>();
         // Thirty entries have at most ninety variants, of the twenty-one that have any: four each.
         assert_eq!((n_entries(&model), n_entries(&laid.model)), (30, 9 + 21 * 4), "{}", wiring(&laid.model));
+    }
+
+    /// `ea` and `eb` of a task start graphs, the latter where `from` says.
+    fn graphs(from: &str) -> Model {
+        let text = format!(
+            "P 0 p PP f p CC i -1 T 0 t cc r ec -1 CC m 2 t dd r ed -1 CC m 30 t ss i ea eb -1 PP t tt i et -1 PP -1
+             E 0 s ec 0 -1 y ec ea 1 -1 y ec eb 1 -1 s ed 0 -1 y ed ea 1 -1 A ea a1 A eb {from} s et 0.1 -1 -1
+             A ss s a1 0.1 s a2 0.2 y a2 et 1 s a3 0.3 s a4 0.1 s b1 0.5 y b1 et 2 : a1 -> a2 & a3; a2 & a3 -> a4; a4[ea]; b1[eb] -1"
+        );
+        lqn_text::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_graph_is_laid_out_with_its_entry() {
+        let laid = apart(&graphs("b1")).unwrap();
+        let task = laid.model.tasks.iter().find(|task| task.name == "ss").unwrap();
+        let names: Vec<&str> = task.entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["ea", "ea (for cc)", "eb"]);
+        let mut calls: Vec<(&str, &str)> =
+            task.activities.iter().flat_map(|it| called(it).map(move |(dest, _)| (it.name.as_str(), dest))).collect();
+        calls.sort_unstable();
+        assert_eq!(calls, [("a2", "et"), ("a2 (for cc)", "et (for cc)"), ("b1", "et (for cc)")]);
+        let replies: Vec<(&str, &str)> = task.replies.iter().map(|reply| (reply.entry.as_str(), reply.activity.as_str())).collect();
+        assert!(replies.contains(&("ea (for cc)", "a4 (for cc)")), "{replies:?}");
+        assert!(laid.model.validate().iter().all(|defect| defect.kind.severity() != Severity::Error), "{:?}", laid.model.validate());
+        let at = laid.model.tasks.iter().position(|task| task.name == "ss").unwrap();
+        assert_eq!(laid.activities[&(at, "a3 (for cc)".to_owned())], "a3");
+        // What two entries start stays as it is.
+        let shared = apart(&graphs("a2"));
+        assert!(shared.is_none_or(|laid| laid.model.tasks.iter().all(|task| task.activities.len() <= 5)));
     }
 
     #[test]

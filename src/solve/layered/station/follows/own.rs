@@ -18,7 +18,7 @@
 
 use super::{
     super::{At, Scratch},
-    FURTHER, Followed, Follows, GOES_FIRST, MOST_PASSES, SETTLED, furthest,
+    Followed, Follows, GOES_FIRST, MOST_PASSES, SETTLED, furthest,
 };
 use crate::model::Scalar;
 
@@ -52,7 +52,6 @@ impl<S: Scalar> At<'_, S> {
         if !follows.tells_own {
             return;
         }
-        let mut left = None;
         for _ in 0..MOST_PASSES {
             room.moved.clear();
             room.moved.resize(n * n, zero);
@@ -82,14 +81,8 @@ impl<S: Scalar> At<'_, S> {
             }
             let change = furthest(&room.own, &room.next_own);
             std::mem::swap(&mut room.own, &mut room.next_own);
-            left = match left {
-                None if change <= SETTLED => Some(FURTHER),
-                left => left,
-            };
-            match &mut left {
-                Some(0) => break,
-                Some(left) => *left -= 1,
-                None => {}
+            if change <= SETTLED {
+                break;
             }
         }
     }

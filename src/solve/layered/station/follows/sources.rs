@@ -96,3 +96,22 @@ impl<S: Scalar> At<'_, S> {
         if number <= 1.0 || away <= 0.0 { zero } else { number_there(number - 1.0, load / away) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody waits for anybody where one customer is all: a binomial number. Of many and little work each, a geometric one.
+    #[test]
+    fn the_number_that_is_there_is_that_of_exponential_services() {
+        let one = number_there(1.0, 0.5);
+        assert!((one - 0.5 / 1.5 * (1.0 / 1.5)).abs() < 1e-14, "{one}");
+        // P(n) ∝ 1, 2r, 2r².
+        let (all, first, second) = (1.0 + 0.6 + 0.18, 0.6 + 0.36, 0.6 + 0.72);
+        let two = number_there(2.0, 0.3);
+        assert!((two - (second / all - (first / all) * (first / all))).abs() < 1e-14, "{two}");
+        let many = number_there(1e5, 0.6e-5);
+        assert!((many / (0.6 / 0.16) - 1.0).abs() < 1e-3, "{many}");
+        assert!(number_there(1e4, 1.0).is_finite());
+    }
+}
