@@ -15,7 +15,7 @@
 //!
 //! ```text
 //! U_n = w + largest of (u_p - w)                    w = (Σ_p w_p^-4 / n)^(-1/4)
-//! w_p = first wait + Σ other waits × h (2 - h)      h = min(1, wait for others of the fork / service there)
+//! w_p = first wait + Σ other waits × b h (2 - h)    h = min(1, wait for others of the fork / service there),   b = 1/2 of random numbers of slices, else 1
 //! ```
 //!
 //! | symbol | is |

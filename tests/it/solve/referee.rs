@@ -52,9 +52,9 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("priorities at processors", processor_priorities(), Within(0.2, 0.4)),
         ("priorities at tasks", task_priorities(), Within(0.1, 0.1)),
         ("priorities at full tasks", full_priorities(), Within(11.1, 44.9)),
-        ("and-fork and join", parallel(), Within(1.2, 2.4)),
-        ("branches on one processor", branches_on_one_processor(), Within(3.2, 7.6)),
-        ("quorum join", quorums(), Within(2.2, 4.4)),
+        ("and-fork and join", parallel(), Within(0.8, 1.3)),
+        ("branches on one processor", branches_on_one_processor(), Within(0.2, 0.8)),
+        ("quorum join", quorums(), Within(1.8, 3.5)),
         ("replication", replication(), Within(0.8, 1.4)),
         ("locks", locks(), Refused),
     ]

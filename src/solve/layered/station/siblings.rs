@@ -7,6 +7,8 @@
 //! w_vw = [s_w b + (n_v - 1) (1 - b / n_w) w°_vw] / n_v        b = 1/2, of shared processors s_v / (s_v + s_w)
 //! ```
 //!
+//! Where it is known which slice follows which, what they find is told by that instead ([`super::follows`]).
+//!
 //! | symbol | is |
 //! |---|---|
 //! | `w_vw` | what a slice of `v` waits for `w` in the mean, `w°` as at any time |
