@@ -33,7 +33,7 @@
 //! | `h_c`, `ḡ_c` | chance that little has changed since the source left, in the time `(N - E) E/(Λ N)` in which it does; what it left behind |
 //!
 //! Looked for where requests fork, at processors in order of arrival. Not where something goes on after a reply, where a join leaves branches behind or what forks is
-//! repeated, and where threads of one source work for those of another.
+//! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod own;
 mod sources;
@@ -78,7 +78,7 @@ pub(super) struct Followed<S> {
     /// `g`, `rows × rows`.
     next: Vec<S>,
     moved: Vec<S>,
-    /// `σ`, by entry that leads here and source, and then by row.
+    /// `ρ`, by entry that leads here and source, and then by row.
     led: Vec<S>,
     shares: Vec<S>,
     sources: Vec<OfSource<S>>,
@@ -112,7 +112,7 @@ struct OfSource<S> {
     end: S,
     /// `E`.
     away: S,
-    /// Those who wait for threads.
+    /// `B`.
     blocked: S,
 }
 
@@ -306,7 +306,7 @@ impl<S: Scalar> At<'_, S> {
                 leave += of_source * room.out[x];
             }
             // Who is away, and who leaves.
-            let blocked = it.blocked * (1.0 - it.number.recip());
+            let blocked = it.blocked * (1.0 - it.number.recip()).max(0.0);
             let may_come = leave - here - share(k) - blocked + it.number;
             if may_come <= 0.0 || it.begin <= 0.0 {
                 continue;

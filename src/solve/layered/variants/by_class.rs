@@ -138,10 +138,15 @@ impl<'a> Uses<'a> {
             // Customers' own entries have no variants: they are of their class.
             let own =
                 task.scheduling.is_reference().then(|| classes.iter().position(|class| *class == task.name).map_or(OTHERS, |at| at + 1));
-            let entries = std::mem::take(&mut task.entries);
-            let graphs: Vec<_> = (number..).take(entries.len()).map(|number| self.take_graph(number, task)).collect();
             let own = own.unwrap_or(OTHERS);
-            task.activities.iter_mut().for_each(|activity| redirect(activity, &|dest, kind| to(dest, served(own, kind))));
+            let entries = std::mem::take(&mut task.entries);
+            let graphs: Vec<_> = (number..).take(entries.len()).map(|number| self.graph_of(number)).collect();
+            for activity in &mut task.activities {
+                // The first variant has the activities that there are.
+                let of_entry = graphs.iter().position(|graph| graph.as_ref().is_some_and(|graph| graph.has(&activity.name)));
+                let group = of_entry.and_then(|place| self.entries[number + place].groups.first().copied()).unwrap_or(own);
+                redirect(activity, &|dest, kind| to(dest, served(group, kind)));
+            }
             for (entry, graph) in entries.into_iter().zip(graphs) {
                 let groups = &self.entries[number].groups;
                 let groups = if groups.is_empty() { vec![own] } else { groups.iter().copied().collect() };
@@ -149,11 +154,8 @@ impl<'a> Uses<'a> {
                     let mut variant = Entry { name: name(number, group), ..entry.clone() };
                     variant.open_arrival_rate.take_if(|_| variant.name != entry.name);
                     redirect_entry(&mut variant, &|dest, kind| to(dest, served(group, kind)), &|dest| to(dest, group));
-                    if let Some(graph) = &graph {
-                        let is_first = variant.name == entry.name;
-                        let name = |activity: &str| {
-                            if is_first { activity.to_owned() } else { format!("{activity} ({word} {})", classes[group - 1]) }
-                        };
+                    if let Some(graph) = graph.as_ref().filter(|_| variant.name != entry.name) {
+                        let name = |activity: &str| format!("{activity} ({word} {})", classes[group - 1]);
                         let names = graph.add(task, &mut variant, name, |it| redirect(it, &|dest, kind| to(dest, served(group, kind))));
                         laid.activities.extend(names.into_iter().map(|(copy, original)| ((at, copy), original)));
                     }
@@ -166,11 +168,12 @@ impl<'a> Uses<'a> {
         laid
     }
 
-    /// The activities of an entry with several variants, or with one for a group of its own, out of its task; none where they stay.
-    fn take_graph(&self, number: usize, task: &mut Task) -> Option<Graph> {
+    /// The graph of an entry that is laid out for groups; none where it has none of its own.
+    fn graph_of(&self, number: usize) -> Option<Graph> {
         let Used { place, groups } = &self.entries[number];
-        let own = activities_of(place.task, place.entry).filter(|_| place.has_variants && groups.iter().any(|&group| group != OTHERS))?;
-        Some(Graph::take(task, &own.into_iter().map(str::to_owned).collect()))
+        let is_told = place.has_variants && groups.iter().any(|&group| group != OTHERS);
+        let own = activities_of(place.task, place.entry).filter(|_| is_told)?;
+        Some(Graph::of(place.task, &own))
     }
 }
 

@@ -33,7 +33,7 @@ fn reached<'a>(task: &'a Task, start: &'a str) -> HashSet<&'a str> {
     reached
 }
 
-/// A graph taken out of a task, from which each variant gets its own.
+/// The graph of an entry, from which further variants of it get theirs.
 pub(super) struct Graph {
     activities: Vec<Activity>,
     precedences: Vec<Precedence>,
@@ -41,18 +41,23 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Takes what is of these activities out of `task`.
-    pub fn take(task: &mut Task, own: &HashSet<String>) -> Self {
-        let is_own = |activity: &String| own.contains(activity);
+    /// What is of these activities of a task.
+    pub fn of(task: &Task, own: &HashSet<&str>) -> Self {
+        let is_own = |activity: &String| own.contains(activity.as_str());
         Self {
-            activities: task.activities.extract_if(.., |activity| is_own(&activity.name)).collect(),
-            precedences: task.precedences.extract_if(.., |it| it.pre.activities().iter().any(is_own)).collect(),
-            replies: task.replies.extract_if(.., |reply| is_own(&reply.activity)).collect(),
+            activities: task.activities.iter().filter(|activity| is_own(&activity.name)).cloned().collect(),
+            precedences: task.precedences.iter().filter(|it| it.pre.activities().iter().any(is_own)).cloned().collect(),
+            replies: task.replies.iter().filter(|reply| is_own(&reply.activity)).cloned().collect(),
         }
     }
 
-    /// Adds it to `task` for the variant `entry`, with other `names` of its activities, which `redirect` sends to whom they call. Returns what its activities are
-    /// named after, by name, where that changes.
+    /// Whether an activity is of it.
+    pub fn has(&self, activity: &str) -> bool {
+        self.activities.iter().any(|own| own.name == activity)
+    }
+
+    /// Adds a copy to `task` for the variant `entry`, by another `name` of each activity, which `redirect` sends to whom it calls. Returns what these are named after, by
+    /// name.
     pub fn add(
         &self,
         task: &mut Task,
@@ -86,6 +91,6 @@ impl Graph {
         let replies = self.replies.iter().map(|reply| Reply { entry: entry.name.clone(), activity: name(&reply.activity) });
         task.replies.extend(replies);
         entry.start_activity = entry.start_activity.as_deref().map(&name);
-        self.activities.iter().map(|it| (name(&it.name), it.name.clone())).filter(|(copy, original)| copy != original).collect()
+        self.activities.iter().map(|it| (name(&it.name), it.name.clone())).collect()
     }
 }

@@ -32,7 +32,7 @@ fn number_there<S: Scalar>(others: f64, work: S) -> S {
 }
 
 impl<S: Scalar> At<'_, S> {
-    /// `σ`.
+    /// `ρ`.
     pub(super) fn find_shares(&self, follows: &Follows, room: &mut Followed<S>) {
         let n = follows.sources.len();
         let Followed { led, shares, .. } = room;

@@ -10,6 +10,9 @@ use super::super::{
 };
 use crate::model::Scalar;
 
+/// Most rows, lest their pairs cost more than all else: of more, slices find what there is at any time.
+const MOST_ROWS: usize = 150;
+
 /// What slices follow which at a processor.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Follows {
@@ -43,11 +46,11 @@ pub(super) enum Led {
 }
 
 impl Follows {
-    /// None but at processors of one server in order of arrival where requests fork.
+    /// None but at processors in order of arrival where requests fork, and slices follow each other at once.
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
-        let is_alone = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
-        if station >= net.n_processors || !is_alone || !layout.siblings {
+        let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
+        if station >= net.n_processors || !is_in_order || !layout.siblings || layout.rows.len() > MOST_ROWS {
             return None;
         }
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
