@@ -68,7 +68,7 @@ pub(super) struct Followed<S> {
     /// `o`, `rows × rows`, and room for its next pass.
     own: Vec<S>,
     next_own: Vec<S>,
-    /// The share of first slices of strands, by row, and of those of which it is not known where their thread was.
+    /// The share of first slices of strands, by row, and of those of which it is not known what strands they find.
     first: Vec<S>,
     unknown: Vec<S>,
     /// `1 - Σ_k p_jk`, by row.

@@ -222,7 +222,8 @@ impl<S: Scalar> At<'_, S> {
         }
         self.follow_at_once(scratch);
         for row in 0..n_rows {
-            if self.discipline == Discipline::Fcfs {
+            // What comes back at once has found what has come since ([`follows`]).
+            if self.discipline == Discipline::Fcfs && self.layout.follows.is_none() {
                 self.limit_outside(row, scratch);
             }
             if self.layout.siblings {

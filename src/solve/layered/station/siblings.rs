@@ -40,7 +40,7 @@ impl<S: Scalar> At<'_, S> {
             let first = if sharing { S::from(1.0) } else { self.of_first_slices(row, x, at) };
             scratch.alpha_own[at] *= first;
             scratch.beta_own[at] *= first;
-            if let Some(together) = self.begins_with(row, x, sharing) {
+            if let Some(together) = self.begins_with(row, x, sharing).filter(|_| self.own_followed(r, x, scratch).is_none()) {
                 scratch.alpha_own[at] *= together.left;
                 scratch.beta_own[at] = scratch.beta_own[at] * together.left + together.wait;
             }

@@ -13,8 +13,8 @@
 //! | `b_j`, `e_i` | share of the slices of `j` that are the first ones of a branch; a slice of another branch `i` of the same fork |
 //! | `η`, `t` | what is still there after a gap `a`, of slices that are here for `t` |
 //!
-//! A join ends it. Numbers of calls that are always the same have a memory, of how many slices are left, which this has not: with these, and at several servers, strands are
-//! met as at any time ([`super::super::siblings`]), as they are after gaps of which nothing is known.
+//! A join ends it. Numbers of calls that are always the same have a memory, of how many slices are left, which this has not: with these only first slices are told, and all
+//! others meet strands as at any time ([`super::super::siblings`]). So do those that follow none that is known, and all of them at several servers.
 
 use super::{
     super::{At, Scratch},
@@ -50,6 +50,10 @@ impl<S: Scalar> At<'_, S> {
         room.own.clear();
         room.own.resize(n * n, zero);
         if !follows.tells_own {
+            for r in 0..n {
+                follows.beside[r].iter().for_each(|&other| room.own[r * n + other] += room.first[r] * GOES_FIRST);
+                room.unknown[r] = -room.first[r] + 1.0;
+            }
             return;
         }
         for _ in 0..MOST_PASSES {
@@ -89,7 +93,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// What a row's slices find of the other strands of their thread, at an arc, as the slices before them say; and the share of which these say nothing.
     pub(in super::super) fn own_followed(&self, r: usize, x: usize, scratch: &Scratch<S>) -> Option<(S, S)> {
-        self.layout.follows.as_ref().filter(|follows| follows.tells_own)?;
+        self.layout.follows.as_ref().filter(|_| self.servers == 1.0)?;
         let room = &scratch.followed;
         let n = self.visits.len();
         room.own.get(r * n + x).map(|&own| (own, room.unknown[r]))
