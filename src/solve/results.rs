@@ -113,6 +113,37 @@ pub(super) struct JoinValues<S> {
     pub throughput: S,
 }
 
+impl<S: Scalar> ActivityValues<S> {
+    /// Puts it together with those of the same activity among `folded`, if there are any, each counting by its throughput.
+    pub fn fold_into(self, folded: &mut Vec<Self>) {
+        let Some(sum) = folded.iter_mut().find(|sum| sum.task == self.task && sum.name == self.name) else {
+            return folded.push(self);
+        };
+        let total = sum.throughput + self.throughput;
+        if total > 0.0 {
+            sum.service_time = (sum.service_time * sum.throughput + self.service_time * self.throughput) / total;
+        }
+        sum.throughput = total;
+    }
+}
+
+impl<S: Scalar> JoinValues<S> {
+    /// The same of joins; the variance is that of all delays.
+    pub fn fold_into(self, folded: &mut Vec<Self>) {
+        let Some(sum) = folded.iter_mut().find(|sum| sum.task == self.task && sum.activities == self.activities) else {
+            return folded.push(self);
+        };
+        let total = sum.throughput + self.throughput;
+        if total > 0.0 {
+            let mean = |one: S, other: S| (one * sum.throughput + other * self.throughput) / total;
+            let square = mean(sum.variance + sum.delay * sum.delay, self.variance + self.delay * self.delay);
+            sum.delay = mean(sum.delay, self.delay);
+            sum.variance = square - sum.delay * sum.delay;
+        }
+        sum.throughput = total;
+    }
+}
+
 /// A number of copies as solutions say it: only where there is more than one.
 pub(super) fn several(copies: u32) -> Option<u32> {
     (copies > 1).then_some(copies)

@@ -49,44 +49,27 @@ impl Copies {
 
     fn joins<S: Scalar>(&self, of: &[JoinValues<S>]) -> Vec<JoinValues<S>> {
         let owners = self.owners();
-        let mut folded: Vec<JoinValues<S>> = Vec::new();
+        let mut folded = Vec::new();
         for join in of {
             let task = owners[join.task];
-            let share = join.throughput / S::from(f64::from(self.tasks[task]));
-            let Some(sum) = folded.iter_mut().find(|f| f.task == task && f.activities == join.activities) else {
-                folded.push(JoinValues { task, throughput: share, ..join.clone() });
-                continue;
-            };
-            let total = sum.throughput + share;
-            if total > 0.0 {
-                let mean = |one: S, other: S| (one * sum.throughput + other * share) / total;
-                let square = mean(sum.variance + sum.delay * sum.delay, join.variance + join.delay * join.delay);
-                sum.delay = mean(sum.delay, join.delay);
-                sum.variance = square - sum.delay * sum.delay;
-            }
-            sum.throughput = total;
+            JoinValues { task, throughput: self.share(task, join.throughput), ..join.clone() }.fold_into(&mut folded);
         }
         folded
     }
 
     fn activities<S: Scalar>(&self, of: &[ActivityValues<S>]) -> Vec<ActivityValues<S>> {
         let owners = self.owners();
-        let mut folded: Vec<ActivityValues<S>> = Vec::new();
+        let mut folded = Vec::new();
         for activity in of {
             let task = owners[activity.task];
-            let share = activity.throughput / S::from(f64::from(self.tasks[task]));
-            match folded.iter_mut().find(|f| f.task == task && f.name == activity.name) {
-                Some(sum) => {
-                    let total = sum.throughput + share;
-                    if total > 0.0 {
-                        sum.service_time = (sum.service_time * sum.throughput + activity.service_time * share) / total;
-                    }
-                    sum.throughput = total;
-                }
-                None => folded.push(ActivityValues { task, throughput: share, ..activity.clone() }),
-            }
+            ActivityValues { task, throughput: self.share(task, activity.throughput), ..activity.clone() }.fold_into(&mut folded);
         }
         folded
+    }
+
+    /// The part of a rate of all copies of a task that is each one's.
+    fn share<S: Scalar>(&self, task: usize, rate: S) -> S {
+        rate / S::from(f64::from(self.tasks[task]))
     }
 
     fn calls<S: Scalar>(&self, n_entries: &[usize], of: &[CallValues<S>]) -> Vec<CallValues<S>> {

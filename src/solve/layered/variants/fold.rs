@@ -65,38 +65,18 @@ impl Variants {
     }
 
     fn activities<S: Scalar>(&self, of: Vec<ActivityValues<S>>) -> Vec<ActivityValues<S>> {
-        let mut folded: Vec<ActivityValues<S>> = Vec::new();
+        let mut folded = Vec::new();
         for it in of {
-            let name = self.original(it.task, &it.name);
-            let Some(sum) = folded.iter_mut().find(|sum| sum.task == it.task && sum.name == *name) else {
-                folded.push(ActivityValues { name: name.clone(), ..it });
-                continue;
-            };
-            let total = sum.throughput + it.throughput;
-            if total > 0.0 {
-                sum.service_time = (sum.service_time * sum.throughput + it.service_time * it.throughput) / total;
-            }
-            sum.throughput = total;
+            ActivityValues { name: self.original(it.task, &it.name).clone(), ..it }.fold_into(&mut folded);
         }
         folded
     }
 
     fn joins<S: Scalar>(&self, of: Vec<JoinValues<S>>) -> Vec<JoinValues<S>> {
-        let mut folded: Vec<JoinValues<S>> = Vec::new();
+        let mut folded = Vec::new();
         for it in of {
-            let activities: Vec<String> = it.activities.iter().map(|activity| self.original(it.task, activity).clone()).collect();
-            let Some(sum) = folded.iter_mut().find(|sum| sum.task == it.task && sum.activities == activities) else {
-                folded.push(JoinValues { activities, ..it });
-                continue;
-            };
-            let total = sum.throughput + it.throughput;
-            if total > 0.0 {
-                let square = |join: &JoinValues<S>| (join.variance + join.delay * join.delay) * join.throughput;
-                let second = (square(sum) + square(&it)) / total;
-                sum.delay = (sum.delay * sum.throughput + it.delay * it.throughput) / total;
-                sum.variance = second - sum.delay * sum.delay;
-            }
-            sum.throughput = total;
+            let activities = it.activities.iter().map(|activity| self.original(it.task, activity).clone()).collect();
+            JoinValues { activities, ..it }.fold_into(&mut folded);
         }
         folded
     }
