@@ -75,6 +75,11 @@ impl<S: Scalar> Moments<S> {
         Self::new(mean, self.variance * count + self.mean * self.mean * count * (count + 1.0))
     }
 
+    /// Moments of so many of them, or of a share.
+    pub fn times(self, number: S) -> Self {
+        Self::new(self.mean * number, self.variance * number)
+    }
+
     /// The same times in another unit.
     pub fn scaled(self, by: S) -> Self {
         let without_calls =

@@ -88,8 +88,6 @@ impl<S: Scalar> Waits<'_, S> {
 
 /// Waits that happen less often count as so often, lest one be longer than any: they add nothing that matters to a variance.
 const LEAST_WAIT_PROBABILITY: f64 = 1e-3;
-/// Of as many slices as two strands take in the mean, the share that both take: the smaller of two geometric numbers.
-const BOTH_RANDOM: f64 = 0.5;
 /// Rounds of a circular flow, and the relative change at which it has settled.
 const MAX_ROUNDS: usize = 1000;
 const SETTLED: f64 = 1e-14;
@@ -100,9 +98,9 @@ pub(super) fn chance_of_any<S: Scalar>(found: S) -> S {
 }
 
 impl<S> Node<S> {
-    /// Share of its slices that another strand, which takes as many, takes as well.
-    fn in_common(&self) -> f64 {
-        if self.deterministic || self.calls.is_empty() { 1.0 } else { BOTH_RANDOM }
+    /// Whether its number of slices is.
+    fn is_random(&self) -> bool {
+        !self.deterministic && !self.calls.is_empty()
     }
 }
 
@@ -327,7 +325,13 @@ impl<S: Scalar> Flow<S> {
         if queues && it.begins_at_processor && wait > by_strands {
             let share = -(by_strands / wait) + 1.0;
             let first = Moments::new(wait * share, waits.variance(host) * share * share);
-            strand.shared = strand.shared + first.without(self.shared(net, waits, host, S::from(it.in_common())));
+            let counted = self.shared(net, waits, host, S::from(1.0));
+            if it.is_random() {
+                strand.shared_by_chance = strand.shared_by_chance.without(counted);
+                strand.shared = strand.shared + first;
+            } else {
+                strand.shared = strand.shared + first.without(counted);
+            }
         }
         strand
     }
@@ -340,29 +344,30 @@ impl<S: Scalar> Flow<S> {
             return strand;
         }
         let servers = |arc: usize| net.stations[net.arcs[arc].station].servers;
-        let in_common = it.in_common();
+        let (mut always, mut by_chance) = (Moments::zero(), Moments::zero());
         if let Some(host) = it.host_arc {
             strand.contend(it.slices * waits.contended(host), servers(host));
-            strand.shared = strand.shared + self.shared(net, waits, host, it.slices * in_common);
+            always = self.shared(net, waits, host, it.slices);
             strand.left += it.slices * waits.left(host);
         }
         for call in &it.calls {
             let mut one = |arc: usize, times: S| {
                 strand.contend(times * waits.contended(arc), servers(arc));
-                strand.shared = strand.shared + self.shared(net, waits, arc, times * in_common);
+                always = always + self.shared(net, waits, arc, times);
                 strand.left += times * waits.left(arc);
                 if let Some(entry) = net.arcs[arc].target {
                     let below = &self.contended[entry];
                     strand.contend(times * below.contended, below.servers);
+                    always = always + below.shared.times(times);
+                    by_chance = by_chance + below.shared_by_chance.times(times);
                     strand.left += times * below.left;
-                    let times = times * in_common;
-                    strand.shared = strand.shared + Moments::new(below.shared.mean * times, below.shared.variance * times);
                 }
             };
             let times = net.arcs[call.arc].visits;
             one(call.arc, times);
             call.legs.iter().for_each(|&leg| one(leg, times * net.arcs[leg].leg_probability));
         }
+        (strand.shared, strand.shared_by_chance) = if it.is_random() { (Moments::zero(), always + by_chance) } else { (always, by_chance) };
         strand
     }
 

@@ -209,7 +209,7 @@ impl<S: Scalar> Graph<S> {
             let work = &timeline.work[v];
             strand.contend(work.contended * self.share_within(timeline, v, join), work.servers);
             if matches!(self.vertices[v].start, Start::After(p) if Some(p) == dominator) {
-                strand.shared = work.shared;
+                (strand.shared, strand.shared_by_chance) = (work.shared, work.shared_by_chance);
             }
         }
         strand

@@ -15,7 +15,7 @@
 //!
 //! ```text
 //! U_n = w + largest of (u_p - w)                    w = (Σ_p w_p^-4 / n)^(-1/4)
-//! w_p = first wait + Σ other waits × b h (2 - h)    h = min(1, wait for others of the fork / service there),   b = 1/2 of random numbers of slices, else 1
+//! w_p = first wait + Σ other waits × b h (2 - h)    h = min(1, wait for others of the fork / service there),   b = 1 - 1/n of random numbers of slices, else 1
 //! ```
 //!
 //! | symbol | is |
@@ -48,6 +48,8 @@ pub(super) struct Strand<S> {
     pub servers: f64,
     /// What it waits for what is no part of the graph, where all that begin at a time find the same, and where they meet.
     pub shared: Moments<S>,
+    /// The same in slices of a random number, of which it may take some when the others have ended.
+    pub shared_by_chance: Moments<S>,
 }
 
 impl<S: Scalar> Strand<S> {
@@ -61,6 +63,7 @@ impl<S: Scalar> Strand<S> {
             last_slice: S::from(0.0),
             servers: f64::INFINITY,
             shared: Moments::zero(),
+            shared_by_chance: Moments::zero(),
         }
     }
 
@@ -81,6 +84,7 @@ impl<S: Scalar> Strand<S> {
             left: self.left * by,
             left_variance: self.left_variance * (by * by),
             shared: self.shared.scaled(by),
+            shared_by_chance: self.shared_by_chance.scaled(by),
             ..self
         }
     }
@@ -153,6 +157,10 @@ impl<S: Scalar> Completions<S> {
 
 /// When `needed` strands have ended that begin together.
 pub(super) fn completion<S: Scalar>(needed: usize, strands: &[Strand<S>]) -> Moments<S> {
+    // Of memoryless numbers of slices one of so many is taken when all others have ended.
+    let beside = 1.0 - (strands.len() as f64).recip();
+    let told = |s: &Strand<S>| Strand { shared: s.shared + s.shared_by_chance.times(S::from(beside)), ..*s };
+    let strands = &*strands.iter().map(told).collect::<Vec<_>>();
     let kth = |strands: &[Strand<S>]| {
         if needed == strands.len() {
             completion_of_all(strands)

@@ -74,6 +74,13 @@ fn what_comes_back_at_once_finds_who_was_ahead_of_it() {
     }
 }
 
+/// Sixteen branches, by simulation to .2 %: slices of the last ones are taken when all others have ended, and of a random number a sixteenth is. 28 % long while a half was.
+#[test]
+fn of_many_branches_most_slices_are_taken_beside_another() {
+    let found = layered(&calling((2, 5.0), &[0.1; 16], 1));
+    assert_near(held(&found, "uu"), 3.5426, 0.065);
+}
+
 /// A thread of a pool of two stands for the customers that it works for. Its join is short here, 8 % (7 before its slices followed each other).
 #[test]
 fn threads_come_back_at_once_as_customers_do() {

@@ -10,8 +10,8 @@ use super::super::{
 };
 use crate::model::Scalar;
 
-/// Most rows, lest their pairs cost more than all else: of more, slices find what there is at any time.
-const MOST_ROWS: usize = 150;
+/// Most rows: of more, slices find what there is at any time. Where as many branches begin together the sweeps go to and fro (32 that call a task each and two customers take 210).
+const MOST_ROWS: usize = 60;
 
 /// What slices follow which at a processor.
 #[derive(Clone, Debug)]
