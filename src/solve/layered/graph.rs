@@ -117,6 +117,18 @@ impl<S: Scalar> Timeline<S> {
     }
 }
 
+impl<S> Graph<S> {
+    /// The vertex, not in a loop, that is a node.
+    pub fn vertex_of(&self, node: usize) -> Option<usize> {
+        (0..self.vertices.len()).find(|&vertex| self.leaf(vertex) == Some(node))
+    }
+
+    /// The node of a vertex that is one.
+    pub fn leaf(&self, vertex: usize) -> Option<usize> {
+        if let Piece::Leaf(node) = &self.vertices[vertex].piece { Some(*node) } else { None }
+    }
+}
+
 impl<S: Scalar> Graph<S> {
     /// Times of one execution, from the `elapsed` times of a node.
     pub fn times(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> GraphTimes<S> {
@@ -165,11 +177,6 @@ impl<S: Scalar> Graph<S> {
             Piece::Empty => Vec::new(),
             Piece::Loop(_, body) => (0..body.vertices.len()).flat_map(|v| body.nodes_of(v)).collect(),
         }
-    }
-
-    /// The node of a vertex that is one.
-    pub fn leaf(&self, vertex: usize) -> Option<usize> {
-        if let Piece::Leaf(node) = &self.vertices[vertex].piece { Some(*node) } else { None }
     }
 
     fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {

@@ -55,8 +55,8 @@ fn calling((customers, think): (u32, f64), called: &[f64], cores: u32) -> Model 
     ))
 }
 
-/// Slices that begin where the last one of their request ended find who was ahead of it a slice further on, and who came meanwhile; while they found what there is at any time these were 8
-/// to 15 % slow where nobody thinks, did not settle in part, and responses were 7 to 12 % long where customers do.
+/// Slices that begin where the last one of their request ended find who was ahead of it a slice further on, and who came meanwhile; while they found what there is at any time these were 7
+/// to 15 % slow where nobody thinks, did not settle in part, and responses were 3 to 12 % long where customers do.
 #[test]
 fn what_comes_back_at_once_finds_who_was_ahead_of_it() {
     let (alike, unlike) = ([0.3, 0.3], [0.1, 0.5]);

@@ -39,9 +39,9 @@ mod own;
 mod sources;
 mod ways;
 
-pub(super) use self::ways::Follows;
 use smallvec::SmallVec;
 
+pub(super) use self::ways::Follows;
 use super::{At, Scratch, previous::Previous};
 use crate::model::Scalar;
 
@@ -135,6 +135,13 @@ impl<S> Followed<S> {
             shares: Vec::new(),
             sources: Vec::new(),
         }
+    }
+}
+
+impl<S: Scalar> Followed<S> {
+    /// `Σ_c E_c`.
+    fn all_away(&self) -> S {
+        self.sources.iter().fold(S::from(0.0), |sum, it| sum + it.away)
     }
 }
 
@@ -282,6 +289,7 @@ impl<S: Scalar> At<'_, S> {
         let n = self.visits.len();
         let zero = S::from(0.0);
         let own = self.waits_for_own(follows, room, k);
+        let all_away = room.all_away();
         let moved = &mut room.moved[k * n..(k + 1) * n];
         for it in &room.parts {
             let theirs = self.visits[it.before].rate;
@@ -296,7 +304,6 @@ impl<S: Scalar> At<'_, S> {
         }
         let time = if self.servers > 1.0 { self.others_stay(k) + own } else { wait + self.visits[k].first + own };
         let n_sources = room.sources.len();
-        let all_away = room.sources.iter().fold(zero, |sum, it| sum + it.away);
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];
             let (mut here, mut leave) = (zero, zero);

@@ -71,14 +71,12 @@ pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[V
     if station >= net.n_processors || !in_order && layout.left_behind.is_none() {
         return vec![Vec::new(); layout.rows.len()];
     }
-    let slices = Slices { net, layout, calls, in_graphs: false };
-    layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
+    Slices { net, layout, calls, in_graphs: false }.before_all()
 }
 
 /// The same, also in and after activity graphs that fork.
 pub(super) fn find_followed<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>]) -> Vec<Vec<Previous>> {
-    let slices = Slices { net, layout, calls, in_graphs: true };
-    layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| slices.before(layout.groups[group]))).collect()
+    Slices { net, layout, calls, in_graphs: true }.before_all()
 }
 
 /// The slices at a station.
@@ -110,6 +108,12 @@ impl<S: Scalar> Slices<'_, S> {
     /// Whether the entry that is called does any of its work at this station.
     fn is_served_here(&self, call: usize) -> bool {
         self.net.arcs[call].target.is_some_and(|entry| self.layout.groups.iter().any(|&node| self.net.nodes[node].entry == entry))
+    }
+
+    /// Those before the slices of each row.
+    fn before_all(&self) -> Vec<Vec<Previous>> {
+        let layout = self.layout;
+        layout.rows.iter().map(|row| row.group.map_or_else(Vec::new, |group| self.before(layout.groups[group]))).collect()
     }
 
     /// Those before a slice of a node.
@@ -148,11 +152,9 @@ impl<S: Scalar> Slices<'_, S> {
 impl<S: Scalar> Slices<'_, S> {
     /// Adds the last slices of the strands before a node of a graph, each where it has some; returns whether there are none as it is the first.
     fn strands_before(&self, graph: &Graph<S>, node: usize, found: &mut Vec<Previous>) -> bool {
-        let Some(vertex) = graph.vertices.iter().find(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node)) else {
-            return false;
-        };
+        let Some(vertex) = graph.vertex_of(node) else { return false };
         // A point where strands meet has nothing of its own.
-        let mut open: Vec<(&Start, usize)> = vec![(&vertex.start, 1)];
+        let mut open: Vec<(&Start, usize)> = vec![(&graph.vertices[vertex].start, 1)];
         while let Some((start, of)) = open.pop() {
             let before: &[usize] = match start {
                 Start::First => return of == 1,

@@ -23,18 +23,22 @@ use super::{
 use crate::model::Scalar;
 
 impl<S: Scalar> At<'_, S> {
-    /// What a slice of a row waits for its own thread's other strands, the last one before a join also for those that began behind it.
-    pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
-        let own = self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait;
+    /// What the last slice before a join waits for strands that began behind it, where it ends the last of them.
+    fn waits_behind(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
+        let zero = S::from(0.0);
         let behind = |sum: S, &other: &usize| sum + self.visits[other].first * room.first[r] * GOES_FIRST;
-        if follows.before_join[r] { follows.beside[r].iter().fold(own, behind) } else { own }
+        if follows.before_join[r] { follows.beside[r].iter().fold(zero, behind) } else { zero }
+    }
+
+    /// `o`, as a wait.
+    pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
+        self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait + self.waits_behind(follows, room, r)
     }
 
     /// How long a slice of a row is here.
     pub(super) fn stay_of(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
         let it = &self.visits[r];
-        let own = self.sweep.unknowns[self.places.contention + r] * it.wait;
-        it.wait + it.first + self.waits_for_own(follows, room, r) - own
+        it.wait + it.first + self.waits_behind(follows, room, r)
     }
 
     /// How long a slice of a row is here, but for what it waits for other strands.

@@ -91,7 +91,7 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn variance_there(&self, room: &Followed<S>) -> S {
         let zero = S::from(0.0);
         let number: f64 = room.sources.iter().map(|it| it.number).sum();
-        let away = room.sources.iter().fold(zero, |sum, it| sum + it.away);
+        let away = room.all_away();
         let load = self.visits.iter().fold(zero, |sum, v| sum + v.rate * v.first);
         if number <= 1.0 || away <= 0.0 { zero } else { number_there(number - 1.0, load / away) }
     }

@@ -196,6 +196,5 @@ fn share_of<S>(net: &Net<S>, node: usize) -> f64 {
         };
         shares.push(share);
     }
-    let place = graph.vertices.iter().position(|vertex| matches!(vertex.piece, Piece::Leaf(leaf) if leaf == node));
-    place.map_or(1.0, |place| shares[place])
+    graph.vertex_of(node).map_or(1.0, |vertex| shares[vertex])
 }
