@@ -40,12 +40,17 @@ impl Previous {
 
     /// Whether nothing is done elsewhere between the two.
     pub fn is_at_once(&self) -> bool {
-        matches!(self.way, Way::Called | Way::Returned | Way::On { .. })
+        matches!(self.way, Way::Called | Way::Sent | Way::Returned | Way::On { .. })
     }
 
     /// The call between the two, where it is one to the task that runs the latter.
     pub fn called_over(&self) -> Option<usize> {
-        matches!(self.way, Way::Called).then_some(self.call)
+        matches!(self.way, Way::Called | Way::Sent).then_some(self.call)
+    }
+
+    /// Whether the former sent the latter, and goes on itself.
+    pub fn is_sent(&self) -> bool {
+        matches!(self.way, Way::Sent)
     }
 }
 
@@ -54,6 +59,8 @@ impl Previous {
 enum Way {
     /// Down: it was called.
     Called,
+    /// Beside: it was sent by a thread that goes on.
+    Sent,
     /// Up: the callee replied.
     Returned,
     /// Back, from a callee that is served elsewhere.
@@ -71,12 +78,12 @@ pub(super) fn find_previous<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[V
     if station >= net.n_processors || !in_order && layout.left_behind.is_none() {
         return vec![Vec::new(); layout.rows.len()];
     }
-    Slices { net, layout, calls, in_graphs: false }.before_all()
+    Slices { net, layout, calls, are_followed: false }.before_all()
 }
 
-/// The same, also in and after activity graphs that fork.
+/// The same, also in and after activity graphs that fork, and of requests that nobody waits for after the slice that sent them.
 pub(super) fn find_followed<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>]) -> Vec<Vec<Previous>> {
-    Slices { net, layout, calls, in_graphs: true }.before_all()
+    Slices { net, layout, calls, are_followed: true }.before_all()
 }
 
 /// The slices at a station.
@@ -84,8 +91,8 @@ struct Slices<'a, S> {
     net: &'a Net<S>,
     layout: &'a Layout,
     calls: &'a [Vec<usize>],
-    /// Whether those of graphs count.
-    in_graphs: bool,
+    /// Whether those of graphs count, and those that were sent.
+    are_followed: bool,
 }
 
 impl<S: Scalar> Slices<'_, S> {
@@ -100,7 +107,7 @@ impl<S: Scalar> Slices<'_, S> {
         let entry = self.net.arcs[call].target.filter(|&entry| !self.net.goes_on_after_reply(entry))?;
         match &self.net.entries[entry].work {
             Work::Phases(phases) => self.of(phases[0]?),
-            Work::Graph(graph) if self.in_graphs => self.of(graph.leaf(graph.reply?)?),
+            Work::Graph(graph) if self.are_followed => self.of(graph.leaf(graph.reply?)?),
             Work::Graph(_) => None,
         }
     }
@@ -131,12 +138,16 @@ impl<S: Scalar> Slices<'_, S> {
         }
         let mut is_first = it.phase == 0;
         if let Work::Graph(graph) = &net.entries[it.entry].work
-            && self.in_graphs
+            && self.are_followed
         {
             is_first = self.strands_before(graph, node, &mut found);
         }
         for &call in self.calls[it.entry].iter().filter(|_| is_first) {
-            let Some(caller) = net.arcs[call].source.held() else { continue };
+            let Some(caller) = net.arcs[call].source.held() else {
+                let sender = net.arcs[call].source.node().filter(|_| self.are_followed);
+                found.extend(sender.and_then(|node| self.of(node)).map(|slice| Previous { slice, call, way: Way::Sent }));
+                continue;
+            };
             if let Some(slice) = self.of(caller) {
                 found.push(Previous { slice, call, way: Way::Called });
                 continue;
@@ -215,7 +226,7 @@ impl<S: Scalar> Courses<'_, S> {
             let received = flow.entry_rate[node.entry];
             let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
             let (number, away) = match it.way {
-                Way::Called => (called(), zero),
+                Way::Called | Way::Sent => (called(), zero),
                 Way::Returned => (net.arcs[it.call].visits, zero),
                 Way::On { of } => (S::from((of as f64).recip()), zero),
                 Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),

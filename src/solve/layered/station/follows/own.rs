@@ -32,7 +32,7 @@ impl<S: Scalar> At<'_, S> {
 
     /// `o`, as a wait.
     pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
-        self.sweep.unknowns[self.places.contention + r] * self.visits[r].wait + self.waits_behind(follows, room, r)
+        self.share_of_own(r) * self.visits[r].wait + self.waits_behind(follows, room, r)
     }
 
     /// How long a slice of a row is here.
@@ -44,7 +44,12 @@ impl<S: Scalar> At<'_, S> {
     /// How long a slice of a row is here, but for what it waits for other strands.
     pub(super) fn others_stay(&self, r: usize) -> S {
         let it = &self.visits[r];
-        it.first + it.wait * (-self.sweep.unknowns[self.places.contention + r] + 1.0)
+        it.first + it.wait * (-self.share_of_own(r) + 1.0)
+    }
+
+    /// The share of a row's wait that is for other strands.
+    fn share_of_own(&self, r: usize) -> S {
+        if self.layout.siblings { self.sweep.unknowns[self.places.contention + r] } else { S::from(0.0) }
     }
 
     /// `o`.

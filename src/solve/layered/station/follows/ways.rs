@@ -3,7 +3,7 @@
 use super::super::{
     super::{
         graph::{Graph, Piece, Start},
-        net::{Discipline, Net, Work},
+        net::{Discipline, Net, Source, Work},
     },
     layout::Layout,
     previous::{Previous, find_followed},
@@ -26,6 +26,8 @@ pub(in super::super) struct Follows {
     pub(super) beside: Vec<Vec<usize>>,
     /// Whether the slices of strands follow each other without memory: numbers of calls that are always the same have one.
     pub(super) tells_own: bool,
+    /// Whether some slices are of requests that were sent from here.
+    pub(super) are_sent: bool,
     /// Tasks whose customers or threads are the sources.
     pub(super) sources: Vec<usize>,
     /// The entries that lead here, callers before callees.
@@ -50,7 +52,7 @@ impl Follows {
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
-        if station >= net.n_processors || !is_in_order || !layout.siblings || layout.rows.len() > MOST_ROWS {
+        if station >= net.n_processors || !is_in_order || !(layout.siblings || is_sent_to(net, layout)) || layout.rows.len() > MOST_ROWS {
             return None;
         }
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
@@ -95,7 +97,8 @@ impl Follows {
         let beside = beside.collect();
         let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
+        let are_sent = before.iter().flatten().any(Previous::is_sent);
+        Some(Self { before, strands, before_join, beside, tells_own, are_sent, sources, entries, entry_of: rows, blocked })
     }
 }
 
@@ -108,7 +111,7 @@ struct Ways<'a, S> {
     sources: Vec<usize>,
     entries: Vec<Led>,
     blocked: Vec<(usize, usize, f64)>,
-    /// By entry, sources for each of its executions: of one that `n` branches call `1/n`.
+    /// By entry, sources for each of its executions: of one that `n` branches call `1/n`, of one that no source waits for none.
     strands: Vec<f64>,
     places: Vec<Option<usize>>,
 }
@@ -146,7 +149,8 @@ impl<S> Ways<'_, S> {
         let net = self.net;
         let task = net.entries[entry].task;
         let may_wait = net.tasks[task].threads < net.tasks[task].at_once;
-        let is_source = net.tasks[task].class.is_some() || may_wait && !self.has_above(task, |task| self.are_here[task]);
+        let is_sent = self.calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
+        let is_source = net.tasks[task].class.is_some() || may_wait && !is_sent && !self.has_above(task, |task| self.are_here[task]);
         let (led, strands) = if is_source {
             let source = self.sources.iter().position(|&source| source == task).unwrap_or_else(|| {
                 self.sources.push(task);
@@ -154,26 +158,32 @@ impl<S> Ways<'_, S> {
             });
             (Led::By(source), 1.0)
         } else {
-            let mut callers = Vec::new();
-            let mut strands = 0.0;
+            let (mut callers, mut strands, mut n_led) = (Vec::new(), 0.0, 0.0);
             for &call in &self.calls[entry] {
                 let Some(node) = net.arcs[call].source.held() else { continue };
                 let place = self.lead_to(net.nodes[node].entry)?;
                 let of_caller = self.strands[place] * share_of(net, node);
                 strands += of_caller;
+                n_led += if of_caller > 0.0 { 1.0 } else { 0.0 };
                 callers.push((call, place));
                 if may_wait {
                     self.blocked.push((call, place, of_caller));
                 }
             }
-            let strands = if callers.is_empty() { 1.0 } else { strands / callers.len() as f64 };
-            (Led::Through(callers), strands)
+            (Led::Through(callers), if n_led > 0.0 { strands / n_led } else { 0.0 })
         };
         self.entries.push(led);
         self.strands.push(strands);
         self.places[entry] = Some(self.entries.len() - 1);
         self.places[entry]
     }
+}
+
+/// Whether a thread that is served at a processor sends requests to others that are.
+fn is_sent_to<S>(net: &Net<S>, layout: &Layout) -> bool {
+    let is_here = |entry: usize| layout.groups.iter().any(|&node| net.nodes[node].entry == entry);
+    let sends = |&node: &usize| net.nodes[node].sends.iter().any(|&arc| net.arcs[arc].target.is_some_and(is_here));
+    layout.groups.iter().any(sends)
 }
 
 /// Whether all joins of a graph wait for all, and nothing that forks is repeated.
