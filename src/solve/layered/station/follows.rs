@@ -36,7 +36,6 @@
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod own;
-mod sent;
 mod sources;
 mod ways;
 
@@ -69,10 +68,6 @@ pub(super) struct Followed<S> {
     /// `o`, `rows × rows`, and room for its next pass.
     own: Vec<S>,
     next_own: Vec<S>,
-    /// `q`, `rows × rows`.
-    sent: Vec<S>,
-    /// What is left of the sender's slice where a row's are sent.
-    senders_left: Vec<S>,
     /// The share of first slices of strands, by row, and of those of which it is not known what strands they find.
     first: Vec<S>,
     unknown: Vec<S>,
@@ -100,8 +95,6 @@ struct Part<S> {
     gap: S,
     /// Whether it is another strand that follows: after a fork or a join.
     is_on: bool,
-    /// Whether it was sent by the other.
-    is_sent: bool,
 }
 
 /// Customers of a class, or threads of a task, beside a station.
@@ -132,8 +125,6 @@ impl<S> Followed<S> {
             parts: Vec::new(),
             own: Vec::new(),
             next_own: Vec::new(),
-            sent: Vec::new(),
-            senders_left: Vec::new(),
             first: Vec::new(),
             unknown: Vec::new(),
             others: Vec::new(),
@@ -178,38 +169,38 @@ fn from_outside<S: Scalar>(shares: &[S]) -> S {
 }
 
 /// How many of source `c`, of so many, are here with the request of a slice of row `k`, itself or as who sent it.
-fn own_here<S: Scalar>(follows: &Follows, (shares, sent): (&[S], &[S]), (k, c): (usize, usize), n_sources: usize) -> S {
-    let n = follows.strands.len();
+fn own_here<S: Scalar>(follows: &Follows, (shares, messages): (&[S], &[S]), (k, c): (usize, usize), n_sources: usize) -> S {
     let share = |row: usize| shares[row * n_sources + c];
-    let senders = (0..n).fold(S::from(0.0), |sum, x| sum + sent[k * n + x] * share(x) * follows.strands[x]);
+    let senders = messages.iter().enumerate().fold(S::from(0.0), |sum, (x, &found)| sum + found * share(x) * follows.strands[x]);
     share(k) + senders * from_outside(&shares[k * n_sources..(k + 1) * n_sources])
 }
 
 impl<S: Scalar> At<'_, S> {
     /// Takes what each row waits for others from what is found at any time to what is found by who comes back at once.
     pub(super) fn follow_at_once(&self, scratch: &mut Scratch<S>) {
-        let Some(follows) = &self.layout.follows else { return };
+        let Some(follows) = &self.layout.follows else {
+            self.take_off_any(scratch, |_| S::from(1.0));
+            return;
+        };
         let mut room = std::mem::replace(&mut scratch.followed, Followed::new(0));
         self.find_any(scratch, &mut room);
         self.find_parts(follows, &mut room);
         self.find_shares(follows, &mut room);
         self.find_sources(follows, &mut room);
         self.find_own(follows, &mut room);
-        self.find_sent(follows, &mut room);
-        self.find_followed(follows, &mut room);
+        self.take_off_any(scratch, |r| self.share_of_any(&room, r));
+        self.find_followed(follows, &mut room, &scratch.messages);
         let n = self.visits.len();
         let busy = self.chance_of_others();
         for r in 0..n {
             let any = room.waits[r];
             if any <= 0.0 {
-                self.add_sent(&room, r, scratch);
                 continue;
             }
             let ratio = num_traits::clamp(self.waited(&room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
             let ratio = (ratio - 1.0) * busy + 1.0;
             let terms = r * n..(r + 1) * n;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
-            self.add_sent(&room, r, scratch);
         }
         scratch.followed = room;
     }
@@ -256,7 +247,7 @@ impl<S: Scalar> At<'_, S> {
             self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
                 let way = ways.next();
                 let gap = way.and_then(Previous::called_over).map_or(gap, |call| gap + self.sweep.unknowns[call]);
-                let (is_on, is_sent) = (way.is_some_and(Previous::is_on), way.is_some_and(Previous::is_sent));
+                let is_on = way.is_some_and(Previous::is_on);
                 let before = self.layout.row_of[slice];
                 let it = &self.visits[before];
                 let stay = it.wait + it.first;
@@ -267,7 +258,7 @@ impl<S: Scalar> At<'_, S> {
                 if is_on && !follows.beside[r].is_empty() {
                     first += part;
                 }
-                room.parts.push(Part { row: r, before, part, of_all, gap, is_on, is_sent });
+                room.parts.push(Part { row: r, before, part, of_all, gap, is_on });
                 let (mine, theirs) = (self.visits[r].rate, it.rate);
                 if theirs > 0.0 && follows.strands[before] > 0.0 {
                     room.out[before] -= mine * part / theirs * (follows.strands[r] / follows.strands[before]);
@@ -281,7 +272,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `f`.
-    fn find_followed(&self, follows: &Follows, room: &mut Followed<S>) {
+    fn find_followed(&self, follows: &Follows, room: &mut Followed<S>, messages: &[S]) {
         let n = self.visits.len();
         let mut found = std::mem::take(&mut room.found_at[self.station]);
         if found.len() != n * n || found.iter().any(|f| !f.value().is_finite()) {
@@ -292,7 +283,7 @@ impl<S: Scalar> At<'_, S> {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
             for k in 0..n {
-                self.move_on(follows, (k, &found[k * n..(k + 1) * n]), variance, room);
+                self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), variance, room);
             }
             self.gather(follows, room);
             let change = furthest(&found, &room.next);
@@ -305,10 +296,11 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `g` of row `k`, of whose slices so much is `found`.
-    fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), variance: S, room: &mut Followed<S>) {
+    fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), messages: &[S], variance: S, room: &mut Followed<S>) {
         let n = self.visits.len();
         let zero = S::from(0.0);
-        let own = self.waits_for_own(follows, room, k) + self.waits_for_sent(room, k);
+        let of_messages = messages.iter().zip(self.visits).fold(zero, |sum, (&found, v)| sum + found * v.first);
+        let own = self.waits_for_own(follows, room, k) + of_messages;
         let all_away = room.all_away();
         let moved = &mut room.moved[k * n..(k + 1) * n];
         for it in &room.parts {
@@ -334,7 +326,7 @@ impl<S: Scalar> At<'_, S> {
             }
             // Who is away, and who leaves.
             let blocked = it.blocked * (1.0 - it.number.recip()).max(0.0);
-            let may_come = leave - here - own_here(follows, (&room.shares, &room.sent), (k, c), n_sources) - blocked + it.number;
+            let may_come = leave - here - own_here(follows, (&room.shares, messages), (k, c), n_sources) - blocked + it.number;
             if may_come <= 0.0 || it.begin <= 0.0 {
                 continue;
             }

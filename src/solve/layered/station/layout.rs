@@ -13,6 +13,7 @@ use super::{
     interlock::{Interlock, find_interlocks},
     kinds::are_told,
     left_behind::LeftBehind,
+    messages::{Message, find_messages},
     origins::{come_through, origins},
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
@@ -64,6 +65,8 @@ pub(in super::super) struct Layout {
     pub(super) previous: Vec<Vec<Previous>>,
     /// How second phases may be found by the next request of the same customer.
     pub(super) left_behind: LeftBehind,
+    /// Rows of requests that nobody waits for, where what senders find of them is told.
+    pub(super) messages: Vec<Message>,
     /// What slices follow others at once; none where nobody asks.
     pub(super) follows: Option<Follows>,
     /// Distinct priorities, ascending.
@@ -174,6 +177,7 @@ impl Layout {
             met: Vec::new(),
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
+            messages: Vec::new(),
             follows: None,
             levels: Vec::new(),
             siblings: false,
@@ -223,6 +227,7 @@ impl Layout {
         layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         layout.leaves = layout.siblings && pairs.leave();
         layout.find_left_strands(net, pairs);
+        layout.messages = find_messages(net, &layout, calls, station);
         layout.follows = Follows::find(net, &layout, calls, station);
         layout
     }

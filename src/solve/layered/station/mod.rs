@@ -42,6 +42,7 @@ mod interlock;
 mod kinds;
 mod layout;
 mod left_behind;
+mod messages;
 mod origins;
 mod outside;
 mod overtaking;
@@ -220,7 +221,9 @@ impl<S: Scalar> At<'_, S> {
                 self.add_rests(row, scratch);
             }
         }
+        self.find_messages(scratch);
         self.follow_at_once(scratch);
+        self.add_messages(scratch);
         for row in 0..n_rows {
             // What comes back at once has found what has come since ([`follows`]).
             if self.discipline == Discipline::Fcfs && self.layout.follows.is_none() {
@@ -233,6 +236,7 @@ impl<S: Scalar> At<'_, S> {
         self.add_left_behind(scratch);
         self.add_met(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
+        scratch.own.iter_mut().zip(&scratch.messages_wait).for_each(|(own, &wait)| *own += wait);
         self.wait_for_second_phases(scratch, &mut next[self.places.probability..self.places.removal]);
         self.add_up(scratch);
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {

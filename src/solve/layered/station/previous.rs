@@ -47,11 +47,6 @@ impl Previous {
     pub fn called_over(&self) -> Option<usize> {
         matches!(self.way, Way::Called | Way::Sent).then_some(self.call)
     }
-
-    /// Whether the former sent the latter, and goes on itself.
-    pub fn is_sent(&self) -> bool {
-        matches!(self.way, Way::Sent)
-    }
 }
 
 /// How a request came from one slice to the next.

@@ -58,6 +58,9 @@ pub(in super::super) struct Scratch<S> {
     pub(super) terms: Vec<S>,
     pub(super) absences: Absences<S>,
     pub(super) found: Found<S>,
+    /// What slices find of what their own request sent, `rows × arcs`; empty where nothing is sent to. And what they wait for those of them that wait at several servers, by row.
+    pub(super) messages: Vec<S>,
+    pub(super) messages_wait: Vec<S>,
     pub(super) followed: Followed<S>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
@@ -95,6 +98,8 @@ impl<S: Scalar> Scratch<S> {
             terms: Vec::new(),
             absences: Absences::new(),
             found: Found::new(),
+            messages: Vec::new(),
+            messages_wait: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }

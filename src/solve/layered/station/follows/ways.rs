@@ -26,8 +26,6 @@ pub(in super::super) struct Follows {
     pub(super) beside: Vec<Vec<usize>>,
     /// Whether the slices of strands follow each other without memory: numbers of calls that are always the same have one.
     pub(super) tells_own: bool,
-    /// Whether some slices are of requests that were sent from here.
-    pub(super) are_sent: bool,
     /// Tasks whose customers or threads are the sources.
     pub(super) sources: Vec<usize>,
     /// The entries that lead here, callers before callees.
@@ -97,8 +95,7 @@ impl Follows {
         let beside = beside.collect();
         let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        let are_sent = before.iter().flatten().any(Previous::is_sent);
-        Some(Self { before, strands, before_join, beside, tells_own, are_sent, sources, entries, entry_of: rows, blocked })
+        Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
     }
 }
 
