@@ -286,6 +286,7 @@ impl<S: Scalar> At<'_, S> {
                 self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), variance, room);
             }
             self.gather(follows, room);
+            self.hold_to_threads(room, messages);
             let change = furthest(&found, &room.next);
             std::mem::swap(&mut found, &mut room.next);
             if change <= SETTLED {
@@ -379,6 +380,29 @@ impl<S: Scalar> At<'_, S> {
                         room.next[r * n + x] += room.moved[k * n + x] * (stays * left);
                     }
                 }
+            }
+        }
+    }
+
+    /// No more are here of a pool than it has threads, beside the own one.
+    fn hold_to_threads(&self, room: &mut Followed<S>, messages: &[S]) {
+        let n = self.visits.len();
+        for (pool, &task) in self.layout.pools.iter().enumerate() {
+            let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
+            if threads.is_infinite() {
+                continue;
+            }
+            let of_pool = |&x: &usize| self.layout.pool_of[x] == Some(pool);
+            for r in 0..n {
+                let zero = S::from(0.0);
+                let own = (0..n).filter(of_pool).fold(zero, |sum, x| sum + messages.get(r * n + x).copied().unwrap_or(zero));
+                let most = -own + (threads - if of_pool(&r) { 1.0 } else { 0.0 });
+                let found = (0..n).filter(of_pool).fold(zero, |sum, x| sum + room.next[r * n + x]);
+                if found <= 0.0 || found <= most {
+                    continue;
+                }
+                let part = if most > 0.0 { most / found } else { zero };
+                (0..n).filter(of_pool).for_each(|x| room.next[r * n + x] *= part);
             }
         }
     }

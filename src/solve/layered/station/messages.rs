@@ -38,8 +38,9 @@ use super::{
         graph::Start,
         net::{Discipline, Net, Source, Work},
     },
-    At, Scratch,
+    At, Scratch, Sweep,
     layout::Layout,
+    removal::bounded,
 };
 use crate::model::Scalar;
 
@@ -182,6 +183,22 @@ impl<S: Scalar> At<'_, S> {
         wait
     }
 
+    /// The chance that a thread of a task begins an execution where it ended another.
+    pub(super) fn taken_up_at_once(&self, task: usize) -> S {
+        let Sweep { net, flow, unknowns, chance_of, .. } = self.sweep;
+        let zero = S::from(0.0);
+        let Some(station) = net.tasks[task].station else { return zero };
+        if net.tasks[task].threads.is_infinite() {
+            return zero;
+        }
+        let (mut waiting, mut all) = (zero, zero);
+        for &arc in &net.stations[station].arcs {
+            waiting += flow.arc_rate[arc] * unknowns[chance_of[arc]];
+            all += flow.arc_rate[arc];
+        }
+        if all > 0.0 { bounded(waiting / all) } else { zero }
+    }
+
     /// Takes off what is found of the own ones at any time, of which a row finds such a part.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
@@ -200,6 +217,12 @@ impl<S: Scalar> At<'_, S> {
             for (c, &n) in customers.iter().enumerate().filter(|(_, n)| **n >= 1.0) {
                 let both = self.begun_for(row.arc, c) * self.begun_for(x, c);
                 own += both * (waiting * (1.0 - n.recip()) + served) / n;
+            }
+            if let Some(&task) = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]].task) {
+                let taken_up = self.taken_up_at_once(task);
+                if taken_up > 0.0 {
+                    own += taken_up * ((waiting + served) / self.sweep.net.tasks[task].threads - own);
+                }
             }
             let left = *found - own * part(at / n);
             *found = if left > 0.0 { left } else { S::from(0.0) };
@@ -264,7 +287,10 @@ impl<S: Scalar> Course<'_, '_, S> {
                 let rate = self.at.sweep.flow.entry_rate[entry];
                 let begins = match it.class {
                     Some(_) => self.of_last_cycle(self.steps[entry], it.think_time),
-                    None if rate > 0.0 => self.begun[entry] / rate,
+                    None if rate > 0.0 => {
+                        let taken_up = self.at.taken_up_at_once(task);
+                        (self.begun[entry] / rate + taken_up * self.steps[entry].added) / (-(taken_up * self.steps[entry].kept) + 1.0)
+                    }
                     None => continue,
                 };
                 self.pass(entry, begins, found);
