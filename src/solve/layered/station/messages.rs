@@ -209,7 +209,11 @@ impl<S: Scalar> At<'_, S> {
             let it = &self.visits[x];
             let (waiting, served) = if self.is_shared() {
                 let me = self.visits[row.arc].first;
-                if me > 0.0 { ((alpha[at] * it.wait + beta[at]) / me, S::from(0.0)) } else { continue }
+                if me <= 0.0 {
+                    continue;
+                }
+                *found *= it.first / (me + it.first);
+                (alpha[at] * it.wait / me, beta[at] / me)
             } else {
                 (if it.first > 0.0 { alpha[at] * it.wait / it.first } else { S::from(0.0) }, load[at])
             };
@@ -255,9 +259,8 @@ impl<S: Scalar> At<'_, S> {
                     continue;
                 }
                 if self.is_shared() {
-                    let together = found * it.first / (me + it.first);
-                    beta[at] += together * me;
-                    load[at] += together;
+                    beta[at] += found * me;
+                    load[at] += found;
                 } else if self.servers <= 1.0 {
                     beta[at] += found * it.first;
                 } else {
