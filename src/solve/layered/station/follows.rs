@@ -300,8 +300,7 @@ impl<S: Scalar> At<'_, S> {
     fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), messages: &[S], variance: S, room: &mut Followed<S>) {
         let n = self.visits.len();
         let zero = S::from(0.0);
-        let of_messages = messages.iter().zip(self.visits).fold(zero, |sum, (&found, v)| sum + found * v.first);
-        let own = self.waits_for_own(follows, room, k) + of_messages;
+        let own = self.waits_for_own(follows, room, k);
         let all_away = room.all_away();
         let moved = &mut room.moved[k * n..(k + 1) * n];
         for it in &room.parts {
@@ -315,7 +314,11 @@ impl<S: Scalar> At<'_, S> {
             wait += found * v.first;
             number += found * follows.strands[x];
         }
-        let time = if self.servers > 1.0 { self.others_stay(k) + own } else { wait + self.visits[k].first + own };
+        let time = if self.servers > 1.0 {
+            self.others_stay(k) + own
+        } else {
+            messages.iter().zip(self.visits).fold(wait + self.visits[k].first + own, |time, (&found, v)| time + found * v.first)
+        };
         let n_sources = room.sources.len();
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];

@@ -312,11 +312,16 @@ impl<S: Scalar> Course<'_, '_, S> {
         idle * cycle.added / Step { kept: cycle.kept * idle, ..cycle }.forgotten()
     }
 
-    /// Whether a node's slices are here, and behind all that was here before.
-    fn is_behind_all(&self, node: usize) -> bool {
+    /// Whether a node's slices are here, in order of arrival.
+    fn is_here_in_order(&self, node: usize) -> bool {
         let at = self.at;
         let host = at.sweep.net.nodes[node].host_arc;
-        host.is_some_and(|host| at.sweep.net.arcs[host].station == at.station) && at.servers <= 1.0 && at.discipline == Discipline::Fcfs
+        host.is_some_and(|host| at.sweep.net.arcs[host].station == at.station) && at.discipline == Discipline::Fcfs
+    }
+
+    /// Whether these are behind all that was here before.
+    fn is_behind_all(&self, node: usize) -> bool {
+        self.at.servers <= 1.0 && self.is_here_in_order(node)
     }
 
     /// `a` and `A` of a node.
@@ -352,7 +357,13 @@ impl<S: Scalar> Course<'_, '_, S> {
             let (service, time) = self.slice_time(node);
             let is_shared = it.host_arc.is_some_and(|host| net.stations[net.arcs[host].station].discipline == Discipline::Sharing);
             let left = if is_shared { time } else { service } * left_of_slice(it.deterministic);
-            Step { kept: self.outlasts(time), added: such * self.outlasts(left) }
+            let kept = if self.is_here_in_order(node) {
+                let its = at.visits[at.layout.rows[self.row].arc].first;
+                its / (its + service)
+            } else {
+                self.outlasts(time)
+            };
+            Step { kept, added: such * self.outlasts(left) }
         };
         let mut calls = Step { kept: S::from(0.0), added: S::from(0.0) };
         for call in it.calls.iter().map(|call| call.arc) {
@@ -448,7 +459,8 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
         let left = left_of_slice(it.deterministic);
         let (such, all) = self.sent_in_slice(node);
-        let (service, time) = self.slice_time(node);
+        let (service, _) = self.slice_time(node);
+        let Ways { slice, .. } = self.ways_of(node);
         for &send in &it.sends {
             let Some(target) = net.arcs[send].target else { continue };
             let is_such = target == self.entry;
@@ -461,7 +473,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 earlier * left
             } else {
                 let again = self.outlasts(service / (all + 1.0));
-                before * self.outlasts(time) + earlier * again * left / (all * (-again + 1.0) + 1.0)
+                before * slice.kept + earlier * again * left / (all * (-again + 1.0) + 1.0)
             };
             let begins = self.outlasts(waits[send]) * sent;
             self.begun[target] += flow.arc_rate[send] * begins;
