@@ -49,6 +49,11 @@ const HALF: f64 = 0.5;
 /// Less than this of a cycle forgets nothing.
 const NEVER_FORGOTTEN: f64 = 1e-9;
 
+/// Passes in which it is found how many can be in service beside a slice.
+const PASSES: usize = 3;
+/// Of two numbers one that is as good as none.
+const NEGLIGIBLE: f64 = 1e-6;
+
 /// A row of requests that threads send and do not wait for.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
@@ -135,6 +140,8 @@ struct Course<'a, 'b, S> {
     steps: Vec<Step<S>>,
     /// By entry, `o` where it begins, times its rate.
     begun: Vec<S>,
+    /// By row, the share of those that its slices find that can be in service beside them.
+    held: Vec<S>,
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -154,8 +161,8 @@ impl<S: Scalar> At<'_, S> {
             if v.rate > 0.0 && stay > 0.0 {
                 let net = self.sweep.net;
                 let (steps, begun) = (vec![Step::none(); net.entries.len()], vec![zero; net.entries.len()]);
-                let course = Course { at: self, entry: message.entry, row: message.row, stay, steps, begun };
-                course.follow(&mut scratch.messages);
+                let held = vec![S::from(1.0); rows.len()];
+                Course { at: self, entry: message.entry, row: message.row, stay, steps, begun, held }.follow(&mut scratch.messages);
             }
         }
     }
@@ -278,7 +285,24 @@ impl<S: Scalar> At<'_, S> {
 impl<S: Scalar> Course<'_, '_, S> {
     /// Sets `o` before slices at the station.
     fn follow(mut self, found: &mut [S]) {
+        let x = self.at.layout.rows[self.row].arc;
+        let n = self.at.visits.len();
+        if self.at.servers > 1.0 && self.at.discipline == Discipline::Fcfs {
+            let mut tried = vec![S::from(0.0); found.len()];
+            for _ in 0..PASSES {
+                tried.fill(S::from(0.0));
+                self.pass_all(&mut tried);
+                for (row, held) in self.held.iter_mut().enumerate() {
+                    *held = share_served(tried[row * n + x], S::from(self.at.servers - 1.0));
+                }
+            }
+        }
+        self.pass_all(found);
+    }
+
+    fn pass_all(&mut self, found: &mut [S]) {
         let net = self.at.sweep.net;
+        self.begun.fill(S::from(0.0));
         for &task in net.order.iter().rev() {
             for &entry in &net.tasks[task].entries {
                 self.steps[entry] = self.step_of(entry);
@@ -317,6 +341,11 @@ impl<S: Scalar> Course<'_, '_, S> {
         let at = self.at;
         let host = at.sweep.net.nodes[node].host_arc;
         host.is_some_and(|host| at.sweep.net.arcs[host].station == at.station) && at.discipline == Discipline::Fcfs
+    }
+
+    fn row_of(&self, node: usize) -> Option<usize> {
+        let layout = self.at.layout;
+        layout.groups.iter().position(|&group| group == node).map(|group| layout.row_of_group[group])
     }
 
     /// Whether these are behind all that was here before.
@@ -359,7 +388,7 @@ impl<S: Scalar> Course<'_, '_, S> {
             let left = if is_shared { time } else { service } * left_of_slice(it.deterministic);
             let kept = if self.is_here_in_order(node) {
                 let its = at.visits[at.layout.rows[self.row].arc].first;
-                its / (its + service)
+                its / (its + service) * self.row_of(node).map_or(S::from(1.0), |row| self.held[row])
             } else {
                 self.outlasts(time)
             };
@@ -446,7 +475,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let it = &net.nodes[node];
         let (before, after) = self.around_slices(node, begins);
         let n = at.visits.len();
-        let here = at.layout.groups.iter().position(|&group| group == node).map(|group| at.layout.row_of_group[group]);
+        let here = self.row_of(node);
         let x = at.layout.rows[self.row].arc;
         if let Some(row) = here {
             found[row * n + x] += before;
@@ -501,6 +530,19 @@ impl<S: Scalar> Course<'_, '_, S> {
             found[sender * n + rows[self.row].arc] += rate / slices * self.outlasts(at.sweep.unknowns[send]) * left;
         }
     }
+}
+
+/// The share of so many messages, their number random, that can be in service at so many servers.
+fn share_served<S: Scalar>(found: S, servers: S) -> S {
+    let all = S::from(1.0);
+    if found <= 0.0 {
+        return all;
+    }
+    if servers <= found * NEGLIGIBLE {
+        return S::from(0.0);
+    }
+    let each = found / servers;
+    if each < NEGLIGIBLE { -each * 0.5 + 1.0 } else { (-(-each).exp() + 1.0) / each }
 }
 
 /// `η`.

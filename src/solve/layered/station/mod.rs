@@ -223,7 +223,6 @@ impl<S: Scalar> At<'_, S> {
         }
         self.find_messages(scratch);
         self.follow_at_once(scratch);
-        self.add_messages(scratch);
         for row in 0..n_rows {
             // What comes back at once has found what has come since ([`follows`]).
             if self.discipline == Discipline::Fcfs && self.layout.follows.is_none() {
@@ -233,6 +232,7 @@ impl<S: Scalar> At<'_, S> {
                 self.add_siblings(row, sharing, scratch);
             }
         }
+        self.add_messages(scratch);
         self.add_left_behind(scratch);
         self.add_met(scratch);
         self.serve(scratch, &mut next[self.places.probability..self.places.removal]);
