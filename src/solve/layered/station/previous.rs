@@ -45,7 +45,7 @@ impl Previous {
 
     /// The call between the two, where it is one to the task that runs the latter.
     pub fn called_over(&self) -> Option<usize> {
-        matches!(self.way, Way::Called | Way::Sent).then_some(self.call)
+        matches!(self.way, Way::Called | Way::Sent | Way::SentOn { .. }).then_some(self.call)
     }
 }
 
@@ -56,6 +56,8 @@ enum Way {
     Called,
     /// Beside: it was sent by a thread that goes on.
     Sent,
+    /// Further away: it was sent by this node, which the former called.
+    SentOn { call: usize, sender: usize },
     /// Up: the callee replied.
     Returned,
     /// Back, from a callee that is served elsewhere.
@@ -139,8 +141,9 @@ impl<S: Scalar> Slices<'_, S> {
         }
         for &call in self.calls[it.entry].iter().filter(|_| is_first) {
             let Some(caller) = net.arcs[call].source.held() else {
-                let sender = net.arcs[call].source.node().filter(|_| self.are_followed);
-                found.extend(sender.and_then(|node| self.of(node)).map(|slice| Previous { slice, call, way: Way::Sent }));
+                if let Some(sender) = net.arcs[call].source.node().filter(|_| self.are_followed) {
+                    self.add_sent(call, sender, &mut found);
+                }
                 continue;
             };
             if let Some(slice) = self.of(caller) {
@@ -156,6 +159,18 @@ impl<S: Scalar> Slices<'_, S> {
 }
 
 impl<S: Scalar> Slices<'_, S> {
+    /// Adds the slice of who sends a request, or of who called that one from here.
+    fn add_sent(&self, send: usize, sender: usize, found: &mut Vec<Previous>) {
+        if let Some(slice) = self.of(sender) {
+            found.push(Previous { slice, call: send, way: Way::Sent });
+            return;
+        }
+        for &call in &self.calls[self.net.nodes[sender].entry] {
+            let slice = self.net.arcs[call].source.held().and_then(|caller| self.of(caller));
+            found.extend(slice.map(|slice| Previous { slice, call: send, way: Way::SentOn { call, sender } }));
+        }
+    }
+
     /// Adds the last slices of the strands before a node of a graph, each where it has some; returns whether there are none as it is the first.
     fn strands_before(&self, graph: &Graph<S>, node: usize, found: &mut Vec<Previous>) -> bool {
         let Some(vertex) = graph.vertex_of(node) else { return false };
@@ -222,6 +237,11 @@ impl<S: Scalar> Courses<'_, S> {
             let called = || if received > 0.0 { flow.arc_rate[it.call] / received } else { zero };
             let (number, away) = match it.way {
                 Way::Called | Way::Sent => (called(), zero),
+                Way::SentOn { call, sender } => {
+                    let executions = flow.entry_rate[net.nodes[sender].entry];
+                    let of_call = if executions > 0.0 { flow.arc_rate[call] / executions } else { zero };
+                    (called() * of_call, self.waits[call] + flow.elapsed[sender] * 0.5)
+                }
                 Way::Returned => (net.arcs[it.call].visits, zero),
                 Way::On { of } => (S::from((of as f64).recip()), zero),
                 Way::Back => (net.arcs[it.call].visits, self.call_time(it.call)),

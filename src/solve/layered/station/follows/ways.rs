@@ -50,7 +50,7 @@ impl Follows {
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
-        if station >= net.n_processors || !is_in_order || !(layout.siblings || is_sent_to(net, layout)) || layout.rows.len() > MOST_ROWS {
+        if station >= net.n_processors || !is_in_order || !(layout.siblings || is_sent_to(net, layout, it.servers)) || layout.rows.len() > MOST_ROWS {
             return None;
         }
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
@@ -66,7 +66,7 @@ impl Follows {
             return None;
         }
         let before = find_followed(net, layout, calls);
-        if !before.iter().flatten().any(Previous::is_at_once) {
+        if layout.messages.is_empty() && !before.iter().flatten().any(Previous::is_at_once) {
             return None;
         }
         let mut are_here = vec![false; net.tasks.len()];
@@ -176,11 +176,11 @@ impl<S> Ways<'_, S> {
     }
 }
 
-/// Whether a thread that is served at a processor sends requests to others that are.
-fn is_sent_to<S>(net: &Net<S>, layout: &Layout) -> bool {
+/// Whether requests are sent to a processor that their senders do not wait for: to one of several servers, where who sends is served there, too.
+fn is_sent_to<S>(net: &Net<S>, layout: &Layout, servers: f64) -> bool {
     let is_here = |entry: usize| layout.groups.iter().any(|&node| net.nodes[node].entry == entry);
     let sends = |&node: &usize| net.nodes[node].sends.iter().any(|&arc| net.arcs[arc].target.is_some_and(is_here));
-    layout.groups.iter().any(sends)
+    !layout.messages.is_empty() && (servers <= 1.0 || layout.groups.iter().any(sends))
 }
 
 /// Whether all joins of a graph wait for all, and nothing that forks is repeated.
