@@ -21,7 +21,7 @@
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `τ` | how long such a request is here, wait and service |
+//! | `τ` | how long such a request takes, also until it has a thread; for the rest of it, it is here |
 //! | `s`, `t` | service in a slice, and that with its wait |
 //! | `a`, `A` | such requests that are sent in a slice, and all that are |
 //! | `η` | of random numbers, which are without memory, 1: as much is left as a slice takes; of numbers that are always the same 1/2 |
@@ -134,8 +134,9 @@ struct Course<'a, 'b, S> {
     at: &'a At<'b, S>,
     entry: usize,
     row: usize,
-    /// `τ`.
+    /// `τ`, and the part of it for which a thread has been found.
     stay: S,
+    here: S,
     /// By entry, an execution until the reply.
     steps: Vec<Step<S>>,
     /// By entry, `o` where it begins, times its rate.
@@ -157,14 +158,30 @@ impl<S: Scalar> At<'_, S> {
         for message in messages {
             let v = &self.visits[rows[message.row].arc];
             let after_senders = v.wait - self.waits_for_senders(message);
-            let stay = if after_senders > 0.0 { v.first + after_senders } else { v.first };
+            let here = if after_senders > 0.0 { v.first + after_senders } else { v.first };
+            let stay = here + self.waits_for_threads(message.entry);
             if v.rate > 0.0 && stay > 0.0 {
                 let net = self.sweep.net;
                 let (steps, begun) = (vec![Step::none(); net.entries.len()], vec![zero; net.entries.len()]);
                 let held = vec![S::from(1.0); rows.len()];
-                Course { at: self, entry: message.entry, row: message.row, stay, steps, begun, held }.follow(&mut scratch.messages);
+                let course = Course { at: self, entry: message.entry, row: message.row, stay, here: here / stay, steps, begun, held };
+                course.follow(&mut scratch.messages);
             }
         }
+    }
+
+    /// How long what is sent to an entry waits for a thread.
+    fn waits_for_threads(&self, entry: usize) -> S {
+        let Sweep { net, flow, unknowns, .. } = self.sweep;
+        let zero = S::from(0.0);
+        let Some(station) = net.tasks[net.entries[entry].task].station else { return zero };
+        let (mut wait, mut all) = (zero, zero);
+        let sent = |arc: &&usize| net.arcs[**arc].target == Some(entry) && matches!(net.arcs[**arc].source, Source::Detached(_));
+        for &arc in net.stations[station].arcs.iter().filter(sent) {
+            wait += flow.arc_rate[arc] * unknowns[arc];
+            all += flow.arc_rate[arc];
+        }
+        if all > 0.0 { wait / all } else { zero }
     }
 
     /// What the first slice of a message waits for those who send it.
@@ -478,7 +495,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let here = self.row_of(node);
         let x = at.layout.rows[self.row].arc;
         if let Some(row) = here {
-            found[row * n + x] += before;
+            found[row * n + x] += before * self.here;
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
             if let Some(target) = net.arcs[*call].target {
