@@ -168,6 +168,23 @@ impl<S: Scalar> At<'_, S> {
                 course.follow(&mut scratch.messages);
             }
         }
+        self.hold_messages_to_threads(&mut scratch.messages);
+    }
+
+    /// No more are here of a pool than it has threads, beside that of who finds them.
+    fn hold_messages_to_threads(&self, messages: &mut [S]) {
+        let n = self.visits.len();
+        for (pool, &task) in self.layout.pools.iter().enumerate() {
+            let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
+            let places: Vec<usize> = (0..n).filter(|&x| self.layout.pool_of[x] == Some(pool)).collect();
+            for (r, found) in messages.chunks_exact_mut(n).enumerate().filter(|_| threads.is_finite()) {
+                let most = threads - if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
+                let all = places.iter().fold(S::from(0.0), |sum, &x| sum + found[x]);
+                if all > most {
+                    places.iter().for_each(|&x| found[x] *= all.recip() * most);
+                }
+            }
+        }
     }
 
     /// How long what is sent to an entry waits for a thread.
