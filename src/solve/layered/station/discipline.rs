@@ -58,7 +58,7 @@ impl<S: Scalar> At<'_, S> {
     /// Turns what is found into parts of the waits, and sets the chance to wait of each row.
     pub(super) fn serve(&self, scratch: &mut Scratch<S>, probability: &mut [S]) {
         let n = self.visits.len();
-        let has_priorities = matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1;
+        let has_priorities = self.has_priorities();
         let stretch = has_priorities.then(|| {
             self.hold_to_servers(scratch);
             self.stretches(scratch)
@@ -88,6 +88,11 @@ impl<S: Scalar> At<'_, S> {
             scratch.own[r] += extra;
             self.take_told(r, scratch);
         }
+    }
+
+    /// Whether some requests go before others.
+    pub(super) fn has_priorities(&self) -> bool {
+        matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1
     }
 
     pub(super) fn priority_of(&self, x: usize) -> f64 {

@@ -67,6 +67,8 @@ pub(in super::super) struct Layout {
     pub(super) left_behind: LeftBehind,
     /// Rows of requests that nobody waits for, where what senders find of them is told.
     pub(super) messages: Vec<Message>,
+    /// The row of each node that is served here; empty where there are none of these.
+    pub(super) row_of_node: Vec<Option<usize>>,
     /// What slices follow others at once; none where nobody asks.
     pub(super) follows: Option<Follows>,
     /// Distinct priorities, ascending.
@@ -178,6 +180,7 @@ impl Layout {
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
             messages: Vec::new(),
+            row_of_node: Vec::new(),
             follows: None,
             levels: Vec::new(),
             siblings: false,
@@ -228,6 +231,10 @@ impl Layout {
         layout.leaves = layout.siblings && pairs.leave();
         layout.find_left_strands(net, pairs);
         layout.messages = find_messages(net, &layout, calls, station);
+        if !layout.messages.is_empty() {
+            layout.row_of_node = vec![None; net.nodes.len()];
+            layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| layout.row_of_node[node] = Some(row));
+        }
         layout.follows = Follows::find(net, &layout, calls, station);
         layout
     }

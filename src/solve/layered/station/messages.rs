@@ -63,8 +63,8 @@ pub(super) struct Message {
 
 /// The rows of such requests at a processor, by their first slices.
 pub(super) fn find_messages<S>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Vec<Message> {
-    let is_told = matches!(net.stations[station].discipline, Discipline::Fcfs | Discipline::Sharing);
-    if station >= net.n_processors || !is_told || layout.levels.len() > 1 {
+    let is_told = !matches!(net.stations[station].discipline, Discipline::Delay | Discipline::Groups);
+    if station >= net.n_processors || !is_told {
         return Vec::new();
     }
     let sent = |entry: usize| calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
@@ -120,6 +120,7 @@ impl<S: Scalar> Step<S> {
 }
 
 /// What a node does to `o`.
+#[derive(Clone, Copy, Debug)]
 struct Ways<S> {
     /// A slice.
     slice: Step<S>,
@@ -137,6 +138,8 @@ struct Course<'a, 'b, S> {
     /// `τ`, and the part of it for which a thread has been found.
     stay: S,
     here: S,
+    /// By node, as far as it is of one that is passed through.
+    ways: Vec<Ways<S>>,
     /// By entry, an execution until the reply.
     steps: Vec<Step<S>>,
     /// By entry, `o` where it begins, times its rate.
@@ -163,8 +166,9 @@ impl<S: Scalar> At<'_, S> {
             if v.rate > 0.0 && stay > 0.0 {
                 let net = self.sweep.net;
                 let (steps, begun) = (vec![Step::none(); net.entries.len()], vec![zero; net.entries.len()]);
+                let ways = vec![Ways { slice: Step::none(), calls: Step::none(), is_last: S::from(1.0) }; net.nodes.len()];
                 let held = vec![S::from(1.0); rows.len()];
-                let course = Course { at: self, entry: message.entry, row: message.row, stay, here: here / stay, steps, begun, held };
+                let course = Course { at: self, entry: message.entry, row: message.row, stay, here: here / stay, ways, steps, begun, held };
                 course.follow(&mut scratch.messages);
             }
         }
@@ -290,13 +294,15 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         messages_wait.resize(self.layout.rows.len(), S::from(0.0));
+        let has_priorities = self.has_priorities();
         for (r, row) in self.layout.rows.iter().enumerate() {
             let me = self.visits[row.arc].first;
             let terms = r * n..(r + 1) * n;
             let mut idle = load[terms.clone()].iter().fold(S::from(self.servers), |idle, &load| idle - load);
             for (at, it) in terms.zip(self.visits) {
                 let found = messages[at];
-                if found <= 0.0 || it.first <= 0.0 {
+                let goes_first = !has_priorities || self.priority_of(at % n) >= row.priority;
+                if found <= 0.0 || it.first <= 0.0 || !goes_first {
                     continue;
                 }
                 if self.is_shared() {
@@ -321,7 +327,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     fn follow(mut self, found: &mut [S]) {
         let x = self.at.layout.rows[self.row].arc;
         let n = self.at.visits.len();
-        if self.at.servers > 1.0 && self.at.discipline == Discipline::Fcfs {
+        if self.at.servers > 1.0 && !self.at.is_shared() {
             let mut tried = vec![S::from(0.0); found.len()];
             for _ in 0..PASSES {
                 tried.fill(S::from(0.0));
@@ -370,16 +376,16 @@ impl<S: Scalar> Course<'_, '_, S> {
         idle * cycle.added / Step { kept: cycle.kept * idle, ..cycle }.forgotten()
     }
 
-    /// Whether a node's slices are here, in order of arrival.
+    /// Whether a node's slices are here, after the messages that were here before.
     fn is_here_in_order(&self, node: usize) -> bool {
-        let at = self.at;
-        let host = at.sweep.net.nodes[node].host_arc;
-        host.is_some_and(|host| at.sweep.net.arcs[host].station == at.station) && at.discipline == Discipline::Fcfs
+        let (at, net) = (self.at, self.at.sweep.net);
+        let Some(host) = net.nodes[node].host_arc.map(|host| &net.arcs[host]) else { return false };
+        let goes_first = || !at.has_priorities() || at.layout.rows[self.row].priority >= host.priority;
+        host.station == at.station && !at.is_shared() && goes_first()
     }
 
     fn row_of(&self, node: usize) -> Option<usize> {
-        let layout = self.at.layout;
-        layout.groups.iter().position(|&group| group == node).map(|group| layout.row_of_group[group])
+        self.at.layout.row_of_node[node]
     }
 
     /// Whether these are behind all that was here before.
@@ -439,8 +445,14 @@ impl<S: Scalar> Course<'_, '_, S> {
         Ways { slice, calls, is_last: it.slices.recip() }
     }
 
+    /// Sets what a node does, and returns what an execution of it does.
+    fn find_ways(&mut self, node: usize) -> Step<S> {
+        self.ways[node] = self.ways_of(node);
+        self.step_of_node(node)
+    }
+
     fn step_of_node(&self, node: usize) -> Step<S> {
-        let Ways { slice, calls, is_last } = self.ways_of(node);
+        let Ways { slice, calls, is_last } = self.ways[node];
         if let Some(number) = self.number_of_calls(node) {
             return slice.then(calls.over(-is_last + 1.0).then(slice).repeated(number));
         }
@@ -457,7 +469,7 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// `o` before and after a slice of an execution that begins with so many, in the mean; the latter of those that a call follows.
     fn around_slices(&self, node: usize, begins: S) -> (S, S) {
-        let Ways { slice, calls, is_last } = self.ways_of(node);
+        let Ways { slice, calls, is_last } = self.ways[node];
         let Some(number) = self.number_of_calls(node) else {
             let before = (begins * is_last + calls.of(slice.added)) / (-(calls.kept * slice.kept) + 1.0);
             return (before, slice.of(before));
@@ -467,15 +479,15 @@ impl<S: Scalar> Course<'_, '_, S> {
         (begins * is_last + call.of(after) * (-is_last + 1.0), after)
     }
 
-    fn step_of(&self, entry: usize) -> Step<S> {
+    fn step_of(&mut self, entry: usize) -> Step<S> {
         match &self.at.sweep.net.entries[entry].work {
-            Work::Phases([Some(node), ..]) => self.step_of_node(*node),
+            Work::Phases([Some(node), ..]) => self.find_ways(*node),
             Work::Phases(_) => Step::none(),
             Work::Graph(graph) => {
                 let mut ends: Vec<Step<S>> = Vec::with_capacity(graph.vertices.len());
                 for (v, vertex) in graph.vertices.iter().enumerate() {
                     let before = joined(&vertex.start, &ends);
-                    ends.push(graph.leaf(v).map_or(before, |node| before.then(self.step_of_node(node))));
+                    ends.push(graph.leaf(v).map_or(before, |node| before.then(self.find_ways(node))));
                 }
                 graph.reply.and_then(|reply| ends.get(reply)).or(ends.last()).copied().unwrap_or(Step::none())
             }
@@ -523,7 +535,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let left = left_of_slice(it.deterministic);
         let (such, all) = self.sent_in_slice(node);
         let (service, _) = self.slice_time(node);
-        let Ways { slice, .. } = self.ways_of(node);
+        let Ways { slice, .. } = self.ways[node];
         for &send in &it.sends {
             let Some(target) = net.arcs[send].target else { continue };
             let is_such = target == self.entry;
