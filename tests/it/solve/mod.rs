@@ -16,6 +16,7 @@ mod layered;
 mod lqnx;
 mod markov;
 mod markov_simulate;
+mod messages;
 mod one_core;
 mod peers;
 mod pools_in_pools;

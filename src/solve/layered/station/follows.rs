@@ -283,7 +283,13 @@ impl<S: Scalar> At<'_, S> {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
             for k in 0..n {
-                self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), variance, room);
+                self.move_on(
+                    follows,
+                    (k, &found[k * n..(k + 1) * n]),
+                    messages.get(k * n..(k + 1) * n).unwrap_or_default(),
+                    variance,
+                    room,
+                );
             }
             self.gather(follows, room);
             self.hold_to_threads(room, messages);

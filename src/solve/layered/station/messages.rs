@@ -311,7 +311,13 @@ impl<S: Scalar> At<'_, S> {
                 } else if self.servers <= 1.0 {
                     beta[at] += found * it.first;
                 } else {
-                    let served = if found < idle { found } else if idle > 0.0 { idle } else { S::from(0.0) };
+                    let served = if found < idle {
+                        found
+                    } else if idle > 0.0 {
+                        idle
+                    } else {
+                        S::from(0.0)
+                    };
                     idle -= served;
                     beta[at] += served * it.first;
                     load[at] += served;

@@ -50,7 +50,11 @@ impl Follows {
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
-        if station >= net.n_processors || !is_in_order || !(layout.siblings || is_sent_to(net, layout, it.servers)) || layout.rows.len() > MOST_ROWS {
+        if station >= net.n_processors
+            || !is_in_order
+            || !(layout.siblings || is_sent_to(net, layout, it.servers))
+            || layout.rows.len() > MOST_ROWS
+        {
             return None;
         }
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
