@@ -48,7 +48,7 @@ impl Gateway {
     }
 
     /// How long a request takes, of so many a unit of time from outside, and a message.
-    fn from_outside(&self, rate: f64) -> (f64, f64) {
+    fn outer_response(&self, rate: f64) -> (f64, f64) {
         let found = layered(&self.model(("", &format!("a gg {rate}"))));
         (held(&found, "gg"), held(&found, "mm"))
     }
@@ -59,11 +59,11 @@ impl Gateway {
 fn from_outside_messages_are_behind_their_senders() {
     let plain = Gateway::new("f", 1.0);
     for (rate, response, message) in [(2.0, 0.15572, 0.24661), (4.0, 0.29149, 0.37471), (5.5, 0.69588, 0.77475)] {
-        let found = plain.from_outside(rate);
+        let found = plain.outer_response(rate);
         assert_near(found.0, response, 0.004);
         assert_near(found.1, message, 0.004);
     }
-    let found = Gateway::new("f", 1.0).calling(1.0).from_outside(4.0);
+    let found = Gateway::new("f", 1.0).calling(1.0).outer_response(4.0);
     assert_near(found.0, 0.94526, 0.005);
     assert_near(found.1, 0.37705, 0.004);
 }

@@ -28,11 +28,14 @@
 //! | `M`, `out` | what a slice is followed by, with which chance by none |
 //! | `a_kc`, `i_c` | those who come from elsewhere while a slice of `k` is here, and with which slice |
 //! | `A`, `L` | those who are elsewhere, and who leave meanwhile |
-//! | `w_x` | of the source for each slice of `x` that is here: one of `n` branches counts `1/n` |
+//! | `w_x` | of the source for each slice of `x` that is here: one of `n` branches counts `1/n`, of what nobody waits for none |
 //! | `o_k` | what a slice waits for other strands of its own thread ([`own`]); of one before a join, also for those that began behind it, as it is for the last of them |
 //! | `h_c`, `ḡ_c` | chance that little has changed since the source left, in the time `(N - E) E/(Λ N)` in which it does; what it left behind |
 //!
-//! Looked for where requests fork, at processors in order of arrival. Not where something goes on after a reply, where a join leaves branches behind or what forks is
+//! What a slice sends without waiting for it is behind it, too, and belongs to no source; what it and its next slices find of each other is told by [`super::messages`], and adds to `o`.
+//! No more of a pool are found than it has threads. Where a request that is sent from elsewhere comes from a call of a slice here, it follows that slice after a gap.
+//!
+//! Looked for where requests fork, at processors in order of arrival, and where requests are sent to them, to several servers from there. Not where something goes on after a reply, where a join leaves branches behind or what forks is
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod own;

@@ -13,7 +13,7 @@ use super::{
     interlock::{Interlock, find_interlocks},
     kinds::are_told,
     left_behind::LeftBehind,
-    messages::{Message, find_messages},
+    messages::Messages,
     origins::{come_through, origins},
     previous::{Previous, find_previous},
     returns::{Return, find_returns},
@@ -66,9 +66,7 @@ pub(in super::super) struct Layout {
     /// How second phases may be found by the next request of the same customer.
     pub(super) left_behind: LeftBehind,
     /// Rows of requests that nobody waits for, where what senders find of them is told.
-    pub(super) messages: Vec<Message>,
-    /// The row of each node that is served here; empty where there are none of these.
-    pub(super) row_of_node: Vec<Option<usize>>,
+    pub(super) messages: Messages,
     /// What slices follow others at once; none where nobody asks.
     pub(super) follows: Option<Follows>,
     /// Distinct priorities, ascending.
@@ -179,8 +177,7 @@ impl Layout {
             met: Vec::new(),
             previous: Vec::new(),
             left_behind: LeftBehind::default(),
-            messages: Vec::new(),
-            row_of_node: Vec::new(),
+            messages: Messages::default(),
             follows: None,
             levels: Vec::new(),
             siblings: false,
@@ -227,16 +224,17 @@ impl Layout {
         layout.previous = find_previous(net, &layout, calls, station);
         layout.find_levels();
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
-        layout.siblings = layout.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
-        layout.leaves = layout.siblings && pairs.leave();
-        layout.find_left_strands(net, pairs);
-        layout.messages = find_messages(net, &layout, calls, station);
-        if !layout.messages.is_empty() {
-            layout.row_of_node = vec![None; net.nodes.len()];
-            layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| layout.row_of_node[node] = Some(row));
-        }
-        layout.follows = Follows::find(net, &layout, calls, station);
+        layout.find_strands(net, pairs, calls);
         layout
+    }
+
+    /// Finds what a request may have here beside the slice at hand, and which slices follow which.
+    fn find_strands<S: Scalar>(&mut self, net: &Net<S>, pairs: &Pairs, calls: &[Vec<usize>]) {
+        self.siblings = self.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
+        self.leaves = self.siblings && pairs.leave();
+        self.find_left_strands(net, pairs);
+        self.messages = Messages::find(net, self, calls, self.station);
+        self.follows = Follows::find(net, self, calls, self.station);
     }
 
     fn group_arcs<S>(&mut self, net: &Net<S>) {

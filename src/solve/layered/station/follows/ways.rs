@@ -70,7 +70,7 @@ impl Follows {
             return None;
         }
         let before = find_followed(net, layout, calls);
-        if layout.messages.is_empty() && !before.iter().flatten().any(Previous::is_at_once) {
+        if layout.messages.are_none() && !before.iter().flatten().any(Previous::is_at_once) {
             return None;
         }
         let mut are_here = vec![false; net.tasks.len()];
@@ -184,7 +184,7 @@ impl<S> Ways<'_, S> {
 fn is_sent_to<S>(net: &Net<S>, layout: &Layout, servers: f64) -> bool {
     let is_here = |entry: usize| layout.groups.iter().any(|&node| net.nodes[node].entry == entry);
     let sends = |&node: &usize| net.nodes[node].sends.iter().any(|&arc| net.arcs[arc].target.is_some_and(is_here));
-    !layout.messages.is_empty() && (servers <= 1.0 || layout.groups.iter().any(sends))
+    !layout.messages.are_none() && (servers <= 1.0 || layout.groups.iter().any(sends))
 }
 
 /// Whether all joins of a graph wait for all, and nothing that forks is repeated.
