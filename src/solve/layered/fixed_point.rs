@@ -17,7 +17,7 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Crowds, Left, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost, pool_factors,
+        Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost, pool_factors,
         set_interlocks, station_waits,
     },
     structure::Structure,
@@ -155,6 +155,7 @@ pub(super) struct Sweeper<'a, S> {
     interlocks: Vec<S>,
     after_reply: Vec<Option<ToldAfterReply<S>>>,
     spared: Spared<S>,
+    lines: Lines<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
     /// Whether the threads of a pool are told apart by whom they work for.
@@ -181,6 +182,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             interlocks: Vec::new(),
             after_reply: vec![None; net.stations.len()],
             spared: Spared::new(),
+            lines: Lines::new(net),
             legacy: Legacy::default(),
             tells_strands: true,
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
@@ -343,6 +345,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             crowds: None,
             interlocks: &[],
             after_reply: &[],
+            lines: None,
             populations,
             capacity,
             tells_strands: self.tells_strands,
@@ -366,7 +369,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             ..sweep
         };
         find_after_reply(&sweep, layouts, &mut self.after_reply);
-        let sweep = Sweep { after_reply: &self.after_reply, ..sweep };
+        self.lines.update(&sweep);
+        let sweep = Sweep { after_reply: &self.after_reply, lines: Some(&self.lines), ..sweep };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

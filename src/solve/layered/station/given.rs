@@ -1,6 +1,6 @@
 //! What the waits at a station depend on: the network, and what the last sweep found.
 
-use super::{Crowds, Left, Overtakes, Spared, Sparing, ToldAfterReply};
+use super::{Crowds, Left, Lines, Overtakes, Spared, Sparing, ToldAfterReply, removal::bounded};
 use crate::{
     model::Scalar,
     solve::layered::{
@@ -46,6 +46,8 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     pub interlocks: &'a [S],
     /// What is told of stations that go on after the reply; empty where nobody asks.
     pub after_reply: &'a [Option<ToldAfterReply<S>>],
+    /// Through which threads requests come; none yet while these are found.
+    pub lines: Option<&'a Lines<S>>,
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
     /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`super::pool`]).
@@ -68,6 +70,21 @@ impl<S: Scalar> Sweep<'_, S> {
             (executions + rate, busy + rate * self.flow.held(entry))
         });
         (executions, busy / executions)
+    }
+
+    /// The chance that a thread of a task begins an execution where it ended another.
+    pub fn taken_up_at_once(&self, task: usize) -> S {
+        let zero = S::from(0.0);
+        let Some(station) = self.net.tasks[task].station else { return zero };
+        if self.net.tasks[task].threads.is_infinite() {
+            return zero;
+        }
+        let (mut waiting, mut all) = (zero, zero);
+        for &arc in &self.net.stations[station].arcs {
+            waiting += self.flow.arc_rate[arc] * self.unknowns[self.chance_of[arc]];
+            all += self.flow.arc_rate[arc];
+        }
+        if all > 0.0 { bounded(waiting / all) } else { zero }
     }
 
     /// Service of a request over an arc: until the reply, and in all.

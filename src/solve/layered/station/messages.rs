@@ -38,14 +38,15 @@
 //! `s s_x/(s + s_x)`, until one of the two has ended.
 
 mod course;
+mod lines;
 mod step;
 
 use self::course::{Course, left_of_slice};
+pub(in super::super) use self::lines::Lines;
 use super::{
     super::net::{Discipline, Net, Source, Work},
     At, Scratch, Sweep,
     layout::Layout,
-    removal::bounded,
 };
 use crate::model::Scalar;
 
@@ -171,22 +172,6 @@ impl<S: Scalar> At<'_, S> {
         wait
     }
 
-    /// The chance that a thread of a task begins an execution where it ended another.
-    pub(super) fn taken_up_at_once(&self, task: usize) -> S {
-        let Sweep { net, flow, unknowns, chance_of, .. } = self.sweep;
-        let zero = S::from(0.0);
-        let Some(station) = net.tasks[task].station else { return zero };
-        if net.tasks[task].threads.is_infinite() {
-            return zero;
-        }
-        let (mut waiting, mut all) = (zero, zero);
-        for &arc in &net.stations[station].arcs {
-            waiting += flow.arc_rate[arc] * unknowns[chance_of[arc]];
-            all += flow.arc_rate[arc];
-        }
-        if all > 0.0 { bounded(waiting / all) } else { zero }
-    }
-
     /// Takes off what is found of the own ones at any time, of which a row finds such a part.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
@@ -210,15 +195,18 @@ impl<S: Scalar> At<'_, S> {
                 let both = self.begun_for(row.arc, c) * self.begun_for(x, c);
                 own += both * (waiting * (1.0 - n.recip()) + served) / n;
             }
-            if let Some(&task) = row.group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]].task) {
-                let taken_up = self.taken_up_at_once(task);
-                if taken_up > 0.0 {
-                    own += taken_up * ((waiting + served) / self.sweep.net.tasks[task].threads - own);
-                }
+            if let Some((lines, (mine, its))) = self.sweep.lines.zip(self.entry_of(at / n).zip(self.entry_of(self.layout.row_of[x]))) {
+                let of_thread = lines.own_part(mine, its) * (waiting + served);
+                own = if of_thread > own { of_thread } else { own };
             }
             let left = *found - own * part(at / n);
             *found = if left > 0.0 { left } else { S::from(0.0) };
         }
+    }
+
+    /// The entry of a row's node.
+    fn entry_of(&self, row: usize) -> Option<usize> {
+        self.layout.rows[row].group.map(|group| self.sweep.net.nodes[self.layout.groups[group]].entry)
     }
 
     /// The share of a class in the requests over an arc, whether its customers wait for them or not.

@@ -97,7 +97,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 let begins = match it.class {
                     Some(_) => self.of_last_cycle(self.steps[entry], it.think_time),
                     None if rate > 0.0 => {
-                        let taken_up = self.at.taken_up_at_once(task);
+                        let taken_up = self.at.sweep.taken_up_at_once(task);
                         (self.begun[entry] / rate + taken_up * self.steps[entry].added) / (-(taken_up * self.steps[entry].kept) + 1.0)
                     }
                     None => continue,
