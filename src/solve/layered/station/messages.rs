@@ -126,7 +126,8 @@ impl<S: Scalar> At<'_, S> {
             let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
             let places: Vec<usize> = (0..n).filter(|&x| self.layout.pool_of[x] == Some(pool)).collect();
             for (r, found) in messages.chunks_exact_mut(n).enumerate().filter(|_| threads.is_finite()) {
-                let most = threads - if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
+                let own = if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
+                let most = (threads - own).max(0.0);
                 let all = places.iter().fold(S::from(0.0), |sum, &x| sum + found[x]);
                 if all > most {
                     places.iter().for_each(|&x| found[x] *= all.recip() * most);
@@ -172,7 +173,7 @@ impl<S: Scalar> At<'_, S> {
         wait
     }
 
-    /// Takes off what is found of the own ones at any time, of which a row finds such a part.
+    /// Takes off what is found of the own ones at any time, of which a row finds such a part. At shared processors they count first as those that are there for a whole service.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
         let Scratch { messages, alpha, beta, load, .. } = scratch;

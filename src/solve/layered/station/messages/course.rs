@@ -98,7 +98,8 @@ impl<S: Scalar> Course<'_, '_, S> {
                     Some(_) => self.of_last_cycle(self.steps[entry], it.think_time),
                     None if rate > 0.0 => {
                         let taken_up = self.at.sweep.taken_up_at_once(task);
-                        (self.begun[entry] / rate + taken_up * self.steps[entry].added) / (-(taken_up * self.steps[entry].kept) + 1.0)
+                        let execution = self.steps[entry];
+                        (self.begun[entry] / rate + taken_up * execution.added) / execution.taken(taken_up).forgotten()
                     }
                     None => continue,
                 };
@@ -115,7 +116,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     /// `o` where a customer's cycle begins.
     fn of_last_cycle(&self, cycle: Step<S>, think_time: S) -> S {
         let idle = self.outlasts(think_time);
-        idle * cycle.added / Step { kept: cycle.kept * idle, ..cycle }.forgotten()
+        idle * cycle.added / cycle.taken(idle).forgotten()
     }
 
     /// Whether a node's slices are here, after the messages that were here before.
@@ -167,7 +168,8 @@ impl<S: Scalar> Course<'_, '_, S> {
         } else {
             let (service, time) = self.slice_time(node);
             let is_shared = it.host_arc.is_some_and(|host| net.stations[net.arcs[host].station].discipline == Discipline::Sharing);
-            let left = if is_shared { time } else { service } * left_of_slice(it.deterministic);
+            let whole = if is_shared { time } else { service };
+            let left = whole * left_of_slice(it.deterministic);
             let kept = if self.is_here_in_order(node) {
                 let its = at.visits[at.layout.rows[self.row].arc].first;
                 its / (its + service) * self.row_of(node).map_or(S::from(1.0), |row| self.held[row])
@@ -307,10 +309,8 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (rows, flow) = (&at.layout.rows, at.sweep.flow);
         let service = at.visits[rows[sender].arc].first;
         let (rate, received) = (flow.arc_rate[send], flow.entry_rate[self.entry]);
-        if received <= 0.0 || service <= 0.0 {
-            return;
-        }
-        let slices = at.sweep.net.nodes[at.layout.groups[rows[self.row].group.unwrap_or_default()]].slices;
+        let Some(group) = rows[self.row].group.filter(|_| received > 0.0 && service > 0.0) else { return };
+        let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
         let stays = service / (service + at.sweep.unknowns[send]) * left;
         found[self.row * n + rows[sender].arc] += rate / received / slices * stays;
         let slices = at.visits[rows[sender].arc].rate;

@@ -26,6 +26,11 @@ impl<S: Scalar> Step<S> {
         Self { kept: self.kept / number, added: self.added / number }
     }
 
+    /// With no more kept than such a part.
+    pub fn taken(self, part: S) -> Self {
+        Self { kept: self.kept * part, ..self }
+    }
+
     /// So many times.
     pub fn repeated(self, number: S) -> Self {
         let kept = if self.kept > 0.0 { (self.kept.ln() * number).exp() } else { S::from(0.0) };
