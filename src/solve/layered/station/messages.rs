@@ -1,4 +1,4 @@
-//! What requests find at a processor of those that they sent themselves.
+//! What requests find of those that they sent themselves, at processors and before the threads of tasks.
 //!
 //! Who sends a request and does not wait for it goes on with its slice, and then elsewhere, or to the same processor again. What it sent is there as long as
 //! it takes, and so is found by the sender's next slices, by what is called next, and by what is sent next. Along the course of a request, slice by slice and
@@ -34,8 +34,11 @@
 //! of his last cycle, and where a request has waited for a thread with what that sent for the one before. What is found at any time of all requests has the
 //! own ones with it; that part is taken off. No more of a pool are found than it has threads.
 //!
+//! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time. Where a stream from outside tells how long
+//! its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more of what is found comes with them.
+//!
 //! They make wait as others do: in order of arrival for their services, of several servers those that have none to themselves; a shared processor for
-//! `s s_x/(s + s_x)`, until one of the two has ended.
+//! `s s_x/(s + s_x)`, until one of the two has ended. Of several threads those that are idle take a number that is geometric, `i (1 - (i/(1 + i))^idle)`.
 
 mod course;
 mod lines;
@@ -55,45 +58,67 @@ const HALF: f64 = 0.5;
 /// Of two numbers one that is as good as none.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// A row of requests that threads send and do not wait for.
+/// Requests to an entry that threads send and do not wait for.
 #[derive(Clone, Debug)]
 struct Message {
-    row: usize,
+    /// The place of their arc: of their first slices at a processor, or of the first that they come over to a queue.
+    arc: usize,
     entry: usize,
 }
 
-/// Where requests come to a processor that nobody waits for.
+/// Where requests come to a processor that nobody waits for, or to the queue of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Messages {
-    /// Their rows, by their first slices.
-    rows: Vec<Message>,
-    /// The row of each node that is served there; empty where there are no messages.
+    to: Vec<Message>,
+    /// The row of each node that is served there; empty where there are no messages, and of a task.
     row_of_node: Vec<Option<usize>>,
+    /// The place of each arc to the queue of a task; empty elsewhere.
+    place_of_arc: Vec<Option<usize>>,
 }
 
 impl Messages {
     pub fn find<S>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Self {
-        let is_told = !matches!(net.stations[station].discipline, Discipline::Delay | Discipline::Groups);
-        if station >= net.n_processors || !is_told {
+        if station >= net.n_processors {
+            return Self::at_queue(net, layout, station);
+        }
+        if matches!(net.stations[station].discipline, Discipline::Delay | Discipline::Groups) {
             return Self::default();
         }
         let sent = |entry: usize| calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
-        let rows = layout.rows.iter().enumerate().filter_map(|(row, it)| {
-            let node = &net.nodes[layout.groups[it.group?]];
+        let to = layout.rows.iter().filter_map(|row| {
+            let node = &net.nodes[layout.groups[row.group?]];
             let is_first = node.phase == 0 && matches!(net.entries[node.entry].work, Work::Phases(_));
-            (is_first && sent(node.entry)).then_some(Message { row, entry: node.entry })
+            (is_first && sent(node.entry)).then_some(Message { arc: row.arc, entry: node.entry })
         });
-        let rows: Vec<Message> = rows.collect();
-        if rows.is_empty() {
+        let to: Vec<Message> = to.collect();
+        if to.is_empty() {
             return Self::default();
         }
         let mut row_of_node = vec![None; net.nodes.len()];
         layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| row_of_node[node] = Some(row));
-        Self { rows, row_of_node }
+        Self { to, row_of_node, place_of_arc: Vec::new() }
+    }
+
+    /// The same before the threads of a task.
+    fn at_queue<S>(net: &Net<S>, layout: &Layout, station: usize) -> Self {
+        let it = &net.stations[station];
+        let mut to: Vec<Message> = Vec::new();
+        for (place, &arc) in layout.arcs.iter().enumerate() {
+            let Some(entry) = net.arcs[arc].target.filter(|_| matches!(net.arcs[arc].source, Source::Detached(_))) else { continue };
+            if !to.iter().any(|message| message.entry == entry) {
+                to.push(Message { arc: place, entry });
+            }
+        }
+        if to.is_empty() || it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
+            return Self::default();
+        }
+        let mut place_of_arc = vec![None; net.arcs.len()];
+        layout.arcs.iter().enumerate().for_each(|(place, &arc)| place_of_arc[arc] = Some(place));
+        Self { to, row_of_node: Vec::new(), place_of_arc }
     }
 
     pub fn are_none(&self) -> bool {
-        self.rows.is_empty()
+        self.to.is_empty()
     }
 }
 
@@ -107,11 +132,12 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
-        for message in &messages.rows {
-            let v = &self.visits[rows[message.row].arc];
+        let is_queue = self.station >= self.sweep.net.n_processors;
+        for message in &messages.to {
+            let v = &self.visits[message.arc];
             let after_senders = v.wait - self.waits_for_senders(message);
-            let here = if after_senders > 0.0 { v.first + after_senders } else { v.first };
-            let stay = here + self.waits_for_threads(message.entry);
+            let here = if after_senders > 0.0 { v.first + v.late + after_senders } else { v.first + v.late };
+            let stay = if is_queue { here } else { here + self.waits_for_threads(message.entry) };
             if v.rate > 0.0 && stay > 0.0 {
                 Course::new(self, message, stay, here).follow(&mut scratch.messages);
             }
@@ -153,10 +179,10 @@ impl<S: Scalar> At<'_, S> {
     /// What the first slice of a message waits for those who send it.
     fn waits_for_senders(&self, message: &Message) -> S {
         let (net, flow) = (self.sweep.net, self.sweep.flow);
-        let its = &self.visits[self.layout.rows[message.row].arc];
+        let its = &self.visits[message.arc];
         let received = flow.entry_rate[message.entry];
         let mut wait = S::from(0.0);
-        if received <= 0.0 || self.servers > 1.0 {
+        if received <= 0.0 || self.servers > 1.0 || self.station >= net.n_processors {
             return wait;
         }
         for (&group, &row) in self.layout.groups.iter().zip(&self.layout.row_of_group) {
@@ -176,6 +202,10 @@ impl<S: Scalar> At<'_, S> {
     /// Takes off what is found of the own ones at any time, of which a row finds such a part. At shared processors they count first as those that are there for a whole service.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
+        // Before the threads of a task only those count that come together.
+        if self.station >= self.sweep.net.n_processors {
+            return;
+        }
         let Scratch { messages, alpha, beta, load, .. } = scratch;
         let customers = self.sweep.populations.customers;
         for (at, found) in messages.iter_mut().enumerate().filter(|(_, found)| **found > 0.0) {
@@ -196,7 +226,7 @@ impl<S: Scalar> At<'_, S> {
                 let both = self.begun_for(row.arc, c) * self.begun_for(x, c);
                 own += both * (waiting * (1.0 - n.recip()) + served) / n;
             }
-            if let Some((lines, (mine, its))) = self.sweep.lines.zip(self.entry_of(at / n).zip(self.entry_of(self.layout.row_of[x]))) {
+            if let Some((lines, (mine, its))) = self.sweep.lines.zip(self.entry_of(row.arc).zip(self.entry_of(x))) {
                 let of_thread = lines.own_part(mine, its) * (waiting + served);
                 own = if of_thread > own { of_thread } else { own };
             }
@@ -205,9 +235,10 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// The entry of a row's node.
-    fn entry_of(&self, row: usize) -> Option<usize> {
-        self.layout.rows[row].group.map(|group| self.sweep.net.nodes[self.layout.groups[group]].entry)
+    /// The entry whose execution sends over an arc.
+    fn entry_of(&self, x: usize) -> Option<usize> {
+        let net = self.sweep.net;
+        net.arcs[self.layout.arcs[x]].source.node().map(|node| net.nodes[node].entry)
     }
 
     /// The share of a class in the requests over an arc, whether its customers wait for them or not.
@@ -227,10 +258,12 @@ impl<S: Scalar> At<'_, S> {
         }
         messages_wait.resize(self.layout.rows.len(), S::from(0.0));
         let has_priorities = self.has_priorities();
+        let is_queue = self.station >= self.sweep.net.n_processors;
         for (r, row) in self.layout.rows.iter().enumerate() {
             let me = self.visits[row.arc].first;
             let terms = r * n..(r + 1) * n;
             let mut idle = load[terms.clone()].iter().fold(S::from(self.servers), |idle, &load| idle - load);
+            let all = messages[terms.clone()].iter().fold(S::from(0.0), |sum, &found| sum + found);
             for (at, it) in terms.zip(self.visits) {
                 let found = messages[at];
                 let goes_first = !has_priorities || self.priority_of(at % n) >= row.priority;
@@ -240,22 +273,28 @@ impl<S: Scalar> At<'_, S> {
                 if self.is_shared() {
                     beta[at] += found * me;
                     load[at] += found;
+                } else if self.servers <= 1.0 && is_queue {
+                    messages_wait[r] += found * (it.first + it.late);
                 } else if self.servers <= 1.0 {
                     beta[at] += found * it.first;
                 } else {
-                    let served = if found < idle {
-                        found
-                    } else if idle > 0.0 {
-                        idle
-                    } else {
-                        S::from(0.0)
+                    let served = match is_queue {
+                        true if idle > 0.0 => found * (-at_least(all, idle) + 1.0),
+                        false if found < idle => found,
+                        false if idle > 0.0 => idle,
+                        _ => S::from(0.0),
                     };
-                    idle -= served;
-                    beta[at] += served * it.first;
+                    idle -= if is_queue { S::from(0.0) } else { served };
+                    beta[at] += served * (it.first + it.late);
                     load[at] += served;
-                    messages_wait[r] += (found - served) * it.first / self.servers;
+                    messages_wait[r] += (found - served) * (it.first + it.late) / self.servers;
                 }
             }
         }
     }
+}
+
+/// The chance that there are so many more of a number that is geometric, of such a mean.
+fn at_least<S: Scalar>(mean: S, number: S) -> S {
+    (mean / (mean + 1.0)).powd(number)
 }

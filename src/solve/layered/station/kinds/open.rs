@@ -53,6 +53,8 @@ const SHORTEST: f64 = 0.999;
 
 /// Difference of two rates that is rounding, or what a stage leaves.
 const OF_ALL: f64 = 1e-6;
+/// Of servers, least that is left by what waits for them.
+const LEAST_LEFT: f64 = 1e-3;
 
 /// What is known of a station that a stream from outside, or the threads that it keeps busy, come to.
 #[derive(Clone, Copy, Debug)]
@@ -91,11 +93,26 @@ impl<S: Scalar> Told<S> {
 }
 
 impl<S: Scalar> At<'_, S> {
+    /// The share of what a row finds at several servers that comes by itself, and not with what its own request sent.
+    fn share_without_messages(&self, r: usize, scratch: &Scratch<S>) -> S {
+        let n = self.visits.len();
+        let terms = r * n..(r + 1) * n;
+        let zero = S::from(0.0);
+        let sent = scratch.messages.get(terms.clone()).unwrap_or_default().iter().fold(zero, |sum, &found| sum + found);
+        if self.servers <= 1.0 || sent <= 0.0 {
+            return S::from(1.0);
+        }
+        let parts = scratch.alpha[terms.clone()].iter().zip(&scratch.load[terms]).zip(self.visits);
+        let any = parts.fold(zero, |sum, ((&alpha, &load), v)| if v.first > 0.0 { sum + alpha * v.wait / v.first + load } else { sum });
+        any / (any + sent)
+    }
+
     /// Takes what a row waits for to what is told of it.
     pub(in super::super) fn take_told(&self, r: usize, scratch: &mut Scratch<S>) {
         let Some(told) = self.told else { return };
         let n = self.visits.len();
         let terms = r * n..(r + 1) * n;
+        let of_told = self.share_without_messages(r, scratch);
         let (alpha, beta) = (&mut scratch.alpha[terms.clone()], &mut scratch.beta[terms]);
         match told.wait {
             // Who waits behind others waits as much longer as these.
@@ -104,7 +121,14 @@ impl<S: Scalar> At<'_, S> {
                 let parts = alpha.iter().zip(&*beta).zip(self.visits);
                 let found = parts.fold(scratch.own[r], |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
                 let share = if wait > found { if_longer } else { if_shorter };
+                let share = share * of_told;
                 // Not as a factor of what is found: waits that follow from themselves would be led astray by one that is far from 1.
+                if let Some(longer) = scratch.messages_wait.get_mut(r) {
+                    // What they wait behind is as much longer.
+                    let same = alpha.iter().zip(&self.layout.row_of).filter(|(_, row)| **row == r);
+                    let again = -(same.fold(S::from(0.0), |sum, (&alpha, _)| sum + alpha) * share) + 1.0;
+                    *longer = if again > LEAST_LEFT { *longer / again } else { *longer };
+                }
                 alpha.iter_mut().chain(beta).for_each(|part| *part *= -share + 1.0);
                 scratch.own[r] = scratch.own[r] * (-share + 1.0) + wait * share;
             }

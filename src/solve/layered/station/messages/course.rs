@@ -7,6 +7,7 @@ use super::{
             net::{Discipline, Work},
         },
         At,
+        layout::Layout,
     },
     HALF, Message, NEGLIGIBLE,
     step::Step,
@@ -31,7 +32,8 @@ struct Ways<S> {
 pub(super) struct Course<'a, 'b, S> {
     at: &'a At<'b, S>,
     entry: usize,
-    row: usize,
+    /// The place of what is sent.
+    x: usize,
     /// `τ`, and the part of it for which a thread has been found.
     stay: S,
     here: S,
@@ -53,7 +55,7 @@ impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
         Self {
             at,
             entry: message.entry,
-            row: message.row,
+            x: message.arc,
             stay,
             here: here / stay,
             ways: vec![Ways { slice: Step::none(), calls: Step::none(), is_last: one }; net.nodes.len()],
@@ -67,8 +69,7 @@ impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
 impl<S: Scalar> Course<'_, '_, S> {
     /// Sets `o` before slices at the station.
     pub fn follow(mut self, found: &mut [S]) {
-        let x = self.at.layout.rows[self.row].arc;
-        let n = self.at.visits.len();
+        let (x, n) = (self.x, self.at.visits.len());
         if self.at.servers > 1.0 && !self.at.is_shared() {
             let mut tried = vec![S::from(0.0); found.len()];
             for _ in 0..PASSES {
@@ -123,12 +124,12 @@ impl<S: Scalar> Course<'_, '_, S> {
     fn is_here_in_order(&self, node: usize) -> bool {
         let (at, net) = (self.at, self.at.sweep.net);
         let Some(host) = net.nodes[node].host_arc.map(|host| &net.arcs[host]) else { return false };
-        let goes_first = || !at.has_priorities() || at.layout.rows[self.row].priority >= host.priority;
+        let goes_first = || !at.has_priorities() || at.priority_of(self.x) >= host.priority;
         host.station == at.station && !at.is_shared() && goes_first()
     }
 
     fn row_of(&self, node: usize) -> Option<usize> {
-        self.at.layout.messages.row_of_node[node]
+        self.at.layout.messages.row_of_node.get(node).copied().flatten()
     }
 
     /// Whether these are behind all that was here before.
@@ -171,7 +172,7 @@ impl<S: Scalar> Course<'_, '_, S> {
             let whole = if is_shared { time } else { service };
             let left = whole * left_of_slice(it.deterministic);
             let kept = if self.is_here_in_order(node) {
-                let its = at.visits[at.layout.rows[self.row].arc].first;
+                let its = at.visits[self.x].first;
                 its / (its + service) * self.row_of(node).map_or(S::from(1.0), |row| self.held[row])
             } else {
                 self.outlasts(time)
@@ -266,9 +267,8 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (before, after) = self.around_slices(node, begins);
         let n = at.visits.len();
         let here = self.row_of(node);
-        let x = at.layout.rows[self.row].arc;
         if let Some(row) = here {
-            found[row * n + x] += before * self.here;
+            found[row * n + self.x] += before * self.here;
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
             if let Some(target) = net.arcs[*call].target {
@@ -292,13 +292,28 @@ impl<S: Scalar> Course<'_, '_, S> {
                 earlier * left
             } else {
                 let again = self.outlasts(service / (all + 1.0));
-                before * slice.kept + earlier * again * left / (all * (-again + 1.0) + 1.0)
+                let together = earlier * again * left / (all * (-again + 1.0) + 1.0);
+                self.come_to_queue(send, together, found);
+                before * slice.kept + together
             };
             let begins = self.outlasts(waits[send]) * sent;
             self.begun[target] += flow.arc_rate[send] * begins;
             if let (true, Some(sender)) = (is_such, here) {
                 self.meet_sender(send, sender, left, found);
             }
+        }
+    }
+
+    /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.
+    fn come_to_queue(&self, arc: usize, number: S, found: &mut [S]) {
+        let Layout { messages, row_of, arcs, .. } = self.at.layout;
+        let Some(place) = messages.place_of_arc.get(arc).copied().flatten() else { return };
+        let rates = &self.at.sweep.flow.arc_rate;
+        let row = row_of[place];
+        let of_row = arcs.iter().zip(row_of).filter(|(_, of)| **of == row);
+        let all = of_row.fold(S::from(0.0), |sum, (&arc, _)| sum + rates[arc]);
+        if all > 0.0 {
+            found[row * arcs.len() + self.x] += number * rates[arc] / all;
         }
     }
 
@@ -309,13 +324,14 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (rows, flow) = (&at.layout.rows, at.sweep.flow);
         let service = at.visits[rows[sender].arc].first;
         let (rate, received) = (flow.arc_rate[send], flow.entry_rate[self.entry]);
-        let Some(group) = rows[self.row].group.filter(|_| received > 0.0 && service > 0.0) else { return };
+        let row = at.layout.row_of[self.x];
+        let Some(group) = rows[row].group.filter(|_| received > 0.0 && service > 0.0) else { return };
         let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
         let stays = service / (service + at.sweep.unknowns[send]) * left;
-        found[self.row * n + rows[sender].arc] += rate / received / slices * stays;
+        found[row * n + rows[sender].arc] += rate / received / slices * stays;
         let slices = at.visits[rows[sender].arc].rate;
         if at.is_shared() && slices > 0.0 {
-            found[sender * n + rows[self.row].arc] += rate / slices * self.outlasts(at.sweep.unknowns[send]) * left;
+            found[sender * n + self.x] += rate / slices * self.outlasts(at.sweep.unknowns[send]) * left;
         }
     }
 }
