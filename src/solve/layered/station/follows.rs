@@ -295,7 +295,7 @@ impl<S: Scalar> At<'_, S> {
                 );
             }
             self.gather(follows, room);
-            self.hold_to_threads(room, messages);
+            self.hold_to_threads(&mut room.next, messages);
             let change = furthest(&found, &room.next);
             std::mem::swap(&mut found, &mut room.next);
             if change <= SETTLED {
@@ -396,25 +396,25 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// No more are here of a pool than it has threads, beside the own one.
-    fn hold_to_threads(&self, room: &mut Followed<S>, messages: &[S]) {
+    /// Of what rows find, as many of a pool as it has threads, beside the own one and those that are found `beside`.
+    pub(super) fn hold_to_threads(&self, found: &mut [S], beside: &[S]) {
         let n = self.visits.len();
+        let zero = S::from(0.0);
         for (pool, &task) in self.layout.pools.iter().enumerate() {
             let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
             if threads.is_infinite() {
                 continue;
             }
-            let of_pool = |&x: &usize| self.layout.pool_of[x] == Some(pool);
-            for r in 0..n {
-                let zero = S::from(0.0);
-                let own = (0..n).filter(of_pool).fold(zero, |sum, x| sum + messages.get(r * n + x).copied().unwrap_or(zero));
-                let most = -own + (threads - if of_pool(&r) { 1.0 } else { 0.0 });
-                let found = (0..n).filter(of_pool).fold(zero, |sum, x| sum + room.next[r * n + x]);
-                if found <= 0.0 || found <= most {
-                    continue;
+            let of_pool = |x: &usize| self.layout.pool_of[*x] == Some(pool);
+            for (r, found) in found.chunks_exact_mut(n).enumerate() {
+                let own = if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
+                let others = (0..n).filter(of_pool).fold(zero, |sum, x| sum + beside.get(r * n + x).copied().unwrap_or(zero));
+                let most = -others + (threads - own);
+                let all = (0..n).filter(of_pool).fold(zero, |sum, x| sum + found[x]);
+                if all > 0.0 && all > most {
+                    let part = if most > 0.0 { most / all } else { zero };
+                    (0..n).filter(of_pool).for_each(|x| found[x] *= part);
                 }
-                let part = if most > 0.0 { most / found } else { zero };
-                (0..n).filter(of_pool).for_each(|x| room.next[r * n + x] *= part);
             }
         }
     }

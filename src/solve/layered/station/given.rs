@@ -74,17 +74,19 @@ impl<S: Scalar> Sweep<'_, S> {
 
     /// The chance that a thread of a task begins an execution where it ended another.
     pub fn taken_up_at_once(&self, task: usize) -> S {
-        let zero = S::from(0.0);
-        let Some(station) = self.net.tasks[task].station else { return zero };
-        if self.net.tasks[task].threads.is_infinite() {
-            return zero;
-        }
-        let (mut waiting, mut all) = (zero, zero);
-        for &arc in &self.net.stations[station].arcs {
-            waiting += self.flow.arc_rate[arc] * self.unknowns[self.chance_of[arc]];
+        let it = &self.net.tasks[task];
+        let Some(queue) = it.station.filter(|_| it.threads.is_finite()) else { return S::from(0.0) };
+        bounded(self.mean_over(queue, |_| true, |arc| self.unknowns[self.chance_of[arc]]))
+    }
+
+    /// The mean of a value over the requests that come to a station over such arcs; 0 where none do.
+    pub fn mean_over(&self, station: usize, is_such: impl Fn(usize) -> bool, value: impl Fn(usize) -> S) -> S {
+        let (mut sum, mut all) = (S::from(0.0), S::from(0.0));
+        for &arc in self.net.stations[station].arcs.iter().filter(|arc| is_such(**arc)) {
+            sum += self.flow.arc_rate[arc] * value(arc);
             all += self.flow.arc_rate[arc];
         }
-        if all > 0.0 { bounded(waiting / all) } else { zero }
+        if all > 0.0 { sum / all } else { S::from(0.0) }
     }
 
     /// Service of a request over an arc: until the reply, and in all.

@@ -142,38 +142,14 @@ impl<S: Scalar> At<'_, S> {
                 Course::new(self, message, stay, here).follow(&mut scratch.messages);
             }
         }
-        self.hold_messages_to_threads(&mut scratch.messages);
-    }
-
-    /// No more are here of a pool than it has threads, beside that of who finds them.
-    fn hold_messages_to_threads(&self, messages: &mut [S]) {
-        let n = self.visits.len();
-        for (pool, &task) in self.layout.pools.iter().enumerate() {
-            let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
-            let places: Vec<usize> = (0..n).filter(|&x| self.layout.pool_of[x] == Some(pool)).collect();
-            for (r, found) in messages.chunks_exact_mut(n).enumerate().filter(|_| threads.is_finite()) {
-                let own = if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
-                let most = (threads - own).max(0.0);
-                let all = places.iter().fold(S::from(0.0), |sum, &x| sum + found[x]);
-                if all > most {
-                    places.iter().for_each(|&x| found[x] *= all.recip() * most);
-                }
-            }
-        }
+        self.hold_to_threads(&mut scratch.messages, &[]);
     }
 
     /// How long what is sent to an entry waits for a thread.
     fn waits_for_threads(&self, entry: usize) -> S {
-        let Sweep { net, flow, unknowns, .. } = self.sweep;
-        let zero = S::from(0.0);
-        let Some(station) = net.tasks[net.entries[entry].task].station else { return zero };
-        let (mut wait, mut all) = (zero, zero);
-        let sent = |arc: &&usize| net.arcs[**arc].target == Some(entry) && matches!(net.arcs[**arc].source, Source::Detached(_));
-        for &arc in net.stations[station].arcs.iter().filter(sent) {
-            wait += flow.arc_rate[arc] * unknowns[arc];
-            all += flow.arc_rate[arc];
-        }
-        if all > 0.0 { wait / all } else { zero }
+        let Sweep { net, unknowns, .. } = self.sweep;
+        let sent = |arc: usize| net.arcs[arc].target == Some(entry) && matches!(net.arcs[arc].source, Source::Detached(_));
+        net.tasks[net.entries[entry].task].station.map_or(S::from(0.0), |queue| self.sweep.mean_over(queue, sent, |arc| unknowns[arc]))
     }
 
     /// What the first slice of a message waits for those who send it.

@@ -4,8 +4,8 @@
 //! and the caller's next one follows the callee's last, without a moment between. After a call to another processor a slice follows the caller's
 //! own. Of calls from another processor, `Y` in all to callees here, one follows another but for `1/(1 + Y)` (`1/Y` where their number is always the
 //! same), after what the caller does between them. Calls that may be forwarded, and entries that go on after the reply, are left out: what
-//! they end with is not one slice. So are those that fork, and what
-//! is sent and not waited for, but where slices are followed from one to the next ([`super::follows`]).
+//! they end with is not one slice. So are those that fork, and what is sent and not waited for, but where slices are followed from one to the next
+//! ([`super::follows`]).
 
 use super::{
     super::{
