@@ -42,10 +42,16 @@
 
 mod course;
 mod lines;
+mod outline;
+mod presence;
 mod step;
 
-use self::course::{Course, left_of_slice};
 pub(in super::super) use self::lines::Lines;
+use self::{
+    course::{Course, left_of_slice},
+    outline::Errand,
+    presence::Presence,
+};
 use super::{
     super::net::{Discipline, Net, Source, Work},
     At, Scratch, Sweep,
@@ -58,15 +64,15 @@ const HALF: f64 = 0.5;
 /// Of two numbers one that is as good as none.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// Requests to an entry that threads send and do not wait for.
+/// Something that goes on for a request without it, and comes to a station.
 #[derive(Clone, Debug)]
 struct Message {
-    /// The place of their arc: of their first slices at a processor, or of the first that they come over to a queue.
-    arc: usize,
-    entry: usize,
+    errand: Errand,
+    /// The place of its own first slice, or of the first arc over which it comes to a queue; none where it does not begin here.
+    first: Option<usize>,
 }
 
-/// Where requests come to a processor that nobody waits for, or to the queue of a task.
+/// What goes on for requests without them and comes to a processor, or is sent to the queue of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Messages {
     to: Vec<Message>,
@@ -77,25 +83,31 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub fn find<S>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Self {
+    pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Self {
         if station >= net.n_processors {
             return Self::at_queue(net, layout, station);
         }
         if matches!(net.stations[station].discipline, Discipline::Delay | Discipline::Groups) {
             return Self::default();
         }
-        let sent = |entry: usize| calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
-        let to = layout.rows.iter().filter_map(|row| {
-            let node = &net.nodes[layout.groups[row.group?]];
-            let is_first = node.phase == 0 && matches!(net.entries[node.entry].work, Work::Phases(_));
-            (is_first && sent(node.entry)).then_some(Message { arc: row.arc, entry: node.entry })
-        });
-        let to: Vec<Message> = to.collect();
+        let mut row_of_node = vec![None; net.nodes.len()];
+        layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| row_of_node[node] = Some(row));
+        let comes = entries_that_come(net, &row_of_node);
+        let first_of = |node: usize| row_of_node[node].map(|row: usize| layout.rows[row].arc);
+        let mut to = Vec::new();
+        for entry in 0..net.entries.len() {
+            let is_sent = calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
+            if is_sent && comes[entry] {
+                to.push(Message { errand: Errand::Sent(entry), first: net.phases(entry)[0].and_then(first_of) });
+            }
+            let late = &net.phases(entry)[1..];
+            if net.is_followed_after_reply(entry) && late.iter().flatten().any(|&node| comes_under(net, node, &row_of_node, &comes)) {
+                to.push(Message { errand: Errand::AfterReply(entry), first: None });
+            }
+        }
         if to.is_empty() {
             return Self::default();
         }
-        let mut row_of_node = vec![None; net.nodes.len()];
-        layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| row_of_node[node] = Some(row));
         Self { to, row_of_node, place_of_arc: Vec::new() }
     }
 
@@ -105,8 +117,8 @@ impl Messages {
         let mut to: Vec<Message> = Vec::new();
         for (place, &arc) in layout.arcs.iter().enumerate() {
             let Some(entry) = net.arcs[arc].target.filter(|_| matches!(net.arcs[arc].source, Source::Detached(_))) else { continue };
-            if !to.iter().any(|message| message.entry == entry) {
-                to.push(Message { arc: place, entry });
+            if !to.iter().any(|message| message.errand.entry() == entry) {
+                to.push(Message { errand: Errand::Sent(entry), first: Some(place) });
             }
         }
         if to.is_empty() || it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
@@ -120,6 +132,31 @@ impl Messages {
     pub fn are_none(&self) -> bool {
         self.to.is_empty()
     }
+
+    /// The row of a node's slices, if they are here.
+    fn row_of(&self, node: usize) -> Option<usize> {
+        self.row_of_node.get(node).copied().flatten()
+    }
+}
+
+/// Which entries come to a processor, themselves or what they call.
+fn entries_that_come<S: Scalar>(net: &Net<S>, row_of_node: &[Option<usize>]) -> Vec<bool> {
+    let mut comes = vec![false; net.entries.len()];
+    for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
+        comes[entry] = match &net.entries[entry].work {
+            Work::Phases(phases) => phases.iter().flatten().any(|&node| comes_under(net, node, row_of_node, &comes)),
+            Work::Graph(graph) => {
+                let mut nodes = (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v));
+                nodes.any(|node| comes_under(net, node, row_of_node, &comes))
+            }
+        };
+    }
+    comes
+}
+
+fn comes_under<S>(net: &Net<S>, node: usize, row_of_node: &[Option<usize>], comes: &[bool]) -> bool {
+    let mut called = net.nodes[node].calls.iter().flat_map(|call| call.arcs()).chain(net.nodes[node].sends.iter().copied());
+    row_of_node[node].is_some() || called.any(|call| net.arcs[call].target.is_some_and(|target| comes[target]))
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -133,16 +170,31 @@ impl<S: Scalar> At<'_, S> {
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
         let is_queue = self.station >= self.sweep.net.n_processors;
-        for message in &messages.to {
-            let v = &self.visits[message.arc];
-            let after_senders = v.wait - self.waits_for_senders(message);
-            let here = if after_senders > 0.0 { v.first + v.late + after_senders } else { v.first + v.late };
-            let stay = if is_queue { here } else { here + self.waits_for_threads(message.entry) };
-            if v.rate > 0.0 && stay > 0.0 {
-                Course::new(self, message, stay, here).follow(&mut scratch.messages);
+        let outlines = self.outlines();
+        for &Message { errand, first } in &messages.to {
+            let presence = if is_queue { first.and_then(|first| self.presence_in_queue(first)) } else { self.presence(errand, &outlines) };
+            if let Some(presence) = presence {
+                Course::new(self, errand, &presence, first).follow(&mut scratch.messages);
             }
         }
         self.hold_to_threads(&mut scratch.messages, &[]);
+    }
+
+    /// How something is in a queue and with the thread.
+    fn presence_in_queue(&self, x: usize) -> Option<Presence<S>> {
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        let v = &self.visits[x];
+        let here = v.first + v.late + v.wait;
+        (v.rate > 0.0 && here > 0.0).then(|| Presence {
+            slices: vec![(x, one)],
+            service: v.first,
+            here,
+            away: zero,
+            on: zero,
+            leaves: zero,
+            returns: zero,
+            begins_here: one,
+        })
     }
 
     /// How long what is sent to an entry waits for a thread.
@@ -153,11 +205,12 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// What the first slice of a message waits for those who send it.
-    fn waits_for_senders(&self, message: &Message) -> S {
+    fn waits_for_senders(&self, entry: usize) -> S {
         let (net, flow) = (self.sweep.net, self.sweep.flow);
-        let its = &self.visits[message.arc];
-        let received = flow.entry_rate[message.entry];
         let mut wait = S::from(0.0);
+        let Some(row) = net.phases(entry)[0].and_then(|node| self.layout.messages.row_of(node)) else { return wait };
+        let its = &self.visits[self.layout.rows[row].arc];
+        let received = flow.entry_rate[entry];
         if received <= 0.0 || self.servers > 1.0 || self.station >= net.n_processors {
             return wait;
         }
@@ -168,7 +221,7 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let each = if self.is_shared() { service * its.first / (service + its.first) } else { service };
-            for &send in node.sends.iter().filter(|&&send| net.arcs[send].target == Some(message.entry)) {
+            for &send in node.sends.iter().filter(|&&send| net.arcs[send].target == Some(entry)) {
                 wait += flow.arc_rate[send] / received * each * service / (service + self.sweep.unknowns[send]);
             }
         }

@@ -60,7 +60,8 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first.
+    /// On a processor: a callee's second phase starts when its caller's next slice does, and a coin decides which goes first. Of some
+    /// it is told along their course ([`super::messages`]).
     pub(super) fn first_slice(&self, r: usize) -> S {
         let net = self.sweep.net;
         let zero = S::from(0.0);
@@ -73,7 +74,7 @@ impl<S: Scalar> At<'_, S> {
         let mut extra = zero;
         for group in &it.calls {
             let Some(callee) = net.arcs[group.arc].target else { continue };
-            let Some(late) = net.phases(callee)[1] else { continue };
+            let Some(late) = net.phases(callee)[1].filter(|_| !net.is_followed_after_reply(callee)) else { continue };
             if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
                 let slice = net.nodes[late].demand / net.nodes[late].slices;
                 extra += net.arcs[group.arc].visits / it.slices * slice * COIN;

@@ -6,11 +6,13 @@ use super::{
             graph::Start,
             net::{Discipline, Work},
         },
-        At,
+        At, COIN,
         layout::Layout,
     },
-    HALF, Message, NEGLIGIBLE,
-    step::Step,
+    HALF, NEGLIGIBLE,
+    outline::Errand,
+    presence::Presence,
+    step::{Kept, Step, There},
 };
 use crate::model::Scalar;
 
@@ -28,55 +30,52 @@ struct Ways<S> {
     is_last: S,
 }
 
-/// The course of requests past a station, by what they sent to one entry.
+/// The course of requests past a station, by one errand.
 pub(super) struct Course<'a, 'b, S> {
     at: &'a At<'b, S>,
-    entry: usize,
-    /// The place of what is sent.
-    x: usize,
-    /// `τ`, and the part of it for which a thread has been found.
-    stay: S,
-    here: S,
+    errand: Errand,
+    it: &'a Presence<S>,
+    /// The place of its first slice, if it has one here.
+    first: Option<usize>,
     /// By node, as far as it is of one that is passed through.
     ways: Vec<Ways<S>>,
     /// By entry, an execution until the reply.
     steps: Vec<Step<S>>,
     /// By entry, `o` where it begins, times its rate.
-    begun: Vec<S>,
+    begun: Vec<There<S>>,
     /// By row, the share of those that its slices find that can be in service beside them.
     held: Vec<S>,
 }
 
 impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
-    /// Past what is sent over `message`, which takes `stay` and is `here` for so much of it.
-    pub fn new(at: &'a At<'b, S>, message: &Message, stay: S, here: S) -> Self {
-        let (zero, one) = (S::from(0.0), S::from(1.0));
+    pub fn new(at: &'a At<'b, S>, errand: Errand, it: &'a Presence<S>, first: Option<usize>) -> Self {
         let net = at.sweep.net;
+        let one = S::from(1.0);
         Self {
             at,
-            entry: message.entry,
-            x: message.arc,
-            stay,
-            here: here / stay,
+            errand,
+            it,
+            first,
             ways: vec![Ways { slice: Step::none(), calls: Step::none(), is_last: one }; net.nodes.len()],
             steps: vec![Step::none(); net.entries.len()],
-            begun: vec![zero; net.entries.len()],
+            begun: vec![There::none(); net.entries.len()],
             held: vec![one; at.layout.rows.len()],
         }
     }
 }
 
 impl<S: Scalar> Course<'_, '_, S> {
-    /// Sets `o` before slices at the station.
+    /// Adds `o` before slices at the station.
     pub fn follow(mut self, found: &mut [S]) {
-        let (x, n) = (self.x, self.at.visits.len());
+        let n = self.at.visits.len();
         if self.at.servers > 1.0 && !self.at.is_shared() {
             let mut tried = vec![S::from(0.0); found.len()];
             for _ in 0..PASSES {
                 tried.fill(S::from(0.0));
                 self.pass_all(&mut tried);
                 for (row, held) in self.held.iter_mut().enumerate() {
-                    *held = share_served(tried[row * n + x], S::from(self.at.servers - 1.0));
+                    let all = self.it.slices.iter().fold(S::from(0.0), |sum, (x, _)| sum + tried[row * n + x]);
+                    *held = share_served(all, S::from(self.at.servers - 1.0));
                 }
             }
         }
@@ -85,7 +84,7 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     fn pass_all(&mut self, found: &mut [S]) {
         let net = self.at.sweep.net;
-        self.begun.fill(S::from(0.0));
+        self.begun.fill(There::none());
         for &task in net.order.iter().rev() {
             for &entry in &net.tasks[task].entries {
                 self.steps[entry] = self.step_of(entry);
@@ -95,12 +94,16 @@ impl<S: Scalar> Course<'_, '_, S> {
             let it = &net.tasks[task];
             for &entry in &it.entries {
                 let rate = self.at.sweep.flow.entry_rate[entry];
+                let execution = self.steps[entry];
                 let begins = match it.class {
-                    Some(_) => self.of_last_cycle(self.steps[entry], it.think_time),
+                    Some(_) => {
+                        let idle = self.it.after(it.think_time);
+                        execution.kept.then(idle).again_and_again().of(idle.of(execution.added))
+                    }
                     None if rate > 0.0 => {
                         let taken_up = self.at.sweep.taken_up_at_once(task);
-                        let execution = self.steps[entry];
-                        (self.begun[entry] / rate + taken_up * execution.added) / execution.taken(taken_up).forgotten()
+                        let left = self.begun[entry].times(rate.recip()) + execution.added.times(taken_up);
+                        execution.kept.times(taken_up).again_and_again().of(left)
                     }
                     None => continue,
                 };
@@ -109,27 +112,16 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
     }
 
-    /// What is left of what was there, after such a time.
-    fn outlasts(&self, time: S) -> S {
-        self.stay / (self.stay + time)
-    }
-
-    /// `o` where a customer's cycle begins.
-    fn of_last_cycle(&self, cycle: Step<S>, think_time: S) -> S {
-        let idle = self.outlasts(think_time);
-        idle * cycle.added / cycle.taken(idle).forgotten()
-    }
-
-    /// Whether a node's slices are here, after the messages that were here before.
+    /// Whether a node's slices are here, after what was here before.
     fn is_here_in_order(&self, node: usize) -> bool {
         let (at, net) = (self.at, self.at.sweep.net);
         let Some(host) = net.nodes[node].host_arc.map(|host| &net.arcs[host]) else { return false };
-        let goes_first = || !at.has_priorities() || at.priority_of(self.x) >= host.priority;
+        let goes_first = || !at.has_priorities() || self.it.slices.iter().all(|(x, _)| at.priority_of(*x) >= host.priority);
         host.station == at.station && !at.is_shared() && goes_first()
     }
 
     fn row_of(&self, node: usize) -> Option<usize> {
-        self.at.layout.messages.row_of_node.get(node).copied().flatten()
+        self.at.layout.messages.row_of(node)
     }
 
     /// Whether these are behind all that was here before.
@@ -145,11 +137,15 @@ impl<S: Scalar> Course<'_, '_, S> {
         for &send in &it.sends {
             let number = net.arcs[send].visits / it.slices;
             all += number;
-            if net.arcs[send].target == Some(self.entry) {
+            if self.is_sent_over(send) {
                 such += number;
             }
         }
         (such, all)
+    }
+
+    fn is_sent_over(&self, send: usize) -> bool {
+        self.at.sweep.net.arcs[send].target.is_some_and(|target| self.errand == Errand::Sent(target))
     }
 
     /// Service of a slice of a node, and its time.
@@ -164,30 +160,56 @@ impl<S: Scalar> Course<'_, '_, S> {
         let net = at.sweep.net;
         let it = &net.nodes[node];
         let (such, _) = self.sent_in_slice(node);
-        let slice = if self.is_behind_all(node) {
-            Step { kept: S::from(0.0), added: such }
-        } else {
-            let (service, time) = self.slice_time(node);
-            let is_shared = it.host_arc.is_some_and(|host| net.stations[net.arcs[host].station].discipline == Discipline::Sharing);
-            let whole = if is_shared { time } else { service };
-            let left = whole * left_of_slice(it.deterministic);
-            let kept = if self.is_here_in_order(node) {
-                let its = at.visits[self.x].first;
-                its / (its + service) * self.row_of(node).map_or(S::from(1.0), |row| self.held[row])
-            } else {
-                self.outlasts(time)
-            };
-            Step { kept, added: such * self.outlasts(left) }
-        };
-        let mut calls = Step { kept: S::from(0.0), added: S::from(0.0) };
+        let mut slice = self.slice_of(node, such);
+        let mut calls = Step::nothing();
         for call in it.calls.iter().map(|call| call.arc) {
             let Some(target) = net.arcs[call].target else { continue };
             let part = net.arcs[call].visits / it.slices;
             let step = self.steps[target];
-            calls.kept += part * self.outlasts(at.sweep.unknowns[call]) * step.kept;
-            calls.added += part * step.added;
+            calls = calls.or(Step { kept: self.called(call, target).then(step.kept), added: step.added }.times(part));
+            if self.errand == Errand::AfterReply(target) {
+                let begun = self.it.begun();
+                // Of two that come at the same time the one goes first.
+                let behind = if self.is_here_in_order(node) { begun.here * COIN } else { S::from(0.0) };
+                calls.added = calls.added + There { here: begun.here - behind, away: begun.away }.times(part);
+                slice.added.here += behind * part;
+            }
         }
         Ways { slice, calls, is_last: it.slices.recip() }
+    }
+
+    /// What is left at the beginning of an execution of what there was at its call.
+    fn called(&self, call: usize, target: usize) -> Kept<S> {
+        let net = self.at.sweep.net;
+        let task = net.entries[target].task;
+        // A single thread has ended what it did before.
+        if matches!(self.errand, Errand::AfterReply(entry) if net.entries[entry].task == task) && net.tasks[task].threads <= 1.0 {
+            return Kept::none();
+        }
+        self.it.after(self.at.sweep.unknowns[call])
+    }
+
+    /// What a slice does, in which so many are sent.
+    fn slice_of(&self, node: usize, such: S) -> Step<S> {
+        let (at, it) = (self.at, self.it);
+        let (net, begun) = (at.sweep.net, it.begun());
+        let left = left_of_slice(net.nodes[node].deterministic);
+        let (service, time) = self.slice_time(node);
+        if self.is_behind_all(node) {
+            let kept = Kept { here: it.ended((time + service) * HALF), away: it.gather(time) };
+            let later = it.gather(service * left).times(begun.away);
+            return Step { kept, added: There { here: begun.here + later.here, away: later.away }.times(such) };
+        }
+        let is_shared = net.nodes[node].host_arc.is_some_and(|host| net.stations[net.arcs[host].station].discipline == Discipline::Sharing);
+        let whole = if is_shared { time } else { service };
+        let added = it.after(whole * left).of(begun).times(such);
+        if !self.is_here_in_order(node) {
+            return Step { kept: it.after(time), added };
+        }
+        let held = self.row_of(node).map_or(S::from(1.0), |row| self.held[row]);
+        let beside = it.service / (it.service + service) * held;
+        let here = There { here: beside, away: S::from(0.0) } + it.ended(service).times(-beside + 1.0);
+        Step { kept: Kept { here, away: it.gather(time) }, added }
     }
 
     /// Sets what a node does, and returns what an execution of it does.
@@ -199,10 +221,10 @@ impl<S: Scalar> Course<'_, '_, S> {
     fn step_of_node(&self, node: usize) -> Step<S> {
         let Ways { slice, calls, is_last } = self.ways[node];
         if let Some(number) = self.number_of_calls(node) {
-            return slice.then(calls.over(-is_last + 1.0).then(slice).repeated(number));
+            return slice.then(calls.times((-is_last + 1.0).recip()).then(slice).repeated(number).0);
         }
-        let kept = slice.kept * is_last / (-(slice.kept * calls.kept) + 1.0);
-        Step { kept, added: slice.added + kept * calls.of(slice.added) / is_last }
+        let all = calls.kept.then(slice.kept).again_and_again();
+        Step { kept: slice.kept.then(all).times(is_last), added: all.of(slice.kept.of(calls.added) + slice.added) }
     }
 
     /// How many calls a node waits for, where their number is always the same and not 0.
@@ -213,15 +235,19 @@ impl<S: Scalar> Course<'_, '_, S> {
     }
 
     /// `o` before and after a slice of an execution that begins with so many, in the mean; the latter of those that a call follows.
-    fn around_slices(&self, node: usize, begins: S) -> (S, S) {
+    fn around_slices(&self, node: usize, begins: There<S>) -> (There<S>, There<S>) {
         let Ways { slice, calls, is_last } = self.ways[node];
         let Some(number) = self.number_of_calls(node) else {
-            let before = (begins * is_last + calls.of(slice.added)) / (-(calls.kept * slice.kept) + 1.0);
+            let before = slice.kept.then(calls.kept).again_and_again().of(begins.times(is_last) + calls.of(slice.added));
             return (before, slice.of(before));
         };
-        let call = calls.over(-is_last + 1.0);
-        let after = call.then(slice).mean_of(slice.of(begins), number);
-        (begins * is_last + call.of(after) * (-is_last + 1.0), after)
+        let follow = -is_last + 1.0;
+        let call = calls.times(follow.recip());
+        // Before the first call, and after each but the last.
+        let (_, mean) = call.then(slice).repeated(number - 1.0);
+        let first = slice.of(begins);
+        let after = if number > 1.0 { (first + mean.of(first).times(number - 1.0)).times(number.recip()) } else { first };
+        (begins.times(is_last) + call.of(after).times(follow), after)
     }
 
     fn step_of(&mut self, entry: usize) -> Step<S> {
@@ -240,11 +266,19 @@ impl<S: Scalar> Course<'_, '_, S> {
     }
 
     /// Passes through an execution that begins with so many.
-    fn pass(&mut self, entry: usize, begins: S, found: &mut [S]) {
+    fn pass(&mut self, entry: usize, begins: There<S>, found: &mut [S]) {
         let net = self.at.sweep.net;
         match &net.entries[entry].work {
-            Work::Phases([Some(node), ..]) => self.pass_node(*node, begins, found),
-            Work::Phases(_) => {}
+            Work::Phases(phases) => {
+                let mut begins = begins;
+                for &node in phases.iter().flatten() {
+                    if net.nodes[node].phase > 0 {
+                        self.ways[node] = self.ways_of(node);
+                    }
+                    self.pass_node(node, begins, found);
+                    begins = self.step_of_node(node).of(begins);
+                }
+            }
             Work::Graph(graph) => {
                 let mut ends: Vec<Step<S>> = Vec::with_capacity(graph.vertices.len());
                 for (v, vertex) in graph.vertices.iter().enumerate() {
@@ -260,7 +294,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
     }
 
-    fn pass_node(&mut self, node: usize, begins: S, found: &mut [S]) {
+    fn pass_node(&mut self, node: usize, begins: There<S>, found: &mut [S]) {
         let at = self.at;
         let (net, flow, waits) = (at.sweep.net, at.sweep.flow, at.sweep.unknowns);
         let it = &net.nodes[node];
@@ -268,12 +302,12 @@ impl<S: Scalar> Course<'_, '_, S> {
         let n = at.visits.len();
         let here = self.row_of(node);
         if let Some(row) = here {
-            found[row * n + self.x] += before * self.here;
+            self.it.slices.iter().for_each(|&(x, share)| found[row * n + x] += before.here * share);
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
             if let Some(target) = net.arcs[*call].target {
-                let begins = self.outlasts(waits[*call]) * after;
-                self.begun[target] += flow.arc_rate[*call] * begins;
+                let begins = self.called(*call, target).of(after);
+                self.begun[target] = self.begun[target] + begins.times(flow.arc_rate[*call]);
             }
         }
         let left = left_of_slice(it.deterministic);
@@ -282,22 +316,22 @@ impl<S: Scalar> Course<'_, '_, S> {
         let Ways { slice, .. } = self.ways[node];
         for &send in &it.sends {
             let Some(target) = net.arcs[send].target else { continue };
-            let is_such = target == self.entry;
+            let is_such = self.is_sent_over(send);
             let earlier = match (is_such, it.deterministic) {
                 (true, true) if net.arcs[send].visits > 1.0 => such - it.slices.recip(),
                 (true, true) => S::from(0.0),
                 _ => such,
             };
             let sent = if self.is_behind_all(node) {
-                earlier * left
+                slice.kept.of(before) + self.it.begun().times(earlier * left)
             } else {
-                let again = self.outlasts(service / (all + 1.0));
+                let again = self.it.outlasts(service / (all + 1.0));
                 let together = earlier * again * left / (all * (-again + 1.0) + 1.0);
                 self.come_to_queue(send, together, found);
-                before * slice.kept + together
+                slice.kept.of(before) + self.it.begun().times(together)
             };
-            let begins = self.outlasts(waits[send]) * sent;
-            self.begun[target] += flow.arc_rate[send] * begins;
+            let begins = self.it.after(waits[send]).of(sent);
+            self.begun[target] = self.begun[target] + begins.times(flow.arc_rate[send]);
             if let (true, Some(sender)) = (is_such, here) {
                 self.meet_sender(send, sender, left, found);
             }
@@ -307,13 +341,13 @@ impl<S: Scalar> Course<'_, '_, S> {
     /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.
     fn come_to_queue(&self, arc: usize, number: S, found: &mut [S]) {
         let Layout { messages, row_of, arcs, .. } = self.at.layout;
-        let Some(place) = messages.place_of_arc.get(arc).copied().flatten() else { return };
+        let Some((place, first)) = messages.place_of_arc.get(arc).copied().flatten().zip(self.first) else { return };
         let rates = &self.at.sweep.flow.arc_rate;
         let row = row_of[place];
         let of_row = arcs.iter().zip(row_of).filter(|(_, of)| **of == row);
         let all = of_row.fold(S::from(0.0), |sum, (&arc, _)| sum + rates[arc]);
         if all > 0.0 {
-            found[row * arcs.len() + self.x] += number * rates[arc] / all;
+            found[row * arcs.len() + first] += number * rates[arc] / all;
         }
     }
 
@@ -323,15 +357,16 @@ impl<S: Scalar> Course<'_, '_, S> {
         let n = at.visits.len();
         let (rows, flow) = (&at.layout.rows, at.sweep.flow);
         let service = at.visits[rows[sender].arc].first;
-        let (rate, received) = (flow.arc_rate[send], flow.entry_rate[self.entry]);
-        let row = at.layout.row_of[self.x];
-        let Some(group) = rows[row].group.filter(|_| received > 0.0 && service > 0.0) else { return };
+        let (rate, received) = (flow.arc_rate[send], flow.entry_rate[self.errand.entry()]);
+        let Some(first) = self.first.filter(|_| received > 0.0 && service > 0.0) else { return };
+        let row = at.layout.row_of[first];
+        let Some(group) = rows[row].group else { return };
         let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
         let stays = service / (service + at.sweep.unknowns[send]) * left;
         found[row * n + rows[sender].arc] += rate / received / slices * stays;
         let slices = at.visits[rows[sender].arc].rate;
         if at.is_shared() && slices > 0.0 {
-            found[sender * n + self.x] += rate / slices * self.outlasts(at.sweep.unknowns[send]) * left;
+            found[sender * n + first] += rate / slices * self.it.outlasts(at.sweep.unknowns[send]) * left;
         }
     }
 }
@@ -360,10 +395,10 @@ fn joined<S: Scalar>(start: &Start, ends: &[Step<S>]) -> Step<S> {
         Start::First => Step::none(),
         Start::After(before) => ends[*before],
         Start::Join { before, .. } => {
-            let zero = S::from(0.0);
-            before.iter().fold(Step { kept: zero, added: zero }, |all, &end| Step {
-                kept: all.kept + ends[end].kept / before.len() as f64,
-                added: all.added + ends[end].added,
+            let part = S::from(before.len() as f64).recip();
+            before.iter().fold(Step::nothing(), |all, &end| {
+                let Step { kept, added } = ends[end];
+                all.or(Step { kept: kept.times(part), added })
             })
         }
     }

@@ -9,7 +9,7 @@ use crate::model::Scalar;
 /// The shares of executions that come through pools of few threads.
 #[derive(Debug)]
 pub(in super::super::super) struct Lines<S> {
-    /// Tasks whose threads may be waited for; none where nothing is sent that nobody waits for.
+    /// Tasks whose threads may be waited for; none where nothing goes on that nobody waits for.
     pools: Vec<usize>,
     /// The arcs that the nodes of each entry send requests over.
     arcs: Vec<Vec<usize>>,
@@ -22,9 +22,9 @@ pub(in super::super::super) struct Lines<S> {
 
 impl<S: Scalar> Lines<S> {
     pub fn new(net: &Net<S>) -> Self {
-        let sends = net.nodes.iter().any(|node| !node.sends.is_empty());
+        let goes_on = net.nodes.iter().any(|node| !node.sends.is_empty()) || (0..net.entries.len()).any(|entry| net.is_followed_after_reply(entry));
         let may_be_waited_for = |task: &usize| net.tasks[*task].class.is_none() && net.tasks[*task].threads < net.tasks[*task].at_once;
-        let pools: Vec<usize> = (0..net.tasks.len()).filter(|task| sends && may_be_waited_for(task)).collect();
+        let pools: Vec<usize> = (0..net.tasks.len()).filter(|task| goes_on && may_be_waited_for(task)).collect();
         let mut arcs = vec![Vec::new(); net.entries.len()];
         for (a, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| arc.target.is_some()) {
             arc.source.node().iter().for_each(|&node| arcs[net.nodes[node].entry].push(a));

@@ -1,0 +1,74 @@
+//! What goes on for a request without it, as one station sees it.
+//!
+//! It is there slice by slice, some of which follow each other at once, or elsewhere, by turns; times are taken to be exponential. After a time `t` in which it meets nothing that is told here, with
+//! `H` and `A` that are here and elsewhere,
+//!
+//! ```text
+//! H' (1 + t (1 - p)/h) = H + t q A'/a        A' (1 + t/a) = A + t r H'/h
+//! ```
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `h`, `a` | how long a slice takes here with its wait, and a time elsewhere |
+//! | `p`, `r` | chance that a slice is followed by another at once, and that it is followed by a time elsewhere |
+//! | `q` | chance that a slice follows a time elsewhere |
+
+use super::step::{Kept, There};
+use crate::model::Scalar;
+
+/// How something that goes on is at a station and elsewhere by turns.
+#[derive(Clone, Debug)]
+pub(super) struct Presence<S> {
+    /// The share of its slices of each place among the station's arcs.
+    pub slices: Vec<(usize, S)>,
+    /// How long one of them is served, in the mean.
+    pub service: S,
+    /// `h`, `a`.
+    pub here: S,
+    pub away: S,
+    /// `p`, `r`, `q`.
+    pub on: S,
+    pub leaves: S,
+    pub returns: S,
+    /// The chance that it begins here.
+    pub begins_here: S,
+}
+
+impl<S: Scalar> Presence<S> {
+    /// One that begins.
+    pub fn begun(&self) -> There<S> {
+        There { here: self.begins_here, away: -self.begins_here + 1.0 }
+    }
+
+    /// The chance that a part of it that begins is still there after such a time.
+    pub fn outlasts(&self, time: S) -> S {
+        let it = self.after(time).of(self.begun());
+        it.here + it.away
+    }
+
+    /// After such a time.
+    pub fn after(&self, time: S) -> Kept<S> {
+        if time <= 0.0 {
+            return Kept::all();
+        }
+        let (zero, one) = (S::from(0.0), S::from(1.0));
+        // In units of which those elsewhere are `a`.
+        let (here, here_away) = (time * (-self.on + 1.0) / self.here + 1.0, -(time * self.returns));
+        let (away_here, away) = (-(time * self.leaves / self.here), self.away + time);
+        let det = here * away - here_away * away_here;
+        let solved = |h: S, a: S| There { here: (h * away - here_away * a) / det, away: (here * a - away_here * h) / det * self.away };
+        Kept { here: solved(one, zero), away: solved(zero, one) }
+    }
+
+    /// The same of one elsewhere, while whoever comes stays.
+    pub fn gather(&self, time: S) -> There<S> {
+        let stays = if time > 0.0 { self.away / (self.away + time) } else { S::from(1.0) };
+        There { here: self.returns * (-stays + 1.0), away: stays }
+    }
+
+    /// One whose slice here ends, such a time before.
+    pub fn ended(&self, time: S) -> There<S> {
+        let left = self.gather(time).times(self.leaves);
+        There { here: left.here + self.on, ..left }
+    }
+}
