@@ -73,6 +73,8 @@ pub(super) struct EntryNode<S> {
     pub n_phases: usize,
     /// Whether anything may come to it: of others nothing is left but this.
     pub is_reached: bool,
+    /// Whether what a thread does after the reply is followed along its course ([`super::station`], `messages`).
+    pub is_followed: bool,
 }
 
 /// What an entry does.
@@ -266,7 +268,7 @@ impl<S> Net<S> {
         let it = &self.arcs[arc];
         let begins = |node: usize| {
             let node = &self.nodes[node];
-            let is_taken = node.phase == 1 && matches!(self.entries[node.entry].work, Work::Phases(_)) && !self.is_followed_after_reply(node.entry);
+            let is_taken = node.phase == 1 && matches!(self.entries[node.entry].work, Work::Phases(_)) && !self.entries[node.entry].is_followed;
             is_taken.then_some(node)
         };
         let is_looked_for = matches!(self.stations[it.station].discipline, Discipline::Fcfs | Discipline::Sharing);
@@ -274,13 +276,6 @@ impl<S> Net<S> {
             Some(node) if it.target.is_none() && is_looked_for => -node.slices.recip() + 1.0,
             _ => S::from(1.0),
         }
-    }
-
-    /// Whether what a thread does after the reply is followed along its course ([`super::station`], `messages`): where it calls others, or threads are without number.
-    pub fn is_followed_after_reply(&self, entry: usize) -> bool {
-        let late = &self.phases(entry)[1..];
-        let of_many = self.tasks[self.entries[entry].task].threads.is_infinite();
-        late.iter().flatten().any(|&node| of_many || !self.nodes[node].calls.is_empty())
     }
 
     /// Whether a thread works on for a request after it replied.

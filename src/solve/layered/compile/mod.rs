@@ -73,7 +73,23 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         self.narrow();
         self.caps();
         self.take_alike_in_order();
+        self.find_followed();
         Ok(self.net)
+    }
+
+    /// What goes on after a reply is followed where it calls others, and of threads without number but where one task with few of them calls
+    /// (`left_behind`).
+    fn find_followed(&mut self) {
+        let net = &mut self.net;
+        for entry in 0..net.entries.len() {
+            let late: Vec<usize> = net.phases(entry)[1..].iter().copied().flatten().collect();
+            let calls = late.iter().any(|&node| !net.nodes[node].calls.is_empty());
+            let to_it = net.arcs.iter().filter(|arc| arc.target == Some(entry)).filter_map(|arc| arc.source.node());
+            let callers: Vec<usize> = to_it.map(|node| net.nodes[node].task).collect();
+            let are_several = callers.iter().any(|&task| task != callers[0] || net.tasks[task].threads.is_infinite());
+            let of_many = !late.is_empty() && net.tasks[net.entries[entry].task].threads.is_infinite();
+            net.entries[entry].is_followed = calls || of_many && are_several;
+        }
     }
 
     /// Where all are as urgent, who comes first goes first.
@@ -200,6 +216,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
                 priority,
                 n_phases: 1,
                 is_reached: true,
+                is_followed: false,
             });
         }
         Ok(entries)

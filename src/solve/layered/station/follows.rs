@@ -74,8 +74,12 @@ pub(super) struct Followed<S> {
     /// The share of first slices of strands, by row, and of those of which it is not known what strands they find.
     first: Vec<S>,
     unknown: Vec<S>,
+    /// The share of slices that would follow another at once but for a thread that they wait for, by row.
+    kept_back: Vec<S>,
     /// `1 - Σ_k p_jk`, by row.
     others: Vec<S>,
+    /// The share of slices that follow no other and are not begun for the request that finds them, `rows × rows`.
+    coming: Vec<S>,
     /// `out`, by row.
     out: Vec<S>,
     /// `g`, `rows × rows`.
@@ -130,6 +134,8 @@ impl<S> Followed<S> {
             next_own: Vec::new(),
             first: Vec::new(),
             unknown: Vec::new(),
+            kept_back: Vec::new(),
+            coming: Vec::new(),
             others: Vec::new(),
             out: Vec::new(),
             next: Vec::new(),
@@ -191,6 +197,7 @@ impl<S: Scalar> At<'_, S> {
         self.find_shares(follows, &mut room);
         self.find_sources(follows, &mut room);
         self.find_own(follows, &mut room);
+        self.find_who_comes(&scratch.goes_on, &mut room);
         self.take_off_any(scratch, |r| self.share_of_any(&room, r));
         self.find_followed(follows, &mut room, &scratch.messages);
         let n = self.visits.len();
@@ -244,8 +251,9 @@ impl<S: Scalar> At<'_, S> {
         room.out.resize(n, one);
         room.first.clear();
         room.unknown.clear();
+        room.kept_back.clear();
         for r in 0..n {
-            let (mut others, mut first, mut unknown) = (one, zero, one);
+            let (mut others, mut first, mut unknown, mut kept_back) = (one, zero, one, zero);
             let mut ways = follows.before[r].iter();
             self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
                 let way = ways.next();
@@ -258,6 +266,9 @@ impl<S: Scalar> At<'_, S> {
                 let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
                 others -= part;
                 unknown -= of_all;
+                if way.is_some_and(Previous::is_at_once) {
+                    kept_back += of_all - part;
+                }
                 if is_on && !follows.beside[r].is_empty() {
                     first += part;
                 }
@@ -269,6 +280,7 @@ impl<S: Scalar> At<'_, S> {
             });
             room.others.push(if others > 0.0 { others } else { zero });
             room.first.push(first);
+            room.kept_back.push(kept_back);
             room.unknown.push(if unknown > 0.0 { unknown } else { zero });
         }
         room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
@@ -312,6 +324,7 @@ impl<S: Scalar> At<'_, S> {
         let own = self.waits_for_own(follows, room, k);
         let all_away = room.all_away();
         let moved = &mut room.moved[k * n..(k + 1) * n];
+        let coming = &room.coming[k * n..(k + 1) * n];
         for it in &room.parts {
             let theirs = self.visits[it.before].rate;
             if theirs > 0.0 {
@@ -347,12 +360,28 @@ impl<S: Scalar> At<'_, S> {
             let chance = it.comes * if together > time * LEAST_COMING { together } else { time * LEAST_COMING };
             let come = may_come * chance / (chance + 1.0);
             for (x, v) in self.visits.iter().enumerate() {
-                moved[x] += come * (v.rate * share(x) * room.others[x] / it.begin);
+                moved[x] += come * (v.rate * share(x) * coming[x] / it.begin);
             }
         }
         // From outside they come whoever is here.
         for (x, v) in self.visits.iter().enumerate() {
-            moved[x] += time * v.rate * from_outside(&room.shares[x * n_sources..(x + 1) * n_sources]) * room.others[x];
+            let outside = from_outside(&room.shares[x * n_sources..(x + 1) * n_sources]);
+            moved[x] += time * v.rate * outside * coming[x];
+        }
+    }
+
+    /// The share of slices that follow no other and are not begun for the request of a row themselves.
+    fn find_who_comes(&self, goes_on: &[bool], room: &mut Followed<S>) {
+        let n = self.visits.len();
+        room.coming.clear();
+        for k in 0..n {
+            for x in 0..n {
+                let others = room.others[x];
+                let from_elsewhere = others - room.kept_back[x];
+                let is_own = !self.layout.messages.are_none() && from_elsewhere > 0.0;
+                let own = if is_own { from_elsewhere * self.own_part_of_coming(k, x, goes_on[x]) } else { S::from(0.0) };
+                room.coming.push(if own < others { others - own } else { S::from(0.0) });
+            }
         }
     }
 

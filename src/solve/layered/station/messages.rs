@@ -50,12 +50,15 @@ pub(in super::super) use self::lines::Lines;
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,
-    presence::Presence,
+    presence::{Presence, Slices},
 };
 use super::{
-    super::net::{Discipline, Net, Source, Work},
+    super::{
+        exclusion::GoneOn,
+        net::{Discipline, Net, Source, Work},
+    },
     At, Scratch, Sweep,
-    layout::Layout,
+    layout::{Layout, Row},
 };
 use crate::model::Scalar;
 
@@ -70,6 +73,21 @@ struct Message {
     errand: Errand,
     /// The place of its own first slice, or of the first arc over which it comes to a queue; none where it does not begin here.
     first: Option<usize>,
+}
+
+/// What is found for the same customer, of his requests and of what goes on without him: that of which an arrival finds what goes on, that where what goes on finds the request itself, and all.
+struct OwnShares<S> {
+    gone_on: S,
+    itself: S,
+    all: S,
+}
+
+impl<S: Scalar> OwnShares<S> {
+    /// What is found of one of so many customers, of so much waiting and in service.
+    fn of_one(&self, customers: f64, waiting: S, served: S) -> S {
+        let absent = self.all - self.gone_on - self.itself;
+        (waiting * (1.0 - customers.recip()) + served) / (-absent + customers)
+    }
 }
 
 /// What goes on for requests without them and comes to a processor, or is sent to the queue of a task.
@@ -101,7 +119,7 @@ impl Messages {
                 to.push(Message { errand: Errand::Sent(entry), first: net.phases(entry)[0].and_then(first_of) });
             }
             let late = &net.phases(entry)[1..];
-            if net.is_followed_after_reply(entry) && late.iter().flatten().any(|&node| comes_under(net, node, &row_of_node, &comes)) {
+            if net.entries[entry].is_followed && late.iter().flatten().any(|&node| comes_under(net, node, &row_of_node, &comes)) {
                 to.push(Message { errand: Errand::AfterReply(entry), first: None });
             }
         }
@@ -165,19 +183,43 @@ impl<S: Scalar> At<'_, S> {
         let Layout { messages, rows, .. } = self.layout;
         let zero = S::from(0.0);
         scratch.messages.clear();
+        scratch.goes_on.clear();
+        scratch.goes_on.resize(self.visits.len(), false);
         if messages.are_none() {
             return;
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
         let is_queue = self.station >= self.sweep.net.n_processors;
         let outlines = self.outlines();
+        let for_itself = if is_queue || self.servers > 1.0 { Vec::new() } else { self.waits_for_itself(scratch) };
         for &Message { errand, first } in &messages.to {
-            let presence = if is_queue { first.and_then(|first| self.presence_in_queue(first)) } else { self.presence(errand, &outlines) };
+            let presence = if is_queue { first.and_then(|first| self.presence_in_queue(first)) } else { self.presence(errand, &outlines, &for_itself) };
             if let Some(presence) = presence {
+                presence.slices.iter().for_each(|it| scratch.goes_on[it.arc] = true);
                 Course::new(self, errand, &presence, first).follow(&mut scratch.messages);
             }
         }
         self.hold_to_threads(&mut scratch.messages, &[]);
+    }
+
+    /// What those slices of each row that go on for a request wait for the request itself.
+    fn waits_for_itself(&self, Scratch { alpha, beta, .. }: &Scratch<S>) -> Vec<S> {
+        let Sweep { net, exclusion, populations, .. } = self.sweep;
+        let n = self.visits.len();
+        let of_row = |(r, row): (usize, &Row)| {
+            let (mut wait, mut goes_on) = (S::from(0.0), S::from(0.0));
+            for (c, &number) in populations.customers.iter().enumerate().filter(|(_, n)| **n >= 1.0) {
+                let GoneOn { met, missed } = exclusion.gone_on_over(net, self.layout.arcs[row.arc], c);
+                goes_on += met + missed;
+                for (x, it) in self.visits.iter().enumerate().filter(|_| met > 0.0) {
+                    let shares = self.own_shares(row.arc, x, c);
+                    let (waiting, served) = (alpha[r * n + x] * it.wait, beta[r * n + x]);
+                    wait += shares.itself * shares.of_one(number, waiting, served);
+                }
+            }
+            if goes_on > 0.0 { wait / goes_on } else { wait }
+        };
+        self.layout.rows.iter().enumerate().map(of_row).collect()
     }
 
     /// How something is in a queue and with the thread.
@@ -186,7 +228,7 @@ impl<S: Scalar> At<'_, S> {
         let v = &self.visits[x];
         let here = v.first + v.late + v.wait;
         (v.rate > 0.0 && here > 0.0).then(|| Presence {
-            slices: vec![(x, one)],
+            slices: vec![Slices { arc: x, share: one, of_pool: one, threads: f64::INFINITY }],
             service: v.first,
             here,
             away: zero,
@@ -235,9 +277,10 @@ impl<S: Scalar> At<'_, S> {
         if self.station >= self.sweep.net.n_processors {
             return;
         }
-        let Scratch { messages, alpha, beta, load, .. } = scratch;
+        let Scratch { messages, goes_on, alpha, beta, load, .. } = scratch;
         let customers = self.sweep.populations.customers;
-        for (at, found) in messages.iter_mut().enumerate().filter(|(_, found)| **found > 0.0) {
+        let zero = S::from(0.0);
+        for (at, found) in messages.iter_mut().enumerate().filter(|(at, found)| goes_on[at % n] || **found > 0.0) {
             let (row, x) = (&self.layout.rows[at / n], at % n);
             let it = &self.visits[x];
             let (waiting, served) = if self.is_shared() {
@@ -248,19 +291,22 @@ impl<S: Scalar> At<'_, S> {
                 *found *= it.first / (me + it.first);
                 (alpha[at] * it.wait / me, beta[at] / me)
             } else {
-                (if it.first > 0.0 { alpha[at] * it.wait / it.first } else { S::from(0.0) }, load[at])
+                (if it.first > 0.0 { alpha[at] * it.wait / it.first } else { zero }, load[at])
             };
-            let mut own = S::from(0.0);
+            let mut own = zero;
             for (c, &n) in customers.iter().enumerate().filter(|(_, n)| **n >= 1.0) {
-                let both = self.begun_for(row.arc, c) * self.begun_for(x, c);
-                own += both * (waiting * (1.0 - n.recip()) + served) / n;
+                let shares = self.own_shares(row.arc, x, c);
+                own += (shares.gone_on + shares.itself) * shares.of_one(n, waiting, served);
             }
-            if let Some((lines, (mine, its))) = self.sweep.lines.zip(self.entry_of(row.arc).zip(self.entry_of(x))) {
-                let of_thread = lines.own_part(mine, its) * (waiting + served);
-                own = if of_thread > own { of_thread } else { own };
+            let of_thread = self.own_part_of_thread(row.arc, x) * (waiting + served);
+            own = if of_thread > own { of_thread } else { own };
+            let more = *found - own * part(at / n);
+            *found = if more > 0.0 { more } else { zero };
+            if more < 0.0 && waiting + served > 0.0 && self.servers <= 1.0 {
+                let left = more / (waiting + served) + 1.0;
+                let left = if left > 0.0 { left } else { zero };
+                [&mut alpha[at], &mut beta[at], &mut load[at]].into_iter().for_each(|part| *part *= left);
             }
-            let left = *found - own * part(at / n);
-            *found = if left > 0.0 { left } else { S::from(0.0) };
         }
     }
 
@@ -270,11 +316,35 @@ impl<S: Scalar> At<'_, S> {
         net.arcs[self.layout.arcs[x]].source.node().map(|node| net.nodes[node].entry)
     }
 
-    /// The share of a class in the requests over an arc, whether its customers wait for them or not.
-    fn begun_for(&self, x: usize, class: usize) -> S {
-        let (net, exclusion, arc) = (self.sweep.net, self.sweep.exclusion, self.layout.arcs[x]);
-        let waits = net.kin_of_arc(arc).map_or(S::from(0.0), |kin| exclusion.class_shares[kin * net.classes.len() + class]);
-        waits + exclusion.gone_on_over(net, arc, class).met
+    /// What requests over one arc find over another for the same customer of a class, as shares of all that is found of such were there one of them.
+    fn own_shares(&self, mine: usize, its: usize, class: usize) -> OwnShares<S> {
+        let (net, exclusion) = (self.sweep.net, self.sweep.exclusion);
+        let of = |x: usize| {
+            let arc = self.layout.arcs[x];
+            let waits = net.kin_of_arc(arc).map_or(S::from(0.0), |kin| exclusion.class_shares[kin * net.classes.len() + class]);
+            (waits, exclusion.gone_on_over(net, arc, class))
+        };
+        let ((mine, on), (its, beside)) = (of(mine), of(its));
+        let all = (mine + on.met + on.missed) * (its + beside.met + beside.missed);
+        OwnShares { gone_on: (mine + on.met) * beside.met, itself: on.met * its, all }
+    }
+
+    /// The part of what comes over an arc from elsewhere while a row's request is there that is of that request itself, or goes on for it, where the arc is one of such.
+    pub(super) fn own_part_of_coming(&self, row: usize, x: usize, goes_on: bool) -> S {
+        let arc = self.layout.rows[row].arc;
+        let customers = self.sweep.populations.customers.iter().enumerate().filter(|(_, n)| **n >= 1.0);
+        let of_customers = customers.fold(S::from(0.0), |sum, (c, &n)| {
+            let OwnShares { gone_on, itself, .. } = self.own_shares(arc, x, c);
+            let own = if goes_on { gone_on + itself } else { itself };
+            sum + own / n
+        });
+        let of_thread = if goes_on { self.own_part_of_thread(arc, x) } else { S::from(0.0) };
+        if of_thread > of_customers { of_thread } else { of_customers }
+    }
+
+    fn own_part_of_thread(&self, mine: usize, its: usize) -> S {
+        let entries = self.sweep.lines.zip(self.entry_of(mine).zip(self.entry_of(its)));
+        entries.map_or(S::from(0.0), |(lines, (mine, its))| lines.own_part(mine, its))
     }
 
     /// Adds them to the parts of the waits.

@@ -74,7 +74,7 @@ impl<S: Scalar> At<'_, S> {
         let mut extra = zero;
         for group in &it.calls {
             let Some(callee) = net.arcs[group.arc].target else { continue };
-            let Some(late) = net.phases(callee)[1].filter(|_| !net.is_followed_after_reply(callee)) else { continue };
+            let Some(late) = net.phases(callee)[1].filter(|_| !net.entries[callee].is_followed) else { continue };
             if net.nodes[late].host_arc.is_some_and(|h| net.arcs[h].station == arc.station) {
                 let slice = net.nodes[late].demand / net.nodes[late].slices;
                 extra += net.arcs[group.arc].visits / it.slices * slice * COIN;

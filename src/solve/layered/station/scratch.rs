@@ -61,6 +61,8 @@ pub(in super::super) struct Scratch<S> {
     /// What slices find of what their own request sent, `rows × arcs`; empty where nothing is sent to. And what they wait for those of them that wait at several servers, by row.
     pub(super) messages: Vec<S>,
     pub(super) messages_wait: Vec<S>,
+    /// Of each place, whether something is there that goes on for a request without it.
+    pub(super) goes_on: Vec<bool>,
     pub(super) followed: Followed<S>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
@@ -100,6 +102,7 @@ impl<S: Scalar> Scratch<S> {
             found: Found::new(),
             messages: Vec::new(),
             messages_wait: Vec::new(),
+            goes_on: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }

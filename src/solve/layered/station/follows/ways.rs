@@ -123,6 +123,12 @@ impl<S> Ways<'_, S> {
         self.sources.iter().any(|&source| self.has_above(source, |task| self.sources.contains(&task)))
     }
 
+    /// Whether requests are sent to a task that nobody waits for.
+    fn is_sent_to(&self, task: usize) -> bool {
+        let mut calls = self.net.tasks[task].entries.iter().flat_map(|&entry| &self.calls[entry]);
+        calls.any(|&call| matches!(self.net.arcs[call].source, Source::Detached(_)))
+    }
+
     /// Whether a task works for such another.
     fn has_above(&self, task: usize, is_such: impl Fn(usize) -> bool) -> bool {
         let mut seen = vec![false; self.net.tasks.len()];
@@ -150,8 +156,8 @@ impl<S> Ways<'_, S> {
         let net = self.net;
         let task = net.entries[entry].task;
         let may_wait = net.tasks[task].threads < net.tasks[task].at_once;
-        let is_sent = self.calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
-        let is_source = net.tasks[task].class.is_some() || may_wait && !is_sent && !self.has_above(task, |task| self.are_here[task]);
+        let is_source = net.tasks[task].class.is_some()
+            || may_wait && !self.is_sent_to(task) && !self.has_above(task, |task| self.are_here[task] || self.is_sent_to(task));
         let (led, strands) = if is_source {
             let source = self.sources.iter().position(|&source| source == task).unwrap_or_else(|| {
                 self.sources.push(task);

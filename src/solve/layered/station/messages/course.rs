@@ -74,7 +74,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 tried.fill(S::from(0.0));
                 self.pass_all(&mut tried);
                 for (row, held) in self.held.iter_mut().enumerate() {
-                    let all = self.it.slices.iter().fold(S::from(0.0), |sum, (x, _)| sum + tried[row * n + x]);
+                    let all = self.it.slices.iter().fold(S::from(0.0), |sum, it| sum + tried[row * n + it.arc]);
                     *held = share_served(all, S::from(self.at.servers - 1.0));
                 }
             }
@@ -116,7 +116,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     fn is_here_in_order(&self, node: usize) -> bool {
         let (at, net) = (self.at, self.at.sweep.net);
         let Some(host) = net.nodes[node].host_arc.map(|host| &net.arcs[host]) else { return false };
-        let goes_first = || !at.has_priorities() || self.it.slices.iter().all(|(x, _)| at.priority_of(*x) >= host.priority);
+        let goes_first = || !at.has_priorities() || self.it.slices.iter().all(|it| at.priority_of(it.arc) >= host.priority);
         host.station == at.station && !at.is_shared() && goes_first()
     }
 
@@ -302,7 +302,11 @@ impl<S: Scalar> Course<'_, '_, S> {
         let n = at.visits.len();
         let here = self.row_of(node);
         if let Some(row) = here {
-            self.it.slices.iter().for_each(|&(x, share)| found[row * n + x] += before.here * share);
+            let pool = at.layout.rows[row].pool;
+            for it in &self.it.slices {
+                let taken = if pool.is_some() && at.layout.pool_of[it.arc] == pool { 1.0 } else { 0.0 };
+                found[row * n + it.arc] += it.of(before.here, taken);
+            }
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
             if let Some(target) = net.arcs[*call].target {

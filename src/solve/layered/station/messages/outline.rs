@@ -16,9 +16,10 @@ use super::{
     super::{
         super::{graph::Start, net::Work},
         At,
+        layout::Layout,
     },
     NEGLIGIBLE,
-    presence::Presence,
+    presence::{Presence, Slices},
 };
 use crate::model::Scalar;
 
@@ -101,7 +102,7 @@ impl<S: Scalar> At<'_, S> {
             of.0[entry] = match &net.entries[entry].work {
                 Work::Phases([Some(node), ..]) => {
                     let first = self.outline_of(*node, &of);
-                    match self.outline_after_reply(entry, &of).filter(|_| net.is_followed_after_reply(entry)) {
+                    match self.outline_after_reply(entry, &of).filter(|_| net.entries[entry].is_followed) {
                         Some(late) => {
                             let Left { slices, joined, time } = late.as_left(self.late_time(entry));
                             let late = Left { slices, joined: joined + first.ends * late.begins, time };
@@ -173,7 +174,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// How an errand is here and elsewhere; none where it never is.
-    pub(super) fn presence(&self, errand: Errand, of: &Outlines<S>) -> Option<Presence<S>> {
+    pub(super) fn presence(&self, errand: Errand, of: &Outlines<S>, for_itself: &[S]) -> Option<Presence<S>> {
         let (net, flow, zero) = (self.sweep.net, self.sweep.flow, S::from(0.0));
         let entry = errand.entry();
         let (nodes, outline, time) = match errand {
@@ -189,17 +190,20 @@ impl<S: Scalar> At<'_, S> {
         if n <= 0.0 || time <= 0.0 {
             return None;
         }
-        let (mut service, mut here) = (zero, zero);
+        let (mut service, mut here, mut for_own) = (zero, zero, zero);
         for &(x, number) in &slices {
             let v = &self.visits[x];
             service += v.first * (number / n);
             here += (v.first + v.wait) * (number / n);
-        }
-        let for_senders = if let Errand::Sent(_) = errand { self.waits_for_senders(entry) / n } else { zero };
-        if here - for_senders > service {
-            here -= for_senders;
+            for_own += for_itself.get(self.layout.row_of[x]).copied().unwrap_or(zero) * (number / n);
         }
         let elsewhere = time - here * n;
+        // What it waits for the request itself is told along the course of that.
+        let for_sender = if let Errand::Sent(_) = errand { self.waits_for_senders(entry) / n } else { zero };
+        let for_own = if for_sender > 0.0 { for_sender } else { for_own };
+        if here - for_own > service {
+            here -= for_own;
+        }
         // Who waits for a thread comes as soon as it has one.
         let for_threads = if let Errand::Sent(_) = errand { self.waits_for_threads(entry) / n } else { zero };
         let is_here = here / (here + for_threads);
@@ -208,7 +212,7 @@ impl<S: Scalar> At<'_, S> {
         let times = runs - outline.ends - outline.begins + 1.0;
         let is_away = times > NEGLIGIBLE && elsewhere > 0.0;
         Some(Presence {
-            slices: slices.into_iter().map(|(x, number)| (x, number / n * is_here)).collect(),
+            slices: self.shares_of(&slices, n / is_here, net.entries[entry].task),
             service,
             here: here + for_threads,
             away: if is_away { elsewhere / times } else { zero },
@@ -219,9 +223,21 @@ impl<S: Scalar> At<'_, S> {
         })
     }
 
+    /// The share of each of so many slices; threads of one task are had from the beginning.
+    fn shares_of(&self, slices: &[(usize, S)], all: S, had: usize) -> Vec<Slices<S>> {
+        let Layout { pool_of, pools, .. } = self.layout;
+        let of_pool = |pool: Option<usize>| slices.iter().filter(|(x, _)| pool_of[*x] == pool).fold(S::from(0.0), |sum, (_, n)| sum + *n / all);
+        let threads = |pool: Option<usize>| {
+            let task = pool.map(|pool| pools[pool]).filter(|&task| task != had);
+            task.map_or(f64::INFINITY, |task| self.sweep.populations.strands_at(self.sweep.net, task, self.station))
+        };
+        let share = |&(arc, n): &(usize, S)| Slices { arc, share: n / all, of_pool: of_pool(pool_of[arc]), threads: threads(pool_of[arc]) };
+        slices.iter().map(share).collect()
+    }
+
     fn nodes_of(&self, entry: usize) -> Vec<usize> {
         match &self.sweep.net.entries[entry].work {
-            Work::Phases(phases) if self.sweep.net.is_followed_after_reply(entry) => phases.iter().copied().flatten().collect(),
+            Work::Phases(phases) if self.sweep.net.entries[entry].is_followed => phases.iter().copied().flatten().collect(),
             Work::Phases(phases) => phases[0].into_iter().collect(),
             Work::Graph(graph) => (0..graph.vertices.len()).filter_map(|v| graph.leaf(v)).collect(),
         }

@@ -19,8 +19,7 @@ use crate::model::Scalar;
 /// How something that goes on is at a station and elsewhere by turns.
 #[derive(Clone, Debug)]
 pub(super) struct Presence<S> {
-    /// The share of its slices of each place among the station's arcs.
-    pub slices: Vec<(usize, S)>,
+    pub slices: Vec<Slices<S>>,
     /// How long one of them is served, in the mean.
     pub service: S,
     /// `h`, `a`.
@@ -32,6 +31,26 @@ pub(super) struct Presence<S> {
     pub returns: S,
     /// The chance that it begins here.
     pub begins_here: S,
+}
+
+/// Its slices at one place among the station's arcs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slices<S> {
+    pub arc: usize,
+    /// Their share of all.
+    pub share: S,
+    /// The share of all of those that are of the same threads, and how many threads there are for them, where it has to wait for one again and again.
+    pub of_pool: S,
+    pub threads: f64,
+}
+
+impl<S: Scalar> Slices<S> {
+    /// How many there are here of so many that are here in all, for whom some threads are taken.
+    pub fn of(&self, here: S, taken: f64) -> S {
+        let all = here * self.of_pool;
+        let held = if self.threads.is_finite() { (all / (all + 1.0)).powf((self.threads - taken).max(0.0)) } else { S::from(0.0) };
+        here * self.share * (-held + 1.0)
+    }
 }
 
 impl<S: Scalar> Presence<S> {
