@@ -47,6 +47,7 @@ mod presence;
 mod step;
 
 pub(in super::super) use self::lines::Lines;
+pub(super) use self::course::Room;
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,
@@ -73,6 +74,8 @@ struct Message {
     errand: Errand,
     /// The place of its own first slice, or of the first arc over which it comes to a queue; none where it does not begin here.
     first: Option<usize>,
+    /// Entries in whose executions it begins or may be met, callers before callees, and whether it may be met there.
+    path: Vec<(usize, bool)>,
 }
 
 /// What is found for the same customer, of his requests and of what goes on without him: that of which an arrival finds what goes on, that where what goes on finds the request itself, and all.
@@ -110,17 +113,19 @@ impl Messages {
         }
         let mut row_of_node = vec![None; net.nodes.len()];
         layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| row_of_node[node] = Some(row));
-        let comes = entries_that_come(net, &row_of_node);
+        let comes = entries_that(net, |node, comes| comes_under(net, node, &row_of_node, comes));
         let first_of = |node: usize| row_of_node[node].map(|row: usize| layout.rows[row].arc);
         let mut to = Vec::new();
         for entry in 0..net.entries.len() {
             let is_sent = calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
             if is_sent && comes[entry] {
-                to.push(Message { errand: Errand::Sent(entry), first: net.phases(entry)[0].and_then(first_of) });
+                let errand = Errand::Sent(entry);
+                to.push(Message { errand, first: net.phases(entry)[0].and_then(first_of), path: path_of(net, errand, Some(&comes)) });
             }
             let late = &net.phases(entry)[1..];
             if net.entries[entry].is_followed && late.iter().flatten().any(|&node| comes_under(net, node, &row_of_node, &comes)) {
-                to.push(Message { errand: Errand::AfterReply(entry), first: None });
+                let errand = Errand::AfterReply(entry);
+                to.push(Message { errand, first: None, path: path_of(net, errand, Some(&comes)) });
             }
         }
         if to.is_empty() {
@@ -130,13 +135,14 @@ impl Messages {
     }
 
     /// The same before the threads of a task.
-    fn at_queue<S>(net: &Net<S>, layout: &Layout, station: usize) -> Self {
+    fn at_queue<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Self {
         let it = &net.stations[station];
         let mut to: Vec<Message> = Vec::new();
         for (place, &arc) in layout.arcs.iter().enumerate() {
             let Some(entry) = net.arcs[arc].target.filter(|_| matches!(net.arcs[arc].source, Source::Detached(_))) else { continue };
-            if !to.iter().any(|message| message.errand.entry() == entry) {
-                to.push(Message { errand: Errand::Sent(entry), first: Some(place) });
+            let errand = Errand::Sent(entry);
+            if !to.iter().any(|message| message.errand == errand) {
+                to.push(Message { errand, first: Some(place), path: path_of(net, errand, None) });
             }
         }
         if to.is_empty() || it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
@@ -157,24 +163,35 @@ impl Messages {
     }
 }
 
-/// Which entries come to a processor, themselves or what they call.
-fn entries_that_come<S: Scalar>(net: &Net<S>, row_of_node: &[Option<usize>]) -> Vec<bool> {
-    let mut comes = vec![false; net.entries.len()];
+/// Entries that do something in one of their nodes, of which it is told with what is known of those that they call.
+fn entries_that<S: Scalar>(net: &Net<S>, does: impl Fn(usize, &[bool]) -> bool) -> Vec<bool> {
+    let mut found = vec![false; net.entries.len()];
     for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
-        comes[entry] = match &net.entries[entry].work {
-            Work::Phases(phases) => phases.iter().flatten().any(|&node| comes_under(net, node, row_of_node, &comes)),
-            Work::Graph(graph) => {
-                let mut nodes = (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v));
-                nodes.any(|node| comes_under(net, node, row_of_node, &comes))
-            }
+        found[entry] = match &net.entries[entry].work {
+            Work::Phases(phases) => phases.iter().flatten().any(|&node| does(node, &found)),
+            Work::Graph(graph) => (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v)).any(|node| does(node, &found)),
         };
     }
-    comes
+    found
 }
 
+/// Whether a node, or what it calls, comes to a processor.
 fn comes_under<S>(net: &Net<S>, node: usize, row_of_node: &[Option<usize>], comes: &[bool]) -> bool {
     let mut called = net.nodes[node].calls.iter().flat_map(|call| call.arcs()).chain(net.nodes[node].sends.iter().copied());
     row_of_node[node].is_some() || called.any(|call| net.arcs[call].target.is_some_and(|target| comes[target]))
+}
+
+/// Entries on the way of an errand to a processor that some of them come to, or to a queue.
+fn path_of<S: Scalar>(net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
+    let begins = entries_that(net, |node, begins| {
+        let node = &net.nodes[node];
+        let sent = |&send: &usize| net.arcs[send].target.is_some_and(|target| errand == Errand::Sent(target));
+        let mut called = node.calls.iter().filter_map(|call| net.arcs[call.arc].target);
+        node.sends.iter().any(sent) || called.any(|target| errand == Errand::AfterReply(target) || begins[target])
+    });
+    let entries = net.order.iter().flat_map(|&task| net.tasks[task].entries.iter().copied());
+    let is_met = |entry: usize| comes.map_or(begins[entry], |comes| comes[entry]);
+    entries.filter(|&entry| begins[entry] || is_met(entry)).map(|entry| (entry, is_met(entry))).collect()
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -192,13 +209,18 @@ impl<S: Scalar> At<'_, S> {
         let is_queue = self.station >= self.sweep.net.n_processors;
         let outlines = self.outlines();
         let for_itself = if is_queue || self.servers > 1.0 { Vec::new() } else { self.waits_for_itself(scratch) };
-        for &Message { errand, first } in &messages.to {
-            let presence = if is_queue { first.and_then(|first| self.presence_in_queue(first)) } else { self.presence(errand, &outlines, &for_itself) };
+        let mut room = std::mem::take(&mut scratch.course);
+        for message in &messages.to {
+            let presence = match message.first.filter(|_| is_queue) {
+                Some(first) => self.presence_in_queue(first),
+                None => self.presence(message.errand, &outlines, &for_itself),
+            };
             if let Some(presence) = presence {
                 presence.slices.iter().for_each(|it| scratch.goes_on[it.arc] = true);
-                Course::new(self, errand, &presence, first).follow(&mut scratch.messages);
+                Course::new(self, message, &presence, &mut room).follow(&mut scratch.messages);
             }
         }
+        scratch.course = room;
         self.hold_to_threads(&mut scratch.messages, &[]);
     }
 

@@ -3,6 +3,7 @@
 use super::{
     follows::Followed,
     left_behind::Found,
+    messages::Room,
     parts::Parts,
     since::Absences,
     visit::{Inside, Visit},
@@ -61,6 +62,7 @@ pub(in super::super) struct Scratch<S> {
     /// What slices find of what their own request sent, `rows × arcs`; empty where nothing is sent to. And what they wait for those of them that wait at several servers, by row.
     pub(super) messages: Vec<S>,
     pub(super) messages_wait: Vec<S>,
+    pub(super) course: Room<S>,
     /// Of each place, whether something is there that goes on for a request without it.
     pub(super) goes_on: Vec<bool>,
     pub(super) followed: Followed<S>,
@@ -102,6 +104,7 @@ impl<S: Scalar> Scratch<S> {
             found: Found::new(),
             messages: Vec::new(),
             messages_wait: Vec::new(),
+            course: Room::new(),
             goes_on: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],

@@ -9,7 +9,7 @@ use super::{
         At, COIN,
         layout::Layout,
     },
-    HALF, NEGLIGIBLE,
+    HALF, Message, NEGLIGIBLE,
     outline::Errand,
     presence::Presence,
     step::{Kept, Step, There},
@@ -33,34 +33,47 @@ struct Ways<S> {
 /// The course of requests past a station, by one errand.
 pub(super) struct Course<'a, 'b, S> {
     at: &'a At<'b, S>,
-    errand: Errand,
+    message: &'a Message,
     it: &'a Presence<S>,
-    /// The place of its first slice, if it has one here.
-    first: Option<usize>,
+    room: &'a mut Room<S>,
+}
+
+/// Room to follow it.
+#[derive(Debug)]
+pub(in super::super) struct Room<S> {
     /// By node, as far as it is of one that is passed through.
     ways: Vec<Ways<S>>,
-    /// By entry, an execution until the reply.
-    steps: Vec<Step<S>>,
+    /// By entry, an execution until the reply; none of entries where it neither begins nor is met.
+    steps: Vec<Option<Step<S>>>,
     /// By entry, `o` where it begins, times its rate.
     begun: Vec<There<S>>,
     /// By row, the share of those that its slices find that can be in service beside them.
     held: Vec<S>,
+    tried: Vec<S>,
+}
+
+impl<S> Room<S> {
+    pub fn new() -> Self {
+        Self { ways: Vec::new(), steps: Vec::new(), begun: Vec::new(), held: Vec::new(), tried: Vec::new() }
+    }
+}
+
+impl<S> Default for Room<S> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
-    pub fn new(at: &'a At<'b, S>, errand: Errand, it: &'a Presence<S>, first: Option<usize>) -> Self {
+    pub fn new(at: &'a At<'b, S>, message: &'a Message, it: &'a Presence<S>, room: &'a mut Room<S>) -> Self {
         let net = at.sweep.net;
-        let one = S::from(1.0);
-        Self {
-            at,
-            errand,
-            it,
-            first,
-            ways: vec![Ways { slice: Step::none(), calls: Step::none(), is_last: one }; net.nodes.len()],
-            steps: vec![Step::none(); net.entries.len()],
-            begun: vec![There::none(); net.entries.len()],
-            held: vec![one; at.layout.rows.len()],
-        }
+        let nothing = Ways { slice: Step::none(), calls: Step::none(), is_last: S::from(1.0) };
+        room.ways.resize(net.nodes.len(), nothing);
+        room.steps.clear();
+        room.steps.resize(net.entries.len(), None);
+        room.held.clear();
+        room.held.resize(at.layout.rows.len(), S::from(1.0));
+        Self { at, message, it, room }
     }
 }
 
@@ -69,47 +82,53 @@ impl<S: Scalar> Course<'_, '_, S> {
     pub fn follow(mut self, found: &mut [S]) {
         let n = self.at.visits.len();
         if self.at.servers > 1.0 && !self.at.is_shared() {
-            let mut tried = vec![S::from(0.0); found.len()];
+            let mut tried = std::mem::take(&mut self.room.tried);
             for _ in 0..PASSES {
-                tried.fill(S::from(0.0));
+                tried.clear();
+                tried.resize(found.len(), S::from(0.0));
                 self.pass_all(&mut tried);
-                for (row, held) in self.held.iter_mut().enumerate() {
+                for (row, held) in self.room.held.iter_mut().enumerate() {
                     let all = self.it.slices.iter().fold(S::from(0.0), |sum, it| sum + tried[row * n + it.arc]);
                     *held = share_served(all, S::from(self.at.servers - 1.0));
                 }
             }
+            self.room.tried = tried;
         }
         self.pass_all(found);
     }
 
     fn pass_all(&mut self, found: &mut [S]) {
         let net = self.at.sweep.net;
-        self.begun.fill(There::none());
-        for &task in net.order.iter().rev() {
-            for &entry in &net.tasks[task].entries {
-                self.steps[entry] = self.step_of(entry);
-            }
+        self.room.begun.clear();
+        self.room.begun.resize(net.entries.len(), There::none());
+        let path = &self.message.path;
+        for &(entry, _) in path.iter().rev() {
+            self.room.steps[entry] = Some(self.step_of(entry));
         }
-        for &task in &net.order {
-            let it = &net.tasks[task];
-            for &entry in &it.entries {
-                let rate = self.at.sweep.flow.entry_rate[entry];
-                let execution = self.steps[entry];
-                let begins = match it.class {
-                    Some(_) => {
-                        let idle = self.it.after(it.think_time);
-                        execution.kept.then(idle).again_and_again().of(idle.of(execution.added))
-                    }
-                    None if rate > 0.0 => {
-                        let taken_up = self.at.sweep.taken_up_at_once(task);
-                        let left = self.begun[entry].times(rate.recip()) + execution.added.times(taken_up);
-                        execution.kept.times(taken_up).again_and_again().of(left)
-                    }
-                    None => continue,
-                };
-                self.pass(entry, begins, found);
-            }
+        for &(entry, _) in path.iter().filter(|(_, is_met)| *is_met) {
+            let task = net.entries[entry].task;
+            let rate = self.at.sweep.flow.entry_rate[entry];
+            let execution = self.step(entry);
+            let begins = match net.tasks[task].class {
+                Some(_) => {
+                    let idle = self.it.after(net.tasks[task].think_time);
+                    execution.kept.then(idle).again_and_again().of(idle.of(execution.added))
+                }
+                None if rate > 0.0 => {
+                    let taken_up = self.at.sweep.taken_up_at_once(task);
+                    let left = self.room.begun[entry].times(rate.recip()) + execution.added.times(taken_up);
+                    execution.kept.times(taken_up).again_and_again().of(left)
+                }
+                None => continue,
+            };
+            self.pass(entry, begins, found);
         }
+    }
+
+    /// What an execution of an entry does until the reply.
+    fn step(&self, entry: usize) -> Step<S> {
+        let elsewhere = || Step { kept: self.it.after(self.at.sweep.flow.phases[entry][0]), added: There::none() };
+        self.room.steps[entry].unwrap_or_else(elsewhere)
     }
 
     /// Whether a node's slices are here, after what was here before.
@@ -145,7 +164,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     }
 
     fn is_sent_over(&self, send: usize) -> bool {
-        self.at.sweep.net.arcs[send].target.is_some_and(|target| self.errand == Errand::Sent(target))
+        self.at.sweep.net.arcs[send].target.is_some_and(|target| self.message.errand == Errand::Sent(target))
     }
 
     /// Service of a slice of a node, and its time.
@@ -165,9 +184,9 @@ impl<S: Scalar> Course<'_, '_, S> {
         for call in it.calls.iter().map(|call| call.arc) {
             let Some(target) = net.arcs[call].target else { continue };
             let part = net.arcs[call].visits / it.slices;
-            let step = self.steps[target];
+            let step = self.step(target);
             calls = calls.or(Step { kept: self.called(call, target).then(step.kept), added: step.added }.times(part));
-            if self.errand == Errand::AfterReply(target) {
+            if self.message.errand == Errand::AfterReply(target) {
                 let begun = self.it.begun();
                 // Of two that come at the same time the one goes first.
                 let behind = if self.is_here_in_order(node) { begun.here * COIN } else { S::from(0.0) };
@@ -183,7 +202,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let net = self.at.sweep.net;
         let task = net.entries[target].task;
         // A single thread has ended what it did before.
-        if matches!(self.errand, Errand::AfterReply(entry) if net.entries[entry].task == task) && net.tasks[task].threads <= 1.0 {
+        if matches!(self.message.errand, Errand::AfterReply(entry) if net.entries[entry].task == task) && net.tasks[task].threads <= 1.0 {
             return Kept::none();
         }
         self.it.after(self.at.sweep.unknowns[call])
@@ -206,7 +225,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         if !self.is_here_in_order(node) {
             return Step { kept: it.after(time), added };
         }
-        let held = self.row_of(node).map_or(S::from(1.0), |row| self.held[row]);
+        let held = self.row_of(node).map_or(S::from(1.0), |row| self.room.held[row]);
         let beside = it.service / (it.service + service) * held;
         let here = There { here: beside, away: S::from(0.0) } + it.ended(service).times(-beside + 1.0);
         Step { kept: Kept { here, away: it.gather(time) }, added }
@@ -214,12 +233,12 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// Sets what a node does, and returns what an execution of it does.
     fn find_ways(&mut self, node: usize) -> Step<S> {
-        self.ways[node] = self.ways_of(node);
+        self.room.ways[node] = self.ways_of(node);
         self.step_of_node(node)
     }
 
     fn step_of_node(&self, node: usize) -> Step<S> {
-        let Ways { slice, calls, is_last } = self.ways[node];
+        let Ways { slice, calls, is_last } = self.room.ways[node];
         if let Some(number) = self.number_of_calls(node) {
             return slice.then(calls.times((-is_last + 1.0).recip()).then(slice).repeated(number).0);
         }
@@ -236,7 +255,7 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// `o` before and after a slice of an execution that begins with so many, in the mean; the latter of those that a call follows.
     fn around_slices(&self, node: usize, begins: There<S>) -> (There<S>, There<S>) {
-        let Ways { slice, calls, is_last } = self.ways[node];
+        let Ways { slice, calls, is_last } = self.room.ways[node];
         let Some(number) = self.number_of_calls(node) else {
             let before = slice.kept.then(calls.kept).again_and_again().of(begins.times(is_last) + calls.of(slice.added));
             return (before, slice.of(before));
@@ -273,7 +292,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 let mut begins = begins;
                 for &node in phases.iter().flatten() {
                     if net.nodes[node].phase > 0 {
-                        self.ways[node] = self.ways_of(node);
+                        self.room.ways[node] = self.ways_of(node);
                     }
                     self.pass_node(node, begins, found);
                     begins = self.step_of_node(node).of(begins);
@@ -309,15 +328,15 @@ impl<S: Scalar> Course<'_, '_, S> {
             }
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
-            if let Some(target) = net.arcs[*call].target {
+            if let Some(target) = net.arcs[*call].target.filter(|&target| self.room.steps[target].is_some()) {
                 let begins = self.called(*call, target).of(after);
-                self.begun[target] = self.begun[target] + begins.times(flow.arc_rate[*call]);
+                self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[*call]);
             }
         }
         let left = left_of_slice(it.deterministic);
         let (such, all) = self.sent_in_slice(node);
         let (service, _) = self.slice_time(node);
-        let Ways { slice, .. } = self.ways[node];
+        let Ways { slice, .. } = self.room.ways[node];
         for &send in &it.sends {
             let Some(target) = net.arcs[send].target else { continue };
             let is_such = self.is_sent_over(send);
@@ -335,7 +354,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 slice.kept.of(before) + self.it.begun().times(together)
             };
             let begins = self.it.after(waits[send]).of(sent);
-            self.begun[target] = self.begun[target] + begins.times(flow.arc_rate[send]);
+            self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[send]);
             if let (true, Some(sender)) = (is_such, here) {
                 self.meet_sender(send, sender, left, found);
             }
@@ -345,7 +364,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.
     fn come_to_queue(&self, arc: usize, number: S, found: &mut [S]) {
         let Layout { messages, row_of, arcs, .. } = self.at.layout;
-        let Some((place, first)) = messages.place_of_arc.get(arc).copied().flatten().zip(self.first) else { return };
+        let Some((place, first)) = messages.place_of_arc.get(arc).copied().flatten().zip(self.message.first) else { return };
         let rates = &self.at.sweep.flow.arc_rate;
         let row = row_of[place];
         let of_row = arcs.iter().zip(row_of).filter(|(_, of)| **of == row);
@@ -361,8 +380,8 @@ impl<S: Scalar> Course<'_, '_, S> {
         let n = at.visits.len();
         let (rows, flow) = (&at.layout.rows, at.sweep.flow);
         let service = at.visits[rows[sender].arc].first;
-        let (rate, received) = (flow.arc_rate[send], flow.entry_rate[self.errand.entry()]);
-        let Some(first) = self.first.filter(|_| received > 0.0 && service > 0.0) else { return };
+        let (rate, received) = (flow.arc_rate[send], at.sweep.net.arcs[send].target.map_or(S::from(0.0), |entry| flow.entry_rate[entry]));
+        let Some(first) = self.message.first.filter(|_| received > 0.0 && service > 0.0) else { return };
         let row = at.layout.row_of[first];
         let Some(group) = rows[row].group else { return };
         let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
