@@ -268,7 +268,8 @@ impl<S> Net<S> {
         let it = &self.arcs[arc];
         let begins = |node: usize| {
             let node = &self.nodes[node];
-            let is_taken = node.phase == 1 && matches!(self.entries[node.entry].work, Work::Phases(_)) && !self.entries[node.entry].is_followed;
+            let is_taken =
+                node.phase == 1 && matches!(self.entries[node.entry].work, Work::Phases(_)) && !self.entries[node.entry].is_followed;
             is_taken.then_some(node)
         };
         let is_looked_for = matches!(self.stations[it.station].discipline, Discipline::Fcfs | Discipline::Sharing);

@@ -92,7 +92,10 @@ impl LeftBehind {
         let node_of = |row: &super::layout::Row| row.group.map(|group| layout.groups[group]);
         let mut lates = Vec::new();
         for (row, it) in layout.rows.iter().enumerate().filter(|(_, it)| is_taken && it.follows_reply) {
-            let Some(node) = node_of(it).filter(|&node| net.nodes[node].phase == 1 && !net.entries[net.nodes[node].entry].is_followed) else { continue };
+            let Some(node) = node_of(it).filter(|&node| net.nodes[node].phase == 1 && !net.entries[net.nodes[node].entry].is_followed)
+            else {
+                continue;
+            };
             lates.push(Late { row, entry: net.nodes[node].entry, task: net.nodes[node].task });
         }
         if lates.is_empty() {

@@ -46,8 +46,8 @@ mod outline;
 mod presence;
 mod step;
 
-pub(in super::super) use self::lines::Lines;
 pub(super) use self::course::Room;
+pub(in super::super) use self::lines::Lines;
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,

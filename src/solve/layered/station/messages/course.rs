@@ -17,7 +17,7 @@ use super::{
 use crate::model::Scalar;
 
 /// Passes in which it is found how many can be in service beside a slice.
-const PASSES: usize = 3;
+const PASSES: usize = 2;
 
 /// What a node does to `o`.
 #[derive(Clone, Copy, Debug)]

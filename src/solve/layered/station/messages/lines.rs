@@ -22,7 +22,8 @@ pub(in super::super::super) struct Lines<S> {
 
 impl<S: Scalar> Lines<S> {
     pub fn new(net: &Net<S>) -> Self {
-        let goes_on = net.nodes.iter().any(|node| !node.sends.is_empty()) || (0..net.entries.len()).any(|entry| net.entries[entry].is_followed);
+        let goes_on =
+            net.nodes.iter().any(|node| !node.sends.is_empty()) || (0..net.entries.len()).any(|entry| net.entries[entry].is_followed);
         let may_be_waited_for = |task: &usize| net.tasks[*task].class.is_none() && net.tasks[*task].threads < net.tasks[*task].at_once;
         let pools: Vec<usize> = (0..net.tasks.len()).filter(|task| goes_on && may_be_waited_for(task)).collect();
         let mut arcs = vec![Vec::new(); net.entries.len()];

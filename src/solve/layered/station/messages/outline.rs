@@ -140,7 +140,11 @@ impl<S: Scalar> At<'_, S> {
         let (net, zero) = (self.sweep.net, S::from(0.0));
         let it = &net.nodes[node];
         let row = self.layout.messages.row_of(node);
-        let mut sum = if row.is_some() { Outline { slices: it.slices, begins: S::from(1.0), ends: S::from(1.0), ..Outline::nothing() } } else { Outline::nothing() };
+        let mut sum = if row.is_some() {
+            Outline { slices: it.slices, begins: S::from(1.0), ends: S::from(1.0), ..Outline::nothing() }
+        } else {
+            Outline::nothing()
+        };
         let stay = row.map_or(zero, |row| {
             let v = &self.visits[self.layout.rows[row].arc];
             v.wait + v.first
@@ -226,7 +230,8 @@ impl<S: Scalar> At<'_, S> {
     /// The share of each of so many slices; threads of one task are had from the beginning.
     fn shares_of(&self, slices: &[(usize, S)], all: S, had: usize) -> Vec<Slices<S>> {
         let Layout { pool_of, pools, .. } = self.layout;
-        let of_pool = |pool: Option<usize>| slices.iter().filter(|(x, _)| pool_of[*x] == pool).fold(S::from(0.0), |sum, (_, n)| sum + *n / all);
+        let of_pool =
+            |pool: Option<usize>| slices.iter().filter(|(x, _)| pool_of[*x] == pool).fold(S::from(0.0), |sum, (_, n)| sum + *n / all);
         let threads = |pool: Option<usize>| {
             let task = pool.map(|pool| pools[pool]).filter(|&task| task != had);
             task.map_or(f64::INFINITY, |task| self.sweep.populations.strands_at(self.sweep.net, task, self.station))

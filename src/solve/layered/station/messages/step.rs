@@ -79,10 +79,7 @@ impl<S: Scalar> Kept<S> {
         let (here, away) = (gone(self.here.here), gone(self.away.away));
         let det = here * away - self.here.away * self.away.here;
         let det = if det > NEVER_FORGOTTEN { det } else { S::from(NEVER_FORGOTTEN) };
-        Self {
-            here: There { here: away / det, away: self.here.away / det },
-            away: There { here: self.away.here / det, away: here / det },
-        }
+        Self { here: There { here: away / det, away: self.here.away / det }, away: There { here: self.away.here / det, away: here / det } }
     }
 }
 
