@@ -83,12 +83,15 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         let net = &mut self.net;
         for entry in 0..net.entries.len() {
             let late: Vec<usize> = net.phases(entry)[1..].iter().copied().flatten().collect();
+            if late.is_empty() {
+                continue;
+            }
             let calls = late.iter().any(|&node| !net.nodes[node].calls.is_empty());
             let to_it = net.arcs.iter().filter(|arc| arc.target == Some(entry)).filter_map(|arc| arc.source.node());
             let callers: Vec<usize> = to_it.map(|node| net.nodes[node].task).collect();
             let are_several = callers.iter().any(|&task| task != callers[0] || net.tasks[task].threads.is_infinite());
-            let of_many = !late.is_empty() && net.tasks[net.entries[entry].task].threads.is_infinite();
-            net.entries[entry].is_followed = calls || of_many && are_several;
+            let are_many = net.tasks[net.entries[entry].task].threads.is_infinite();
+            net.entries[entry].is_followed = calls || are_many && are_several;
         }
     }
 

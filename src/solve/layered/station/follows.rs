@@ -33,6 +33,7 @@
 //! | `h_c`, `ḡ_c` | chance that little has changed since the source left, in the time `(N - E) E/(Λ N)` in which it does; what it left behind |
 //!
 //! What a slice sends without waiting for it is behind it, too, and belongs to no source; what it and its next slices find of each other is told by [`super::messages`], and adds to `o`.
+//! So of those who come from elsewhere, the part that goes on for the request that is here, or is that request itself, is left out (of `N` customers as in [`super::messages`], of the threads of a pool their own), but what waited for a thread since a slice here.
 //! No more of a pool are found than it has threads. Where a request that is sent from elsewhere comes from a call of a slice here, it follows that slice after a gap.
 //!
 //! Looked for where requests fork, at processors in order of arrival, and where requests are sent to them, to several servers from there. Not where something goes on after a reply, where a join leaves branches behind or what forks is

@@ -31,7 +31,7 @@
 //! | `ρ_r(c)`, `N_c` | share of the class in a row's requests, and its customers |
 //! | `λ_r`, `W_r`, `s_r` | slices of the row a unit of time, the wait for one, and how long it is served |
 //!
-//! A second phase counts as one stay of the length of its slice. Later phases, and those of activity graphs, are not looked for.
+//! A second phase counts as one stay of the length of its slice. Later phases, and those of activity graphs, are not looked for, and what is followed along its course ([`super::messages`]) is told there.
 
 use super::{
     super::{

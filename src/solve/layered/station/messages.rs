@@ -1,38 +1,46 @@
-//! What requests find of those that they sent themselves, at processors and before the threads of tasks.
+//! What requests find of what goes on for them without them: requests that they sent, and what is done after replies to them, at processors; of what they sent
+//! also before the threads of tasks.
 //!
 //! Who sends a request and does not wait for it goes on with its slice, and then elsewhere, or to the same processor again. What it sent is there as long as
-//! it takes, and so is found by the sender's next slices, by what is called next, and by what is sent next. Along the course of a request, slice by slice and
-//! call by call, the number `o` of those that it has sent and that are still at a processor is
+//! it takes, and so is found by the sender's next slices, by what is called next, and by what is sent next; and so is a second phase. Either, an *errand*, is at a processor slice by slice, its own and
+//! those of what it calls, and elsewhere by turns ([`presence`]). Along the course of a request, slice by slice and call by call, the numbers `o = (H, A)` of errands of one kind that it
+//! has begun, and that are here and elsewhere, are
 //!
 //! ```text
-//! o ← o τ/(τ + t) + a τ/(τ + η s)                          a slice elsewhere
-//! o ← a                                                    one here, at a single server and in order of arrival: what was there goes first, what is sent is behind
-//! o ← o κ s_x/(s_x + s) + a τ/(τ + η s)                    one here at several: what was there begins first, κ = (m-1)/o (1 - e^(-o/(m-1))) of it are beside
+//! o ← E(t) o + a E(η s) b                                  a slice elsewhere, or a wait: E(t) what is left after t ([`presence`])
+//! H → p H here, r H away for (s + t)/2;  A: away for t;  a b added       one here, at a single server and in order of arrival: who was here goes first, by one slice, and who comes is behind
+//! H → c H + (1 - c)(p here, r away for s),  c = κ s_x/(s_x + s)          one here at several: what was there begins first, κ = (m-1)/H (1 - e^(-H/(m-1))) of it are beside
 //! o ← δ o + β                                              an execution: of n slices, C a call, 1/n the chance that a slice is the last,
-//! δ = δ_s/n / (1 - δ_s D),  β = β_s + n δ (D β_s + B)      D = Σ_C y_C/n δ_C,  B = Σ_C y_C/n β_C
-//! ō = (o/n + D β_s + B)/(1 - D δ_s)                        before a slice of it, in the mean
+//! δ = G δ_s/n,  β = G (δ_s B + β_s),  G = (1 - δ_s D)⁻¹    D = Σ_C y_C/n δ_C E(W_C),  B = Σ_C y_C/n β_C
+//! ō = (1 - D δ_s)⁻¹ (o/n + D β_s + B)                      before a slice of it, in the mean
 //! ```
 //!
 //! and of those that it is sent with
 //!
 //! ```text
-//! i = a θ/(1 + A (1 - θ)),  θ = τ/(τ + s/(1 + A))          sent before, in the same slice;  at a single server here a η
+//! i = a θ/(1 + A (1 - θ)),  θ = Σ E(s/(1 + A)) b           sent before, in the same slice;  at a single server here a η
 //! η                                                        who sent it, where that is here, of whom so much of a slice is left
 //! ```
 //!
+//! A second phase begins with the reply: `b` is in the `β_C` of its call. Where the caller's next slice is at the same processor, in order of arrival, a coin decides which goes first: half of it is found by
+//! that slice, and half is behind it. A single thread has ended it when it takes up the next request.
+//!
 //! | symbol | is |
 //! |---|---|
-//! | `τ` | how long such a request takes, also until it has a thread; for the rest of it, it is here |
+//! | `b` | one that begins, here or elsewhere |
 //! | `s`, `t` | service in a slice, and that with its wait |
 //! | `a`, `A` | such requests that are sent in a slice, and all that are |
 //! | `η` | of random numbers, which are without memory, 1: as much is left as a slice takes; of numbers that are always the same 1/2 |
-//! | `s_x`, `m` | service of such a request, servers |
-//! | `δ`, `β` | what is left of `o` after an execution, and what is added; `_s` after a slice, `_C` after a call, of which there are `y_C` |
+//! | `s_x`, `m` | service of a slice of the errand, servers |
+//! | `p`, `r` | chance that a slice of the errand is followed by another at once, or by a time elsewhere |
+//! | `δ`, `β` | what is left of `o` after an execution, and what is added; `_s` after a slice, `_C` after a call, of which there are `y_C` and which waits `W_C` |
 //!
-//! Times are taken to be exponential. Where strands of a fork begin each finds what has been sent before; a join is as late as one of them, and all have sent.
+//! Times are taken to be exponential. What an errand leaves behind in turn is a part of it, after it. What it waits for the request itself is left out of how long it is here, as the course has that: the slice of the
+//! sender, or else as much as is found of it at any time. Where strands of a fork begin each finds what has been sent before; a join is as late as one of them, and all have sent.
 //! Of numbers of calls that are always the same a slice is followed by so many times a call of the mean kind and a slice. A customer begins with what is left
 //! of his last cycle, and where a request has waited for a thread with what that sent for the one before. What is found at any time of all requests has the
-//! own ones with it; that part is taken off. No more of a pool are found than it has threads.
+//! own ones with it, of customers `μ/(N - ν)` of it, `μ` of an errand that is found as one customer's (`exclusion`, `gone_on`) and `ν` what is left out of it; that part is taken off, at one server also where it is more than what is told. No more of a pool are found than it has
+//! threads; where errands have to wait for one of `k` again and again, `h (1 - (h/(1 + h))^k)` of `h` have it. Executions that neither come here nor begin an errand count as one time.
 //!
 //! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time. Where a stream from outside tells how long
 //! its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more of what is found comes with them.

@@ -11,7 +11,7 @@
 //! Several servers: `W_a = [Σ_b E R q h + Π(û) r̄]/m` with `û`, `r̄` the load and mean rest seen in service and `Π` the
 //! probability that all servers are busy ([`busy`], [`servers`]); times `S(m)/s` where the servers are threads that hold each other
 //! up ([`crowd`]). Processor sharing: `W_a = s_a Σ_b E (u_b + R q_b)`. Unlimited servers: none.
-//! What requests find of those that they sent themselves: [`messages`]. Priorities, groups with shares: [`discipline`]; what threads find of requests from outside: [`outside`].
+//! What requests find of what goes on for them without them: [`messages`]. Priorities, groups with shares: [`discipline`]; what threads find of requests from outside: [`outside`].
 //!
 //! | symbol | here | is |
 //! |---|---|---|

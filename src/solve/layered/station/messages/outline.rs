@@ -201,6 +201,9 @@ impl<S: Scalar> At<'_, S> {
             here += (v.first + v.wait) * (number / n);
             for_own += for_itself.get(self.layout.row_of[x]).copied().unwrap_or(zero) * (number / n);
         }
+        if here <= 0.0 {
+            return None;
+        }
         let elsewhere = time - here * n;
         // What it waits for the request itself is told along the course of that.
         let for_sender = if let Errand::Sent(_) = errand { self.waits_for_senders(entry) / n } else { zero };
