@@ -77,7 +77,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
         Ok(self.net)
     }
 
-    /// What goes on after a reply is followed where it calls others, and of threads without number but where one task with few of them calls
+    /// What one of several threads does after a reply is followed where it calls others, and of threads without number but where one task with few of them calls
     /// (`left_behind`).
     fn find_followed(&mut self) {
         let net = &mut self.net;
@@ -90,8 +90,8 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             let to_it = net.arcs.iter().filter(|arc| arc.target == Some(entry)).filter_map(|arc| arc.source.node());
             let callers: Vec<usize> = to_it.map(|node| net.nodes[node].task).collect();
             let are_several = callers.iter().any(|&task| task != callers[0] || net.tasks[task].threads.is_infinite());
-            let are_many = net.tasks[net.entries[entry].task].threads.is_infinite();
-            net.entries[entry].is_followed = calls || are_many && are_several;
+            let threads = net.tasks[net.entries[entry].task].threads;
+            net.entries[entry].is_followed = calls && threads > 1.0 || threads.is_infinite() && are_several;
         }
     }
 

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! A second phase begins with the reply: `b` is in the `β_C` of its call. Where the caller's next slice is at the same processor, in order of arrival, a coin decides which goes first: half of it is found by
-//! that slice, and half is behind it. A single thread has ended it when it takes up the next request.
+//! that slice, and half is behind it.
 //!
 //! | symbol | is |
 //! |---|---|

@@ -185,7 +185,7 @@ impl<S: Scalar> Course<'_, '_, S> {
             let Some(target) = net.arcs[call].target else { continue };
             let part = net.arcs[call].visits / it.slices;
             let step = self.step(target);
-            calls = calls.or(Step { kept: self.called(call, target).then(step.kept), added: step.added }.times(part));
+            calls = calls.or(Step { kept: self.called(call).then(step.kept), added: step.added }.times(part));
             if self.message.errand == Errand::AfterReply(target) {
                 let begun = self.it.begun();
                 // Of two that come at the same time the one goes first.
@@ -198,13 +198,7 @@ impl<S: Scalar> Course<'_, '_, S> {
     }
 
     /// What is left at the beginning of an execution of what there was at its call.
-    fn called(&self, call: usize, target: usize) -> Kept<S> {
-        let net = self.at.sweep.net;
-        let task = net.entries[target].task;
-        // A single thread has ended what it did before.
-        if matches!(self.message.errand, Errand::AfterReply(entry) if net.entries[entry].task == task) && net.tasks[task].threads <= 1.0 {
-            return Kept::none();
-        }
+    fn called(&self, call: usize) -> Kept<S> {
         self.it.after(self.at.sweep.unknowns[call])
     }
 
@@ -329,7 +323,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
             if let Some(target) = net.arcs[*call].target.filter(|&target| self.room.steps[target].is_some()) {
-                let begins = self.called(*call, target).of(after);
+                let begins = self.called(*call).of(after);
                 self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[*call]);
             }
         }
