@@ -172,7 +172,7 @@ enum Late {
     Message,
 }
 
-/// What goes on after a reply calls others, and what was found of that by the request itself was nothing. Responses were 14, 9, 16, 14, 17 and 20 % short.
+/// What goes on after a reply calls others; of that the request itself found one slice at most. Responses were 14, 9, 16, 14, 17 and 20 % short.
 #[test]
 fn second_phases_that_call_are_met_again() {
     for (customers, think, core, threads, simulated, error) in [

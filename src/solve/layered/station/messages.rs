@@ -214,14 +214,13 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
-        let is_queue = self.station >= self.sweep.net.n_processors;
-        let outlines = self.outlines();
-        let for_itself = if is_queue || self.servers > 1.0 { Vec::new() } else { self.waits_for_itself(scratch) };
+        let at_processor = (self.station < self.sweep.net.n_processors)
+            .then(|| (self.outlines(), if self.servers > 1.0 { Vec::new() } else { self.waits_for_itself(scratch) }));
         let mut room = std::mem::take(&mut scratch.course);
         for message in &messages.to {
-            let presence = match message.first.filter(|_| is_queue) {
-                Some(first) => self.presence_in_queue(first),
-                None => self.presence(message.errand, &outlines, &for_itself),
+            let presence = match &at_processor {
+                Some((outlines, for_itself)) => self.presence(message.errand, outlines, for_itself),
+                None => message.first.and_then(|first| self.presence_in_queue(first)),
             };
             if let Some(presence) = presence {
                 presence.slices.iter().for_each(|it| scratch.goes_on[it.arc] = true);
@@ -283,7 +282,7 @@ impl<S: Scalar> At<'_, S> {
         let Some(row) = net.phases(entry)[0].and_then(|node| self.layout.messages.row_of(node)) else { return wait };
         let its = &self.visits[self.layout.rows[row].arc];
         let received = flow.entry_rate[entry];
-        if received <= 0.0 || self.servers > 1.0 || self.station >= net.n_processors {
+        if received <= 0.0 || self.servers > 1.0 {
             return wait;
         }
         for (&group, &row) in self.layout.groups.iter().zip(&self.layout.row_of_group) {
@@ -300,7 +299,8 @@ impl<S: Scalar> At<'_, S> {
         wait
     }
 
-    /// Takes off what is found of the own ones at any time, of which a row finds such a part. At shared processors they count first as those that are there for a whole service.
+    /// Takes off what is found of the own ones at any time, of which a row finds such a part, at one server also where it finds fewer of them than that. At shared processors they count first as those that
+    /// are there for a whole service.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
         // Before the threads of a task only those count that come together.

@@ -209,7 +209,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let left = left_of_slice(net.nodes[node].deterministic);
         let (service, time) = self.slice_time(node);
         if self.is_behind_all(node) {
-            let kept = Kept { here: it.ended((time + service) * HALF), away: it.gather(time) };
+            let kept = Kept { here: it.ended((time + service) * 0.5), away: it.gather(time) };
             let later = it.gather(service * left).times(begun.away);
             return Step { kept, added: There { here: begun.here + later.here, away: later.away }.times(such) };
         }
