@@ -16,6 +16,7 @@ use super::{
     messages::Messages,
     origins::{come_through, origins},
     previous::{Previous, find_previous},
+    replied::{Replied, find_replied},
     returns::{Return, find_returns},
     taken_up::{Met, find_met},
     unlike,
@@ -63,6 +64,8 @@ pub(in super::super) struct Layout {
     pub(super) met: Vec<Met>,
     /// Where requests were before, by row.
     pub(super) previous: Vec<Vec<Previous>>,
+    /// Replies before what comes to a task.
+    pub(super) replied: Vec<Replied>,
     /// How second phases may be found by the next request of the same customer.
     pub(super) left_behind: LeftBehind,
     /// Rows of requests that nobody waits for, where what senders find of them is told.
@@ -176,6 +179,7 @@ impl Layout {
             returns: Vec::new(),
             met: Vec::new(),
             previous: Vec::new(),
+            replied: Vec::new(),
             left_behind: LeftBehind::default(),
             messages: Messages::default(),
             follows: None,
@@ -222,6 +226,7 @@ impl Layout {
         layout.met = find_met(net, &layout, calls, station);
         layout.left_behind = LeftBehind::find(net, &layout, calls, station);
         layout.previous = find_previous(net, &layout, calls, station);
+        layout.replied = find_replied(net, &layout, calls, station);
         layout.find_levels();
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
         layout.find_strands(net, pairs, calls);

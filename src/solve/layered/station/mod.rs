@@ -50,6 +50,7 @@ mod parts;
 mod pool;
 mod previous;
 mod removal;
+mod replied;
 mod rests;
 mod returns;
 mod scarce;
@@ -222,6 +223,7 @@ impl<S: Scalar> At<'_, S> {
                 self.add_rests(row, scratch);
             }
         }
+        self.find_after_replies(scratch);
         self.find_messages(scratch);
         self.follow_at_once(scratch);
         for row in 0..n_rows {

@@ -66,6 +66,9 @@ pub(in super::super) struct Scratch<S> {
     /// Of each place, whether something is there that goes on for a request without it.
     pub(super) goes_on: Vec<bool>,
     pub(super) followed: Followed<S>,
+    /// `w` of each reply ([`super::replied`]), and what rows found without them.
+    pub(super) after_replies: Vec<S>,
+    pub(super) found_before: Vec<S>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
     pub last_found: Vec<Option<f64>>,
@@ -106,6 +109,8 @@ impl<S: Scalar> Scratch<S> {
             messages_wait: Vec::new(),
             course: Room::new(),
             goes_on: Vec::new(),
+            after_replies: Vec::new(),
+            found_before: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }

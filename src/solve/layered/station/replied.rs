@@ -1,0 +1,213 @@
+//! What requests find that are sent right after a reply.
+//!
+//! A task `A` calls a task `B`, and who calls `A` calls `B`, too. Each slice of `A` ends with a call or with the reply, whichever as chance has it, and so what a
+//! call finds at `B` that follows the reply at once is what calls of `A` find there: both see `B` when slices of `A` end. It is not what there is at any time. While a
+//! thread of `A` is at `B`, its callers wait for it and do not come to `B` themselves; when they come, those that it waited behind have gone.
+//!
+//! ```text
+//! f_r = (1 - Σ_k w_rk) f_r + Σ_k w_rk min(1, K_rx/K_kx) f_k                w = t_k/(t_k + g) Π p,   t_k = W_k + s_k
+//! ```
+//!
+//! Two customers and more that call a single thread and what that calls, for as long or for longer: 64 such (a thread of .02 or .2 and one or two calls to the other, of .02 to .4)
+//! wait there 10 to 110 % too long by what there is at any time. Of what single threads find themselves there: [`gates`].
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `f_r` | what requests of row `r` find at `B`, of each arc `x` |
+//! | `k` | the row of calls of a task `A` whose reply comes before |
+//! | `p` | of each step back in the course of a request, from call to reply or from the first slice of an execution to who calls: the share of slices before which it is |
+//! | `g` | what is done meanwhile: slices of the caller, and waits for threads |
+//! | `K` | path exclusion ([`super::super::exclusion`]): of those found by `A` who cannot be there with the caller |
+//!
+//! What is forwarded comes when a slice of the forwarder ends. Looked for before single threads, in order of arrival; not where numbers of calls are always the same: then it is known which slice a reply ends.
+
+mod gates;
+
+use super::{
+    super::net::{Discipline, Net, Node, Work},
+    At, Scratch,
+    layout::Layout,
+};
+use crate::model::Scalar;
+
+/// Steps back beyond which replies are forgotten.
+const FURTHEST: usize = 8;
+
+/// A reply before requests of a row.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Replied {
+    /// The row whose requests follow it.
+    row: usize,
+    /// The steps back to it.
+    path: Vec<Step>,
+    /// The row of the calls of who replied.
+    by: usize,
+}
+
+/// A step back in the course of a request.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// From a slice to the reply to this call of its node.
+    Reply(usize),
+    /// From the first slice of an execution to this call to its entry.
+    Begin(usize),
+    /// From a forwarded request over the arc at such a place to the slice of who forwards it.
+    Forwarded(usize),
+}
+
+/// The replies before what comes to a station.
+pub(super) fn find_replied<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Vec<Replied> {
+    let mut found = Vec::new();
+    let it = &net.stations[station];
+    if station < net.n_processors || it.discipline != Discipline::Fcfs || it.servers != 1.0 {
+        return found;
+    }
+    for (row, group) in layout.rows.iter().enumerate().filter_map(|(row, it)| Some((row, it.group?))) {
+        let mut back = Back { net, layout, calls, row, path: Vec::new(), found: &mut found };
+        back.add_before(layout.groups[group], true);
+        back.add_forwarders();
+    }
+    found
+}
+
+/// A way back from the requests of a row.
+struct Back<'a, S> {
+    net: &'a Net<S>,
+    layout: &'a Layout,
+    calls: &'a [Vec<usize>],
+    row: usize,
+    path: Vec<Step>,
+    found: &'a mut Vec<Replied>,
+}
+
+impl<S: Scalar> Back<'_, S> {
+    /// Adds the replies before a slice of a node, and before who called it if it `goes_up`.
+    fn add_before(&mut self, node: usize, goes_up: bool) {
+        let net = self.net;
+        let it = &net.nodes[node];
+        if it.deterministic || self.path.len() >= FURTHEST {
+            return;
+        }
+        for call in it.calls.iter().filter(|call| call.legs.is_empty()).map(|call| call.arc) {
+            let Some(first) = first_phase(net, call).filter(|&first| !net.nodes[first].deterministic) else { continue };
+            self.path.push(Step::Reply(call));
+            match self.layout.groups.iter().position(|&group| group == first) {
+                Some(group) => self.add(self.layout.row_of_group[group]),
+                None => self.add_before(first, false),
+            }
+            self.path.pop();
+        }
+        if !goes_up || it.phase > 0 {
+            return;
+        }
+        for &call in &self.calls[it.entry] {
+            let Some(caller) = net.arcs[call].source.held() else { continue };
+            self.path.push(Step::Begin(call));
+            self.add_before(caller, true);
+            self.path.pop();
+        }
+    }
+
+    /// Adds the slices of forwarders whose tasks call here.
+    fn add_forwarders(&mut self) {
+        let &mut Self { net, layout, row, .. } = self;
+        for (place, &arc) in layout.arcs.iter().enumerate().filter(|(place, _)| layout.row_of[*place] == row) {
+            let Some(forwarder) = net.arcs[arc].via.map(|entry| net.entries[entry].task) else { continue };
+            let calls_here = |&node: &usize| net.nodes[node].task == forwarder && net.nodes[node].phase == 0;
+            if let Some(group) = layout.groups.iter().position(calls_here) {
+                self.path.push(Step::Forwarded(place));
+                self.add(layout.row_of_group[group]);
+                self.path.pop();
+            }
+        }
+    }
+
+    fn add(&mut self, by: usize) {
+        self.found.push(Replied { row: self.row, path: self.path.clone(), by });
+    }
+}
+
+/// The node that replies to a call.
+fn first_phase<S>(net: &Net<S>, call: usize) -> Option<usize> {
+    match net.entries[net.arcs[call].target?].work {
+        Work::Phases([first, ..]) => first,
+        Work::Graph(_) => None,
+    }
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Takes what rows find to what they find after replies.
+    pub(super) fn find_after_replies(&self, scratch: &mut Scratch<S>) {
+        let replied = &self.layout.replied;
+        if replied.is_empty() {
+            return;
+        }
+        let mut shares = std::mem::take(&mut scratch.after_replies);
+        shares.clear();
+        shares.extend(replied.iter().map(|it| self.share_after(it)));
+        self.weigh_gates(&shares, scratch);
+        let n = self.visits.len();
+        let Scratch { alpha, beta, load, keep, found_before, .. } = scratch;
+        for part in [alpha, beta, load] {
+            found_before.clone_from(part);
+            for (it, &share) in replied.iter().zip(&shares) {
+                for x in 0..n {
+                    let (mine, theirs) = (it.row * n + x, it.by * n + x);
+                    let [ours, others] = [keep[mine], keep[theirs]];
+                    // Which are 0 but for rounding.
+                    let there = if others > 0.0 && others > ours { found_before[theirs] * (ours / others) } else { found_before[theirs] };
+                    part[mine] += share * (there - found_before[mine]);
+                }
+            }
+        }
+        scratch.after_replies = shares;
+    }
+
+    /// `w`: the share of a row's requests that follow a reply.
+    fn share_after(&self, it: &Replied) -> S {
+        let net = self.sweep.net;
+        let zero = S::from(0.0);
+        let of_row = self.visits.iter().enumerate().filter(|(place, _)| self.layout.row_of[*place] == it.row);
+        let (all, forwarded) = of_row.fold((zero, zero), |(all, forwarded), (place, v)| {
+            let is_forwarded = net.arcs[self.layout.arcs[place]].via.is_some();
+            (all + v.rate, if is_forwarded { forwarded + v.rate } else { forwarded })
+        });
+        if all <= 0.0 {
+            return zero;
+        }
+        if let &[Step::Forwarded(place)] = &it.path[..] {
+            return self.visits[place].rate / all;
+        }
+        let (mut share, mut gap) = ((all - forwarded) / all, zero);
+        let mut node = self.node_of(it.row);
+        for step in &it.path {
+            let Some(at) = node else { return zero };
+            gap += at.demand / at.slices;
+            if let Some(host) = at.host_arc {
+                gap += self.sweep.unknowns[host];
+            }
+            node = match *step {
+                Step::Reply(call) => {
+                    share *= net.arcs[call].visits / at.slices;
+                    first_phase(net, call)
+                }
+                Step::Begin(call) => {
+                    let received = self.sweep.flow.entry_rate[at.entry];
+                    share *= if received > 0.0 { self.sweep.flow.arc_rate[call] / received / at.slices } else { zero };
+                    gap += self.sweep.unknowns[call];
+                    net.arcs[call].source.held()
+                }
+                Step::Forwarded(_) => None,
+            }
+            .map(|node| &net.nodes[node]);
+        }
+        let by = &self.visits[self.layout.rows[it.by].arc];
+        let stay = by.wait + by.first;
+        if stay > 0.0 { share * stay / (stay + gap) } else { zero }
+    }
+
+    /// The node that sends the requests of a row.
+    fn node_of(&self, row: usize) -> Option<&Node<S>> {
+        self.layout.rows[row].group.map(|group| &self.sweep.net.nodes[self.layout.groups[group]])
+    }
+}

@@ -1,0 +1,263 @@
+//! What single threads find where those who come through them come, too.
+//!
+//! A thread of a task `A` goes to `B` when its slices end; while it is there, nobody comes to `B` through `A`. So what it finds, of work `V` in the mean, follows from the
+//! work of others that there is at any time: while `A` runs it is `V`, and while its thread is at `B` what is left of `V` and what comes behind it.
+//!
+//! ```text
+//! Ω = Σ_x K_x ρ_x (W_x + r_x)
+//! Ω = (1/F - π) V + λ [E V²/2 + e E T²/2 + a (E V²/2 - V r + V s)]          E V² = r² (E n² + E n), n = V/r,   E T² = E V² + 2 V s + 2 s r_A
+//! E n² = n² + n (n + 1) (M - n)/(M + (2 - 1/M) n)
+//! ```
+//!
+//! The first term is exact but for what is there while `A` is idle: in a product form `((1/F - u)/(1 - u)) V`, as then all customers are elsewhere, `F` of whose requests are found by one of
+//! them, and `u` is the chance that `A` is busy. The last terms are what comes while the thread waits and is served: from elsewhere, and of those that are served meanwhile and come again.
+//! The variance of the number found is that of a geometric number for endless sources, of a sum of chances where one can be there, and between (`M` to 40 and `n` to 5: within an eighth) chosen to fit exponential services of one mean.
+//!
+//! Who comes to `B` without `A` is not kept from it: what part of the work of others follows replies of `A`, a tenth and more, counts in full.
+//!
+//! | symbol | is |
+//! |---|---|
+//! | `λ`, `π`, `s`, `r_A` | calls of the thread to `B` a unit of time, the time that it is there, the mean service of one, and its rest |
+//! | `ρ`, `W`, `r_x`, `r` | load and wait of what others send, and the rest of its services, in the mean over all `r` |
+//! | `K`, `F` | path exclusion, and what one customer less leaves ([`super::super::super::linearizer`]) |
+//! | `e`, `a` | work a unit of time that neither follows a reply of `A` nor another one here; the share of the work after which a request comes back at once |
+//! | `M` | the other sources of the station |
+
+use super::super::{super::net::Discipline, At, Scratch, visit::Visit};
+use crate::model::Scalar;
+
+/// Share of the work of others that follows replies of a task from which it counts in full that those wait who come through it.
+const IN_FULL: f64 = 0.1;
+/// What is found, over what mean values say.
+const RATIOS: [f64; 2] = [0.02, 50.0];
+/// Least part of `V` that is there at any time.
+const LEAST: f64 = 1e-3;
+/// Steps towards `V`, and the relative change at which it has settled.
+const MOST_STEPS: usize = 50;
+const SETTLED: f64 = 1e-13;
+/// Steps after that, for derivatives: slopes are nearly those of `V` only.
+const MORE_STEPS: usize = 4;
+/// Least part of the sources that is taken to be away, and most that there are of them over the mean.
+const LEAST_AWAY: f64 = 0.05;
+const MOST_AWAY: f64 = 4.0;
+
+/// What comes of a thread.
+#[derive(Clone, Copy)]
+struct Gate<S> {
+    rate: S,
+    /// `π`.
+    there: S,
+    service: S,
+    /// `E S²`.
+    square: S,
+}
+
+/// What comes of all others, as a row finds it.
+#[derive(Clone, Copy)]
+struct Others<S> {
+    /// `Ω`, and the part of it that one customer less leaves.
+    work: S,
+    seen: S,
+    load: S,
+    /// Requests a unit of time, and how many are here.
+    rate: S,
+    here: S,
+    /// `r`, times the load.
+    rests: S,
+    /// Parts of the load that come again, and after replies of the thread.
+    again: S,
+    through: S,
+    /// Of these, what customers send, and threads that are as many.
+    of_customers: S,
+    /// What mean values say that is waited for.
+    wait: S,
+}
+
+impl<S: Scalar> At<'_, S> {
+    /// Takes what single threads find to what there is when their slices end, of such `shares` of requests after replies.
+    pub(super) fn weigh_gates(&self, shares: &[S], scratch: &mut Scratch<S>) {
+        let n = self.visits.len();
+        for (pool, &task) in self.layout.pools.iter().enumerate() {
+            let is_of = |row: usize| self.layout.rows[row].pool == Some(pool);
+            let is_before = self.layout.replied.iter().any(|it| is_of(it.by) && !is_of(it.row));
+            if !is_before || self.sweep.populations.strands_at(self.sweep.net, task, self.station) != 1.0 {
+                continue;
+            }
+            let Some(gate) = self.gate(pool) else { continue };
+            for r in (0..self.layout.rows.len()).filter(|&row| is_of(row)) {
+                let others = self.others(pool, r, shares, scratch);
+                let Some(ratio) = self.ratio(&gate, &others) else { continue };
+                for x in (0..n).filter(|&x| self.layout.pool_of[x] != Some(pool)) {
+                    for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
+                        part[r * n + x] *= ratio;
+                    }
+                }
+            }
+        }
+    }
+
+    fn gate(&self, pool: usize) -> Option<Gate<S>> {
+        let zero = S::from(0.0);
+        let mut gate = Gate { rate: zero, there: zero, service: zero, square: zero };
+        for (_, v) in self.visits.iter().zip(&self.layout.pool_of).map(|(v, of)| (of, v)).filter(|(of, _)| **of == Some(pool)) {
+            gate.rate += v.rate;
+            gate.there += v.rate * (v.wait + v.first);
+            gate.service += v.rate * v.first;
+            gate.square += v.rate * v.first * v.full_first_rest * 2.0;
+        }
+        (gate.rate > 0.0).then(|| Gate { service: gate.service / gate.rate, square: gate.square / gate.rate, ..gate })
+    }
+
+    fn others(&self, pool: usize, r: usize, shares: &[S], scratch: &Scratch<S>) -> Others<S> {
+        let n = self.visits.len();
+        let zero = S::from(0.0);
+        let classes = self.class_shares(self.layout.rows[r].kin);
+        let mut all = Others {
+            work: zero,
+            seen: zero,
+            load: zero,
+            rate: zero,
+            here: zero,
+            rests: zero,
+            again: zero,
+            through: zero,
+            of_customers: zero,
+            wait: zero,
+        };
+        for (x, v) in self.visits.iter().enumerate().filter(|(x, _)| self.layout.pool_of[*x] != Some(pool)) {
+            let row = self.layout.row_of[x];
+            let keep = scratch.keep[r * n + x];
+            let seen = self.sweep.seen(classes, self.layout.arcs[x]);
+            let load = keep * v.rate * (v.first + v.late);
+            let (waiting, served) = (load * v.wait, keep * v.rate * rest(v));
+            if keep > 0.0 {
+                all.work += (waiting + served) / keep;
+            }
+            all.seen += waiting * seen.waiting + served * seen.first;
+            all.load += load;
+            all.rate += keep * v.rate;
+            all.here += keep * v.rate * (v.wait + v.first + v.late);
+            all.rests += served;
+            all.again += load * self.comes_again_at_once(row);
+            let of_thread =
+                self.layout.replied.iter().zip(shares).filter(|(it, _)| it.row == row && self.layout.rows[it.by].pool == Some(pool));
+            let through = of_thread.fold(zero, |sum, (_, &share)| sum + share) * load;
+            all.through += through;
+            let sender = self.layout.pool_of[x].map(|other| &self.sweep.net.tasks[self.layout.pools[other]]);
+            if sender.is_some_and(|task| task.class.is_some() || task.threads.is_infinite()) {
+                all.of_customers += through;
+            }
+            all.wait += scratch.alpha[r * n + x] * v.wait + scratch.beta[r * n + x];
+        }
+        all
+    }
+
+    /// The share of a row's requests that follow another one of its node here.
+    fn comes_again_at_once(&self, row: usize) -> S {
+        let Some(node) = self.node_of(row) else { return S::from(0.0) };
+        let of_row = self.layout.arcs.iter().zip(&self.layout.row_of).filter(|(_, of)| **of == row);
+        of_row.fold(S::from(0.0), |sum, (&arc, _)| sum + self.sweep.net.arcs[arc].visits) / node.slices
+    }
+
+    /// What is found over what mean values say; none where nothing is found.
+    fn ratio(&self, gate: &Gate<S>, others: &Others<S>) -> Option<S> {
+        let sources = self.sources - 1.0;
+        if others.wait <= 0.0 || others.load <= 0.0 || others.seen <= 0.0 || sources <= 0.0 {
+            return None;
+        }
+        let found = found(gate, others, sources);
+        let ratio = num_traits::clamp(found / others.wait, S::from(RATIOS[0]), S::from(RATIOS[1]));
+        let counts = others.of_customers / others.load / IN_FULL;
+        Some(if counts < 1.0 { (ratio - 1.0) * counts + 1.0 } else { ratio })
+    }
+}
+
+/// `ρ r`, with what goes on after the reply, of one request a unit of time.
+fn rest<S: Scalar>(v: &Visit<S>) -> S {
+    v.first * (v.full_first_rest + v.late) + v.late * v.full_late_rest
+}
+
+/// Sources that are elsewhere.
+struct Away<S> {
+    sources: f64,
+    /// In the mean, and how often one of them comes.
+    number: S,
+    comes: S,
+}
+
+impl<S: Scalar> Away<S> {
+    fn new(others: &Others<S>, from_elsewhere: S, sources: f64) -> Self {
+        let least = S::from(sources * LEAST_AWAY);
+        let number = -others.here + sources;
+        let number = if number > least { number } else { least };
+        Self { sources, number, comes: from_elsewhere / others.load * others.rate / number }
+    }
+
+    /// How many come in the time that a request is here, over as many as come in so long a time in the mean, where it finds so many.
+    fn part(&self, found: S, time: S) -> S {
+        if self.sources.is_infinite() {
+            return S::from(1.0);
+        }
+        let away = num_traits::clamp((-found + self.sources) / self.number, S::from(0.0), S::from(MOST_AWAY));
+        away / (self.comes * time + 1.0)
+    }
+}
+
+/// `V`.
+fn found<S: Scalar>(gate: &Gate<S>, others: &Others<S>, sources: f64) -> S {
+    let rest = others.rests / others.load;
+    let again = others.again / others.load;
+    let from_elsewhere = others.load - others.again - others.through;
+    let from_elsewhere = if from_elsewhere > 0.0 { from_elsewhere } else { S::from(0.0) };
+    // Of waits that are far from right.
+    let there = if gate.there < 1.0 { gate.there } else { S::from(1.0) };
+    let elsewhere = others.work / others.seen - there;
+    let away = Away::new(others, from_elsewhere, sources);
+    let elsewhere = if elsewhere > LEAST { elsewhere } else { S::from(LEAST) };
+    // What there would be at any time, and how that changes.
+    let work = |v: S| {
+        let (square, slope) = second_moment(v, rest, sources);
+        let time = square + v * gate.service * 2.0 + gate.square;
+        let comes = from_elsewhere * away.part(v / rest, time / ((v + gate.service) * 2.0));
+        let while_away = time * comes;
+        let behind = (square - v * rest * 2.0 + v * gate.service * 2.0) * again;
+        let slopes = slope + (slope + gate.service * 2.0) * comes + (slope - rest * 2.0 + gate.service * 2.0) * again;
+        (elsewhere * v + gate.rate * (square + while_away + behind) * 0.5, elsewhere + gate.rate * slopes * 0.5)
+    };
+    let (none, _) = work(S::from(0.0));
+    if none >= others.work {
+        return S::from(0.0);
+    }
+    let (mut v, mut more) = (others.seen, MORE_STEPS);
+    for _ in 0..MOST_STEPS {
+        let (there, slope) = work(v);
+        let next = v + (others.work - there) / slope;
+        let next = if next > 0.0 { next } else { v * 0.5 };
+        let change = (next - v).value().abs();
+        v = next;
+        if change <= SETTLED * v.value() {
+            more -= 1;
+            if more == 0 {
+                break;
+            }
+        }
+    }
+    v
+}
+
+/// `E V²`, and its slope.
+fn second_moment<S: Scalar>(v: S, rest: S, sources: f64) -> (S, S) {
+    let n = v / rest;
+    let (narrower, slope) = if sources.is_finite() {
+        let k = 2.0 - sources.max(1.0).recip();
+        let below = n * k + sources;
+        let part = (-n + sources) / below;
+        if part > 0.0 { (part, -(part * k + 1.0) / below) } else { (S::from(0.0), S::from(0.0)) }
+    } else {
+        (S::from(1.0), S::from(0.0))
+    };
+    let geometric = n * (n + 1.0);
+    let moment = n * n + geometric * narrower + n;
+    let slopes = n * 2.0 + (n * 2.0 + 1.0) * narrower + geometric * slope + 1.0;
+    (rest * rest * moment, rest * slopes)
+}
