@@ -26,11 +26,12 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
     vec![
         ("synchronous calls", synchronous(), Within(0.3, 0.4)),
         ("deterministic calls", deterministic(), Within(0.4, 0.5)),
-        ("two classes", two_classes(), Within(1.0, 1.7)),
+        ("two classes", two_classes(), Within(0.4, 1.3)),
         ("classes at shared tasks", classes_at_shared_tasks(), Within(2.4, 6.7)),
         ("unequal demands at a queue", unequal(), Within(0.5, 1.8)),
         ("variation of demand", variation(), Within(0.3, 0.5)),
-        ("interlock", interlock(), Within(1.2, 2.3)),
+        ("interlock", interlock(), Within(1.0, 1.5)),
+        ("through a single thread", through_a_thread(), Within(1.6, 5.1)),
         ("threads on one processor", threads_on_one_processor(), Within(2.6, 7.6)),
         ("calls on one processor", calls_on_one_processor(), Within(1.4, 4.1)),
         ("thread pools", pools(), Within(0.4, 1.0)),
@@ -148,6 +149,29 @@ fn interlock() -> Vec<Model> {
         model([], tasks)
     };
     [(2, 0.5, 1.0, 0.2, 0.0), (4, 2.0, 2.0, 0.3, 0.5), (3, 1.0, 3.0, 0.2, 1.0), (4, 1.0, f64::INFINITY, 0.2, 0.0)].map(of).into()
+}
+
+/// Customers who call a single thread, and what it calls.
+fn through_a_thread() -> Vec<Model> {
+    let of = |(calls, of_thread, long, short, slices): (f64, f64, f64, f64, f64)| {
+        let tasks = [
+            customers("c", 5, 1.0, work("c", 0.0).calls_about("e", 1.0).calls_about("f", calls)),
+            server("s", [entry("e", [work("e", slices).calls_about("g", of_thread)])]),
+            server("t", [serves("f", long), serves("g", short)]),
+        ];
+        model([], tasks)
+    };
+    [
+        (0.6, 0.4, 0.4, 0.07, 0.02),
+        (1.5, 1.5, 0.4, 0.07, 0.02),
+        (0.6, 1.5, 0.4, 0.07, 0.2),
+        (1.5, 1.5, 0.2, 0.02, 0.2),
+        (0.6, 0.4, 0.07, 0.4, 0.2),
+        (1.5, 1.5, 0.3, 0.3, 0.02),
+        (0.6, 1.5, 0.2, 0.02, 0.2),
+    ]
+    .map(of)
+    .into()
 }
 
 /// Who waits for a thread has nothing at the processor of what that thread calls there in the meantime.
