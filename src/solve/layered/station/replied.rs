@@ -8,8 +8,7 @@
 //! f_r = (1 - Σ_k w_rk) f_r + Σ_k w_rk min(1, K_rx/K_kx) f_k                w = t_k/(t_k + g) Π p,   t_k = W_k + s_k
 //! ```
 //!
-//! Two customers and more that call a single thread and what that calls, for as long or for longer: 64 such (a thread of .02 or .2 and one or two calls to the other, of .02 to .4)
-//! wait there 10 to 110 % too long by what there is at any time. Of what single threads find themselves there: [`gates`].
+//! Customers who call a single thread and what that calls wait there 10 to 110 % too long by what there is at any time (64 such, of 5 and 20 customers). Of what single threads find themselves there: [`gates`].
 //!
 //! | symbol | is |
 //! |---|---|
@@ -19,7 +18,7 @@
 //! | `g` | what is done meanwhile: slices of the caller, and waits for threads |
 //! | `K` | path exclusion ([`super::super::exclusion`]): of those found by `A` who cannot be there with the caller |
 //!
-//! What is forwarded comes when a slice of the forwarder ends. Looked for before single threads, in order of arrival; not where numbers of calls are always the same: then it is known which slice a reply ends.
+//! What is forwarded comes when a slice of the forwarder ends. Looked for before threads, in order of arrival, at several where what comes is of customers; not where numbers of calls are always the same: then it is known which slice a reply ends.
 
 mod gates;
 
@@ -59,7 +58,7 @@ enum Step {
 pub(super) fn find_replied<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Vec<Replied> {
     let mut found = Vec::new();
     let it = &net.stations[station];
-    if station < net.n_processors || it.discipline != Discipline::Fcfs || it.servers != 1.0 {
+    if station < net.n_processors || it.discipline != Discipline::Fcfs || it.servers > 1.0 && layout.of_senders {
         return found;
     }
     for (row, group) in layout.rows.iter().enumerate().filter_map(|(row, it)| Some((row, it.group?))) {
