@@ -22,6 +22,7 @@
 
 mod gates;
 
+pub(super) use self::gates::Way;
 use super::{
     super::net::{Discipline, Net, Node, Work},
     At, Scratch,
@@ -30,7 +31,7 @@ use super::{
 use crate::model::Scalar;
 
 /// Steps back beyond which replies are forgotten.
-const FURTHEST: usize = 8;
+const FURTHEST: usize = 3;
 
 /// A reply before requests of a row.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub(in super::super) struct Replied {
     path: Vec<Step>,
     /// The row of the calls of who replied.
     by: usize,
+    /// Whether some of the row's requests are forwarded.
+    is_beside_forwarded: bool,
 }
 
 /// A step back in the course of a request.
@@ -62,9 +65,12 @@ pub(super) fn find_replied<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Ve
         return found;
     }
     for (row, group) in layout.rows.iter().enumerate().filter_map(|(row, it)| Some((row, it.group?))) {
-        let mut back = Back { net, layout, calls, row, path: Vec::new(), found: &mut found };
+        let has_forwarded = (0..layout.arcs.len()).any(|place| layout.row_of[place] == row && net.arcs[layout.arcs[place]].via.is_some());
+        let mut back = Back { net, layout, calls, row, has_forwarded, path: Vec::new(), found: &mut found };
         back.add_before(layout.groups[group], true);
-        back.add_forwarders();
+        if has_forwarded {
+            back.add_forwarders();
+        }
     }
     found
 }
@@ -75,6 +81,7 @@ struct Back<'a, S> {
     layout: &'a Layout,
     calls: &'a [Vec<usize>],
     row: usize,
+    has_forwarded: bool,
     path: Vec<Step>,
     found: &'a mut Vec<Replied>,
 }
@@ -122,7 +129,7 @@ impl<S: Scalar> Back<'_, S> {
     }
 
     fn add(&mut self, by: usize) {
-        self.found.push(Replied { row: self.row, path: self.path.clone(), by });
+        self.found.push(Replied { row: self.row, path: self.path.clone(), by, is_beside_forwarded: self.has_forwarded });
     }
 }
 
@@ -166,18 +173,21 @@ impl<S: Scalar> At<'_, S> {
     fn share_after(&self, it: &Replied) -> S {
         let net = self.sweep.net;
         let zero = S::from(0.0);
-        let of_row = self.visits.iter().enumerate().filter(|(place, _)| self.layout.row_of[*place] == it.row);
-        let (all, forwarded) = of_row.fold((zero, zero), |(all, forwarded), (place, v)| {
-            let is_forwarded = net.arcs[self.layout.arcs[place]].via.is_some();
-            (all + v.rate, if is_forwarded { forwarded + v.rate } else { forwarded })
-        });
-        if all <= 0.0 {
-            return zero;
+        let (mut share, mut gap) = (S::from(1.0), zero);
+        if it.is_beside_forwarded {
+            let of_row = self.visits.iter().enumerate().filter(|(place, _)| self.layout.row_of[*place] == it.row);
+            let (all, called) = of_row.fold((zero, zero), |(all, called), (place, v)| {
+                let is_forwarded = net.arcs[self.layout.arcs[place]].via.is_some();
+                (all + v.rate, if is_forwarded { called } else { called + v.rate })
+            });
+            if all <= 0.0 {
+                return zero;
+            }
+            if let &[Step::Forwarded(place)] = &it.path[..] {
+                return self.visits[place].rate / all;
+            }
+            share = called / all;
         }
-        if let &[Step::Forwarded(place)] = &it.path[..] {
-            return self.visits[place].rate / all;
-        }
-        let (mut share, mut gap) = ((all - forwarded) / all, zero);
         let mut node = self.node_of(it.row);
         for step in &it.path {
             let Some(at) = node else { return zero };

@@ -5,6 +5,7 @@ use super::{
     left_behind::Found,
     messages::Room,
     parts::Parts,
+    replied::Way,
     since::Absences,
     visit::{Inside, Visit},
 };
@@ -69,6 +70,7 @@ pub(in super::super) struct Scratch<S> {
     /// `w` of each reply ([`super::replied`]), and what rows found without them.
     pub(super) after_replies: Vec<S>,
     pub(super) found_before: Vec<S>,
+    pub(super) ways: Vec<Way<S>>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
     pub last_found: Vec<Option<f64>>,
@@ -111,6 +113,7 @@ impl<S: Scalar> Scratch<S> {
             goes_on: Vec::new(),
             after_replies: Vec::new(),
             found_before: Vec::new(),
+            ways: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }

@@ -44,6 +44,13 @@ const MORE_STEPS: usize = 4;
 const LEAST_AWAY: f64 = 0.05;
 const MOST_AWAY: f64 = 4.0;
 
+/// What requests of a row come after: shares that follow another one of their node here, and a reply of the thread.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Way<S> {
+    again: S,
+    through: S,
+}
+
 /// What comes of a thread.
 #[derive(Clone, Copy)]
 struct Gate<S> {
@@ -83,6 +90,8 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         let n = self.visits.len();
+        let mut ways = std::mem::take(&mut scratch.ways);
+        self.find_again(&mut ways);
         for (pool, &task) in self.layout.pools.iter().enumerate() {
             let is_of = |row: usize| self.layout.rows[row].pool == Some(pool);
             let is_before = self.layout.replied.iter().any(|it| is_of(it.by) && !is_of(it.row));
@@ -90,14 +99,31 @@ impl<S: Scalar> At<'_, S> {
                 continue;
             }
             let Some(gate) = self.gate(pool) else { continue };
+            ways.iter_mut().for_each(|way| way.through = S::from(0.0));
+            for (it, &share) in self.layout.replied.iter().zip(shares).filter(|(it, _)| is_of(it.by)) {
+                ways[it.row].through += share;
+            }
             for r in (0..self.layout.rows.len()).filter(|&row| is_of(row)) {
-                let others = self.others(pool, r, shares, scratch);
+                let others = self.others(pool, r, &ways, scratch);
                 let Some(ratio) = self.ratio(&gate, &others) else { continue };
                 for x in (0..n).filter(|&x| self.layout.pool_of[x] != Some(pool)) {
                     for part in [&mut scratch.alpha, &mut scratch.beta, &mut scratch.load] {
                         part[r * n + x] *= ratio;
                     }
                 }
+            }
+        }
+        scratch.ways = ways;
+    }
+
+    /// The share of each row's requests that follow another one of its node here.
+    fn find_again(&self, ways: &mut Vec<Way<S>>) {
+        let none = Way { again: S::from(0.0), through: S::from(0.0) };
+        ways.clear();
+        ways.resize(self.layout.rows.len(), none);
+        for (&arc, &row) in self.layout.arcs.iter().zip(&self.layout.row_of) {
+            if let Some(node) = self.node_of(row) {
+                ways[row].again += self.sweep.net.arcs[arc].visits / node.slices;
             }
         }
     }
@@ -114,7 +140,7 @@ impl<S: Scalar> At<'_, S> {
         (gate.rate > 0.0).then(|| Gate { service: gate.service / gate.rate, square: gate.square / gate.rate, ..gate })
     }
 
-    fn others(&self, pool: usize, r: usize, shares: &[S], scratch: &Scratch<S>) -> Others<S> {
+    fn others(&self, pool: usize, r: usize, ways: &[Way<S>], scratch: &Scratch<S>) -> Others<S> {
         let n = self.visits.len();
         let zero = S::from(0.0);
         let classes = self.class_shares(self.layout.rows[r].kin);
@@ -131,7 +157,7 @@ impl<S: Scalar> At<'_, S> {
             wait: zero,
         };
         for (x, v) in self.visits.iter().enumerate().filter(|(x, _)| self.layout.pool_of[*x] != Some(pool)) {
-            let row = self.layout.row_of[x];
+            let way = ways[self.layout.row_of[x]];
             let keep = scratch.keep[r * n + x];
             let seen = self.sweep.seen(classes, self.layout.arcs[x]);
             let load = keep * v.rate * (v.first + v.late);
@@ -144,10 +170,8 @@ impl<S: Scalar> At<'_, S> {
             all.rate += keep * v.rate;
             all.here += keep * v.rate * (v.wait + v.first + v.late);
             all.rests += served;
-            all.again += load * self.comes_again_at_once(row);
-            let of_thread =
-                self.layout.replied.iter().zip(shares).filter(|(it, _)| it.row == row && self.layout.rows[it.by].pool == Some(pool));
-            let through = of_thread.fold(zero, |sum, (_, &share)| sum + share) * load;
+            all.again += load * way.again;
+            let through = load * way.through;
             all.through += through;
             let sender = self.layout.pool_of[x].map(|other| &self.sweep.net.tasks[self.layout.pools[other]]);
             if sender.is_some_and(|task| task.class.is_some() || task.threads.is_infinite()) {
@@ -156,13 +180,6 @@ impl<S: Scalar> At<'_, S> {
             all.wait += scratch.alpha[r * n + x] * v.wait + scratch.beta[r * n + x];
         }
         all
-    }
-
-    /// The share of a row's requests that follow another one of its node here.
-    fn comes_again_at_once(&self, row: usize) -> S {
-        let Some(node) = self.node_of(row) else { return S::from(0.0) };
-        let of_row = self.layout.arcs.iter().zip(&self.layout.row_of).filter(|(_, of)| **of == row);
-        of_row.fold(S::from(0.0), |sum, (&arc, _)| sum + self.sweep.net.arcs[arc].visits) / node.slices
     }
 
     /// What is found over what mean values say; none where nothing is found.
