@@ -145,7 +145,7 @@ impl<S: Scalar> At<'_, S> {
     /// Takes what rows find to what they find after replies.
     pub(super) fn find_after_replies(&self, scratch: &mut Scratch<S>) {
         let replied = &self.layout.replied;
-        if replied.is_empty() {
+        if replied.is_empty() || self.late {
             return;
         }
         let mut shares = std::mem::take(&mut scratch.after_replies);
