@@ -31,6 +31,8 @@ use crate::model::Scalar;
 
 /// Share of the work of others that follows replies of a task from which it counts in full that those wait who come through it.
 const IN_FULL: f64 = 0.1;
+/// Requests that meet less than this in the mean do not meet but for rounding.
+const NEVER: f64 = 1e-9;
 /// What is found, over what mean values say.
 const RATIOS: [f64; 2] = [0.02, 50.0];
 /// Least part of `V` that is there at any time.
@@ -162,7 +164,7 @@ impl<S: Scalar> At<'_, S> {
             let seen = self.sweep.seen(classes, self.layout.arcs[x]);
             let load = keep * v.rate * (v.first + v.late);
             let (waiting, served) = (load * v.wait, keep * v.rate * rest(v));
-            if keep > 0.0 {
+            if keep > NEVER {
                 all.work += (waiting + served) / keep;
             }
             all.seen += waiting * seen.waiting + served * seen.first;
