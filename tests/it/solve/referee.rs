@@ -30,7 +30,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("classes at shared tasks", classes_at_shared_tasks(), Within(2.4, 6.7)),
         ("unequal demands at a queue", unequal(), Within(0.5, 1.8)),
         ("variation of demand", variation(), Within(0.3, 0.5)),
-        ("interlock", interlock(), Within(1.0, 1.5)),
+        ("interlock", interlock(), Within(1.0, 1.6)),
         ("through a single thread", through_a_thread(), Within(1.6, 5.1)),
         ("threads on one processor", threads_on_one_processor(), Within(2.6, 7.6)),
         ("calls on one processor", calls_on_one_processor(), Within(1.4, 4.1)),

@@ -18,7 +18,8 @@
 //! | `g` | what is done meanwhile: slices of the caller, and waits for threads |
 //! | `K` | path exclusion ([`super::super::exclusion`]): of those found by `A` who cannot be there with the caller |
 //!
-//! What is forwarded comes when a slice of the forwarder ends. Looked for before threads, in order of arrival, at several where what comes is of customers; not where numbers of calls are always the same: then it is known which slice a reply ends.
+//! What is forwarded comes when a slice of the forwarder ends. Looked for before threads, in order of arrival, at several where what comes is of customers; not where something goes on after a reply, nor
+//! where numbers of calls are always the same: then it is known which slice a reply ends.
 
 mod gates;
 
