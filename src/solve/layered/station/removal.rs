@@ -31,7 +31,7 @@ const MAX_BOOST_SHARE: f64 = 0.9;
 const NEGLIGIBLE_WAIT: f64 = 1e-12;
 
 /// Threads that meet less than this in the mean do not meet but for rounding.
-const NEVER: f64 = 1e-9;
+pub(super) const NEVER: f64 = 1e-9;
 
 /// Held between 0 and 1.
 pub(super) fn bounded<S: Scalar>(x: S) -> S {

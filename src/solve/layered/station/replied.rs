@@ -25,7 +25,7 @@ mod gates;
 
 pub(super) use self::gates::Way;
 use super::{
-    super::net::{Discipline, Net, Node, Work},
+    super::net::{Discipline, Net, Node},
     At, Scratch,
     layout::Layout,
 };
@@ -136,10 +136,7 @@ impl<S: Scalar> Back<'_, S> {
 
 /// The node that replies to a call.
 fn first_phase<S>(net: &Net<S>, call: usize) -> Option<usize> {
-    match net.entries[net.arcs[call].target?].work {
-        Work::Phases([first, ..]) => first,
-        Work::Graph(_) => None,
-    }
+    net.arcs[call].target.and_then(|entry| net.phases(entry)[0])
 }
 
 impl<S: Scalar> At<'_, S> {

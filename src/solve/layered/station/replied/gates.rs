@@ -26,13 +26,11 @@
 //! | `e`, `a` | work a unit of time that neither follows a reply of `A` nor another request here; the part of the work after which a request comes back at once |
 //! | `M`, `A`, `ν` | the other sources of the station, how many of these are elsewhere, and requests that come from there a unit of time |
 
-use super::super::{At, Scratch, visit::Visit};
+use super::super::{At, Scratch, removal::NEVER};
 use crate::model::Scalar;
 
 /// Share of the work of others that follows replies of a task from which it counts in full that those wait who come through it.
 const IN_FULL: f64 = 0.1;
-/// Requests that meet less than this in the mean do not meet but for rounding.
-const NEVER: f64 = 1e-9;
 /// What is found, over what mean values say.
 const RATIOS: [f64; 2] = [0.02, 50.0];
 /// Least part of `V` that is there at any time.
@@ -133,7 +131,7 @@ impl<S: Scalar> At<'_, S> {
     fn gate(&self, pool: usize) -> Option<Gate<S>> {
         let zero = S::from(0.0);
         let mut gate = Gate { rate: zero, there: zero, service: zero, square: zero };
-        for (_, v) in self.visits.iter().zip(&self.layout.pool_of).map(|(v, of)| (of, v)).filter(|(of, _)| **of == Some(pool)) {
+        for (v, _) in self.visits.iter().zip(&self.layout.pool_of).filter(|(_, of)| **of == Some(pool)) {
             gate.rate += v.rate;
             gate.there += v.rate * (v.wait + v.first);
             gate.service += v.rate * v.first;
@@ -162,15 +160,15 @@ impl<S: Scalar> At<'_, S> {
             let way = ways[self.layout.row_of[x]];
             let keep = scratch.keep[r * n + x];
             let seen = self.sweep.seen(classes, self.layout.arcs[x]);
-            let load = keep * v.rate * (v.first + v.late);
-            let (waiting, served) = (load * v.wait, keep * v.rate * rest(v));
+            let load = keep * v.rate * v.first;
+            let (waiting, served) = (load * v.wait, load * v.full_first_rest);
             if keep > NEVER {
                 all.work += (waiting + served) / keep;
             }
             all.seen += waiting * seen.waiting + served * seen.first;
             all.load += load;
             all.rate += keep * v.rate;
-            all.here += keep * v.rate * (v.wait + v.first + v.late);
+            all.here += keep * v.rate * (v.wait + v.first);
             all.rests += served;
             all.again += load * way.again;
             let through = load * way.through;
@@ -195,11 +193,6 @@ impl<S: Scalar> At<'_, S> {
         let counts = others.of_customers / others.load / IN_FULL;
         Some(if counts < 1.0 { (ratio - 1.0) * counts + 1.0 } else { ratio })
     }
-}
-
-/// `ρ r`, with what goes on after the reply, of one request a unit of time.
-fn rest<S: Scalar>(v: &Visit<S>) -> S {
-    v.first * (v.full_first_rest + v.late) + v.late * v.full_late_rest
 }
 
 /// Sources that are elsewhere.
