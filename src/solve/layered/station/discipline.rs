@@ -162,7 +162,7 @@ impl<S: Scalar> At<'_, S> {
                 let mut load = S::from(0.0);
                 for x in 0..n {
                     if self.layout.rows[self.layout.row_of[x]].priority > level {
-                        load += scratch.load[r * n + x] / self.servers;
+                        load += scratch.load[r * n + x] / self.servers * scratch.from_elsewhere[self.layout.row_of[x]];
                     }
                 }
                 stretches.push(stretch(load));
@@ -205,6 +205,7 @@ impl<S: Scalar> At<'_, S> {
             } else {
                 stretch[row]
             };
+            let stretch = if scratch.begun.is_empty() { stretch } else { stretch * (self.begins_before(&scratch.begun, mine, row) + 1.0) };
             let of_waiting = if as_urgent { stretch } else { S::from(0.0) };
             let in_service = if as_urgent || !preemptive { stretch } else { S::from(0.0) };
             scratch.alpha[at] *= of_waiting;

@@ -15,6 +15,7 @@ use super::{
     left_behind::LeftBehind,
     messages::Messages,
     origins::{come_through, origins},
+    makes_way::find_made_way,
     previous::{Previous, find_previous},
     replied::{Replied, find_replied},
     returns::{Return, find_returns},
@@ -64,6 +65,8 @@ pub(in super::super) struct Layout {
     pub(super) met: Vec<Met>,
     /// Where requests were before, by row.
     pub(super) previous: Vec<Vec<Previous>>,
+    /// The same where requests make way for more urgent ones ([`super::makes_way`]); empty elsewhere.
+    pub(super) made_way: Vec<Vec<Previous>>,
     /// Replies before what comes to a task.
     pub(super) replied: Vec<Replied>,
     /// How second phases may be found by the next request of the same customer.
@@ -179,6 +182,7 @@ impl Layout {
             returns: Vec::new(),
             met: Vec::new(),
             previous: Vec::new(),
+            made_way: Vec::new(),
             replied: Vec::new(),
             left_behind: LeftBehind::default(),
             messages: Messages::default(),
@@ -228,6 +232,7 @@ impl Layout {
         layout.previous = find_previous(net, &layout, calls, station);
         layout.replied = find_replied(net, &layout, calls, station);
         layout.find_levels();
+        layout.made_way = find_made_way(net, &layout, calls);
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
         layout.find_strands(net, pairs, calls);
         layout

@@ -224,7 +224,7 @@ impl<S: Scalar> At<'_, S> {
             };
             if let Some(presence) = presence {
                 presence.slices.iter().for_each(|it| scratch.goes_on[it.arc] = true);
-                Course::new(self, message, &presence, &mut room).follow(&mut scratch.messages);
+                Course::new(self, message, &presence, &scratch.from_elsewhere, &mut room).follow(&mut scratch.messages);
             }
         }
         scratch.course = room;
@@ -279,8 +279,8 @@ impl<S: Scalar> At<'_, S> {
     fn waits_for_senders(&self, entry: usize) -> S {
         let (net, flow) = (self.sweep.net, self.sweep.flow);
         let mut wait = S::from(0.0);
-        let Some(row) = net.phases(entry)[0].and_then(|node| self.layout.messages.row_of(node)) else { return wait };
-        let its = &self.visits[self.layout.rows[row].arc];
+        let Some(first) = net.phases(entry)[0].and_then(|node| self.layout.messages.row_of(node)) else { return wait };
+        let its = &self.visits[self.layout.rows[first].arc];
         let received = flow.entry_rate[entry];
         if received <= 0.0 || self.servers > 1.0 {
             return wait;
@@ -288,7 +288,10 @@ impl<S: Scalar> At<'_, S> {
         for (&group, &row) in self.layout.groups.iter().zip(&self.layout.row_of_group) {
             let node = &net.nodes[group];
             let service = self.visits[self.layout.rows[row].arc].first * left_of_slice(node.deterministic);
-            if service <= 0.0 {
+            let interrupts = self.has_priorities()
+                && self.discipline == Discipline::Preemptive
+                && self.layout.rows[row].priority < self.layout.rows[first].priority;
+            if service <= 0.0 || interrupts {
                 continue;
             }
             let each = if self.is_shared() { service * its.first / (service + its.first) } else { service };
@@ -386,7 +389,7 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         messages_wait.resize(self.layout.rows.len(), S::from(0.0));
-        let has_priorities = self.has_priorities();
+        let interrupts = self.has_priorities() && self.discipline == Discipline::Preemptive;
         let is_queue = self.station >= self.sweep.net.n_processors;
         for (r, row) in self.layout.rows.iter().enumerate() {
             let me = self.visits[row.arc].first;
@@ -395,7 +398,7 @@ impl<S: Scalar> At<'_, S> {
             let all = messages[terms.clone()].iter().fold(S::from(0.0), |sum, &found| sum + found);
             for (at, it) in terms.zip(self.visits) {
                 let found = messages[at];
-                let goes_first = !has_priorities || self.priority_of(at % n) >= row.priority;
+                let goes_first = !interrupts || self.priority_of(at % n) >= row.priority;
                 if found <= 0.0 || it.first <= 0.0 || !goes_first {
                     continue;
                 }

@@ -42,6 +42,7 @@ mod interlock;
 mod kinds;
 mod layout;
 mod left_behind;
+mod makes_way;
 mod messages;
 mod origins;
 mod outside;
@@ -224,6 +225,7 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         self.find_after_replies(scratch);
+        self.make_way(scratch);
         self.find_messages(scratch);
         self.follow_at_once(scratch);
         for row in 0..n_rows {

@@ -340,7 +340,7 @@ fn stops<S: Scalar>(
             continue;
         }
         let requests = requests_of(sweep, layout, |other| other == pool, delay_of);
-        let Requests { own, all, first: first_time, wait, delaying, .. } = requests;
+        let Requests { own, all, sent, first: first_time, wait, delaying, .. } = requests;
         // Of servers that hold each other up, all together are as fast as fewer that do not.
         let (alone, slowest, most) = match (crowds.at(station), target) {
             ([first, .., last], Some(target)) => (*first, *last, sweep.populations.strands(sweep.net, target)),
@@ -365,6 +365,7 @@ fn stops<S: Scalar>(
             station,
             place: first_place[station] + pool,
             demand,
+            slowed: demand * believed(sent / as_fast_as),
             servers,
             number: if it.servers.is_finite() { it.servers } else { threads_of_target },
             few_cores: few_cores && it.servers > SEIDMANN_SERVERS,

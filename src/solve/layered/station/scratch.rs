@@ -3,6 +3,7 @@
 use super::{
     follows::Followed,
     left_behind::Found,
+    makes_way::Begun,
     messages::Room,
     parts::Parts,
     replied::Way,
@@ -71,6 +72,9 @@ pub(in super::super) struct Scratch<S> {
     pub(super) after_replies: Vec<S>,
     pub(super) found_before: Vec<S>,
     pub(super) ways: Vec<Way<S>>,
+    /// `p`, by row, and `e` of each ([`super::makes_way`]).
+    pub(super) begun: Vec<Begun<S>>,
+    pub(super) from_elsewhere: Vec<S>,
     /// Where the chances to wait were found last ([`super::busy`]), by their places among the unknowns, and then the numbers of busy servers, and
     /// of all that are there, by station.
     pub last_found: Vec<Option<f64>>,
@@ -114,6 +118,8 @@ impl<S: Scalar> Scratch<S> {
             after_replies: Vec::new(),
             found_before: Vec::new(),
             ways: Vec::new(),
+            begun: Vec::new(),
+            from_elsewhere: Vec::new(),
             followed: Followed::new(n_processors),
             last_found: vec![None; n_unknowns + 2 * n_stations],
         }

@@ -35,6 +35,8 @@ pub(super) struct Course<'a, 'b, S> {
     at: &'a At<'b, S>,
     message: &'a Message,
     it: &'a Presence<S>,
+    /// The share of the slices of each row that follow no other at once, where requests go by urgency.
+    from_elsewhere: &'a [S],
     room: &'a mut Room<S>,
 }
 
@@ -65,7 +67,7 @@ impl<S> Default for Room<S> {
 }
 
 impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
-    pub fn new(at: &'a At<'b, S>, message: &'a Message, it: &'a Presence<S>, room: &'a mut Room<S>) -> Self {
+    pub fn new(at: &'a At<'b, S>, message: &'a Message, it: &'a Presence<S>, from_elsewhere: &'a [S], room: &'a mut Room<S>) -> Self {
         let net = at.sweep.net;
         let nothing = Ways { slice: Step::none(), calls: Step::none(), is_last: S::from(1.0) };
         room.ways.resize(net.nodes.len(), nothing);
@@ -73,7 +75,7 @@ impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
         room.steps.resize(net.entries.len(), None);
         room.held.clear();
         room.held.resize(at.layout.rows.len(), S::from(1.0));
-        Self { at, message, it, room }
+        Self { at, message, it, from_elsewhere, room }
     }
 }
 
@@ -139,6 +141,28 @@ impl<S: Scalar> Course<'_, '_, S> {
         host.station == at.station && !at.is_shared() && goes_first()
     }
 
+    /// Whether a node's slices are at a single server here before which all of these go.
+    fn is_behind_urgent(&self, node: usize) -> bool {
+        self.is_beside_all(node, |it, own| it > own)
+    }
+
+    /// Whether a node's slices are at a single server here and go before all of these.
+    fn is_before_all(&self, node: usize) -> bool {
+        self.is_beside_all(node, |it, own| it < own)
+    }
+
+    /// Whether a node's slices are at a single server here that goes by urgency, with that of all of these related so to their own.
+    fn is_beside_all(&self, node: usize, is_so: impl Fn(f64, f64) -> bool) -> bool {
+        let at = self.at;
+        let Some(host) = at.sweep.net.nodes[node].host_arc.map(|host| &at.sweep.net.arcs[host]) else { return false };
+        let are_so = || at.has_priorities() && self.it.slices.iter().all(|it| is_so(at.priority_of(it.arc), host.priority));
+        host.station == at.station && at.servers <= 1.0 && are_so()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.at.discipline == Discipline::Preemptive
+    }
+
     fn row_of(&self, node: usize) -> Option<usize> {
         self.at.layout.messages.row_of(node)
     }
@@ -189,7 +213,7 @@ impl<S: Scalar> Course<'_, '_, S> {
             if self.message.errand == Errand::AfterReply(target) {
                 let begun = self.it.begun();
                 // Of two that come at the same time the one goes first.
-                let behind = if self.is_here_in_order(node) { begun.here * COIN } else { S::from(0.0) };
+                let behind = if self.is_here_in_order(node) && !self.is_behind_urgent(node) { begun.here * COIN } else { S::from(0.0) };
                 calls.added = calls.added + There { here: begun.here - behind, away: begun.away }.times(part);
                 slice.added.here += behind * part;
             }
@@ -208,6 +232,23 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (net, begun) = (at.sweep.net, it.begun());
         let left = left_of_slice(net.nodes[node].deterministic);
         let (service, time) = self.slice_time(node);
+        if self.is_behind_urgent(node) {
+            let go_before = |kept: There<S>| self.it.go_before(kept);
+            let away = go_before(self.it.gather(time - service));
+            if self.is_interrupted() {
+                let kept = Kept { here: go_before(begun_here()), away: go_before(self.it.gather(time)) };
+                return Step { kept, added: go_before(begun).times(such) };
+            }
+            let later = |it: There<S>| self.it.gather(service).times(it.away);
+            let kept = Kept { here: later(go_before(begun_here())), away: later(away) };
+            let sent = self.it.gather(service * left).times(begun.away);
+            return Step { kept, added: There { here: begun.here + sent.here, away: sent.away }.times(such) };
+        }
+        if self.is_before_all(node) {
+            let kept = Kept { here: begun_here(), away: it.gather(time) };
+            let sent = it.gather(service * left).times(begun.away);
+            return Step { kept, added: There { here: begun.here + sent.here, away: sent.away }.times(such) };
+        }
         if self.is_behind_all(node) {
             let kept = Kept { here: it.ended((time + service) * 0.5), away: it.gather(time) };
             let later = it.gather(service * left).times(begun.away);
@@ -316,9 +357,22 @@ impl<S: Scalar> Course<'_, '_, S> {
         let here = self.row_of(node);
         if let Some(row) = here {
             let pool = at.layout.rows[row].pool;
+            let here = if self.is_behind_urgent(node) {
+                let sent = if self.is_interrupted() { self.it.begun().here * self.sent_in_slice(node).0 } else { S::from(0.0) };
+                (before.here + sent) * self.it.slices_together()
+            } else if self.is_before_all(node) {
+                // One of them may be in service, but for where a slice has ended just then.
+                before.here / (before.here + 1.0) * self.from_elsewhere[row]
+            } else {
+                before.here
+            };
             for it in &self.it.slices {
+                // Some of them less urgent: these let it pass.
+                if at.has_priorities() && at.priority_of(it.arc) < at.layout.rows[row].priority && !self.is_before_all(node) {
+                    continue;
+                }
                 let taken = if pool.is_some() && at.layout.pool_of[it.arc] == pool { 1.0 } else { 0.0 };
-                found[row * n + it.arc] += it.of(before.here, taken);
+                found[row * n + it.arc] += it.of(here, taken);
             }
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
@@ -339,7 +393,9 @@ impl<S: Scalar> Course<'_, '_, S> {
                 (true, true) => S::from(0.0),
                 _ => such,
             };
-            let sent = if self.is_behind_all(node) {
+            let sent = if self.is_behind_urgent(node) && self.is_interrupted() {
+                slice.kept.of(before) + self.it.go_before(self.it.begun()).times(earlier * left)
+            } else if self.is_behind_all(node) {
                 slice.kept.of(before) + self.it.begun().times(earlier * left)
             } else {
                 let again = self.it.outlasts(service / (all + 1.0));
@@ -378,6 +434,9 @@ impl<S: Scalar> Course<'_, '_, S> {
         let Some(first) = self.message.first.filter(|_| received > 0.0 && service > 0.0) else { return };
         let row = at.layout.row_of[first];
         let Some(group) = rows[row].group else { return };
+        if self.is_interrupted() && at.has_priorities() && rows[sender].priority < rows[row].priority {
+            return;
+        }
         let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
         let stays = service / (service + at.sweep.unknowns[send]) * left;
         found[row * n + rows[sender].arc] += rate / received / slices * stays;
@@ -399,6 +458,10 @@ fn share_served<S: Scalar>(found: S, servers: S) -> S {
     }
     let each = found / servers;
     if each < NEGLIGIBLE { -each * 0.5 + 1.0 } else { (-(-each).exp() + 1.0) / each }
+}
+
+fn begun_here<S: Scalar>() -> There<S> {
+    There { here: S::from(1.0), away: S::from(0.0) }
 }
 
 /// `η`.

@@ -16,6 +16,9 @@
 use super::step::{Kept, There};
 use crate::model::Scalar;
 
+/// Least share of slices that no other follows at once.
+const LEAST_OTHERS: f64 = 1e-3;
+
 /// How something that goes on is at a station and elsewhere by turns.
 #[derive(Clone, Debug)]
 pub(super) struct Presence<S> {
@@ -83,6 +86,17 @@ impl<S: Scalar> Presence<S> {
     pub fn gather(&self, time: S) -> There<S> {
         let stays = if time > 0.0 { self.away / (self.away + time) } else { S::from(1.0) };
         There { here: self.returns * (-stays + 1.0), away: stays }
+    }
+
+    /// Slices that follow each other at once, of one that begins.
+    pub fn slices_together(&self) -> S {
+        let others = -self.on + 1.0;
+        if others > LEAST_OTHERS { others.recip() } else { S::from(LEAST_OTHERS.recip()) }
+    }
+
+    /// What has become of those here where a less urgent request comes after them.
+    pub fn go_before(&self, it: There<S>) -> There<S> {
+        There { here: S::from(0.0), away: it.away + it.here * self.leaves * self.slices_together() }
     }
 
     /// One whose slice here ends, such a time before.

@@ -16,6 +16,8 @@ pub(super) struct Stop<S> {
     /// Its place, and the pool's there, among what is [`super::Left`].
     pub place: usize,
     pub demand: S,
+    /// How much longer it is for what nobody waits for: a wait that is left with one thread less.
+    pub slowed: S,
     pub servers: S,
     /// How many servers there are; those that hold each other up as well.
     pub number: f64,
@@ -313,10 +315,11 @@ impl<S: Scalar> Alone<S> {
         let rate = self.cycle.recip() * n;
         for (k, (stop, now)) in stops.iter().zip(&mut self.now).enumerate().filter(|(k, _)| is_visited(*k)) {
             let (wait, service) = *now;
-            *now = (rate * wait, rate);
-            self.length[k] = now.0 + rate * if queue(stop) == Queue::AtOne { service / stop.servers } else { service };
+            let length = rate * wait + rate * if queue(stop) == Queue::AtOne { service / stop.servers } else { service };
+            *now = (rate * (wait + stop.slowed), rate);
+            self.length[k] = length;
             if queue(stop) == Queue::Own {
-                chances_of_number(stop.number, (n, self.length[k]), &stop.services, &mut self.logs[k], &mut self.there[k]);
+                chances_of_number(stop.number, (n, length), &stop.services, &mut self.logs[k], &mut self.there[k]);
             }
         }
         true
@@ -335,6 +338,7 @@ mod tests {
             station: 0,
             place: 0,
             demand: DEMAND,
+            slowed: 0.0,
             servers,
             number: servers,
             few_cores: false,
@@ -349,7 +353,7 @@ mod tests {
             others: None,
             late: Late::none(1.0),
             requested: None,
-            requests: Requests { own: DEMAND, all: DEMAND, first: DEMAND, wait: 0.0, number: 1.0, delaying: 0.0 },
+            requests: Requests { own: DEMAND, all: DEMAND, sent: 0.0, first: DEMAND, wait: 0.0, number: 1.0, delaying: 0.0 },
             as_fast_as: servers,
             has_one_pool: true,
             stay: Stay::new(DEMAND, DEMAND, 2.0 - DEMAND, servers),

@@ -11,12 +11,13 @@ pub(super) fn believed<S: Scalar>(others: S) -> S {
     if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others }
 }
 
-/// What comes to a station, all a unit of time: the services of all and of one pool, and of that pool the time in first phases and waiting, their number,
+/// What comes to a station, all a unit of time: the services of all, of one pool and of requests that nobody waits for, and of that pool the time in first phases and waiting, their number,
 /// and by how much these make its executions longer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests<S> {
     pub own: S,
     pub all: S,
+    pub sent: S,
     pub first: S,
     pub wait: S,
     pub number: S,
@@ -47,11 +48,14 @@ pub(super) fn requests_of<S: Scalar>(
     delay_of: impl Fn(usize) -> S,
 ) -> Requests<S> {
     let zero = S::from(0.0);
-    let mut sums = Requests { own: zero, all: zero, first: zero, wait: zero, number: zero, delaying: zero };
+    let mut sums = Requests { own: zero, all: zero, sent: zero, first: zero, wait: zero, number: zero, delaying: zero };
     for (i, &a) in layout.arcs.iter().enumerate() {
         let rate = sweep.flow.arc_rate[a];
         let (first, held) = sweep.service(a);
         sums.all += rate * held;
+        if layout.pool_of[i].is_none_or(|pool| sweep.populations.caps[layout.pools[pool]].is_infinite()) {
+            sums.sent += rate * held;
+        }
         if layout.pool_of[i].is_some_and(&is_own) {
             sums.own += rate * held;
             sums.first += rate * first;
