@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! f_j = Σ_k p_jk g_k + (1 - Σ_k p_jk) Σ_c ρ_j(c) [h_c ḡ_c + (1 - h_c) F_j]          g_kx = Σ_y f_ky M_yx + Σ_c a_kc i_cx          M_yx = λ_x p_xy / λ_y
-//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - v V_k / (Σ_c E_c Σ_x w_x f_kx)]      A = N_c - ρ_k(c) - B_c (1 - 1/N_c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
+//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - (1 + v Σ_x w_x f_kx) V_k / Σ_c E_c]      A = N_c - ρ_k(c) - B_c (1 - 1/N_c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
 //! V_j = Σ_x (f_jx - r_j F_jx) s_x + r_j V°_j                                            r_j: the share of F_j in f_j;  V°, F: as found at any time
 //! e_c = Λ_c / E_c,   E_c = N_c - B_c - Σ_x λ_x ρ_x(c) w_x (W_x + s_x + o_x)       Λ_c = Σ_x λ_x ρ_x(c) w_x (1 - Σ_k p_xk)        h_c = (N_c - E_c) / (2 N_c - E_c)
 //! ```
@@ -39,6 +39,7 @@
 //! Looked for where requests fork, at processors in order of arrival, and where requests are sent to them, to several servers from there. Not where something goes on after a reply, where a join leaves branches behind or what forks is
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
+mod coming;
 mod own;
 mod sources;
 mod ways;
@@ -46,6 +47,7 @@ mod ways;
 use smallvec::SmallVec;
 
 pub(super) use self::ways::Follows;
+use self::coming::{Found, Stay};
 use super::{At, Scratch, previous::Previous};
 use crate::model::Scalar;
 
@@ -54,8 +56,6 @@ const SETTLED: f64 = 1e-12;
 const MOST_PASSES: usize = 200;
 /// Chance that, of two strands that begin at the same time, the one goes first.
 const GOES_FIRST: f64 = 0.5;
-/// Part of what would come by mean values alone, at least.
-const LEAST_COMING: f64 = 0.2;
 /// What is waited for others, as a part of what would be at any time, is between these.
 const RATIOS: (f64, f64) = (0.02, 50.0);
 
@@ -204,13 +204,14 @@ impl<S: Scalar> At<'_, S> {
         let n = self.visits.len();
         let busy = self.chance_of_others();
         for r in 0..n {
-            let any = room.waits[r];
+            let terms = r * n..(r + 1) * n;
+            let parts = scratch.alpha[terms.clone()].iter().zip(&scratch.beta[terms.clone()]).zip(self.visits);
+            let any = parts.fold(S::from(0.0), |sum, ((&alpha, &beta), v)| sum + alpha * v.wait + beta);
             if any <= 0.0 {
                 continue;
             }
             let ratio = num_traits::clamp(self.waited(&room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
             let ratio = (ratio - 1.0) * busy + 1.0;
-            let terms = r * n..(r + 1) * n;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
         }
         scratch.followed = room;
@@ -235,7 +236,7 @@ impl<S: Scalar> At<'_, S> {
             for (x, it) in self.visits.iter().enumerate() {
                 let at = r * n + x;
                 let waiting = scratch.alpha[at] * it.wait;
-                wait += waiting + scratch.beta[at];
+                wait += waiting + scratch.beta[at] * self.left_for_long(r, x, scratch);
                 room.any.push(if it.first > 0.0 { waiting / it.first + scratch.load[at] } else { zero });
             }
             room.waits.push(wait);
@@ -294,7 +295,7 @@ impl<S: Scalar> At<'_, S> {
         if found.len() != n * n || found.iter().any(|f| !f.value().is_finite()) {
             found.clone_from(&room.any);
         }
-        let variance = self.variance_there(room);
+        let there = self.number_of_others(room);
         for _ in 0..MOST_PASSES {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
@@ -303,7 +304,7 @@ impl<S: Scalar> At<'_, S> {
                     follows,
                     (k, &found[k * n..(k + 1) * n]),
                     messages.get(k * n..(k + 1) * n).unwrap_or_default(),
-                    variance,
+                    there,
                     room,
                 );
             }
@@ -319,7 +320,7 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// `g` of row `k`, of whose slices so much is `found`.
-    fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), messages: &[S], variance: S, room: &mut Followed<S>) {
+    fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), messages: &[S], there: (S, S), room: &mut Followed<S>) {
         let n = self.visits.len();
         let zero = S::from(0.0);
         let own = self.waits_for_own(follows, room, k);
@@ -342,24 +343,23 @@ impl<S: Scalar> At<'_, S> {
         } else {
             messages.iter().zip(self.visits).fold(wait + self.visits[k].first + own, |time, (&found, v)| time + found * v.first)
         };
+        let stay = Stay { time, wait, service: self.visits[k].first, found: number, there, all_away };
         let n_sources = room.sources.len();
         for (c, it) in room.sources.iter().enumerate() {
             let share = |row: usize| room.shares[row * n_sources + c];
-            let (mut here, mut leave) = (zero, zero);
-            for (x, &found) in found.iter().enumerate() {
+            let (mut here, mut leave, mut of_wait) = (zero, zero, zero);
+            for (x, (&found, v)) in found.iter().zip(self.visits).enumerate() {
                 let of_source = found * share(x) * follows.strands[x];
                 here += of_source;
                 leave += of_source * room.out[x];
+                of_wait += found * share(x) * v.first;
             }
-            // Who is away, and who leaves.
             let blocked = it.blocked * (1.0 - it.number.recip()).max(0.0);
-            let may_come = leave - here - own_here(follows, (&room.shares, messages), (k, c), n_sources) - blocked + it.number;
-            if may_come <= 0.0 || it.begin <= 0.0 {
+            let away = -(here + own_here(follows, (&room.shares, messages), (k, c), n_sources) + blocked) + it.number;
+            let come = stay.come(it, &Found { here, wait: of_wait, away, leave }, follows.are_free);
+            if come <= 0.0 {
                 continue;
             }
-            let together = if number > 0.0 { time - wait / number * variance / all_away } else { time };
-            let chance = it.comes * if together > time * LEAST_COMING { together } else { time * LEAST_COMING };
-            let come = may_come * chance / (chance + 1.0);
             for (x, v) in self.visits.iter().enumerate() {
                 moved[x] += come * (v.rate * share(x) * coming[x] / it.begin);
             }

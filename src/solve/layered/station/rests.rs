@@ -19,7 +19,7 @@ use super::{
     overtaking::Overtaken,
     scarce::Services,
     since::{Since, mean_since},
-    visit::Visit,
+    visit::{Gap, Visit},
 };
 use crate::model::Scalar;
 
@@ -83,6 +83,21 @@ impl<S: Scalar> At<'_, S> {
         if self.servers == 1.0 {
             self.lengthen(r, scratch);
         }
+    }
+
+    /// How much more is left of services over an arc as those of a row find it who were away for long, than as all of it do.
+    pub(super) fn left_for_long(&self, r: usize, x: usize, scratch: &Scratch<S>) -> S {
+        let row = &self.layout.rows[r];
+        let (me, it) = (&self.visits[row.arc], &self.visits[x]);
+        let mean = self.mean_in_the_way(row.priority);
+        let (all, long) = match scratch.absences.of_row(r) {
+            [] => {
+                let gap = Gap { short_share: S::from(0.0), ..me.gap };
+                (self.rest(me, it, None, mean), self.rest(&Visit { gap, ..*me }, it, None, mean))
+            }
+            since @ [.., last] => (self.rest_since(since, it, None, mean), self.rest_since(&[last.alone()], it, None, mean)),
+        };
+        if all > 0.0 { long / all } else { S::from(1.0) }
     }
 
     /// The rests of second phases, of other threads' requests and of the own thread's last one, which it overtakes with such chance.

@@ -33,6 +33,13 @@ pub(super) struct Since<S> {
     pub gap: S,
 }
 
+impl<S: Scalar> Since<S> {
+    /// The same, of all arrivals.
+    pub fn alone(self) -> Self {
+        Self { part: S::from(1.0), ..self }
+    }
+}
+
 /// How the requests of a station were there last.
 #[derive(Clone, Debug)]
 pub(super) struct Absences<S> {

@@ -8,8 +8,8 @@ const NEGLIGIBLE: f64 = 1e-18;
 /// Weights beyond this are made smaller, all of them.
 const LARGE: f64 = 1e100;
 
-/// The variance of the number of `others` at a station that have so much work there for each unit of time that one is away.
-fn number_there<S: Scalar>(others: f64, work: S) -> S {
+/// Of the number of `others` at a station that have so much work there for each unit of time that one is away, the mean and the variance.
+fn number_there<S: Scalar>(others: f64, work: S) -> (S, S) {
     let (mut weight, mut all, mut first, mut second) = (S::from(1.0), S::from(1.0), S::from(0.0), S::from(0.0));
     let mut n = 1.0;
     while n <= others {
@@ -28,7 +28,7 @@ fn number_there<S: Scalar>(others: f64, work: S) -> S {
         n += 1.0;
     }
     let mean = first / all;
-    second / all - mean * mean
+    (mean, second / all - mean * mean)
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -87,13 +87,13 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// `v`.
-    pub(super) fn variance_there(&self, room: &Followed<S>) -> S {
+    /// The mean and the variance of how many others are there, as of exponential services of one mean.
+    pub(super) fn number_of_others(&self, room: &Followed<S>) -> (S, S) {
         let zero = S::from(0.0);
         let number: f64 = room.sources.iter().map(|it| it.number).sum();
         let away = room.all_away();
         let load = self.visits.iter().fold(zero, |sum, v| sum + v.rate * v.first);
-        if number <= 1.0 || away <= 0.0 { zero } else { number_there(number - 1.0, load / away) }
+        if number <= 1.0 || away <= 0.0 { (zero, zero) } else { number_there(number - 1.0, load / away) }
     }
 }
 
@@ -104,14 +104,14 @@ mod tests {
     /// Nobody waits for anybody where one customer is all: a binomial number. Of many and little work each, a geometric one.
     #[test]
     fn the_number_that_is_there_is_that_of_exponential_services() {
-        let one = number_there(1.0, 0.5);
+        let (_, one) = number_there(1.0, 0.5);
         assert!((one - 0.5 / 1.5 * (1.0 / 1.5)).abs() < 1e-14, "{one}");
         // P(n) ∝ 1, 2r, 2r².
         let (all, first, second) = (1.0 + 0.6 + 0.18, 0.6 + 0.36, 0.6 + 0.72);
-        let two = number_there(2.0, 0.3);
+        let (_, two) = number_there(2.0, 0.3);
         assert!((two - (second / all - (first / all) * (first / all))).abs() < 1e-14, "{two}");
-        let many = number_there(1e5, 0.6e-5);
+        let (_, many) = number_there(1e5, 0.6e-5);
         assert!((many / (0.6 / 0.16) - 1.0).abs() < 1e-3, "{many}");
-        assert!(number_there(1e4, 1.0).is_finite());
+        assert!(number_there(1e4, 1.0).1.is_finite());
     }
 }

@@ -12,6 +12,8 @@ use crate::model::Scalar;
 
 /// Most rows: of more, slices find what there is at any time. Where as many branches begin together the sweeps go to and fro (32 that call a task each and two customers take 210).
 const MOST_ROWS: usize = 60;
+/// So many customers find only one other, of whom more is known ([`super::super::rests`]).
+const TOLD_APART: f64 = 2.0;
 
 /// What slices follow which at a processor.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub(in super::super) struct Follows {
     pub(super) beside: Vec<Vec<usize>>,
     /// Whether the slices of strands follow each other without memory: numbers of calls that are always the same have one.
     pub(super) tells_own: bool,
+    /// Whether all are customers who have a thread each wherever they call, and neither fork nor send.
+    pub(super) are_free: bool,
     /// Tasks whose customers or threads are the sources.
     pub(super) sources: Vec<usize>,
     /// The entries that lead here, callers before callees.
@@ -46,15 +50,18 @@ pub(super) enum Led {
 }
 
 impl Follows {
-    /// None but at processors in order of arrival where requests fork, and slices follow each other at once.
+    /// None but at processors in order of arrival where slices follow each other at once, and requests fork or are sent, or one server has customers with a thread each at all tasks.
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
         if station >= net.n_processors
             || !is_in_order
-            || !(layout.siblings || is_sent_to(net, layout, it.servers))
             || layout.rows.len() > MOST_ROWS
         {
+            return None;
+        }
+        let neither_forks_nor_sends = !layout.siblings && !is_sent_to(net, layout, it.servers);
+        if neither_forks_nor_sends && it.servers > 1.0 {
             return None;
         }
         let nodes: Vec<usize> = layout.rows.iter().map(|row| row.group.map(|group| layout.groups[group])).collect::<Option<_>>()?;
@@ -82,7 +89,8 @@ impl Follows {
         for &node in &nodes {
             rows.push(ways.lead_to(net.nodes[node].entry)?);
         }
-        if ways.are_nested() {
+        let are_free = neither_forks_nor_sends && ways.are_of_free_customers();
+        if ways.are_nested() || neither_forks_nor_sends && !are_free {
             return None;
         }
         let strands = nodes.iter().zip(&rows).map(|(&node, &entry)| ways.strands[entry] * share_of(net, node)).collect();
@@ -99,7 +107,7 @@ impl Follows {
         let beside = beside.collect();
         let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        Some(Self { before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
+        Some(Self { are_free, before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
     }
 }
 
@@ -121,6 +129,12 @@ impl<S> Ways<'_, S> {
     /// Whether threads of one source work for those of another: while they want for threads, these are neither here nor about to come.
     fn are_nested(&self) -> bool {
         self.sources.iter().any(|&source| self.has_above(source, |task| self.sources.contains(&task)))
+    }
+
+    /// Whether all that come are customers, more than two, who wait for no thread on the way.
+    fn are_of_free_customers(&self) -> bool {
+        let number: f64 = self.sources.iter().map(|&source| self.net.tasks[source].threads).sum();
+        number > TOLD_APART && self.blocked.is_empty() && self.sources.iter().all(|&source| self.net.tasks[source].class.is_some())
     }
 
     /// Whether requests are sent to a task that nobody waits for.

@@ -1,0 +1,67 @@
+//! Who comes from elsewhere while a slice is at a processor: `a` of the parent module.
+
+use super::OfSource;
+use crate::model::Scalar;
+
+/// Part of what would come by mean values alone, at least.
+const LEAST_COMING: f64 = 0.2;
+
+/// A slice's time at a processor, in which others may come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stay<S> {
+    pub time: S,
+    /// `V`, and the service.
+    pub wait: S,
+    pub service: S,
+    /// `Σ w f`.
+    pub found: S,
+    /// The mean and the variance of how many others are there at any time.
+    pub there: (S, S),
+    /// `Σ E`.
+    pub all_away: S,
+}
+
+/// What is found of a source where a slice begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<S> {
+    /// `Σ w ρ f`, and what is waited for these.
+    pub here: S,
+    pub wait: S,
+    /// `A` and `L`.
+    pub away: S,
+    pub leave: S,
+}
+
+impl<S: Scalar> Stay<S> {
+    /// `a`, of customers who have a thread each wherever they call, or of others.
+    pub fn come(&self, it: &OfSource<S>, found: &Found<S>, are_free: bool) -> S {
+        let zero = S::from(0.0);
+        if found.away + found.leave <= 0.0 || it.begin <= 0.0 {
+            return zero;
+        }
+        let chance = |time: S| it.comes * time / (it.comes * time + 1.0);
+        let (mean, variance) = self.there;
+        if !are_free {
+            let together = if self.found > 0.0 { self.time - self.wait / self.found * variance / self.all_away } else { self.time };
+            return (found.away + found.leave) * chance(self.at_least(together));
+        }
+        let excess = if mean > 0.0 { (variance - mean) / (mean * mean) } else { zero };
+        let together =
+            if found.away > 0.0 { self.time - (found.wait + excess * found.here * self.wait) / found.away } else { zero };
+        let together = self.at_least(together);
+        let away = if found.away > 0.0 { found.away * chance(together) } else { found.away * chance(together * self.left(excess)) };
+        away + found.leave * chance(together * self.left(excess))
+    }
+
+    fn at_least(&self, together: S) -> S {
+        let least = self.time * LEAST_COMING;
+        if together > least { together } else { least }
+    }
+
+    /// `η`.
+    fn left(&self, excess: S) -> S {
+        let later = self.wait * (excess + 1.0) * 0.5;
+        let (left, all) = ((self.service + later) * self.found, later * self.found + self.wait);
+        if left < all { left / all } else { S::from(1.0) }
+    }
+}
