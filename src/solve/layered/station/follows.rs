@@ -46,8 +46,8 @@ mod ways;
 
 use smallvec::SmallVec;
 
-pub(super) use self::ways::Follows;
 use self::coming::{Found, Stay};
+pub(super) use self::ways::Follows;
 use super::{At, Scratch, previous::Previous};
 use crate::model::Scalar;
 
@@ -300,13 +300,7 @@ impl<S: Scalar> At<'_, S> {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
             for k in 0..n {
-                self.move_on(
-                    follows,
-                    (k, &found[k * n..(k + 1) * n]),
-                    messages.get(k * n..(k + 1) * n).unwrap_or_default(),
-                    there,
-                    room,
-                );
+                self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), there, room);
             }
             self.gather(follows, room);
             self.hold_to_threads(&mut room.next, messages);

@@ -13,9 +13,9 @@ use super::{
     interlock::{Interlock, find_interlocks},
     kinds::are_told,
     left_behind::LeftBehind,
+    makes_way::find_made_way,
     messages::Messages,
     origins::{come_through, origins},
-    makes_way::find_made_way,
     previous::{Previous, find_previous},
     replied::{Replied, find_replied},
     returns::{Return, find_returns},
@@ -229,10 +229,8 @@ impl Layout {
         layout.returns = find_returns(net, &layout, station);
         layout.met = find_met(net, &layout, calls, station);
         layout.left_behind = LeftBehind::find(net, &layout, calls, station);
-        layout.previous = find_previous(net, &layout, calls, station);
         layout.replied = find_replied(net, &layout, calls, station);
         layout.find_levels();
-        layout.made_way = find_made_way(net, &layout, calls);
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
         layout.find_strands(net, pairs, calls);
         layout
@@ -243,6 +241,8 @@ impl Layout {
         self.siblings = self.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         self.leaves = self.siblings && pairs.leave();
         self.find_left_strands(net, pairs);
+        self.previous = find_previous(net, self, calls, self.station);
+        self.made_way = find_made_way(net, self, calls);
         self.messages = Messages::find(net, self, calls, self.station);
         self.follows = Follows::find(net, self, calls, self.station);
     }

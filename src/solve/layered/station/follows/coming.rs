@@ -46,8 +46,7 @@ impl<S: Scalar> Stay<S> {
             return (found.away + found.leave) * chance(self.at_least(together));
         }
         let excess = if mean > 0.0 { (variance - mean) / (mean * mean) } else { zero };
-        let together =
-            if found.away > 0.0 { self.time - (found.wait + excess * found.here * self.wait) / found.away } else { zero };
+        let together = if found.away > 0.0 { self.time - (found.wait + excess * found.here * self.wait) / found.away } else { zero };
         let together = self.at_least(together);
         let away = if found.away > 0.0 { found.away * chance(together) } else { found.away * chance(together * self.left(excess)) };
         away + found.leave * chance(together * self.left(excess))

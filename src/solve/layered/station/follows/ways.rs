@@ -54,10 +54,7 @@ impl Follows {
     pub(in super::super) fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Option<Self> {
         let it = &net.stations[station];
         let is_in_order = it.discipline == Discipline::Fcfs && it.servers.is_finite() && layout.levels.len() <= 1;
-        if station >= net.n_processors
-            || !is_in_order
-            || layout.rows.len() > MOST_ROWS
-        {
+        if station >= net.n_processors || !is_in_order || layout.rows.len() > MOST_ROWS {
             return None;
         }
         let neither_forks_nor_sends = !layout.siblings && !is_sent_to(net, layout, it.servers);

@@ -59,7 +59,12 @@ pub(super) fn far_from_busy<S: Scalar>(
     // Shared cores are as busy, however services vary.
     let is_told = |&node: &usize| it.discipline == Discipline::Sharing || net.nodes[node].cvsq.value() == 1.0;
     let is_followed = it.servers <= 1.0 && layout.follows.is_some();
-    if it.servers.is_infinite() || layout.most <= it.servers || is_followed || !layout.are_nowhere_else || !layout.groups.iter().all(is_told) {
+    if it.servers.is_infinite()
+        || layout.most <= it.servers
+        || is_followed
+        || !layout.are_nowhere_else
+        || !layout.groups.iter().all(is_told)
+    {
         return None;
     }
     let (all, busy) = match it.discipline {
