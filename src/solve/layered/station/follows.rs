@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! f_j = Σ_k p_jk g_k + (1 - Σ_k p_jk) Σ_c ρ_j(c) [h_c ḡ_c + (1 - h_c) F_j]          g_kx = Σ_y f_ky M_yx + Σ_c a_kc i_cx          M_yx = λ_x p_xy / λ_y
-//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - (1 + v Σ_x w_x f_kx) V_k / Σ_c E_c]      A = N_c - ρ_k(c) - B_c (1 - 1/N_c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
+//! a_kc = (A + L) t / (1 + t)      t = e_c [V_k + s_k + o_k - v V_k / (Σ_c E_c Σ_x w_x f_kx)]      A = N_c - ρ_k(c) - B_c (1 - 1/N_c) - Σ_x w_x ρ_x(c) f_kx,   L = Σ_x w_x ρ_x(c) f_kx out_x
 //! V_j = Σ_x (f_jx - r_j F_jx) s_x + r_j V°_j                                            r_j: the share of F_j in f_j;  V°, F: as found at any time
 //! e_c = Λ_c / E_c,   E_c = N_c - B_c - Σ_x λ_x ρ_x(c) w_x (W_x + s_x + o_x)       Λ_c = Σ_x λ_x ρ_x(c) w_x (1 - Σ_k p_xk)        h_c = (N_c - E_c) / (2 N_c - E_c)
 //! ```
@@ -16,6 +16,15 @@
 //! Who is away comes the less often in so long a time the more are there that make it long: that is the term with `v`, the variance of the number of
 //! those that are there, as of exponential services of one mean, `P(n) ∝ M!/(M - n)! (ρ/E)^n` of `M` others. Then all others are somewhere, here or
 //! away, and where a slice follows no other it finds what is there at any time: of services that are alike `V = V°`.
+//!
+//! Of customers who have a thread each wherever they call, and neither fork nor send, more is known: with `f = Σ_x f_kx`, `n` the mean of the number of others and `x = (v - n)/n²`,
+//!
+//! ```text
+//! a_kc = A h(t) + L h(η t)      h(t) = t / (1 + t)      t = e_c [V_k + s_k - (V_kc + x f_kc V_k) / A]      η = min(1, (s_k + u) / (V_k/f + u)),  u = V_k (1 + x)/2
+//! ```
+//!
+//! `V_kc` and `f_kc` what is waited for those of the class, and their number. Of one class and services that are alike that is exact (tried for 2 to 30 customers, of loads .05 to .6 of one of them): `f = F`. Who leaves comes
+//! back in what is left of the time, which `η` has where services are not alike.
 //!
 //! | symbol | is |
 //! |---|---|
@@ -36,7 +45,8 @@
 //! So of those who come from elsewhere, the part that goes on for the request that is here, or is that request itself, is left out (of `N` customers as in [`super::messages`], of the threads of a pool their own), but what waited for a thread since a slice here.
 //! No more of a pool are found than it has threads. Where a request that is sent from elsewhere comes from a call of a slice here, it follows that slice after a gap.
 //!
-//! Looked for where requests fork, at processors in order of arrival, and where requests are sent to them, to several servers from there. Not where something goes on after a reply, where a join leaves branches behind or what forks is
+//! `V°` is with rests as those find them who were away for long. Looked for at processors in order of arrival: where requests fork, and where requests are sent to them, to several servers from there; and at one server of more than two
+//! customers who have a thread each wherever they call. Not where something goes on after a reply, where a join leaves branches behind or what forks is
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod coming;

@@ -14,7 +14,7 @@
 //! ψ ← ψ (U°/U)^(N/L)        L = N - (N - n°) U/U° - U        U° and n° in the network, n there
 //! ```
 //!
-//! until `U° = U`, where some wait for the servers themselves ([`HERE`]): by so much longer waits, with the rest as it is, it is as
+//! (not where slices follow each other at one server ([`super::super::follows`]): of unlike slices it is busy otherwise, .01 and .1 in turn 3 % less) until `U° = U`, where some wait for the servers themselves ([`HERE`]): by so much longer waits, with the rest as it is, it is as
 //! busy. How the wait is shared is left to the network, where who is served next is known. Of demands that are not exponential nothing
 //! is corrected in order of arrival.
 
