@@ -50,14 +50,18 @@
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod coming;
+mod further;
 mod own;
 mod sources;
 mod ways;
 
 use smallvec::SmallVec;
 
-use self::coming::{Found, Stay};
 pub(super) use self::ways::Follows;
+use self::{
+    coming::{Found, Stay},
+    further::Further,
+};
 use super::{At, Scratch, previous::Previous};
 use crate::model::Scalar;
 
@@ -306,6 +310,7 @@ impl<S: Scalar> At<'_, S> {
             found.clone_from(&room.any);
         }
         let there = self.number_of_others(room);
+        let mut further = Further::new();
         for _ in 0..MOST_PASSES {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
@@ -315,10 +320,11 @@ impl<S: Scalar> At<'_, S> {
             self.gather(follows, room);
             self.hold_to_threads(&mut room.next, messages);
             let change = furthest(&found, &room.next);
-            std::mem::swap(&mut found, &mut room.next);
             if change <= SETTLED {
+                std::mem::swap(&mut found, &mut room.next);
                 break;
             }
+            further.go_on(&mut found, &room.next);
         }
         room.found_at[self.station] = found;
     }
