@@ -237,3 +237,21 @@ fn slopes_are_those_of_values() {
         }
     }
 }
+
+/// Threads that send to a task of other urgency on their core: what is more urgent goes before their next slice, and finds nobody before it under preemption; what is less urgent is in
+/// service, head of line, when they come back. Responses of customers were 30 % short, 30 long, 23 short and 7 short; the urgent message was answered in .19, not .05.
+#[test]
+fn messages_go_before_their_senders_or_let_them_pass() {
+    let solved = |order: &str, (own, other): (u32, u32), threads: u32, (work, sent): (f64, f64)| {
+        layered(&parsed(&format!(
+            "P 0 p UU i p MM {order} -1 T 0 t users r uu -1 UU z 1 m 3 t gate n gg -1 MM {own} m {threads} t log n mm -1 MM {other} i -1
+             E 0 s uu 0 -1 f uu 1 -1 y uu gg 1 -1 s gg {work} -1 z gg mm {sent} -1 s mm 0.05 -1 -1"
+        )))
+    };
+    let preemptive = solved("p", (0, 1), 1, (0.05, 2.0));
+    assert_near(held(&preemptive, "uu"), 0.20137, 0.05);
+    assert_near(held(&preemptive, "mm"), 0.05002, 0.002);
+    assert_near(held(&solved("h", (0, 1), 1, (0.05, 2.0)), "uu"), 0.12195, 0.06);
+    assert_near(held(&solved("p", (0, 1), 2, (0.1, 1.0)), "uu"), 0.19768, 0.05);
+    assert_near(held(&solved("h", (1, 0), 1, (0.1, 1.0)), "uu"), 0.13787, 0.03);
+}
