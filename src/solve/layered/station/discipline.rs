@@ -16,6 +16,8 @@
 //! f_a = (Π_≥ - Π_>) / (û_≥ - û_>)
 //! ```
 //!
+//! At one server of a processor, who comes as a slice ends is told apart, and services that are waited for are longer by what they begin ([`super::makes_way`]).
+//!
 //! Who waits makes the urgent gather before it; by how much waits are shorter than these for that is told by a chain ([`super::kinds`]).
 //!
 //! Under preemption a thread leaves only when nothing more urgent is there; how much of it is there again when the thread comes
@@ -63,7 +65,8 @@ impl<S: Scalar> At<'_, S> {
             self.hold_to_servers(scratch);
             self.stretches(scratch)
         });
-        let interrupts = has_priorities && self.discipline == Discipline::Preemptive;
+        let begun_before = self.begun_before(scratch);
+        let interrupts = self.interrupts();
         self.find_queues(&mut scratch.queues);
         for r in 0..self.layout.rows.len() {
             // Who may be interrupted is not in the way.
@@ -78,7 +81,7 @@ impl<S: Scalar> At<'_, S> {
             }
             if let Some(stretch) = &stretch {
                 let interrupted = self.interrupted(r, (busy, probability[r]), scratch);
-                self.by_urgency(r, (stretch, interrupted), scratch);
+                self.by_urgency(r, (stretch, interrupted), &begun_before, scratch);
                 self.lengthen_by_urgency(r, scratch);
             }
             if self.discipline == Discipline::Groups {
@@ -93,6 +96,11 @@ impl<S: Scalar> At<'_, S> {
     /// Whether some requests go before others.
     pub(super) fn has_priorities(&self) -> bool {
         matches!(self.discipline, Discipline::HeadOfLine | Discipline::Preemptive) && self.layout.levels.len() > 1
+    }
+
+    /// Whether more urgent requests interrupt others.
+    pub(super) fn interrupts(&self) -> bool {
+        self.discipline == Discipline::Preemptive && self.has_priorities()
     }
 
     pub(super) fn priority_of(&self, x: usize) -> f64 {
@@ -189,7 +197,7 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    fn by_urgency(&self, r: usize, (stretches, interrupted): (&[S], S), scratch: &mut Scratch<S>) {
+    fn by_urgency(&self, r: usize, (stretches, interrupted): (&[S], S), begun_before: &[S], scratch: &mut Scratch<S>) {
         let n = self.visits.len();
         let n_rows = self.layout.rows.len();
         let mine = self.layout.rows[r].priority;
@@ -205,7 +213,7 @@ impl<S: Scalar> At<'_, S> {
             } else {
                 stretch[row]
             };
-            let stretch = if scratch.begun.is_empty() { stretch } else { stretch * (self.begins_before(&scratch.begun, mine, row) + 1.0) };
+            let stretch = begun_before.get(level * n_rows + row).map_or(stretch, |&begun| stretch * (begun + 1.0));
             let of_waiting = if as_urgent { stretch } else { S::from(0.0) };
             let in_service = if as_urgent || !preemptive { stretch } else { S::from(0.0) };
             scratch.alpha[at] *= of_waiting;

@@ -17,13 +17,13 @@
 //! those that are there, as of exponential services of one mean, `P(n) ∝ M!/(M - n)! (ρ/E)^n` of `M` others. Then all others are somewhere, here or
 //! away, and where a slice follows no other it finds what is there at any time: of services that are alike `V = V°`.
 //!
-//! Of customers who have a thread each wherever they call, and neither fork nor send, more is known: with `f = Σ_x f_kx`, `n` the mean of the number of others and `x = (v - n)/n²`,
+//! Of customers who have a thread each wherever they call, and neither fork nor send, more is known: with `f = Σ_x f_kx`, `n` the mean of the number of others and `χ = (v - n)/n²`,
 //!
 //! ```text
-//! a_kc = A h(t) + L h(η t)      h(t) = t / (1 + t)      t = e_c [V_k + s_k - (V_kc + x f_kc V_k) / A]      η = min(1, (s_k + u) / (V_k/f + u)),  u = V_k (1 + x)/2
+//! a_kc = A h(t) + L h(η t)      h(t) = t / (1 + t)      t = e_c [V_k + s_k - (V_kc + χ f_kc V_k) / A]      η = min(1, (s_k + u) / (V_k/f + u)),  u = V_k (1 + χ)/2
 //! ```
 //!
-//! `V_kc` and `f_kc` what is waited for those of the class, and their number. Of one class and services that are alike that is exact (tried for 2 to 30 customers, of loads .05 to .6 of one of them): `f = F`. Who leaves comes
+//! `V_kc` and `f_kc` what is waited for those of the class, and their number. Of one class and services that are alike that is exact: `f = F` (2 to 30 customers, one of whom works .05 to .6 of the time that he is away). Who leaves comes
 //! back in what is left of the time, which `η` has where services are not alike.
 //!
 //! | symbol | is |

@@ -5,11 +5,10 @@
 //!
 //! ```text
 //! f_jx ← (1 - Σ_k p_jk) f_jx + Σ_k p_jk c_kx       x more urgent than k;     c_kx = 0 preemptive, e_x λ_x s_k head of line
-//! g_jx ← (1 - Σ_k p_jk) g_jx                       in service, head of line
+//! g_jx ← (1 - Σ_k p_jk) g_jx                       x less urgent than j
 //! ```
 //!
-//! And such requests come neither while a more urgent one is served nor one at least as urgent as them, but with the slices that they follow: who waits for one of these waits for what it begins, too,
-//! where that goes before it. They are not among those who come meanwhile:
+//! What is begun so comes with the slices that it follows, and not while others wait or are served: who waits for such a slice waits for what it begins, too, where that goes before it.
 //!
 //! ```text
 //! s_y + b_ry for s_y,   b_ry = Σ_x p_xy λ_x/λ_y (s_x + b_rx), x more urgent than r            û_x → e_x û_x in the stretch ([`super::discipline`])
@@ -62,7 +61,7 @@ impl<S: Scalar> At<'_, S> {
         self.find_begun(scratch);
         let n = self.visits.len();
         let zero = S::from(0.0);
-        let interrupts = self.discipline == Discipline::Preemptive;
+        let interrupts = self.interrupts();
         let Scratch { begun, from_elsewhere, alpha, beta, .. } = scratch;
         let left = |share: S| if share < 1.0 { -share + 1.0 } else { zero };
         for of_row in begun.chunk_by(|a, b| a.row == b.row) {
@@ -104,10 +103,17 @@ impl<S: Scalar> At<'_, S> {
         from_elsewhere.iter_mut().filter(|share| **share < 0.0).for_each(|share| *share = S::from(0.0));
     }
 
-    /// `b_ry` over the service of `y`, of a row at such a level.
-    pub(super) fn begins_before(&self, begun: &[Begun<S>], level: f64, y: usize) -> S {
-        let served = self.visits[self.layout.rows[y].arc].first;
-        if served > 0.0 { self.begun_by(begun, level, y, FURTHEST) / served } else { S::from(0.0) }
+    /// `b_ry` over the service of `y`, by the level of `r` and row; none where no slice follows another.
+    pub(super) fn begun_before(&self, Scratch { begun, .. }: &Scratch<S>) -> Vec<S> {
+        if begun.is_empty() {
+            return Vec::new();
+        }
+        let of_service = |level: f64, y: usize| {
+            let served = self.visits[self.layout.rows[y].arc].first;
+            if served > 0.0 { self.begun_by(begun, level, y, FURTHEST) / served } else { S::from(0.0) }
+        };
+        let of_level = |&level: &f64| (0..self.layout.rows.len()).map(move |y| of_service(level, y));
+        self.layout.levels.iter().flat_map(of_level).collect()
     }
 
     fn begun_by(&self, begun: &[Begun<S>], level: f64, y: usize, further: usize) -> S {

@@ -10,6 +10,8 @@
 //! o ← E(t) o + a E(η s) b                                  a slice elsewhere, or a wait: E(t) what is left after t ([`presence`])
 //! H → p H here, r H away for (s + t)/2;  A: away for t;  a b added       one here, at a single server and in order of arrival: who was here goes first, by one slice, and who comes is behind
 //! H → c H + (1 - c)(p here, r away for s),  c = κ s_x/(s_x + s)          one here at several: what was there begins first, κ = (m-1)/H (1 - e^(-H/(m-1))) of it are beside
+//! H → 0 here, r/(1 - p) H away;  A: away for t             one here before which all of these go, at a single server that goes by urgency; head of line who comes in s is here, and a b added, preemptive b as such an H
+//! H → H;  A: away for t;  a b added                        one here that goes before all of these, the same
 //! o ← δ o + β                                              an execution: of n slices, C a call, 1/n the chance that a slice is the last,
 //! δ = G δ_s/n,  β = G (δ_s B + β_s),  G = (1 - δ_s D)⁻¹    D = Σ_C y_C/n δ_C E(W_C),  B = Σ_C y_C/n β_C
 //! ō = (1 - D δ_s)⁻¹ (o/n + D β_s + B)                      before a slice of it, in the mean
@@ -41,6 +43,9 @@
 //! of his last cycle, and where a request has waited for a thread with what that sent for the one before. What is found at any time of all requests has the
 //! own ones with it, of customers `μ/(N - ν)` of it, `μ` of an errand that is found as one customer's (`exclusion`, `gone_on`) and `ν` what is left out of it; that part is taken off, at one server also where it is more than what is told. No more of a pool are found than it has
 //! threads; where errands have to wait for one of `k` again and again, `h (1 - (h/(1 + h))^k)` of `h` have it. Executions that neither come here nor begin an errand count as one time.
+//!
+//! By urgency a slice finds `H/(1 - p)` slices of those that go before it, under preemption also of those that it sends; of those that let it pass, head of line, one in service with the chance `H/(1 + H)`, where no slice
+//! has ended just then ([`super::makes_way`]).
 //!
 //! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time. Where a stream from outside tells how long
 //! its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more of what is found comes with them.
@@ -288,9 +293,7 @@ impl<S: Scalar> At<'_, S> {
         for (&group, &row) in self.layout.groups.iter().zip(&self.layout.row_of_group) {
             let node = &net.nodes[group];
             let service = self.visits[self.layout.rows[row].arc].first * left_of_slice(node.deterministic);
-            let interrupts = self.has_priorities()
-                && self.discipline == Discipline::Preemptive
-                && self.layout.rows[row].priority < self.layout.rows[first].priority;
+            let interrupts = self.interrupts() && self.layout.rows[row].priority < self.layout.rows[first].priority;
             if service <= 0.0 || interrupts {
                 continue;
             }
@@ -389,7 +392,7 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         messages_wait.resize(self.layout.rows.len(), S::from(0.0));
-        let interrupts = self.has_priorities() && self.discipline == Discipline::Preemptive;
+        let interrupts = self.interrupts();
         let is_queue = self.station >= self.sweep.net.n_processors;
         for (r, row) in self.layout.rows.iter().enumerate() {
             let me = self.visits[row.arc].first;

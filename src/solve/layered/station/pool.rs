@@ -9,13 +9,14 @@
 //! R_s(n) = L_s + w_s(n),   X(n) = n / (Z + Σ β_s R_s(n)),   Q_s(n) = X(n) R_s(n)
 //! w_s(n) = L_s E[(N - c + 1)⁺] / c,   N binomial of n-1 with mean Q_s(n-1)                      = L_s Q_s(n-1) for one server
 //!        = L_s Q_s(n-1) / c            but at fewer cores than threads, with Q_s(n) = X(n) (L_s / c + w_s(n)) (Seidmann et al. 1987)
-//! ψ_w = (Q_s(n-1) - X(n-1) L_s) / (Q_s(n) - X(n) L_s),         ψ_u = X(n-1) / X(n)         n ≤ m, between whole numbers linear
+//! ψ_w = (Q_s(n-1) - X(n-1) L_s (1 - u_∞)) / (Q_s(n) - X(n) L_s (1 - u_∞)),         ψ_u = X(n-1) / X(n)         n ≤ m, between whole numbers linear
 //! c = 1 + n (1 - K) (ψ n/(n-1) - 1)
 //! ```
 //!
 //! | symbol | is |
 //! |---|---|
 //! | `L_s` | service at `s` in one execution of the pool's entries, slowed by the load of other pools: `/(1 - u_others)`, of the servers below |
+//! | `u_∞` | load, of the servers, of those that no number of threads bounds: what is waited for them is left with one thread less |
 //! | `c` of `w_s` | servers; of threads that hold each other up as many as are as fast all together |
 //! | `Z` | time of an execution, and before it, spent elsewhere |
 //! | `β_s` | what a unit of time at `s` adds to an execution: 1 but in strands of a fork ([`super::super::graph`]), of which that is longest that counts; the mean over its requests |

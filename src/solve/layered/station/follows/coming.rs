@@ -48,8 +48,7 @@ impl<S: Scalar> Stay<S> {
         let excess = if mean > 0.0 { (variance - mean) / (mean * mean) } else { zero };
         let together = if found.away > 0.0 { self.time - (found.wait + excess * found.here * self.wait) / found.away } else { zero };
         let together = self.at_least(together);
-        let away = if found.away > 0.0 { found.away * chance(together) } else { found.away * chance(together * self.left(excess)) };
-        away + found.leave * chance(together * self.left(excess))
+        found.away * chance(together) + found.leave * chance(together * self.left(excess))
     }
 
     fn at_least(&self, together: S) -> S {
@@ -62,5 +61,42 @@ impl<S: Scalar> Stay<S> {
         let later = self.wait * (excess + 1.0) * 0.5;
         let (left, all) = ((self.service + later) * self.found, later * self.found + self.wait);
         if left < all { left / all } else { S::from(1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of customers of one class, whose slices are all alike, each finds the others as there are at any time with one customer less, wherever it comes from: with `q` the
+    /// chance that a slice follows another at once, `(1 - q) F` come during a slice.
+    #[test]
+    fn as_many_come_as_are_there_of_slices_that_are_alike() {
+        for (customers, load, again) in [(2.0, 0.2, 0.5), (3.0, 0.6, 0.8), (5.0, 0.05, 0.5), (10.0, 0.2, 0.8), (30.0, 0.6, 0.5)] {
+            // One customer's work is `load` of the time that he is away.
+            let time_away = 1.0 / (1.0 - again) / load;
+            let others = customers - 1.0;
+            let (mut weight, mut all, mut first, mut second, mut n) = (1.0, 1.0, 0.0, 0.0, 1.0);
+            while n <= others {
+                weight *= load * (others - n + 1.0);
+                all += weight;
+                first += weight * n;
+                second += weight * n * n;
+                n += 1.0;
+            }
+            let there = first / all;
+            let stay = Stay {
+                time: there + 1.0,
+                wait: there,
+                service: 1.0,
+                found: there,
+                there: (there, second / all - there * there),
+                all_away: f64::NAN,
+            };
+            let it = OfSource { number: customers, comes: 1.0 / time_away, stays: 0.0, begin: 1.0, end: 1.0, away: f64::NAN, blocked: 0.0 };
+            let leave = (1.0 - again) * there;
+            let come = stay.come(&it, &Found { here: there, wait: there, away: others - there, leave }, true);
+            assert!((come / leave - 1.0).abs() < 1e-9, "{customers} customers, {load}: {come}, not {leave}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! x ← T(T(x)) + μ/(1 - μ) d        μ = d·d' / d'·d'
 //! ```
 //!
-//! over values and derivatives, where `μ` is between [`RATIOS`]; the next two are not led on.
+//! over values and derivatives, where `μ` is between [`RATIOS`]; the next two are not led on. ([`super::super::super::anderson`] learns from values alone, which have settled where derivatives are sought.)
 
 use crate::model::Scalar;
 

@@ -159,10 +159,6 @@ impl<S: Scalar> Course<'_, '_, S> {
         host.station == at.station && at.servers <= 1.0 && are_so()
     }
 
-    fn is_interrupted(&self) -> bool {
-        self.at.discipline == Discipline::Preemptive
-    }
-
     fn row_of(&self, node: usize) -> Option<usize> {
         self.at.layout.messages.row_of(node)
     }
@@ -232,25 +228,20 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (net, begun) = (at.sweep.net, it.begun());
         let left = left_of_slice(net.nodes[node].deterministic);
         let (service, time) = self.slice_time(node);
-        if self.is_behind_urgent(node) {
-            let go_before = |kept: There<S>| self.it.go_before(kept);
-            let away = go_before(self.it.gather(time - service));
-            if self.is_interrupted() {
-                let kept = Kept { here: go_before(begun_here()), away: go_before(self.it.gather(time)) };
-                return Step { kept, added: go_before(begun).times(such) };
+        if self.is_behind_urgent(node) && at.interrupts() {
+            let kept = Kept { here: it.go_before(one_here()), away: it.go_before(it.gather(time)) };
+            return Step { kept, added: it.go_before(begun).times(such) };
+        }
+        let one_served = match () {
+            () if self.is_behind_urgent(node) => {
+                let meanwhile = |before: There<S>| it.gather(service).times(it.go_before(before).away);
+                Some(Kept { here: meanwhile(one_here()), away: meanwhile(it.gather(time - service)) })
             }
-            let later = |it: There<S>| self.it.gather(service).times(it.away);
-            let kept = Kept { here: later(go_before(begun_here())), away: later(away) };
-            let sent = self.it.gather(service * left).times(begun.away);
-            return Step { kept, added: There { here: begun.here + sent.here, away: sent.away }.times(such) };
-        }
-        if self.is_before_all(node) {
-            let kept = Kept { here: begun_here(), away: it.gather(time) };
-            let sent = it.gather(service * left).times(begun.away);
-            return Step { kept, added: There { here: begun.here + sent.here, away: sent.away }.times(such) };
-        }
-        if self.is_behind_all(node) {
-            let kept = Kept { here: it.ended((time + service) * 0.5), away: it.gather(time) };
+            () if self.is_before_all(node) => Some(Kept { here: one_here(), away: it.gather(time) }),
+            () if self.is_behind_all(node) => Some(Kept { here: it.ended((time + service) * 0.5), away: it.gather(time) }),
+            () => None,
+        };
+        if let Some(kept) = one_served {
             let later = it.gather(service * left).times(begun.away);
             return Step { kept, added: There { here: begun.here + later.here, away: later.away }.times(such) };
         }
@@ -358,7 +349,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         if let Some(row) = here {
             let pool = at.layout.rows[row].pool;
             let here = if self.is_behind_urgent(node) {
-                let sent = if self.is_interrupted() { self.it.begun().here * self.sent_in_slice(node).0 } else { S::from(0.0) };
+                let sent = if at.interrupts() { self.it.begun().here * self.sent_in_slice(node).0 } else { S::from(0.0) };
                 (before.here + sent) * self.it.slices_together()
             } else if self.is_before_all(node) {
                 // One of them may be in service, but for where a slice has ended just then.
@@ -393,7 +384,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 (true, true) => S::from(0.0),
                 _ => such,
             };
-            let sent = if self.is_behind_urgent(node) && self.is_interrupted() {
+            let sent = if self.is_behind_urgent(node) && at.interrupts() {
                 slice.kept.of(before) + self.it.go_before(self.it.begun()).times(earlier * left)
             } else if self.is_behind_all(node) {
                 slice.kept.of(before) + self.it.begun().times(earlier * left)
@@ -434,7 +425,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let Some(first) = self.message.first.filter(|_| received > 0.0 && service > 0.0) else { return };
         let row = at.layout.row_of[first];
         let Some(group) = rows[row].group else { return };
-        if self.is_interrupted() && at.has_priorities() && rows[sender].priority < rows[row].priority {
+        if at.interrupts() && rows[sender].priority < rows[row].priority {
             return;
         }
         let slices = at.sweep.net.nodes[at.layout.groups[group]].slices;
@@ -460,7 +451,7 @@ fn share_served<S: Scalar>(found: S, servers: S) -> S {
     if each < NEGLIGIBLE { -each * 0.5 + 1.0 } else { (-(-each).exp() + 1.0) / each }
 }
 
-fn begun_here<S: Scalar>() -> There<S> {
+fn one_here<S: Scalar>() -> There<S> {
     There { here: S::from(1.0), away: S::from(0.0) }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Stop<S> {
     /// Its place, and the pool's there, among what is [`super::Left`].
     pub place: usize,
     pub demand: S,
-    /// How much longer it is for what nobody waits for: a wait that is left with one thread less.
+    /// How much longer it is for those that no number of threads bounds: a wait that is left with one thread less.
     pub slowed: S,
     pub servers: S,
     /// How many servers there are; those that hold each other up as well.

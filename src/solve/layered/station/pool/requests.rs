@@ -11,7 +11,7 @@ pub(super) fn believed<S: Scalar>(others: S) -> S {
     if others > MAX_OTHERS { S::from(MAX_OTHERS) } else { others }
 }
 
-/// What comes to a station, all a unit of time: the services of all, of one pool and of requests that nobody waits for, and of that pool the time in first phases and waiting, their number,
+/// What comes to a station, all a unit of time: the services of all, of one pool and of those that no number of threads bounds, and of that pool the time in first phases and waiting, their number,
 /// and by how much these make its executions longer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests<S> {
