@@ -38,6 +38,7 @@ mod linearizer;
 mod moving;
 mod net;
 mod onward;
+mod open_load;
 mod outcome;
 mod residual;
 mod rotation;
@@ -222,7 +223,7 @@ fn solve_single<S: Scalar>(
 
 /// What a solution to a relative `tolerance` says, from its last stage.
 fn solved<S: Scalar>(net: &Net<S>, last: &Stage<S>, tolerance: f64, record: &Record, trace: Trace) -> Result<Solved<S>, SolveError> {
-    let remarks = outcome::check_open_load(net, &last.flow)?;
+    let remarks = open_load::check(net, last)?;
     outcome::check_cycles(net, &last.flow)?;
     let mut results = outcome::results(net, last, record);
     results.diagnostics.extend(remarks);

@@ -1,4 +1,4 @@
-//! From the solved fixed point to results, and the check that open arrivals can be served at all.
+//! From the solved fixed point to results.
 
 use super::{
     super::{
@@ -6,58 +6,13 @@ use super::{
         results::{CallValues, EntryValues, Results},
     },
     Record, Stage,
-    net::{Net, Node, Part, Source, Station, Work},
+    net::{Net, Node, Part, Source, Work},
 };
 use super::{
     activities::{activity_values, join_values},
     flow::Flow,
 };
 use crate::model::Scalar;
-
-/// Load at which an open queue counts as saturated, as a share of its servers.
-const SATURATION: f64 = 1.0 - 1e-9;
-
-/// Share of its servers from which the load of an open queue, where it rests on estimated waits, is remarked: one of .97 is known that in truth would be
-/// 1.1.
-const NEAR_SATURATION: f64 = 0.95;
-
-/// Share of such a load that is waits, from which it rests on them.
-const RESTS_ON_WAITS: f64 = 0.05;
-
-/// Refuses a model whose open or asynchronous requests, or others that nobody waits for, exceed what a task or processor can serve. Returns remarks on
-/// those that are near that by waits which are estimated.
-pub(super) fn check_open_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<Vec<String>, SolveError> {
-    let mut remarks = Vec::new();
-    let outside = outside_shares(net, flow);
-    let load_of = |station: &Station, of_arc: &dyn Fn(usize) -> f64| {
-        let share = |a: usize| waited_for(net, a).map_or(1.0, |node| outside[net.nodes[node].entry]);
-        station.arcs.iter().map(|&a| share(a) * of_arc(a)).sum::<f64>()
-    };
-    for (s, station) in net.stations.iter().enumerate() {
-        if station.servers.is_infinite() {
-            continue;
-        }
-        let load = load_of(station, &|a| arc_load(net, flow, a));
-        if load < station.servers * NEAR_SATURATION {
-            continue;
-        }
-        let kind = if s < net.n_processors { "processor" } else { "task" };
-        let resource = format!("{kind} \"{}\"", station.name);
-        let without = flow.without_waits(net);
-        let at_least = load_of(station, &|a| flow.arc_rate[a].value() * held_by(net, &without, a));
-        if load >= station.servers * SATURATION {
-            return Err(SolveError::Saturated { resource, utilization: load, capacity: station.servers, at_least });
-        }
-        if at_least < (1.0 - RESTS_ON_WAITS) * load {
-            remarks.push(format!(
-                "{resource} is {:.0} % busy with requests from outside, of which {:.0} % are waits that are estimated: whether it keeps up, a simulation tells",
-                100.0 * load / station.servers,
-                100.0 * (load - at_least) / station.servers
-            ));
-        }
-    }
-    Ok(remarks)
-}
 
 /// Refuses customers whose cycle takes no time in any first phase or wait: what bounds their rate is not in the equations.
 pub(super) fn check_cycles<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<(), SolveError> {
@@ -71,36 +26,6 @@ pub(super) fn check_cycles<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Result<()
     }
 }
 
-/// The node whose thread an arc holds, where threads are limited: second phases of an infinite server wait for their calls, and
-/// nobody waits for them.
-fn waited_for<S>(net: &Net<S>, arc: usize) -> Option<usize> {
-    net.arcs[arc].source.held().filter(|&node| net.nodes[node].phase == 0 || net.tasks[net.nodes[node].task].cap.is_finite())
-}
-
-/// Share of each entry's invocations for which no customer and no thread of theirs waits: a queue cannot hold these up.
-fn outside_shares<S: Scalar>(net: &Net<S>, flow: &Flow<S>) -> Vec<f64> {
-    let mut arriving = vec![0.0; net.entries.len()];
-    let mut held: Vec<(usize, usize, usize)> = Vec::new();
-    for (a, arc) in net.arcs.iter().enumerate() {
-        let Some(target) = arc.target else { continue };
-        match waited_for(net, a) {
-            Some(node) => held.push((net.tasks[net.nodes[node].task].position, a, target)),
-            None => arriving[target] += flow.arc_rate[a].value(),
-        }
-    }
-    // Callers before callees: all that reaches an entry is known before what it sends.
-    held.sort_unstable();
-    let share = |arriving: &[f64], entry: usize| {
-        let rate = flow.entry_rate[entry].value();
-        if rate > 0.0 { (arriving[entry] / rate).min(1.0) } else { 0.0 }
-    };
-    for (_, a, target) in held {
-        let from = waited_for(net, a).map_or(0.0, |node| share(&arriving, net.nodes[node].entry));
-        arriving[target] += from * flow.arc_rate[a].value();
-    }
-    (0..net.entries.len()).map(|entry| share(&arriving, entry)).collect()
-}
-
 /// Mean busy servers of a station.
 pub(super) fn station_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, station: usize) -> f64 {
     net.stations[station].arcs.iter().map(|&a| arc_load(net, flow, a)).sum()
@@ -111,7 +36,7 @@ fn arc_load<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
 }
 
 /// Time that a server is held for a request over an arc.
-fn held_by<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
+pub(super) fn held_by<S: Scalar>(net: &Net<S>, flow: &Flow<S>, arc: usize) -> f64 {
     match (net.arcs[arc].target, net.arcs[arc].source.node()) {
         (Some(entry), _) => flow.held(entry).value(),
         (None, Some(node)) => (net.nodes[node].demand / net.nodes[node].slices).value(),

@@ -2,7 +2,7 @@
 
 use layerfit::{
     model::{Bindings, Measure, Model, Number, lqn_text},
-    solve::{Solution, SolveOptions, Solver, sensitivities},
+    solve::{SimulateOptions, Solution, SolveError, SolveOptions, Solver, sensitivities, solve},
 };
 
 use super::practice::{assert_near, layered};
@@ -254,4 +254,33 @@ fn messages_go_before_their_senders_or_let_them_pass() {
     assert_near(held(&solved("h", (0, 1), 1, (0.05, 2.0)), "uu"), 0.12195, 0.06);
     assert_near(held(&solved("p", (0, 1), 2, (0.1, 1.0)), "uu"), 0.19768, 0.05);
     assert_near(held(&solved("h", (1, 0), 1, (0.1, 1.0)), "uu"), 0.13787, 0.03);
+}
+
+/// Messages less urgent than what customers do: these are never held up, and leave the messages nothing. By M/M/1 with five customers the gate alone is .715 busy.
+/// Where the customers themselves wait for something as little urgent, they are held up, and there is a steady state.
+#[test]
+fn messages_that_urgent_customers_leave_nothing_name_the_processor() {
+    let of = |entry: &str, customers: u32, think: f64| {
+        parsed(&format!(
+            "P 0 p UU i p MM p -1 T 0 t users r uu -1 UU z {think} m {customers} t gate n gg -1 MM 1 t log n mm -1 MM 0 i t last n ll -1 MM 0 i -1
+             E 0 s uu 0 -1 f uu 1 -1 y uu gg 1 -1 {entry} s gg 0.1 -1 z gg mm 1 -1 s mm 0.05 -1 s ll 0.01 -1 -1"
+        ))
+    };
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    let error = solve(&of("", 5, 0.5), &Bindings::new(), &options).unwrap_err();
+    let SolveError::Saturated { resource, utilization, capacity, at_least } = &error else { panic!("{error}") };
+    assert_eq!((resource.as_str(), *capacity), ("processor \"MM\"", 1.0));
+    let weights = [1.0, 1.0, 0.8, 0.48, 0.192, 0.0384];
+    let gate = 1.0 - 1.0 / weights.iter().sum::<f64>();
+    assert_near(*utilization, gate * 1.5, 1e-6);
+    assert_near(*at_least, gate * 0.5, 1e-6);
+    // Its rate is estimated, and so `auto` asks simulation, which sees it, too.
+    let simulation = SimulateOptions { max_events: 400_000, ..SimulateOptions::default() };
+    let simulated = solve(&of("", 5, 0.5), &Bindings::new(), &SolveOptions { simulation, ..SolveOptions::default() });
+    assert!(matches!(simulated, Err(SolveError::Saturated { .. })), "{simulated:?}");
+    let held_up = solve(&of("y uu ll 1 -1", 5, 0.5), &Bindings::new(), &options).unwrap();
+    assert!(held_up.converged && held_up.processors["MM"].utilization < 1.0, "{:?}", held_up.diagnostics);
+    // Just below, it is said what that rests on.
+    let is_said = |think: f64| layered(&of("", 5, think)).diagnostics.iter().any(|note| note.contains("whose throughput is estimated"));
+    assert!(is_said(0.59) && !is_said(1.0));
 }
