@@ -51,6 +51,7 @@
 
 mod coming;
 mod further;
+mod lead;
 mod own;
 mod sources;
 mod ways;
@@ -310,7 +311,7 @@ impl<S: Scalar> At<'_, S> {
             found.clone_from(&room.any);
         }
         let there = self.number_of_others(room);
-        let mut further = Further::new();
+        let mut further = Further::new(self.lead(follows, room));
         for _ in 0..MOST_PASSES {
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
@@ -327,6 +328,17 @@ impl<S: Scalar> At<'_, S> {
             further.go_on(&mut found, &room.next);
         }
         room.found_at[self.station] = found;
+    }
+
+    /// The share of a row's slices that find what was there as they left, of source `c`.
+    fn keep(&self, room: &Followed<S>, (r, c): (usize, usize)) -> S {
+        room.shares[r * room.sources.len() + c] * room.others[r] * room.sources[c].stays
+    }
+
+    /// The share of those of source `c` who leave that do so from row `k`.
+    fn leave(&self, follows: &Follows, room: &Followed<S>, (k, c): (usize, usize)) -> S {
+        let it = &room.sources[c];
+        self.visits[k].rate * room.shares[k * room.sources.len() + c] * follows.strands[k] * room.out[k] / it.end
     }
 
     /// `g` of row `k`, of whose slices so much is `found`.
@@ -423,13 +435,12 @@ impl<S: Scalar> At<'_, S> {
             if room.others[r] <= 0.0 {
                 continue;
             }
-            let n_sources = room.sources.len();
-            for (c, it) in room.sources.iter().enumerate().filter(|(_, it)| it.end > 0.0) {
-                let stays = room.shares[r * n_sources + c] * room.others[r] * it.stays;
+            for c in (0..room.sources.len()).filter(|&c| room.sources[c].end > 0.0) {
+                let stays = self.keep(room, (r, c));
                 for k in 0..n {
-                    let left = self.visits[k].rate * room.shares[k * n_sources + c] * follows.strands[k] * room.out[k] / it.end;
+                    let part = stays * self.leave(follows, room, (k, c));
                     for x in 0..n {
-                        room.next[r * n + x] += room.moved[k * n + x] * (stays * left);
+                        room.next[r * n + x] += room.moved[k * n + x] * part;
                     }
                 }
             }
