@@ -103,7 +103,8 @@ pub enum SolveError {
     /// Open arrivals, asynchronous sends or calls of second phases without a bound on their threads exceed what a resource can serve: there is
     /// no steady state.
     #[error(
-        "no steady state: {resource} is offered {utilization:.3} of its {capacity} servers by requests that nobody waits for and what goes before them"
+        "no steady state: {resource} is offered {utilization:.3} of its {capacity} servers by requests that nobody waits for and what goes before them{}",
+        if at_least < capacity { ", as it is estimated" } else { "" }
     )]
     Saturated {
         /// The resource.
