@@ -28,6 +28,8 @@ use crate::model::Scalar;
 /// Largest change that is left by what follows and not told any more, and most doublings.
 const LEAST_LEFT: f64 = 1e-2;
 const MOST_DOUBLINGS: usize = 10;
+/// What is left after these, above which what follows grows, and nothing of it is told.
+const MOST_LEFT: f64 = 2.0;
 
 /// What follows what, in plain numbers: the passes end at the same, wherever they are led.
 #[derive(Debug, Default)]
@@ -75,6 +77,9 @@ impl Lead {
         while powers.len() < MOST_DOUBLINGS && most(&a) * most(&b) > LEAST_LEFT {
             let squares = (square(&a, m), square(&b, m));
             powers.push((std::mem::replace(&mut a, squares.0), std::mem::replace(&mut b, squares.1)));
+        }
+        if most(&a) * most(&b) > MOST_LEFT {
+            powers.clear();
         }
         Self { rates, groups, ahead, moved, powers }
     }
