@@ -31,7 +31,7 @@ impl<S: Scalar> Further<S> {
         let mut change: Vec<S> = image.iter().zip(&*x).map(|(&image, &x)| image - x).collect();
         self.lead.follow(&mut change);
         let led: Vec<S> = x.iter().zip(&change).map(|(&x, &change)| x + change).collect();
-        x.copy_from_slice(&led);
+        let mut next = led.clone();
         if let Some((last_change, last_led)) = &self.last {
             let (mut along, mut all) = (0.0, 0.0);
             for (&change, &last) in change.iter().zip(last_change) {
@@ -40,10 +40,12 @@ impl<S: Scalar> Further<S> {
                 all += product(other, other);
             }
             if all > 0.0 {
-                x.iter_mut().zip(&led).zip(last_led).for_each(|((x, &led), &last)| *x -= (led - last) * (along / all));
+                next.iter_mut().zip(&led).zip(last_led).for_each(|((next, &led), &last)| *next -= (led - last) * (along / all));
             }
         }
-        x.iter_mut().zip(image).filter(|(x, _)| !(**x >= 0.0)).for_each(|(x, &image)| *x = image);
+        for ((x, &next), &image) in x.iter_mut().zip(&next).zip(image) {
+            *x = if next >= 0.0 { next } else { image };
+        }
         self.last = Some((change, led));
     }
 }
