@@ -63,6 +63,20 @@ fn customers_with_a_thread_each_find_who_is_behind_them() {
     }
 }
 
+/// Numbers of calls that are always the same: it is known what each slice of the front follows. One call: response 4 % long. Two entries in turn, the first of them slow: the other took half as
+/// long as in truth, as it comes after those who came during the slow one.
+#[test]
+fn slices_between_calls_in_order_are_told_apart() {
+    let tasks = "t u0 r ua -1 DD z 1 m 3 t front n aa -1 SS i t back n bb -1 SS i";
+    check(tasks, "s ua 0 -1 f ua 1 -1 y ua aa 1 -1 s aa 0.02 -1 f aa 1 -1 y aa bb 1 -1 s bb 0.1 -1", &[0.003]);
+    let tasks = "t u0 r ua -1 DD z 1.36 m 5 t front n aa -1 SS i t slow n bb -1 SS i t fast n cc -1 SS i";
+    let entries = "s ua 0 -1 f ua 1 -1 y ua aa 1 -1 s aa 0.016 -1 f aa 1 -1 y aa bb 1 -1 y aa cc 1 -1 s bb 0.19 -1 s cc 0.01 -1";
+    check(tasks, entries, &[0.021]);
+    let exact = solve_markov(&model("f", tasks, entries), &Bindings::new(), &MarkovOptions::default()).unwrap();
+    let of_fast = |found: &Solution| found.entries["cc"].service_times[0].unwrap();
+    assert_near(of_fast(&solved("f", tasks, entries)), of_fast(&exact), 0.05);
+}
+
 /// A core that is all that customers share is idle while all of them think. It was idle for .19, .13 and .11 of the time too much.
 #[test]
 fn a_core_is_as_busy_as_customers_keep_it() {

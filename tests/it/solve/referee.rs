@@ -34,7 +34,7 @@ fn table() -> Vec<(&'static str, Vec<Model>, Expected)> {
         ("through a single thread", through_a_thread(), Within(1.6, 5.1)),
         ("threads on one processor", threads_on_one_processor(), Within(2.6, 7.6)),
         ("calls on one processor", calls_on_one_processor(), Within(0.8, 2.7)),
-        ("customers with a thread each", customers_with_a_thread_each(), Within(0.3, 0.8)),
+        ("customers with a thread each", customers_with_a_thread_each(), Within(0.5, 1.7)),
         ("thread pools", pools(), Within(0.4, 1.0)),
         ("tasks below a full pool", below_a_full_pool(), Within(1.3, 2.6)),
         ("unlike pools", unlike_pools(), Within(1.6, 3.5)),
@@ -229,6 +229,13 @@ fn customers_with_a_thread_each() -> Vec<Model> {
     let mut models: Vec<Model> =
         [(3, 1.0, 0.05, 1.0, 0.25), (5, 2.0, 0.25, 1.0, 0.05), (8, 2.0, 0.05, 3.0, 0.1), (6, 0.5, 0.1, 2.0, 0.3)].map(one_class).into();
     models.extend([three_tasks(3, 2, (1.0, 2.0), 0.05), three_tasks(2, 3, (2.0, 0.5), 0.3)]);
+    let in_turn = [
+        customers("c", 4, 1.0, work("c", 0.0).calls("e", 1)),
+        each(server("s", [entry("e", [work("e", 0.1).calls("f", 2).calls("g", 1)])])),
+        each(server("t", [serves("f", 0.2)])),
+        each(server("u", [serves("g", 0.05)])),
+    ];
+    models.push(model([], in_turn));
     models
 }
 

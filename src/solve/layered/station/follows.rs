@@ -45,12 +45,15 @@
 //! So of those who come from elsewhere, the part that goes on for the request that is here, or is that request itself, is left out (of `N` customers as in [`super::messages`], of the threads of a pool their own), but what waited for a thread since a slice here.
 //! No more of a pool are found than it has threads. Where a request that is sent from elsewhere comes from a call of a slice here, it follows that slice after a gap.
 //!
+//! Where a node makes always as many calls, its slices are told apart ([`in_order`]): `j`, `k`, `x` are slices then, and not rows.
+//!
 //! `V°` is with rests as those find them who were away for long. Looked for at processors in order of arrival: where requests fork, and where requests are sent to them, to several servers from there; and at one server of more than two
 //! customers who have a thread each wherever they call. Not where something goes on after a reply, where a join leaves branches behind or what forks is
 //! repeated, where threads of one source work for those of another, and where too many rows meet.
 
 mod coming;
 mod further;
+mod in_order;
 mod lead;
 mod own;
 mod sources;
@@ -62,8 +65,9 @@ pub(super) use self::ways::Follows;
 use self::{
     coming::{Found, Stay},
     further::Further,
+    in_order::{Slice, mean_of_row},
 };
-use super::{At, Scratch, previous::Previous};
+use super::{At, Scratch};
 use crate::model::Scalar;
 
 /// Relative change at which `f` has settled, and its derivatives, and most passes.
@@ -82,6 +86,9 @@ pub(super) struct Followed<S> {
     /// `F` and `V°`.
     any: Vec<S>,
     waits: Vec<S>,
+    /// Those of all rows, in order, and the part of those of its row that are there which are of it.
+    slices: Vec<Slice<S>>,
+    present: Vec<S>,
     /// `p_jk`.
     parts: Vec<Part<S>>,
     /// `o`, `rows × rows`, and room for its next pass.
@@ -107,10 +114,10 @@ pub(super) struct Followed<S> {
     sources: Vec<OfSource<S>>,
 }
 
-/// How many of the slices of a row follow those of another.
+/// How many of the slices of a kind follow those of another.
 #[derive(Clone, Copy, Debug)]
 struct Part<S> {
-    row: usize,
+    after: usize,
     before: usize,
     /// `p`, and the same without the gap.
     part: S,
@@ -145,6 +152,8 @@ impl<S> Followed<S> {
             found_at: std::iter::repeat_with(Vec::new).take(n_processors).collect(),
             any: Vec::new(),
             waits: Vec::new(),
+            slices: Vec::new(),
+            present: Vec::new(),
             parts: Vec::new(),
             own: Vec::new(),
             next_own: Vec::new(),
@@ -193,11 +202,13 @@ fn from_outside<S: Scalar>(shares: &[S]) -> S {
     if of_sources < 1.0 { -of_sources + 1.0 } else { S::from(0.0) }
 }
 
-/// How many of source `c`, of so many, are here with the request of a slice of row `k`, itself or as who sent it.
-fn own_here<S: Scalar>(follows: &Follows, (shares, messages): (&[S], &[S]), (k, c): (usize, usize), n_sources: usize) -> S {
-    let share = |row: usize| shares[row * n_sources + c];
-    let senders = messages.iter().enumerate().fold(S::from(0.0), |sum, (x, &found)| sum + found * share(x) * follows.strands[x]);
-    share(k) + senders * from_outside(&shares[k * n_sources..(k + 1) * n_sources])
+/// How many of source `c` are here with the request of slice `k`, itself or as who sent it.
+fn own_here<S: Scalar>(room: &Followed<S>, messages: &[S], (k, c): (usize, usize)) -> S {
+    let n_sources = room.sources.len();
+    let share = |slice: usize| room.shares[slice * n_sources + c];
+    let senders = messages.iter().zip(&room.slices).enumerate();
+    let senders = senders.fold(S::from(0.0), |sum, (x, (&found, slice))| sum + found * share(x) * slice.strands);
+    share(k) + senders * from_outside(&room.shares[k * n_sources..(k + 1) * n_sources])
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -208,13 +219,14 @@ impl<S: Scalar> At<'_, S> {
             return;
         };
         let mut room = std::mem::replace(&mut scratch.followed, Followed::new(0));
+        self.find_slices(follows, &mut room);
         self.find_any(scratch, &mut room);
         self.find_parts(follows, &mut room);
         self.find_shares(follows, &mut room);
         self.find_sources(follows, &mut room);
         self.find_own(follows, &mut room);
         self.find_who_comes(&scratch.goes_on, &mut room);
-        self.take_off_any(scratch, |r| self.share_of_any(&room, r));
+        self.take_off_any(scratch, |r| mean_of_row(follows, r, |k| share_of_any(&room, k)));
         self.find_followed(follows, &mut room, &scratch.messages);
         let n = self.visits.len();
         let busy = self.chance_of_others();
@@ -225,7 +237,11 @@ impl<S: Scalar> At<'_, S> {
             if any <= 0.0 {
                 continue;
             }
-            let ratio = num_traits::clamp(self.waited(&room, r) / any, S::from(RATIOS.0), S::from(RATIOS.1));
+            let ratio = num_traits::clamp(
+                mean_of_row(follows, r, |k| waited(&room, &room.found_at[self.station], k)) / any,
+                S::from(RATIOS.0),
+                S::from(RATIOS.1),
+            );
             let ratio = (ratio - 1.0) * busy + 1.0;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
         }
@@ -246,80 +262,81 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         room.any.clear();
         room.waits.clear();
-        for r in 0..n {
+        for slice in &room.slices {
+            let r = slice.row;
             let mut wait = zero;
             for (x, it) in self.visits.iter().enumerate() {
                 let at = r * n + x;
-                let waiting = scratch.alpha[at] * it.wait;
-                wait += waiting + scratch.beta[at] * self.left_for_long(r, x, scratch);
-                room.any.push(if it.first > 0.0 { waiting / it.first + scratch.load[at] } else { zero });
+                wait += scratch.alpha[at] * it.wait + scratch.beta[at] * self.left_for_long(r, x, scratch);
             }
             room.waits.push(wait);
+            for other in &room.slices {
+                let at = r * n + other.row;
+                let waiting = scratch.alpha[at] * other.wait;
+                let number = if other.service > 0.0 { waiting / other.service + scratch.load[at] } else { zero };
+                room.any.push(number);
+            }
         }
     }
 
     /// `p`, `1 - Σ p` and `out`.
     fn find_parts(&self, follows: &Follows, room: &mut Followed<S>) {
-        let n = self.visits.len();
         let (zero, one) = (S::from(0.0), S::from(1.0));
-        room.parts.clear();
-        room.others.clear();
-        room.out.clear();
-        room.out.resize(n, one);
-        room.first.clear();
-        room.unknown.clear();
-        room.kept_back.clear();
-        for r in 0..n {
-            let (mut others, mut first, mut unknown, mut kept_back) = (one, zero, one, zero);
-            let mut ways = follows.before[r].iter();
-            self.courses().for_each_of(&follows.before[r], r, |part, slice, gap, _| {
-                let way = ways.next();
-                let gap = way.and_then(Previous::called_over).map_or(gap, |call| gap + self.sweep.unknowns[call]);
-                let is_on = way.is_some_and(Previous::is_on);
-                let before = self.layout.row_of[slice];
-                let it = &self.visits[before];
-                let stay = it.wait + it.first;
-                let of_all = part;
-                let part = if gap > 0.0 { part * stay / (stay + gap) } else { part };
-                others -= part;
-                unknown -= of_all;
-                if way.is_some_and(Previous::is_at_once) {
-                    kept_back += of_all - part;
-                }
-                if is_on && !follows.beside[r].is_empty() {
-                    first += part;
-                }
-                room.parts.push(Part { row: r, before, part, of_all, gap, is_on });
-                let (mine, theirs) = (self.visits[r].rate, it.rate);
-                if theirs > 0.0 && follows.strands[before] > 0.0 {
-                    room.out[before] -= mine * part / theirs * (follows.strands[r] / follows.strands[before]);
-                }
-            });
-            room.others.push(if others > 0.0 { others } else { zero });
-            room.first.push(first);
-            room.kept_back.push(kept_back);
-            room.unknown.push(if unknown > 0.0 { unknown } else { zero });
+        let Followed { parts, others, out, first, unknown, kept_back, slices, .. } = room;
+        parts.clear();
+        for (of_slices, is) in [(&mut *others, one), (&mut *out, one), (&mut *first, zero), (&mut *unknown, one), (&mut *kept_back, zero)] {
+            of_slices.clear();
+            of_slices.resize(slices.len(), is);
         }
-        room.out.iter_mut().filter(|out| **out < 0.0).for_each(|out| *out = zero);
+        for (r, before) in follows.before.iter().enumerate() {
+            let mut ways = before.iter();
+            self.courses().for_each_of(before, r, |part, slice, gap, _| {
+                let Some(way) = ways.next() else { return };
+                let gap = way.called_over().map_or(gap, |call| gap + self.sweep.unknowns[call]);
+                let it = &self.visits[self.layout.row_of[slice]];
+                let stay = it.wait + it.first;
+                follows.for_each_pair(way, (r, self.layout.row_of[slice]), |after, before, share| {
+                    let of_all = part * share;
+                    let part = if gap > 0.0 { of_all * stay / (stay + gap) } else { of_all };
+                    others[after] -= part;
+                    unknown[after] -= of_all;
+                    if way.is_at_once() {
+                        kept_back[after] += of_all - part;
+                    }
+                    if way.is_on() && !follows.beside[r].is_empty() {
+                        first[after] += part;
+                    }
+                    parts.push(Part { after, before, part, of_all, gap, is_on: way.is_on() });
+                    let (mine, theirs) = (&slices[after], &slices[before]);
+                    if theirs.rate > 0.0 && theirs.strands > 0.0 {
+                        out[before] -= mine.rate * part / theirs.rate * (mine.strands / theirs.strands);
+                    }
+                });
+            });
+        }
+        for of_slices in [others, out, unknown] {
+            of_slices.iter_mut().filter(|it| **it < 0.0).for_each(|it| *it = zero);
+        }
     }
 
     /// `f`.
     fn find_followed(&self, follows: &Follows, room: &mut Followed<S>, messages: &[S]) {
-        let n = self.visits.len();
+        let n = room.slices.len();
         let mut found = std::mem::take(&mut room.found_at[self.station]);
         if found.len() != n * n || found.iter().any(|f| !f.value().is_finite()) {
-            found.clone_from(&room.any);
+            found = room.any.chunks(n).flat_map(|any| any.iter().zip(&room.present).map(|(&any, &present)| any * present)).collect();
         }
         let there = self.number_of_others(room);
-        let mut further = Further::new(self.lead(follows, room));
+        let mut further = Further::new(self.lead(room));
         for _ in 0..MOST_PASSES {
+            self.find_present(follows, room, &found);
             room.moved.clear();
             room.moved.resize(n * n, S::from(0.0));
             for k in 0..n {
                 self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), there, room);
             }
-            self.gather(follows, room);
-            self.hold_to_threads(&mut room.next, messages);
+            gather(room);
+            self.hold_to_threads(&follows.row_of, &mut room.next, messages);
             let change = furthest(&found, &room.next);
             if change <= SETTLED {
                 std::mem::swap(&mut found, &mut room.next);
@@ -330,135 +347,88 @@ impl<S: Scalar> At<'_, S> {
         room.found_at[self.station] = found;
     }
 
-    /// The share of a row's slices that find what was there as they left, of source `c`.
-    fn keep(&self, room: &Followed<S>, (r, c): (usize, usize)) -> S {
-        room.shares[r * room.sources.len() + c] * room.others[r] * room.sources[c].stays
-    }
-
-    /// The share of those of source `c` who leave that do so from row `k`.
-    fn leave(&self, follows: &Follows, room: &Followed<S>, (k, c): (usize, usize)) -> S {
-        let it = &room.sources[c];
-        self.visits[k].rate * room.shares[k * room.sources.len() + c] * follows.strands[k] * room.out[k] / it.end
-    }
-
-    /// `g` of row `k`, of whose slices so much is `found`.
+    /// `g` of slice `k`, by which so much is `found`.
     fn move_on(&self, follows: &Follows, (k, found): (usize, &[S]), messages: &[S], there: (S, S), room: &mut Followed<S>) {
-        let n = self.visits.len();
+        let n = room.slices.len();
         let zero = S::from(0.0);
         let own = self.waits_for_own(follows, room, k);
         let all_away = room.all_away();
-        let moved = &mut room.moved[k * n..(k + 1) * n];
+        let n_sources = room.sources.len();
+        let mut moves = std::mem::take(&mut room.moved);
+        let moved = &mut moves[k * n..(k + 1) * n];
         let coming = &room.coming[k * n..(k + 1) * n];
         for it in &room.parts {
-            let theirs = self.visits[it.before].rate;
+            let theirs = room.slices[it.before].rate;
             if theirs > 0.0 {
-                moved[it.row] += found[it.before] * (self.visits[it.row].rate * it.part / theirs);
+                moved[it.after] += found[it.before] * (room.slices[it.after].rate * it.part / theirs);
             }
         }
         let (mut wait, mut number) = (zero, zero);
-        for (x, (&found, v)) in found.iter().zip(self.visits).enumerate() {
-            wait += found * v.first;
-            number += found * follows.strands[x];
+        for (&found, slice) in found.iter().zip(&room.slices) {
+            wait += found * slice.service;
+            number += found * slice.strands;
         }
+        let service = room.slices[k].service;
         let time = if self.servers > 1.0 {
-            self.others_stay(k) + own
+            self.others_stay(room.slices[k].row) + own
         } else {
-            messages.iter().zip(self.visits).fold(wait + self.visits[k].first + own, |time, (&found, v)| time + found * v.first)
+            messages.iter().zip(&room.slices).fold(wait + service + own, |time, (&found, slice)| time + found * slice.service)
         };
-        let stay = Stay { time, wait, service: self.visits[k].first, found: number, there, all_away };
-        let n_sources = room.sources.len();
+        let stay = Stay { time, wait, service, found: number, there, all_away };
         for (c, it) in room.sources.iter().enumerate() {
-            let share = |row: usize| room.shares[row * n_sources + c];
+            let share = |slice: usize| room.shares[slice * n_sources + c];
             let (mut here, mut leave, mut of_wait) = (zero, zero, zero);
-            for (x, (&found, v)) in found.iter().zip(self.visits).enumerate() {
-                let of_source = found * share(x) * follows.strands[x];
+            for (x, (&found, slice)) in found.iter().zip(&room.slices).enumerate() {
+                let of_source = found * share(x) * slice.strands;
                 here += of_source;
                 leave += of_source * room.out[x];
-                of_wait += found * share(x) * v.first;
+                of_wait += found * share(x) * slice.service;
             }
             let blocked = it.blocked * (1.0 - it.number.recip()).max(0.0);
-            let away = -(here + own_here(follows, (&room.shares, messages), (k, c), n_sources) + blocked) + it.number;
+            let away = -(here + own_here(room, messages, (k, c)) + blocked) + it.number;
             let come = stay.come(it, &Found { here, wait: of_wait, away, leave }, follows.are_free);
             if come <= 0.0 {
                 continue;
             }
-            for (x, v) in self.visits.iter().enumerate() {
-                moved[x] += come * (v.rate * share(x) * coming[x] / it.begin);
+            for (x, slice) in room.slices.iter().enumerate() {
+                moved[x] += come * (slice.rate * share(x) * coming[x] / it.begin);
             }
         }
         // From outside they come whoever is here.
-        for (x, v) in self.visits.iter().enumerate() {
+        for (x, slice) in room.slices.iter().enumerate() {
             let outside = from_outside(&room.shares[x * n_sources..(x + 1) * n_sources]);
-            moved[x] += time * v.rate * outside * coming[x];
+            moved[x] += time * slice.rate * outside * coming[x];
         }
+        room.moved = moves;
     }
 
-    /// The share of slices that follow no other and are not begun for the request of a row themselves.
+    /// The share of slices that follow no other and are not begun for the request of a slice themselves.
     fn find_who_comes(&self, goes_on: &[bool], room: &mut Followed<S>) {
-        let n = self.visits.len();
-        room.coming.clear();
-        for k in 0..n {
-            for x in 0..n {
-                let others = room.others[x];
-                let from_elsewhere = others - room.kept_back[x];
+        let Followed { slices, others, kept_back, coming, .. } = room;
+        coming.clear();
+        for mine in &*slices {
+            for ((slice, &others), &kept_back) in slices.iter().zip(&*others).zip(&*kept_back) {
+                let from_elsewhere = others - kept_back;
                 let is_own = !self.layout.messages.are_none() && from_elsewhere > 0.0;
-                let own = if is_own { from_elsewhere * self.own_part_of_coming(k, x, goes_on[x]) } else { S::from(0.0) };
-                room.coming.push(if own < others { others - own } else { S::from(0.0) });
+                let own =
+                    if is_own { from_elsewhere * self.own_part_of_coming(mine.row, slice.row, goes_on[slice.row]) } else { S::from(0.0) };
+                coming.push(if own < others { others - own } else { S::from(0.0) });
             }
         }
     }
 
-    /// The share of `F` in `f_j`.
-    fn share_of_any(&self, room: &Followed<S>, r: usize) -> S {
-        let n = room.sources.len();
-        let shares = &room.shares[r * n..(r + 1) * n];
-        let of_sources = shares.iter().zip(&room.sources).map(|(&share, it)| if it.end > 0.0 { share * (-it.stays + 1.0) } else { share });
-        of_sources.fold(from_outside(shares), |sum, share| sum + share) * room.others[r]
-    }
-
-    /// `f` from `g`.
-    fn gather(&self, follows: &Follows, room: &mut Followed<S>) {
-        let n = self.visits.len();
-        let zero = S::from(0.0);
-        room.next.clear();
-        room.next.resize(n * n, zero);
-        for it in &room.parts {
-            for x in 0..n {
-                room.next[it.row * n + x] += room.moved[it.before * n + x] * it.part;
-            }
-        }
-        for r in 0..n {
-            let of_any = self.share_of_any(room, r);
-            for x in 0..n {
-                room.next[r * n + x] += room.any[r * n + x] * of_any;
-            }
-            if room.others[r] <= 0.0 {
-                continue;
-            }
-            for c in (0..room.sources.len()).filter(|&c| room.sources[c].end > 0.0) {
-                let stays = self.keep(room, (r, c));
-                for k in 0..n {
-                    let part = stays * self.leave(follows, room, (k, c));
-                    for x in 0..n {
-                        room.next[r * n + x] += room.moved[k * n + x] * part;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Of what rows find, as many of a pool as it has threads, beside the own one and those that are found `beside`.
-    pub(super) fn hold_to_threads(&self, found: &mut [S], beside: &[S]) {
-        let n = self.visits.len();
+    /// Of what slices of such rows find, as many of a pool as it has threads, beside the own one and those that are found `beside`.
+    pub(super) fn hold_to_threads(&self, row_of: &[usize], found: &mut [S], beside: &[S]) {
+        let n = row_of.len();
         let zero = S::from(0.0);
         for (pool, &task) in self.layout.pools.iter().enumerate() {
             let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
             if threads.is_infinite() {
                 continue;
             }
-            let of_pool = |x: &usize| self.layout.pool_of[*x] == Some(pool);
+            let of_pool = |x: &usize| self.layout.pool_of[row_of[*x]] == Some(pool);
             for (r, found) in found.chunks_exact_mut(n).enumerate() {
-                let own = if self.layout.rows[r].pool == Some(pool) { 1.0 } else { 0.0 };
+                let own = if self.layout.rows[row_of[r]].pool == Some(pool) { 1.0 } else { 0.0 };
                 let others = (0..n).filter(of_pool).fold(zero, |sum, x| sum + beside.get(r * n + x).copied().unwrap_or(zero));
                 let most = -others + (threads - own);
                 let all = (0..n).filter(of_pool).fold(zero, |sum, x| sum + found[x]);
@@ -469,13 +439,63 @@ impl<S: Scalar> At<'_, S> {
             }
         }
     }
+}
 
-    /// `V` of a row.
-    fn waited(&self, room: &Followed<S>, r: usize) -> S {
-        let n = self.visits.len();
-        let of_any = self.share_of_any(room, r);
-        let found = &room.found_at[self.station][r * n..(r + 1) * n];
-        let follows = found.iter().zip(&room.any[r * n..(r + 1) * n]).zip(self.visits);
-        follows.fold(of_any * room.waits[r], |sum, ((&found, &any), v)| sum + (found - any * of_any) * v.first)
+/// `V` of slice `k`, of what is `found`.
+fn waited<S: Scalar>(room: &Followed<S>, found: &[S], k: usize) -> S {
+    let n = room.slices.len();
+    let of_any = share_of_any(room, k);
+    let follows = found[k * n..(k + 1) * n].iter().zip(&room.any[k * n..(k + 1) * n]).zip(&room.present).zip(&room.slices);
+    follows.fold(of_any * room.waits[k], |sum, (((&found, &any), &present), slice)| sum + (found - any * present * of_any) * slice.service)
+}
+
+/// The share of `F` in what slice `k` finds.
+fn share_of_any<S: Scalar>(room: &Followed<S>, k: usize) -> S {
+    let n = room.sources.len();
+    let shares = &room.shares[k * n..(k + 1) * n];
+    let of_sources = shares.iter().zip(&room.sources).map(|(&share, it)| if it.end > 0.0 { share * (-it.stays + 1.0) } else { share });
+    of_sources.fold(from_outside(shares), |sum, share| sum + share) * room.others[k]
+}
+
+/// The share of the slices `k` that find what was there as they left, of source `c`.
+fn keep<S: Scalar>(room: &Followed<S>, (k, c): (usize, usize)) -> S {
+    room.shares[k * room.sources.len() + c] * room.others[k] * room.sources[c].stays
+}
+
+/// The share of those of source `c` who leave that do so from slice `k`.
+fn leave<S: Scalar>(room: &Followed<S>, (k, c): (usize, usize)) -> S {
+    let (it, slice) = (&room.sources[c], &room.slices[k]);
+    slice.rate * room.shares[k * room.sources.len() + c] * slice.strands * room.out[k] / it.end
+}
+
+/// `f` from `g`.
+fn gather<S: Scalar>(room: &mut Followed<S>) {
+    let n = room.slices.len();
+    let mut next = std::mem::take(&mut room.next);
+    next.clear();
+    next.resize(n * n, S::from(0.0));
+    for it in &room.parts {
+        for x in 0..n {
+            next[it.after * n + x] += room.moved[it.before * n + x] * it.part;
+        }
     }
+    for r in 0..n {
+        let of_any = share_of_any(room, r);
+        for x in 0..n {
+            next[r * n + x] += room.any[r * n + x] * room.present[x] * of_any;
+        }
+        if room.others[r] <= 0.0 {
+            continue;
+        }
+        for c in (0..room.sources.len()).filter(|&c| room.sources[c].end > 0.0) {
+            let stays = keep(room, (r, c));
+            for k in 0..n {
+                let part = stays * leave(room, (k, c));
+                for x in 0..n {
+                    next[r * n + x] += room.moved[k * n + x] * part;
+                }
+            }
+        }
+    }
+    room.next = next;
 }

@@ -233,7 +233,8 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         scratch.course = room;
-        self.hold_to_threads(&mut scratch.messages, &[]);
+        let rows: Vec<usize> = (0..self.visits.len()).collect();
+        self.hold_to_threads(&rows, &mut scratch.messages, &[]);
     }
 
     /// What those slices of each row that go on for a request wait for the request itself.

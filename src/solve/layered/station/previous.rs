@@ -44,6 +44,16 @@ impl Previous {
         matches!(self.way, Way::Called | Way::Sent | Way::Returned | Way::On { .. })
     }
 
+    /// The call that has just ended where the slice begins, which was made after one of its own row.
+    pub fn returned_from(&self) -> Option<usize> {
+        matches!(self.way, Way::Returned | Way::Back).then_some(self.call)
+    }
+
+    /// Whether the call between the two, by a slice of the same row, is served elsewhere.
+    pub fn is_back(&self) -> bool {
+        matches!(self.way, Way::Back)
+    }
+
     /// The call between the two, where it is one to the task that runs the latter.
     pub fn called_over(&self) -> Option<usize> {
         matches!(self.way, Way::Called | Way::Sent | Way::SentOn { .. }).then_some(self.call)

@@ -22,7 +22,7 @@
 //!
 //! Source: Smith 1968 (doubling).
 
-use super::{super::At, Followed, Follows};
+use super::{super::At, Followed, keep, leave};
 use crate::model::Scalar;
 
 /// Largest change that is left by what follows and not told any more, and most doublings.
@@ -124,42 +124,42 @@ impl Lead {
 
 impl<S: Scalar> At<'_, S> {
     /// What is known to follow in the next passes from what changes in one.
-    pub(super) fn lead(&self, follows: &Follows, room: &Followed<S>) -> Lead {
-        let n = self.visits.len();
+    pub(super) fn lead(&self, room: &Followed<S>) -> Lead {
+        let n = room.slices.len();
         let mut moved = vec![0.0; n * n];
         for it in &room.parts {
-            moved[it.row * n + it.before] += it.part.value();
+            moved[it.after * n + it.before] += it.part.value();
         }
         let mut ahead = moved.clone();
         for (r, ahead) in ahead.chunks_exact_mut(n).enumerate() {
             for c in (0..room.sources.len()).filter(|&c| room.sources[c].end > 0.0) {
-                let stays = self.keep(room, (r, c));
+                let stays = keep(room, (r, c));
                 if stays > 0.0 {
-                    ahead.iter_mut().enumerate().for_each(|(k, part)| *part += (stays * self.leave(follows, room, (k, c))).value());
+                    ahead.iter_mut().enumerate().for_each(|(k, part)| *part += (stays * leave(room, (k, c))).value());
                 }
             }
         }
-        self.add_who_comes(follows, room, &mut moved);
-        Lead::new(self.visits.iter().map(|v| v.rate.value()).collect(), &ahead, &moved)
+        self.add_who_comes(room, &mut moved);
+        Lead::new(room.slices.iter().map(|slice| slice.rate.value()).collect(), &ahead, &moved)
     }
 
     /// Adds how many more come of whom there is more.
-    fn add_who_comes(&self, follows: &Follows, room: &Followed<S>, moved: &mut [f64]) {
-        let n = self.visits.len();
-        let rates = || self.visits.iter().map(|v| v.rate.value());
-        let times = room.waits.iter().zip(self.visits).map(|(wait, v)| (*wait + v.first).value() * v.rate.value());
+    fn add_who_comes(&self, room: &Followed<S>, moved: &mut [f64]) {
+        let n = room.slices.len();
+        let rates = || room.slices.iter().map(|slice| slice.rate.value());
+        let times = room.waits.iter().zip(&room.slices).map(|(wait, slice)| (*wait + slice.service).value() * slice.rate.value());
         let time = times.sum::<f64>() / rates().sum::<f64>();
         let (mean, variance) = self.number_of_others(room);
         let of_time = if mean > 0.0 { (1.0 - (variance / (mean * room.all_away())).value()).max(0.0) } else { 1.0 };
         let n_sources = room.sources.len();
         for (c, it) in room.sources.iter().enumerate().filter(|(_, it)| it.begin > 0.0) {
-            let share = |row: usize| room.shares[row * n_sources + c].value();
+            let share = |slice: usize| room.shares[slice * n_sources + c].value();
             let comes = it.comes.value();
             let t = comes * time;
-            for (y, v) in self.visits.iter().enumerate() {
-                let gone = share(y) * follows.strands[y].value() * (1.0 - room.out[y].value());
-                let later = it.away.value() * comes * v.first.value() * of_time / (1.0 + t);
-                let more = (later - gone * t) / (1.0 + t) * v.rate.value() / it.begin.value();
+            for (y, slice) in room.slices.iter().enumerate() {
+                let gone = share(y) * slice.strands * (1.0 - room.out[y].value());
+                let later = it.away.value() * comes * slice.service.value() * of_time / (1.0 + t);
+                let more = (later - gone * t) / (1.0 + t) * slice.rate.value() / it.begin.value();
                 for x in 0..n {
                     moved[x * n + y] += more * share(x) * room.others[x].value();
                 }

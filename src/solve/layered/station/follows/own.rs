@@ -24,21 +24,23 @@ use crate::model::Scalar;
 
 impl<S: Scalar> At<'_, S> {
     /// What the last slice before a join waits for strands that began behind it, where it ends the last of them.
-    fn waits_behind(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
+    fn waits_behind(&self, follows: &Follows, room: &Followed<S>, k: usize) -> S {
         let zero = S::from(0.0);
-        let behind = |sum: S, &other: &usize| sum + self.visits[other].first * room.first[r] * GOES_FIRST;
+        let r = room.slices[k].row;
+        let behind = |sum: S, &other: &usize| sum + self.visits[other].first * room.first[k] * GOES_FIRST;
         if follows.before_join[r] { follows.beside[r].iter().fold(zero, behind) } else { zero }
     }
 
     /// `o`, as a wait.
-    pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
-        self.share_of_own(r) * self.visits[r].wait + self.waits_behind(follows, room, r)
+    pub(super) fn waits_for_own(&self, follows: &Follows, room: &Followed<S>, k: usize) -> S {
+        let slice = &room.slices[k];
+        self.share_of_own(slice.row) * slice.wait + self.waits_behind(follows, room, k)
     }
 
-    /// How long a slice of a row is here.
-    pub(super) fn stay_of(&self, follows: &Follows, room: &Followed<S>, r: usize) -> S {
-        let it = &self.visits[r];
-        it.wait + it.first + self.waits_behind(follows, room, r)
+    /// How long a slice is here.
+    pub(super) fn stay_of(&self, follows: &Follows, room: &Followed<S>, k: usize) -> S {
+        let slice = &room.slices[k];
+        slice.wait + slice.service + self.waits_behind(follows, room, k)
     }
 
     /// How long a slice of a row is here, but for what it waits for other strands.
@@ -58,6 +60,9 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         room.own.clear();
         room.own.resize(n * n, zero);
+        if !self.layout.siblings {
+            return;
+        }
         if !follows.tells_own {
             for r in 0..n {
                 follows.beside[r].iter().for_each(|&other| room.own[r * n + other] += room.first[r] * GOES_FIRST);
@@ -74,7 +79,7 @@ impl<S: Scalar> At<'_, S> {
                 for it in room.parts.iter().filter(|it| !it.is_on) {
                     let theirs = self.visits[it.before].rate;
                     if theirs > 0.0 {
-                        moved[it.row] += own[it.before] * (self.visits[it.row].rate * it.part / theirs);
+                        moved[it.after] += own[it.before] * (self.visits[it.after].rate * it.part / theirs);
                     }
                 }
                 follows.beside[k].iter().for_each(|&other| moved[other] += room.first[k] * GOES_FIRST);
@@ -86,7 +91,7 @@ impl<S: Scalar> At<'_, S> {
                     // What is served while the thread is elsewhere.
                     let stays = self.others_stay(x);
                     let part = if it.gap > 0.0 { it.of_all * stays / (stays + it.gap) } else { it.of_all };
-                    room.next_own[it.row * n + x] += room.moved[it.before * n + x] * part;
+                    room.next_own[it.after * n + x] += room.moved[it.before * n + x] * part;
                 }
             }
             for r in 0..n {

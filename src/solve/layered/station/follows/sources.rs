@@ -54,7 +54,8 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         shares.clear();
-        follows.entry_of.iter().for_each(|&entry| shares.extend_from_slice(&led[entry * n..(entry + 1) * n]));
+        let entries = follows.row_of.iter().map(|&row| follows.entry_of[row]);
+        entries.for_each(|entry| shares.extend_from_slice(&led[entry * n..(entry + 1) * n]));
     }
 
     /// What is known of each source beside the station.
@@ -69,11 +70,11 @@ impl<S: Scalar> At<'_, S> {
                 it.blocked += self.sweep.flow.arc_rate[call] * self.sweep.unknowns[call] * room.led[caller * n + source] * strands;
             }
             it.away -= it.blocked;
-            for (r, v) in self.visits.iter().enumerate() {
-                let rate = v.rate * room.shares[r * n + source] * follows.strands[r];
-                it.away -= rate * self.stay_of(follows, room, r);
-                it.begin += rate * room.others[r];
-                it.end += rate * room.out[r];
+            for (k, slice) in room.slices.iter().enumerate() {
+                let rate = slice.rate * room.shares[k * n + source] * slice.strands;
+                it.away -= rate * self.stay_of(follows, room, k);
+                it.begin += rate * room.others[k];
+                it.end += rate * room.out[k];
             }
             let least = number * f64::EPSILON;
             if it.away < least {

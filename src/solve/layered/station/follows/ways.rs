@@ -1,5 +1,7 @@
 //! Which slices follow which at a processor, and on which ways requests come there.
 
+use std::ops::Range;
+
 use super::super::{
     super::{
         graph::{Graph, Piece, Start},
@@ -8,10 +10,11 @@ use super::super::{
     layout::Layout,
     previous::{Previous, find_followed},
 };
+use super::in_order::InOrder;
 use crate::model::Scalar;
 
 /// Most rows: of more, slices find what there is at any time. Where as many branches begin together the sweeps go to and fro (32 that call a task each and two customers take 210).
-const MOST_ROWS: usize = 60;
+pub(super) const MOST_ROWS: usize = 60;
 /// So many customers find only one other, of whom more is known ([`super::super::rests`]).
 const TOLD_APART: f64 = 2.0;
 
@@ -20,6 +23,11 @@ const TOLD_APART: f64 = 2.0;
 pub(in super::super) struct Follows {
     /// The slices before those of each row.
     pub(super) before: Vec<Vec<Previous>>,
+    /// The slices of each row, in order, where they are told apart as the number of its calls is always the same; else one for all. The row of each.
+    pub(super) slices_of: Vec<Range<usize>>,
+    pub(super) row_of: Vec<usize>,
+    /// Of calls of such rows, the slices after which they are made.
+    pub(super) made_after: Vec<(usize, Range<usize>)>,
     /// `w` of each row.
     pub(super) strands: Vec<f64>,
     /// Whether what follows a row's slices is a join.
@@ -104,7 +112,22 @@ impl Follows {
         let beside = beside.collect();
         let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        Some(Self { are_free, before, strands, before_join, beside, tells_own, sources, entries, entry_of: rows, blocked })
+        let InOrder { slices_of, row_of, made_after } = InOrder::of(net, &nodes, are_free);
+        Some(Self {
+            slices_of,
+            row_of,
+            made_after,
+            are_free,
+            before,
+            strands,
+            before_join,
+            beside,
+            tells_own,
+            sources,
+            entries,
+            entry_of: rows,
+            blocked,
+        })
     }
 }
 
