@@ -26,32 +26,51 @@ pub(super) fn eliminate(rates: &Rows) -> Option<Vec<f64>> {
 
 /// The states in the order of their distance, over links in either direction, from one of those that are farthest from the
 /// first.
-pub(super) fn by_distance(rates: &Rows) -> Vec<usize> {
-    let n = rates.len();
-    let mut links: Vec<Vec<u32>> = vec![Vec::new(); n];
-    for i in 0..n {
+fn by_distance(rates: &Rows) -> Vec<usize> {
+    let links = links(rates, true);
+    edge(&links).map_or_else(Vec::new, |edge| from(edge, &links))
+}
+
+/// The states in the order of their distance from one at the edge, as they follow each other.
+pub(super) fn by_flow(rates: &Rows) -> Vec<usize> {
+    edge(&links(rates, true)).map_or_else(Vec::new, |edge| from(edge, &links(rates, false)))
+}
+
+/// States that are one step away, in either direction or forward.
+fn links(rates: &Rows, both_ways: bool) -> Vec<Vec<u32>> {
+    let mut links: Vec<Vec<u32>> = vec![Vec::new(); rates.len()];
+    for i in 0..rates.len() {
         for (j, _) in rates.row(i) {
             links[i].push(super::compile::index(j));
-            links[j].push(super::compile::index(i));
+            if both_ways {
+                links[j].push(super::compile::index(i));
+            }
         }
     }
-    let from = |start: usize| {
-        let mut order = Vec::with_capacity(n);
-        let mut is_seen = vec![false; n];
-        order.push(start);
-        is_seen[start] = true;
-        let mut at = 0;
-        while let Some(&state) = order.get(at) {
-            for &next in &links[state] {
-                if !std::mem::replace(&mut is_seen[next as usize], true) {
-                    order.push(next as usize);
-                }
+    links
+}
+
+/// One of the states that are farthest from the first; none of none.
+fn edge(links: &[Vec<u32>]) -> Option<usize> {
+    if links.is_empty() { None } else { from(0, links).last().copied() }
+}
+
+/// All states that can be reached, in the order of their distance.
+fn from(start: usize, links: &[Vec<u32>]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(links.len());
+    let mut is_seen = vec![false; links.len()];
+    order.push(start);
+    is_seen[start] = true;
+    let mut at = 0;
+    while let Some(&state) = order.get(at) {
+        for &next in &links[state] {
+            if !std::mem::replace(&mut is_seen[next as usize], true) {
+                order.push(next as usize);
             }
-            at += 1;
         }
-        order
-    };
-    from(0).last().map_or_else(Vec::new, |&edge| from(edge))
+        at += 1;
+    }
+    order
 }
 
 /// A matrix of rates of which row and column `k` are kept from `first[k]` to `k`.

@@ -1,12 +1,13 @@
 //! The steady state of an irreducible chain: `pi Q = 0`, `sum pi = 1`.
 //!
 //! Where it is not too much work, the states are eliminated one by one (`direct`). Else the balance equations
-//! `pi_j |q_jj| = sum_i pi_i q_ij` are swept over, from one edge of the chain to the other (Gauss-Seidel), and two corrections are made
-//! between the sweeps:
+//! `pi_j |q_jj| = sum_i pi_i q_ij` are swept over, from one edge of the chain on as its states follow each other (Gauss-Seidel: what flows on in a cycle comes as far as the cycle goes in one sweep), and two
+//! corrections are made between the sweeps:
 //!
 //! - *aggregation* (Takahashi 1975; Koury, McAllister & Stewart 1984): with blocks `B` of neighbouring states, the chain of the
 //!   blocks with rates `sum_{i in B, j in C} pi_i q_ij / sum_{i in B} pi_i` is solved and the blocks are given its probabilities;
-//!   this moves probability over long ways, which sweeps do slowly;
+//!   this moves probability over long ways, which sweeps do slowly; where it leaves more out of balance than there was, it is not made any more (states that are next to each other may be unlike,
+//!   as in long cycles, and then it undoes what the others do);
 //! - *GMRES* (Saad & Schultz 1986): a sweep is a linear map `G` with the fixed point `pi = G pi`, and `(I - G) d = G x - x` is solved for the
 //!   correction `d` of the iterate `x`. `I - G` is singular but consistent, with 1 a simple eigenvalue of `G`, where GMRES
 //!   finds a solution (Brown & Walker 1997). A correction that does not lower the residual is not taken.
@@ -20,7 +21,7 @@
 
 use super::{
     chain::Rows,
-    direct::{by_distance, eliminate},
+    direct::{by_flow, eliminate},
     krylov::Krylov,
 };
 
@@ -53,17 +54,25 @@ pub(super) fn steady_state(rates: &Rows, tolerance: f64, max_sweeps: usize) -> S
 }
 
 fn iterate(rates: &Rows, tolerance: f64, max_sweeps: usize) -> Steady {
-    let order = by_distance(rates);
+    let order = by_flow(rates);
     let balance = Balance::new(rates, &order);
     #[expect(clippy::cast_precision_loss, reason = "a count of states")]
     let mut x = vec![1.0 / order.len() as f64; order.len()];
-    let mut sweeps = 0;
+    let (mut sweeps, mut aggregates, mut least) = (0, true, f64::INFINITY);
     let residual = loop {
-        balance.smooth(&mut x);
-        balance.aggregate(&mut x);
-        balance.smooth(&mut x);
+        let mut smoothed = x.clone();
+        balance.smooth(&mut smoothed);
+        if aggregates {
+            balance.aggregate(&mut smoothed);
+            balance.smooth(&mut smoothed);
+        }
         sweeps += 2 * SMOOTHING;
-        let residual = balance.residual(&x);
+        let residual = balance.residual(&smoothed);
+        if aggregates && residual > least {
+            aggregates = false;
+            continue;
+        }
+        x = smoothed;
         if residual <= tolerance || sweeps >= max_sweeps {
             break residual;
         }
@@ -71,9 +80,11 @@ fn iterate(rates: &Rows, tolerance: f64, max_sweeps: usize) -> Steady {
         sweeps += balance.correct(&mut corrected) + SMOOTHING;
         corrected.iter_mut().for_each(|v| *v = v.abs());
         balance.smooth(&mut corrected);
-        if balance.residual(&corrected) < residual {
+        let of_corrected = balance.residual(&corrected);
+        if of_corrected < residual {
             x = corrected;
         }
+        least = residual.min(of_corrected);
     };
     let mut probabilities = vec![0.0; x.len()];
     order.iter().zip(x).for_each(|(&state, v)| probabilities[state] = v);

@@ -39,6 +39,26 @@ fn birth_death(n: u32, up: impl Fn(u32) -> f64, down: impl Fn(u32) -> f64) -> Ve
     p.iter().map(|v| v / sum).collect()
 }
 
+/// Three customers on long ways, one step after the other, on one core: 120,100 states in cycles of more than a hundred. Swept over from one edge to the other, against the flow for half of them, with blocks of
+/// unlike states, a fifth of the flow was out of balance after 20,016 sweeps.
+#[test]
+fn long_cycles_are_swept_as_they_flow() {
+    let on_one = |name: &str, first: Entry| server(name, [first]).times(f64::INFINITY).on("one");
+    let tasks = [
+        customers("c", 3, 3.0, work("c", 0.0).calls("a", 1)),
+        on_one("s", entry("a", [work("a", 0.03).calls("b", 3)])),
+        on_one("t", entry("b", [work("b", 0.11).calls("d", 3).calls("f", 1)])),
+        on_one("u", entry("d", [work("d", 0.07).calls("e", 1)])),
+        on_one("v", serves("e", 0.12)),
+        on_one("w", serves("f", 0.05)),
+    ];
+    let solution = solved(&model([], tasks));
+    assert!(solution.iterations < 400, "{}", solution.iterations);
+    for (task, times) in [("s", 1.0), ("t", 3.0), ("u", 9.0), ("v", 9.0), ("w", 3.0)] {
+        near(solution.tasks[task].throughput, times * solution.tasks["c"].throughput, EXACT);
+    }
+}
+
 #[test]
 fn machine_repair_has_its_closed_form() {
     for (n, repairers, think, repair) in [(1, 1, 1.0, 1.0), (4, 1, 3.0, 1.0), (7, 3, 2.0, 0.9), (40, 5, 10.0, 1.0), (300, 2, 100.0, 0.7)] {
