@@ -85,12 +85,14 @@ impl<S: Scalar> Offered<'_, S> {
         if !matches!(station.discipline, Discipline::HeadOfLine | Discipline::Preemptive) {
             return Some(Load { level: None, all: self.of_nobody(station, None, |a| self.held(a)), before: 0.0 });
         }
-        let of_level = |a: usize| {
-            let level = net.arcs[a].priority;
+        let mut levels: Vec<f64> = of_nobody().map(|a| net.arcs[a].priority).collect();
+        levels.sort_by(f64::total_cmp);
+        levels.dedup();
+        let of_level = |level: f64| {
             let before = self.before(station, level);
             Load { level: Some(level), all: self.of_nobody(station, Some(level), |a| self.held(a)) + before, before }
         };
-        of_nobody().map(of_level).max_by(|a, b| a.all.total_cmp(&b.all))
+        levels.into_iter().map(of_level).max_by(|a, b| a.all.total_cmp(&b.all))
     }
 
     /// Load of the requests at least as urgent as `level` that nobody waits for, of which each holds a server for so long.

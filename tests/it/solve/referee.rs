@@ -205,7 +205,7 @@ fn calls_on_one_processor() -> Vec<Model> {
     [(2, 2, 1.0, 2.0, 1.0, 0.3), (3, 1, 1.0, 3.0, 1.0, 0.1), (2, 3, 2.0, 1.0, 1.0, 0.5), (2, 2, 1.0, 2.0, 2.0, 0.3)].map(of).into()
 }
 
-/// A front, and what it calls, with a thread for every customer, all on one processor: services as unlike as there are, one class or two.
+/// A front, and what it calls, with a thread for every customer, all on one processor: services up to six times as long as others, one class or two.
 fn customers_with_a_thread_each() -> Vec<Model> {
     let each = |task: Task| task.times(f64::INFINITY).on("one");
     let one_class = |(n, think, front, calls, back): (u32, f64, f64, f64, f64)| {

@@ -65,7 +65,7 @@ pub(super) use self::ways::Follows;
 use self::{
     coming::{Found, Stay},
     further::Further,
-    in_order::{Slice, mean_of_row},
+    in_order::Slice,
 };
 use super::{At, Scratch};
 use crate::model::Scalar;
@@ -83,7 +83,7 @@ const RATIOS: (f64, f64) = (0.02, 50.0);
 pub(super) struct Followed<S> {
     /// `f`, `rows × rows`, by station.
     found_at: Vec<Vec<S>>,
-    /// `F` and `V°`.
+    /// `F` and `V°`, `rows × rows` and by row.
     any: Vec<S>,
     waits: Vec<S>,
     /// Those of all rows, in order, and the part of those of its row that are there which are of it.
@@ -173,6 +173,12 @@ impl<S> Followed<S> {
 }
 
 impl<S: Scalar> Followed<S> {
+    /// `F` of the slices `k` and `x`.
+    fn found_at_any(&self, k: usize, x: usize) -> S {
+        let (mine, other) = (self.slices[k].row, self.slices[x].row);
+        self.any[mine * self.waits.len() + other] * self.present[x]
+    }
+
     /// `Σ_c E_c`.
     fn all_away(&self) -> S {
         self.sources.iter().fold(S::from(0.0), |sum, it| sum + it.away)
@@ -226,7 +232,7 @@ impl<S: Scalar> At<'_, S> {
         self.find_sources(follows, &mut room);
         self.find_own(follows, &mut room);
         self.find_who_comes(&scratch.goes_on, &mut room);
-        self.take_off_any(scratch, |r| mean_of_row(follows, r, |k| share_of_any(&room, k)));
+        self.take_off_any(scratch, |r| follows.in_order.mean_of_row(r, |k| share_of_any(&room, k)));
         self.find_followed(follows, &mut room, &scratch.messages);
         let n = self.visits.len();
         let busy = self.chance_of_others();
@@ -237,11 +243,8 @@ impl<S: Scalar> At<'_, S> {
             if any <= 0.0 {
                 continue;
             }
-            let ratio = num_traits::clamp(
-                mean_of_row(follows, r, |k| waited(&room, &room.found_at[self.station], k)) / any,
-                S::from(RATIOS.0),
-                S::from(RATIOS.1),
-            );
+            let wait = follows.in_order.mean_of_row(r, |k| waited(&room, &room.found_at[self.station], k));
+            let ratio = num_traits::clamp(wait / any, S::from(RATIOS.0), S::from(RATIOS.1));
             let ratio = (ratio - 1.0) * busy + 1.0;
             scratch.alpha[terms.clone()].iter_mut().chain(&mut scratch.beta[terms]).for_each(|part| *part *= ratio);
         }
@@ -262,20 +265,15 @@ impl<S: Scalar> At<'_, S> {
         let zero = S::from(0.0);
         room.any.clear();
         room.waits.clear();
-        for slice in &room.slices {
-            let r = slice.row;
+        for r in 0..n {
             let mut wait = zero;
             for (x, it) in self.visits.iter().enumerate() {
                 let at = r * n + x;
-                wait += scratch.alpha[at] * it.wait + scratch.beta[at] * self.left_for_long(r, x, scratch);
+                let waiting = scratch.alpha[at] * it.wait;
+                wait += waiting + scratch.beta[at] * self.left_for_long(r, x, scratch);
+                room.any.push(if it.first > 0.0 { waiting / it.first + scratch.load[at] } else { zero });
             }
             room.waits.push(wait);
-            for other in &room.slices {
-                let at = r * n + other.row;
-                let waiting = scratch.alpha[at] * other.wait;
-                let number = if other.service > 0.0 { waiting / other.service + scratch.load[at] } else { zero };
-                room.any.push(number);
-            }
         }
     }
 
@@ -295,7 +293,7 @@ impl<S: Scalar> At<'_, S> {
                 let gap = way.called_over().map_or(gap, |call| gap + self.sweep.unknowns[call]);
                 let it = &self.visits[self.layout.row_of[slice]];
                 let stay = it.wait + it.first;
-                follows.for_each_pair(way, (r, self.layout.row_of[slice]), |after, before, share| {
+                follows.in_order.for_each_pair(way, (r, self.layout.row_of[slice]), |after, before, share| {
                     let of_all = part * share;
                     let part = if gap > 0.0 { of_all * stay / (stay + gap) } else { of_all };
                     others[after] -= part;
@@ -324,7 +322,7 @@ impl<S: Scalar> At<'_, S> {
         let n = room.slices.len();
         let mut found = std::mem::take(&mut room.found_at[self.station]);
         if found.len() != n * n || found.iter().any(|f| !f.value().is_finite()) {
-            found = room.any.chunks(n).flat_map(|any| any.iter().zip(&room.present).map(|(&any, &present)| any * present)).collect();
+            found = (0..n * n).map(|at| room.found_at_any(at / n, at % n)).collect();
         }
         let there = self.number_of_others(room);
         let mut further = Further::new(self.lead(room));
@@ -336,7 +334,7 @@ impl<S: Scalar> At<'_, S> {
                 self.move_on(follows, (k, &found[k * n..(k + 1) * n]), messages.get(k * n..(k + 1) * n).unwrap_or_default(), there, room);
             }
             gather(room);
-            self.hold_to_threads(&follows.row_of, &mut room.next, messages);
+            self.hold_to_threads((n, |k| follows.in_order.row_of[k]), &mut room.next, messages);
             let change = furthest(&found, &room.next);
             if change <= SETTLED {
                 std::mem::swap(&mut found, &mut room.next);
@@ -417,18 +415,17 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// Of what slices of such rows find, as many of a pool as it has threads, beside the own one and those that are found `beside`.
-    pub(super) fn hold_to_threads(&self, row_of: &[usize], found: &mut [S], beside: &[S]) {
-        let n = row_of.len();
+    /// Of what so many slices of such rows find, as many of a pool as it has threads, beside the own one and those that are found `beside`.
+    pub(super) fn hold_to_threads(&self, (n, row_of): (usize, impl Fn(usize) -> usize), found: &mut [S], beside: &[S]) {
         let zero = S::from(0.0);
         for (pool, &task) in self.layout.pools.iter().enumerate() {
             let threads = self.sweep.populations.strands_at(self.sweep.net, task, self.station);
             if threads.is_infinite() {
                 continue;
             }
-            let of_pool = |x: &usize| self.layout.pool_of[row_of[*x]] == Some(pool);
+            let of_pool = |x: &usize| self.layout.pool_of[row_of(*x)] == Some(pool);
             for (r, found) in found.chunks_exact_mut(n).enumerate() {
-                let own = if self.layout.rows[row_of[r]].pool == Some(pool) { 1.0 } else { 0.0 };
+                let own = if self.layout.rows[row_of(r)].pool == Some(pool) { 1.0 } else { 0.0 };
                 let others = (0..n).filter(of_pool).fold(zero, |sum, x| sum + beside.get(r * n + x).copied().unwrap_or(zero));
                 let most = -others + (threads - own);
                 let all = (0..n).filter(of_pool).fold(zero, |sum, x| sum + found[x]);
@@ -445,8 +442,9 @@ impl<S: Scalar> At<'_, S> {
 fn waited<S: Scalar>(room: &Followed<S>, found: &[S], k: usize) -> S {
     let n = room.slices.len();
     let of_any = share_of_any(room, k);
-    let follows = found[k * n..(k + 1) * n].iter().zip(&room.any[k * n..(k + 1) * n]).zip(&room.present).zip(&room.slices);
-    follows.fold(of_any * room.waits[k], |sum, (((&found, &any), &present), slice)| sum + (found - any * present * of_any) * slice.service)
+    let follows = found[k * n..(k + 1) * n].iter().zip(&room.slices).enumerate();
+    let at_any = of_any * room.waits[room.slices[k].row];
+    follows.fold(at_any, |sum, (x, (&found, slice))| sum + (found - room.found_at_any(k, x) * of_any) * slice.service)
 }
 
 /// The share of `F` in what slice `k` finds.
@@ -482,7 +480,7 @@ fn gather<S: Scalar>(room: &mut Followed<S>) {
     for r in 0..n {
         let of_any = share_of_any(room, r);
         for x in 0..n {
-            next[r * n + x] += room.any[r * n + x] * room.present[x] * of_any;
+            next[r * n + x] += room.found_at_any(r, x) * of_any;
         }
         if room.others[r] <= 0.0 {
             continue;

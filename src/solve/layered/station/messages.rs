@@ -233,8 +233,7 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         scratch.course = room;
-        let rows: Vec<usize> = (0..self.visits.len()).collect();
-        self.hold_to_threads(&rows, &mut scratch.messages, &[]);
+        self.hold_to_threads((self.visits.len(), |row| row), &mut scratch.messages, &[]);
     }
 
     /// What those slices of each row that go on for a request wait for the request itself.

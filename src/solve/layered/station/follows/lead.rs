@@ -48,13 +48,12 @@ impl Lead {
     /// Of rows with such rates, with `P` and `Q`, rows × rows.
     pub fn new(rates: Vec<f64>, all_ahead: &[f64], all_moved: &[f64]) -> Self {
         let n = rates.len();
-        let of_row = |p: &'_ [f64], row: usize| p[row * n..(row + 1) * n].to_vec();
-        let (mut ahead, mut moved): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+        let (mut ahead, mut moved): (Vec<&[f64]>, Vec<&[f64]>) = (Vec::new(), Vec::new());
         let mut groups = Vec::with_capacity(n);
-        for row in 0..n {
-            let (p, q) = (of_row(all_ahead, row), of_row(all_moved, row));
-            groups.push((0..ahead.len()).find(|&g| ahead[g] == p && moved[g] == q).unwrap_or(ahead.len()));
-            if groups[row] == ahead.len() {
+        for (p, q) in all_ahead.chunks_exact(n).zip(all_moved.chunks_exact(n)) {
+            let group = (0..ahead.len()).find(|&g| ahead[g] == p && moved[g] == q).unwrap_or(ahead.len());
+            groups.push(group);
+            if group == ahead.len() {
                 ahead.push(p);
                 moved.push(q);
             }
@@ -147,7 +146,7 @@ impl<S: Scalar> At<'_, S> {
     fn add_who_comes(&self, room: &Followed<S>, moved: &mut [f64]) {
         let n = room.slices.len();
         let rates = || room.slices.iter().map(|slice| slice.rate.value());
-        let times = room.waits.iter().zip(&room.slices).map(|(wait, slice)| (*wait + slice.service).value() * slice.rate.value());
+        let times = room.slices.iter().map(|slice| (room.waits[slice.row] + slice.service).value() * slice.rate.value());
         let time = times.sum::<f64>() / rates().sum::<f64>();
         let (mean, variance) = self.number_of_others(room);
         let of_time = if mean > 0.0 { (1.0 - (variance / (mean * room.all_away())).value()).max(0.0) } else { 1.0 };
@@ -184,4 +183,21 @@ fn square(a: &[f64], n: usize) -> Vec<f64> {
     let mut square = vec![0.0; n * n];
     add_product(a, a, n, &mut square);
     square
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One slice that follows itself: `r + p² r + p⁴ r + ...`, and nothing of it where that grows.
+    #[test]
+    fn all_that_follows_is_the_sum_of_all_steps_where_there_is_one() {
+        let follows = |p: f64| {
+            let mut change = [3.0];
+            Lead::new(vec![2.0], &[p], &[p]).follow(&mut change);
+            change[0]
+        };
+        assert!((follows(0.8) - 3.0 / 0.36).abs() < 3.0 / 0.36 * LEAST_LEFT, "{}", follows(0.8));
+        assert!((follows(1.1) - 3.0).abs() < f64::EPSILON, "{}", follows(1.1));
+    }
 }

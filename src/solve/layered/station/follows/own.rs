@@ -77,9 +77,9 @@ impl<S: Scalar> At<'_, S> {
                 let own = &room.own[k * n..(k + 1) * n];
                 let moved = &mut room.moved[k * n..(k + 1) * n];
                 for it in room.parts.iter().filter(|it| !it.is_on) {
-                    let theirs = self.visits[it.before].rate;
+                    let theirs = room.slices[it.before].rate;
                     if theirs > 0.0 {
-                        moved[it.after] += own[it.before] * (self.visits[it.after].rate * it.part / theirs);
+                        moved[it.after] += own[it.before] * (room.slices[it.after].rate * it.part / theirs);
                     }
                 }
                 follows.beside[k].iter().for_each(|&other| moved[other] += room.first[k] * GOES_FIRST);

@@ -54,7 +54,7 @@ impl<S: Scalar> At<'_, S> {
             }
         }
         shares.clear();
-        let entries = follows.row_of.iter().map(|&row| follows.entry_of[row]);
+        let entries = follows.in_order.row_of.iter().map(|&row| follows.entry_of[row]);
         entries.for_each(|entry| shares.extend_from_slice(&led[entry * n..(entry + 1) * n]));
     }
 

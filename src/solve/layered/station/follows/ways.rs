@@ -1,7 +1,5 @@
 //! Which slices follow which at a processor, and on which ways requests come there.
 
-use std::ops::Range;
-
 use super::super::{
     super::{
         graph::{Graph, Piece, Start},
@@ -23,11 +21,8 @@ const TOLD_APART: f64 = 2.0;
 pub(in super::super) struct Follows {
     /// The slices before those of each row.
     pub(super) before: Vec<Vec<Previous>>,
-    /// The slices of each row, in order, where they are told apart as the number of its calls is always the same; else one for all. The row of each.
-    pub(super) slices_of: Vec<Range<usize>>,
-    pub(super) row_of: Vec<usize>,
-    /// Of calls of such rows, the slices after which they are made.
-    pub(super) made_after: Vec<(usize, Range<usize>)>,
+    /// The slices of each row that are told apart.
+    pub(super) in_order: InOrder,
     /// `w` of each row.
     pub(super) strands: Vec<f64>,
     /// Whether what follows a row's slices is a join.
@@ -112,11 +107,8 @@ impl Follows {
         let beside = beside.collect();
         let tells_own = it.servers == 1.0 && nodes.iter().all(|&node| !net.nodes[node].deterministic || net.nodes[node].calls.is_empty());
         let Ways { sources, entries, blocked, .. } = ways;
-        let InOrder { slices_of, row_of, made_after } = InOrder::of(net, &nodes, are_free);
         Some(Self {
-            slices_of,
-            row_of,
-            made_after,
+            in_order: InOrder::of(net, &nodes, are_free),
             are_free,
             before,
             strands,
