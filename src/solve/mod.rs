@@ -100,8 +100,8 @@ pub enum SolveError {
         /// Where in the model.
         element: String,
     },
-    /// Open arrivals, asynchronous sends or calls of second phases without a bound on their threads exceed what a resource can serve: there is
-    /// no steady state.
+    /// Open arrivals, asynchronous sends or calls of second phases without a bound on their threads exceed what a resource can serve, or what more urgent
+    /// customers leave of it: there is no steady state.
     #[error(
         "no steady state: {resource} is offered {utilization:.3} of its {capacity} servers by requests that nobody waits for and what goes before them{}",
         if at_least < capacity { ", as it is estimated" } else { "" }
@@ -113,7 +113,7 @@ pub enum SolveError {
         utilization: f64,
         /// Servers there are.
         capacity: f64,
-        /// Offered load if nothing ever waited, in servers: below the capacity, that there is no steady state rests on estimated waits.
+        /// Offered load if nothing ever waited, in servers: below the capacity, that there is no steady state rests on waits, or throughputs of customers who go before, that are estimated.
         at_least: f64,
     },
     /// Asynchronous requests or open arrivals pile up: there is no steady state.
@@ -159,7 +159,7 @@ fn simulation_of(options: &SolveOptions) -> SimulateOptions {
 /// Solves `model` with its `$parameters` bound to `values` (the model's own definitions fill what `values` leaves out).
 ///
 /// [`Solver::Auto`] simulates what no analytic solver takes, and what the layered one does not converge on, finds to break a law or, by
-/// waits that it estimates, to have no steady state; the solution's diagnostics say why.
+/// what it estimates, to have no steady state; the solution's diagnostics say why.
 ///
 /// # Errors
 /// [`SolveError`] when the model cannot be solved; non-convergence is not an error but said in the [`Solution`].
@@ -179,7 +179,7 @@ pub fn solve(model: &Model, values: &Bindings, options: &SolveOptions) -> Result
         }
         Err(SolveError::Unsupported { construct, element, .. }) => format!("the analytic solvers do not take {construct} ({element})"),
         Err(error @ SolveError::Saturated { capacity, at_least, .. }) if at_least < capacity => {
-            format!("by the waits that the layered solver estimates there is {error}")
+            format!("the layered solver finds {error}")
         }
         _ => return solved,
     };
