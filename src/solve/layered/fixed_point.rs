@@ -17,7 +17,7 @@ use super::{
     net::Net,
     onward,
     station::{
-        Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost, pool_factors,
+        Behind, Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost, pool_factors,
         set_interlocks, station_waits,
     },
     structure::Structure,
@@ -156,6 +156,7 @@ pub(super) struct Sweeper<'a, S> {
     after_reply: Vec<Option<ToldAfterReply<S>>>,
     spared: Spared<S>,
     lines: Lines<S>,
+    behind: Behind<S>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
     /// Whether the threads of a pool are told apart by whom they work for.
@@ -183,6 +184,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             after_reply: vec![None; net.stations.len()],
             spared: Spared::new(),
             lines: Lines::new(net),
+            behind: Behind::new(net),
             legacy: Legacy::default(),
             tells_strands: true,
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
@@ -346,6 +348,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             interlocks: &[],
             after_reply: &[],
             lines: None,
+            behind: None,
             populations,
             capacity,
             tells_strands: self.tells_strands,
@@ -370,7 +373,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         };
         find_after_reply(&sweep, layouts, &mut self.after_reply);
         self.lines.update(&sweep);
-        let sweep = Sweep { after_reply: &self.after_reply, lines: Some(&self.lines), ..sweep };
+        self.behind.update(&sweep);
+        let sweep = Sweep { after_reply: &self.after_reply, lines: Some(&self.lines), behind: Some(&self.behind), ..sweep };
         let n_processors = self.net.n_processors;
         for (s, layout) in layouts.iter().enumerate().take(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);

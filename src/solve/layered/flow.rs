@@ -409,6 +409,12 @@ impl<S: Scalar> Flow<S> {
         first + second + third
     }
 
+    /// The part of it after the reply.
+    pub fn late(&self, entry: usize) -> S {
+        let [_, second, third] = self.phases[entry];
+        second + third
+    }
+
     /// Mean busy threads of a task.
     pub fn busy_threads(&self, net: &Net<S>, task: usize) -> S {
         net.tasks[task].entries.iter().fold(S::from(0.0), |sum, &e| sum + self.entry_rate[e] * self.held(e))

@@ -127,6 +127,15 @@ impl<S> Graph<S> {
     pub fn leaf(&self, vertex: usize) -> Option<usize> {
         if let Piece::Leaf(node) = &self.vertices[vertex].piece { Some(*node) } else { None }
     }
+
+    /// All nodes of a vertex.
+    pub fn nodes_of(&self, vertex: usize) -> Vec<usize> {
+        match &self.vertices[vertex].piece {
+            Piece::Leaf(node) => vec![*node],
+            Piece::Empty => Vec::new(),
+            Piece::Loop(_, body) => (0..body.vertices.len()).flat_map(|v| body.nodes_of(v)).collect(),
+        }
+    }
 }
 
 impl<S: Scalar> Graph<S> {
@@ -168,15 +177,6 @@ impl<S: Scalar> Graph<S> {
             }
         }
         joins
-    }
-
-    /// All nodes of a vertex.
-    pub fn nodes_of(&self, vertex: usize) -> Vec<usize> {
-        match &self.vertices[vertex].piece {
-            Piece::Leaf(node) => vec![*node],
-            Piece::Empty => Vec::new(),
-            Piece::Loop(_, body) => (0..body.vertices.len()).flat_map(|v| body.nodes_of(v)).collect(),
-        }
     }
 
     fn timeline(&self, elapsed: &dyn Fn(usize) -> Strand<S>) -> Timeline<S> {

@@ -249,6 +249,21 @@ impl<S> Net<S> {
         }
     }
 
+    /// All nodes of an entry.
+    pub fn nodes_of(&self, entry: usize) -> Vec<usize> {
+        match &self.entries[entry].work {
+            Work::Phases(phases) => phases.iter().copied().flatten().collect(),
+            Work::Graph(graph) => (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v)).collect(),
+        }
+    }
+
+    /// The entries to which a node sends requests, whether it waits for them or not, also where they are forwarded.
+    pub fn called_by(&self, node: usize) -> impl Iterator<Item = usize> {
+        let node = &self.nodes[node];
+        let arcs = node.calls.iter().flat_map(|call| call.arcs()).chain(node.sends.iter().copied());
+        arcs.filter_map(|arc| self.arcs[arc].target)
+    }
+
     /// Strands that one thread of a task can have at a station at once.
     pub fn width_at(&self, task: usize, station: usize) -> f64 {
         self.narrow.get(&(task, station)).copied().unwrap_or(self.tasks[task].width)

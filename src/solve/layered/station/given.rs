@@ -1,6 +1,6 @@
 //! What the waits at a station depend on: the network, and what the last sweep found.
 
-use super::{Crowds, Left, Lines, Overtakes, Spared, Sparing, ToldAfterReply, removal::bounded};
+use super::{Behind, Crowds, Left, Lines, Overtakes, Spared, Sparing, ToldAfterReply, removal::bounded};
 use crate::{
     model::Scalar,
     solve::layered::{
@@ -48,6 +48,8 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     pub after_reply: &'a [Option<ToldAfterReply<S>>],
     /// Through which threads requests come; none yet while these are found.
     pub lines: Option<&'a Lines<S>>,
+    /// How long what is left behind goes on; none yet while it is found.
+    pub behind: Option<&'a Behind<S>>,
     pub populations: &'a Populations<'a, S>,
     pub capacity: Capacity,
     /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`super::pool`]).

@@ -53,14 +53,15 @@
 //! They make wait as others do: in order of arrival for their services, of several servers those that have none to themselves; a shared processor for
 //! `s s_x/(s + s_x)`, until one of the two has ended. Of several threads those that are idle take a number that is geometric, `i (1 - (i/(1 + i))^idle)`.
 
+mod behind;
 mod course;
 mod lines;
 mod outline;
 mod presence;
 mod step;
 
-pub(super) use self::course::Room;
-pub(in super::super) use self::lines::Lines;
+pub(super) use self::{course::Room, outline::Outlines};
+pub(in super::super) use self::{behind::Behind, lines::Lines};
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,
@@ -69,7 +70,7 @@ use self::{
 use super::{
     super::{
         exclusion::GoneOn,
-        net::{Discipline, Net, Source, Work},
+        net::{Discipline, Net, Source},
     },
     At, Scratch, Sweep,
     layout::{Layout, Row},
@@ -110,8 +111,10 @@ impl<S: Scalar> OwnShares<S> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Messages {
     to: Vec<Message>,
-    /// The row of each node that is served there; empty where there are no messages, and of a task.
-    row_of_node: Vec<Option<usize>>,
+    /// Entries that come to a processor, themselves or with what they call, callers before callees; empty where there are no messages, and of a task.
+    coming: Vec<usize>,
+    /// The nodes that are served there, in order, and their rows; the same.
+    rows: Vec<(usize, usize)>,
     /// The place of each arc to the queue of a task; empty elsewhere.
     place_of_arc: Vec<Option<usize>>,
 }
@@ -144,7 +147,9 @@ impl Messages {
         if to.is_empty() {
             return Self::default();
         }
-        Self { to, row_of_node, place_of_arc: Vec::new() }
+        let entries = net.order.iter().flat_map(|&task| net.tasks[task].entries.iter().copied());
+        let rows = row_of_node.iter().enumerate().filter_map(|(node, row)| Some((node, (*row)?)));
+        Self { to, coming: entries.filter(|&entry| comes[entry]).collect(), rows: rows.collect(), place_of_arc: Vec::new() }
     }
 
     /// The same before the threads of a task.
@@ -163,7 +168,7 @@ impl Messages {
         }
         let mut place_of_arc = vec![None; net.arcs.len()];
         layout.arcs.iter().enumerate().for_each(|(place, &arc)| place_of_arc[arc] = Some(place));
-        Self { to, row_of_node: Vec::new(), place_of_arc }
+        Self { to, place_of_arc, ..Self::default() }
     }
 
     pub fn are_none(&self) -> bool {
@@ -172,7 +177,7 @@ impl Messages {
 
     /// The row of a node's slices, if they are here.
     fn row_of(&self, node: usize) -> Option<usize> {
-        self.row_of_node.get(node).copied().flatten()
+        self.rows.binary_search_by_key(&node, |(node, _)| *node).ok().map(|at| self.rows[at].1)
     }
 }
 
@@ -180,18 +185,14 @@ impl Messages {
 fn entries_that<S: Scalar>(net: &Net<S>, does: impl Fn(usize, &[bool]) -> bool) -> Vec<bool> {
     let mut found = vec![false; net.entries.len()];
     for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
-        found[entry] = match &net.entries[entry].work {
-            Work::Phases(phases) => phases.iter().flatten().any(|&node| does(node, &found)),
-            Work::Graph(graph) => (0..graph.vertices.len()).flat_map(|v| graph.nodes_of(v)).any(|node| does(node, &found)),
-        };
+        found[entry] = net.nodes_of(entry).into_iter().any(|node| does(node, &found));
     }
     found
 }
 
 /// Whether a node, or what it calls, comes to a processor.
 fn comes_under<S>(net: &Net<S>, node: usize, row_of_node: &[Option<usize>], comes: &[bool]) -> bool {
-    let mut called = net.nodes[node].calls.iter().flat_map(|call| call.arcs()).chain(net.nodes[node].sends.iter().copied());
-    row_of_node[node].is_some() || called.any(|call| net.arcs[call].target.is_some_and(|target| comes[target]))
+    row_of_node[node].is_some() || net.called_by(node).any(|target| comes[target])
 }
 
 /// Entries on the way of an errand to a processor that some of them come to, or to a queue.
@@ -202,8 +203,14 @@ fn path_of<S: Scalar>(net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> V
         let mut called = node.calls.iter().filter_map(|call| net.arcs[call.arc].target);
         node.sends.iter().any(sent) || called.any(|target| errand == Errand::AfterReply(target) || begins[target])
     });
+    let mut reached = begins.clone();
+    for &entry in net.order.iter().flat_map(|&task| &net.tasks[task].entries).filter(|_| comes.is_some()) {
+        if reached[entry] {
+            net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node)).for_each(|target| reached[target] = true);
+        }
+    }
     let entries = net.order.iter().flat_map(|&task| net.tasks[task].entries.iter().copied());
-    let is_met = |entry: usize| comes.map_or(begins[entry], |comes| comes[entry]);
+    let is_met = |entry: usize| comes.map_or(begins[entry], |comes| comes[entry] && reached[entry]);
     entries.filter(|&entry| begins[entry] || is_met(entry)).map(|entry| (entry, is_met(entry))).collect()
 }
 
@@ -219,20 +226,25 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
-        let at_processor = (self.station < self.sweep.net.n_processors)
-            .then(|| (self.outlines(), if self.servers > 1.0 { Vec::new() } else { self.waits_for_itself(scratch) }));
-        let mut room = std::mem::take(&mut scratch.course);
+        let at_processor = self.station < self.sweep.net.n_processors;
+        let for_itself = if at_processor && self.servers <= 1.0 { self.waits_for_itself(scratch) } else { Vec::new() };
+        let (mut room, mut outlines) = (std::mem::take(&mut scratch.course), std::mem::take(&mut scratch.outlines));
+        if at_processor {
+            self.find_outlines(&mut outlines);
+        }
         for message in &messages.to {
-            let presence = match &at_processor {
-                Some((outlines, for_itself)) => self.presence(message.errand, outlines, for_itself),
-                None => message.first.and_then(|first| self.presence_in_queue(first)),
+            let presence = if at_processor {
+                self.presence(message.errand, &mut outlines, &for_itself)
+            } else {
+                message.first.and_then(|first| self.presence_in_queue(first))
             };
             if let Some(presence) = presence {
                 presence.slices.iter().for_each(|it| scratch.goes_on[it.arc] = true);
                 Course::new(self, message, &presence, &scratch.from_elsewhere, &mut room).follow(&mut scratch.messages);
             }
         }
-        scratch.course = room;
+        outlines.forget(&messages.coming);
+        (scratch.course, scratch.outlines) = (room, outlines);
         self.hold_to_threads((self.visits.len(), |row| row), &mut scratch.messages, &[]);
     }
 

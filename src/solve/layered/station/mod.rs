@@ -77,7 +77,7 @@ pub(super) use self::{
     interlock::set_interlocks,
     kinds::{Classes, Corrections, Told, Unlike},
     layout::{Contention, Layout, calls_by_entry},
-    messages::Lines,
+    messages::{Behind, Lines},
     parts::Parts,
     pool::{Left, pool_factors},
     scratch::Scratch,

@@ -45,9 +45,9 @@ pub(super) struct Course<'a, 'b, S> {
 pub(in super::super) struct Room<S> {
     /// By node, as far as it is of one that is passed through.
     ways: Vec<Ways<S>>,
-    /// By entry, an execution until the reply; none of entries where it neither begins nor is met.
+    /// By entry, an execution until the reply; none of entries where it neither begins nor is met, and of all between courses.
     steps: Vec<Option<Step<S>>>,
-    /// By entry, `o` where it begins, times its rate.
+    /// By entry on the way, `o` where it begins, times its rate.
     begun: Vec<There<S>>,
     /// By row, the share of those that its slices find that can be in service beside them.
     held: Vec<S>,
@@ -71,8 +71,8 @@ impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
         let net = at.sweep.net;
         let nothing = Ways { slice: Step::none(), calls: Step::none(), is_last: S::from(1.0) };
         room.ways.resize(net.nodes.len(), nothing);
-        room.steps.clear();
         room.steps.resize(net.entries.len(), None);
+        room.begun.resize(net.entries.len(), There::none());
         room.held.clear();
         room.held.resize(at.layout.rows.len(), S::from(1.0));
         Self { at, message, it, from_elsewhere, room }
@@ -97,15 +97,15 @@ impl<S: Scalar> Course<'_, '_, S> {
             self.room.tried = tried;
         }
         self.pass_all(found);
+        self.message.path.iter().for_each(|&(entry, _)| self.room.steps[entry] = None);
     }
 
     fn pass_all(&mut self, found: &mut [S]) {
         let net = self.at.sweep.net;
-        self.room.begun.clear();
-        self.room.begun.resize(net.entries.len(), There::none());
         let path = &self.message.path;
         for &(entry, _) in path.iter().rev() {
             self.room.steps[entry] = Some(self.step_of(entry));
+            self.room.begun[entry] = There::none();
         }
         for &(entry, _) in path.iter().filter(|(_, is_met)| *is_met) {
             let task = net.entries[entry].task;
@@ -367,7 +367,7 @@ impl<S: Scalar> Course<'_, '_, S> {
             }
         }
         for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
-            if let Some(target) = net.arcs[*call].target.filter(|&target| self.room.steps[target].is_some()) {
+            if let Some(target) = self.on_the_way(*call) {
                 let begins = self.called(*call).of(after);
                 self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[*call]);
             }
@@ -377,7 +377,6 @@ impl<S: Scalar> Course<'_, '_, S> {
         let (service, _) = self.slice_time(node);
         let Ways { slice, .. } = self.room.ways[node];
         for &send in &it.sends {
-            let Some(target) = net.arcs[send].target else { continue };
             let is_such = self.is_sent_over(send);
             let earlier = match (is_such, it.deterministic) {
                 (true, true) if net.arcs[send].visits > 1.0 => such - it.slices.recip(),
@@ -394,12 +393,19 @@ impl<S: Scalar> Course<'_, '_, S> {
                 self.come_to_queue(send, together, found);
                 slice.kept.of(before) + self.it.begun().times(together)
             };
-            let begins = self.it.after(waits[send]).of(sent);
-            self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[send]);
+            if let Some(target) = self.on_the_way(send) {
+                let begins = self.it.after(waits[send]).of(sent);
+                self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[send]);
+            }
             if let (true, Some(sender)) = (is_such, here) {
                 self.meet_sender(send, sender, left, found);
             }
         }
+    }
+
+    /// The entry that an arc leads to, if these may begin or be met there.
+    fn on_the_way(&self, arc: usize) -> Option<usize> {
+        self.at.sweep.net.arcs[arc].target.filter(|&target| self.room.steps[target].is_some())
     }
 
     /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.

@@ -3,72 +3,119 @@
 //! Where a thread takes up the next request as it ends one, what it sent for the one is there for the other, and all that the threads of a pool of `m` send is
 //! theirs: of what is found of it at any time a thread's own is `π/m`, with `π` the chance that a request waited for it.
 
-use super::super::{super::net::Net, Sweep};
+use std::{collections::BTreeSet, ops::Range};
+
+use super::{
+    super::{super::net::Net, Sweep},
+    behind::is_any,
+};
 use crate::model::Scalar;
 
 /// The shares of executions that come through pools of few threads.
 #[derive(Debug)]
 pub(in super::super::super) struct Lines<S> {
-    /// Tasks whose threads may be waited for; none where nothing goes on that nobody waits for.
+    /// The arcs over which the nodes of each entry send requests to tasks below, and where these lead.
+    arcs: Vec<Vec<(usize, usize)>>,
+    /// Of each entry, where its shares stand.
+    of: Vec<Range<usize>>,
+    /// The tasks whose threads they are of, of each entry in order: those that may be waited for, and through which requests come to it. None where nothing goes on that nobody waits for.
     pools: Vec<usize>,
-    /// The arcs that the nodes of each entry send requests over.
-    arcs: Vec<Vec<usize>>,
-    /// `π/m` of each pool.
+    /// `π/m` of each task.
     parts: Vec<S>,
-    /// The shares, by entry and pool, and room for the requests that come so.
+    /// The shares, and room for the requests that come so.
     shares: Vec<S>,
     requests: Vec<S>,
 }
 
 impl<S: Scalar> Lines<S> {
     pub fn new(net: &Net<S>) -> Self {
-        let goes_on =
-            net.nodes.iter().any(|node| !node.sends.is_empty()) || (0..net.entries.len()).any(|entry| net.entries[entry].is_followed);
-        let may_be_waited_for = |task: &usize| net.tasks[*task].class.is_none() && net.tasks[*task].threads < net.tasks[*task].at_once;
-        let pools: Vec<usize> = (0..net.tasks.len()).filter(|task| goes_on && may_be_waited_for(task)).collect();
+        let goes_on = is_any(net);
+        let may_be_waited_for = |task: usize| goes_on && net.tasks[task].class.is_none() && net.tasks[task].threads < net.tasks[task].at_once;
         let mut arcs = vec![Vec::new(); net.entries.len()];
-        for (a, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| arc.target.is_some()) {
-            arc.source.node().iter().for_each(|&node| arcs[net.nodes[node].entry].push(a));
+        let level = |entry: usize| net.tasks[net.entries[entry].task].position;
+        for (a, arc) in net.arcs.iter().enumerate() {
+            let Some((entry, target)) = arc.source.node().map(|node| net.nodes[node].entry).zip(arc.target) else { continue };
+            if level(entry) < level(target) {
+                arcs[entry].push((a, target));
+            }
         }
-        Self { pools, arcs, parts: Vec::new(), shares: Vec::new(), requests: Vec::new() }
+        let mut through = vec![BTreeSet::new(); net.entries.len()];
+        for &task in &net.order {
+            for &entry in &net.tasks[task].entries {
+                if may_be_waited_for(task) {
+                    through[entry].insert(task);
+                }
+                let on: Vec<usize> = through[entry].iter().copied().collect();
+                arcs[entry].iter().for_each(|&(_, target)| through[target].extend(&on));
+            }
+        }
+        let mut lines = Self { arcs, of: Vec::new(), pools: Vec::new(), parts: Vec::new(), shares: Vec::new(), requests: Vec::new() };
+        for tasks in through {
+            let from = lines.pools.len();
+            lines.pools.extend(tasks);
+            lines.of.push(from..lines.pools.len());
+        }
+        lines
     }
 
     pub fn update(&mut self, sweep: &Sweep<'_, S>) {
         let Sweep { net, flow, .. } = sweep;
-        let n = self.pools.len();
-        self.parts.clear();
-        self.parts.extend(self.pools.iter().map(|&task| sweep.taken_up_at_once(task) / net.tasks[task].threads));
-        for room in [&mut self.shares, &mut self.requests] {
-            room.clear();
-            room.resize(net.entries.len() * n, S::from(0.0));
+        if self.pools.is_empty() {
+            return;
         }
-        for &task in net.order.iter().filter(|_| n > 0) {
-            let own = self.pools.iter().position(|&pool| pool == task);
+        let zero = S::from(0.0);
+        self.parts.clear();
+        self.parts.resize(net.tasks.len(), zero);
+        self.shares.clear();
+        self.shares.resize(self.pools.len(), zero);
+        self.requests.clear();
+        self.requests.resize(self.pools.len(), zero);
+        for &task in &net.order {
             for &entry in &net.tasks[task].entries {
-                let places = entry * n..(entry + 1) * n;
                 let rate = flow.entry_rate[entry];
-                if rate > 0.0 {
-                    let requests = self.shares[places.clone()].iter_mut().zip(&self.requests[places.clone()]);
-                    requests.for_each(|(share, &requests)| *share = requests / rate);
-                }
-                if let Some(own) = own {
-                    self.shares[entry * n + own] = S::from(1.0);
-                }
-                for &arc in &self.arcs[entry] {
-                    let Some(target) = net.arcs[arc].target else { continue };
-                    for pool in 0..n {
-                        self.requests[target * n + pool] += flow.arc_rate[arc] * self.shares[entry * n + pool];
+                for place in self.of[entry].clone() {
+                    if self.pools[place] == task {
+                        self.parts[task] = sweep.taken_up_at_once(task) / net.tasks[task].threads;
+                        self.shares[place] = S::from(1.0);
+                    } else if rate > 0.0 {
+                        self.shares[place] = self.requests[place] / rate;
                     }
                 }
+                for at in 0..self.arcs[entry].len() {
+                    let (arc, target) = self.arcs[entry][at];
+                    self.send(entry, target, flow.arc_rate[arc]);
+                }
+            }
+        }
+    }
+
+    /// Adds to what comes to one entry what another sends it: of pools that it comes through, all of which are known there.
+    fn send(&mut self, from: usize, to: usize, rate: S) {
+        let mut places = self.of[to].clone();
+        for place in self.of[from].clone() {
+            if let Some(at) = places.find(|&at| self.pools[at] == self.pools[place]) {
+                self.requests[at] += rate * self.shares[place];
             }
         }
     }
 
     /// The part of what one of two entries finds of the other's, at any time, that the same thread has begun.
     pub fn own_part(&self, one: usize, other: usize) -> S {
-        let n = self.pools.len();
-        let shares = self.shares[one * n..(one + 1) * n].iter().zip(&self.shares[other * n..(other + 1) * n]);
-        let parts = shares.zip(&self.parts).map(|((&one, &other), &part)| one * other * part);
-        parts.fold(S::from(0.0), |most, part| if part > most { part } else { most })
+        let (mut one, mut other) = (self.of[one].clone(), self.of[other].clone());
+        let mut most = S::from(0.0);
+        while let (Some(a), Some(b)) = (one.clone().next(), other.clone().next()) {
+            let (pool, its) = (self.pools[a], self.pools[b]);
+            if pool == its {
+                let part = self.shares[a] * self.shares[b] * self.parts[pool];
+                most = if part > most { part } else { most };
+            }
+            if pool <= its {
+                one.next();
+            }
+            if its <= pool {
+                other.next();
+            }
+        }
+        most
     }
 }

@@ -19,6 +19,7 @@ use super::{
         layout::Layout,
     },
     NEGLIGIBLE,
+    behind::Behind,
     presence::{Presence, Slices},
 };
 use crate::model::Scalar;
@@ -40,11 +41,31 @@ impl Errand {
     }
 }
 
-/// Outlines of entries.
+/// Outlines of the entries that come to a station, and room; of others there is nothing.
 #[derive(Debug)]
-pub(super) struct Outlines<S>(Vec<Outline<S>>);
+pub(in super::super) struct Outlines<S> {
+    of: Vec<Outline<S>>,
+    comes: Vec<bool>,
+    /// How often each is called.
+    visits: Vec<S>,
+}
 
-/// `n`, `j`, `b` and `e`; and of what is left behind in turn `n`, `j` and how long it takes.
+impl<S> Default for Outlines<S> {
+    fn default() -> Self {
+        Self { of: Vec::new(), comes: Vec::new(), visits: Vec::new() }
+    }
+}
+
+impl<S: Scalar> Outlines<S> {
+    /// Forgets those of a station.
+    pub(super) fn forget(&mut self, coming: &[usize]) {
+        for &entry in coming {
+            (self.of[entry], self.comes[entry]) = (Outline::nothing(), false);
+        }
+    }
+}
+
+/// `n`, `j`, `b` and `e`; and of what is left behind in turn `n` and `j`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline<S> {
     slices: S,
@@ -58,23 +79,18 @@ pub(super) struct Outline<S> {
 struct Left<S> {
     slices: S,
     joined: S,
-    time: S,
 }
 
 impl<S: Scalar> Left<S> {
     fn plus(self, other: Self, times: S) -> Self {
-        Self {
-            slices: self.slices + other.slices * times,
-            joined: self.joined + other.joined * times,
-            time: self.time + other.time * times,
-        }
+        Self { slices: self.slices + other.slices * times, joined: self.joined + other.joined * times }
     }
 }
 
 impl<S: Scalar> Outline<S> {
     fn nothing() -> Self {
         let zero = S::from(0.0);
-        Self { slices: zero, joined: zero, begins: zero, ends: zero, left: Left { slices: zero, joined: zero, time: zero } }
+        Self { slices: zero, joined: zero, begins: zero, ends: zero, left: Left { slices: zero, joined: zero } }
     }
 
     fn then(self, next: Self) -> Self {
@@ -87,25 +103,28 @@ impl<S: Scalar> Outline<S> {
         }
     }
 
-    /// As something that is left behind, for such a time.
-    fn as_left(self, time: S) -> Left<S> {
-        Left { slices: self.slices, joined: self.joined, time }.plus(self.left, S::from(1.0))
+    /// As something that is left behind.
+    fn as_left(self) -> Left<S> {
+        Left { slices: self.slices, joined: self.joined }.plus(self.left, S::from(1.0))
     }
 }
 
 impl<S: Scalar> At<'_, S> {
-    /// How slices at the station follow each other in executions until the reply, by entry.
-    pub(super) fn outlines(&self) -> Outlines<S> {
+    /// Finds how slices at the station follow each other in executions until the reply, by entry, for outlines that know nothing.
+    pub(super) fn find_outlines(&self, of: &mut Outlines<S>) {
         let net = self.sweep.net;
-        let mut of = Outlines(vec![Outline::nothing(); net.entries.len()]);
-        for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
-            of.0[entry] = match &net.entries[entry].work {
+        of.of.resize(net.entries.len(), Outline::nothing());
+        of.comes.resize(net.entries.len(), false);
+        of.visits.resize(net.entries.len(), S::from(0.0));
+        for &entry in self.layout.messages.coming.iter().rev() {
+            of.comes[entry] = true;
+            of.of[entry] = match &net.entries[entry].work {
                 Work::Phases([Some(node), ..]) => {
-                    let first = self.outline_of(*node, &of);
-                    match self.outline_after_reply(entry, &of).filter(|_| net.entries[entry].is_followed) {
+                    let first = self.outline_of(*node, of);
+                    match self.outline_after_reply(entry, of).filter(|_| net.entries[entry].is_followed) {
                         Some(late) => {
-                            let Left { slices, joined, time } = late.as_left(self.late_time(entry));
-                            let late = Left { slices, joined: joined + first.ends * late.begins, time };
+                            let Left { slices, joined } = late.as_left();
+                            let late = Left { slices, joined: joined + first.ends * late.begins };
                             Outline { left: first.left.plus(late, S::from(1.0)), ..first }
                         }
                         None => first,
@@ -115,7 +134,7 @@ impl<S: Scalar> At<'_, S> {
                 Work::Graph(graph) => {
                     let mut vertices: Vec<Outline<S>> = Vec::with_capacity(graph.vertices.len());
                     for (v, vertex) in graph.vertices.iter().enumerate() {
-                        let own = graph.leaf(v).map_or(Outline::nothing(), |node| self.outline_of(node, &of));
+                        let own = graph.leaf(v).map_or(Outline::nothing(), |node| self.outline_of(node, of));
                         let joined = match &vertex.start {
                             Start::After(before) => vertices[*before].ends * own.begins,
                             _ => S::from(0.0),
@@ -133,7 +152,6 @@ impl<S: Scalar> At<'_, S> {
                 }
             };
         }
-        of
     }
 
     fn outline_of(&self, node: usize, of: &Outlines<S>) -> Outline<S> {
@@ -151,7 +169,7 @@ impl<S: Scalar> At<'_, S> {
         });
         for call in it.calls.iter().map(|call| call.arc) {
             let Some(target) = net.arcs[call].target else { continue };
-            let (called, number) = (of.0[target], net.arcs[call].visits);
+            let (called, number) = (of.of[target], net.arcs[call].visits);
             sum.slices += called.slices * number;
             let wait = self.sweep.unknowns[call];
             let at_once = if stay > 0.0 { called.begins * stay / (stay + wait) + called.ends } else { zero };
@@ -160,8 +178,7 @@ impl<S: Scalar> At<'_, S> {
         }
         for &send in &it.sends {
             let Some(target) = net.arcs[send].target else { continue };
-            let time = self.sweep.unknowns[send] + self.sweep.flow.phases[target][0];
-            sum.left = sum.left.plus(of.0[target].as_left(time), net.arcs[send].visits);
+            sum.left = sum.left.plus(of.of[target].as_left(), net.arcs[send].visits);
         }
         sum
     }
@@ -173,23 +190,19 @@ impl<S: Scalar> At<'_, S> {
         late.reduce(Outline::then)
     }
 
-    fn late_time(&self, entry: usize) -> S {
-        self.sweep.flow.held(entry) - self.sweep.flow.phases[entry][0]
-    }
-
     /// How an errand is here and elsewhere; none where it never is.
-    pub(super) fn presence(&self, errand: Errand, of: &Outlines<S>, for_itself: &[S]) -> Option<Presence<S>> {
+    pub(super) fn presence(&self, errand: Errand, of: &mut Outlines<S>, for_itself: &[S]) -> Option<Presence<S>> {
         let (net, flow, zero) = (self.sweep.net, self.sweep.flow, S::from(0.0));
         let entry = errand.entry();
+        let left_behind = |of: fn(&Behind<S>, usize) -> S| self.sweep.behind.map_or(zero, |behind| of(behind, entry));
         let (nodes, outline, time) = match errand {
-            Errand::Sent(_) => (self.nodes_of(entry), of.0[entry], flow.phases[entry][0]),
+            Errand::Sent(_) => (self.nodes_of(entry), of.of[entry], flow.phases[entry][0] + left_behind(Behind::execution)),
             Errand::AfterReply(_) => {
                 let late: Vec<usize> = net.phases(entry)[1..].iter().copied().flatten().collect();
-                (late, self.outline_after_reply(entry, of)?, self.late_time(entry))
+                (late, self.outline_after_reply(entry, of)?, flow.late(entry) + left_behind(Behind::after_reply))
             }
         };
-        let time = time + outline.left.time;
-        let slices = self.slices_under(&nodes);
+        let slices = self.slices_under(&nodes, of);
         let n = slices.iter().fold(zero, |sum, (_, n)| sum + *n);
         if n <= 0.0 || time <= 0.0 {
             return None;
@@ -252,29 +265,26 @@ impl<S: Scalar> At<'_, S> {
     }
 
     /// How many slices there are here of some nodes and all that they call, by place.
-    fn slices_under(&self, nodes: &[usize]) -> Vec<(usize, S)> {
+    fn slices_under(&self, nodes: &[usize], outlines: &mut Outlines<S>) -> Vec<(usize, S)> {
         let (net, zero) = (self.sweep.net, S::from(0.0));
         let mut number = vec![zero; self.layout.rows.len()];
-        let mut visits = vec![zero; net.entries.len()];
+        let Outlines { comes, visits, .. } = outlines;
         let mut pass = |node: usize, times: S, visits: &mut [S]| {
             let it = &net.nodes[node];
             if let Some(row) = self.layout.messages.row_of(node) {
                 number[row] += times * it.slices;
             }
-            for call in it.calls.iter().flat_map(|call| call.arcs()) {
-                net.arcs[call].target.iter().for_each(|&target| visits[target] += times * net.arcs[call].visits);
-            }
-            for &send in &it.sends {
-                net.arcs[send].target.iter().for_each(|&target| visits[target] += times * net.arcs[send].visits);
+            for arc in it.calls.iter().flat_map(|call| call.arcs()).chain(it.sends.iter().copied()) {
+                if let Some(target) = net.arcs[arc].target.filter(|&target| comes[target]) {
+                    visits[target] += times * net.arcs[arc].visits;
+                }
             }
         };
-        nodes.iter().for_each(|&node| pass(node, net.nodes[node].weight, &mut visits));
-        for &task in &net.order {
-            for &entry in &net.tasks[task].entries {
-                let times = visits[entry];
-                if times > 0.0 {
-                    self.nodes_of(entry).iter().for_each(|&node| pass(node, times * net.nodes[node].weight, &mut visits));
-                }
+        nodes.iter().for_each(|&node| pass(node, net.nodes[node].weight, visits));
+        for &entry in &self.layout.messages.coming {
+            let times = std::mem::replace(&mut visits[entry], zero);
+            if times > 0.0 {
+                self.nodes_of(entry).iter().for_each(|&node| pass(node, times * net.nodes[node].weight, visits));
             }
         }
         let rows = number.into_iter().zip(&self.layout.rows).filter(|(number, _)| *number > 0.0);

@@ -75,10 +75,14 @@ impl<S: Scalar> Presence<S> {
         }
         let (zero, one) = (S::from(0.0), S::from(1.0));
         // In units of which those elsewhere are `a`.
-        let (here, here_away) = (time * (-self.on + 1.0) / self.here + 1.0, -(time * self.returns));
-        let (away_here, away) = (-(time * self.leaves / self.here), self.away + time);
-        let det = here * away - here_away * away_here;
-        let solved = |h: S, a: S| There { here: (h * away - here_away * a) / det, away: (here * a - away_here * h) / det * self.away };
+        let slices = time / self.here;
+        let (here, here_away) = (slices * (-self.on + 1.0) + 1.0, -(time * self.returns));
+        let (away_here, away) = (-(slices * self.leaves), self.away + time);
+        let per_det = (here * away - here_away * away_here).recip();
+        let solved = |h: S, a: S| {
+            let (h, a) = (h * per_det, a * per_det);
+            There { here: h * away - here_away * a, away: (here * a - away_here * h) * self.away }
+        };
         Kept { here: solved(one, zero), away: solved(zero, one) }
     }
 
