@@ -54,8 +54,15 @@ pub(super) struct TaskNode<S> {
     pub priority: f64,
     /// Strands that one thread can have at once.
     pub width: f64,
+    /// The classes, in order, whose customers' requests lead to it.
+    pub of_classes: Vec<usize>,
+}
+
+impl<S> TaskNode<S> {
     /// Whether any customers' requests lead to it.
-    pub is_of_customers: bool,
+    pub fn is_of_customers(&self) -> bool {
+        !self.of_classes.is_empty()
+    }
 }
 
 /// An entry of the network.

@@ -176,7 +176,7 @@ impl<'a, S: Scalar> Compiler<'a, S> {
             position: 0,
             priority,
             width: 1.0,
-            is_of_customers: false,
+            of_classes: Vec::new(),
         });
         Ok(())
     }

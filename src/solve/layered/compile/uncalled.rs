@@ -10,12 +10,16 @@ use crate::model::Scalar;
 impl<S: Scalar> Compiler<'_, S> {
     /// Finds to which tasks customers lead, and takes entries that nothing comes to from their tasks, and all that they do.
     pub(super) fn find_who_comes(&mut self) {
-        let net = &self.net;
-        let of_customers = self.reached(|entry| net.tasks[net.entries[entry].task].class.is_some());
-        let reached = self.reached(|entry| of_customers[entry] || net.entries[entry].open_rate.is_some());
-        for task in &mut self.net.tasks {
-            task.is_of_customers = task.entries.iter().any(|&entry| of_customers[entry]);
+        let called = self.called();
+        for class in 0..self.net.classes.len() {
+            let of_class = reached(&called, self.net.tasks[self.net.classes[class]].entries.clone());
+            for task in self.net.tasks.iter_mut().filter(|task| task.entries.iter().any(|&entry| of_class[entry])) {
+                task.of_classes.push(class);
+            }
         }
+        let net = &self.net;
+        let begins = |&entry: &usize| net.tasks[net.entries[entry].task].class.is_some() || net.entries[entry].open_rate.is_some();
+        let reached = reached(&called, (0..net.entries.len()).filter(begins).collect());
         if reached.iter().all(|&is_reached| is_reached) {
             return;
         }
@@ -45,8 +49,8 @@ impl<S: Scalar> Compiler<'_, S> {
         net.entries.iter_mut().zip(reached).for_each(|(entry, is_reached)| entry.is_reached = is_reached);
     }
 
-    /// Whether what begins at such entries leads to each.
-    fn reached(&self, begins: impl Fn(usize) -> bool) -> Vec<bool> {
+    /// The entries to which the requests of each lead.
+    fn called(&self) -> Vec<Vec<usize>> {
         let net = &self.net;
         let mut called = vec![Vec::new(); net.entries.len()];
         for arc in &net.arcs {
@@ -54,13 +58,17 @@ impl<S: Scalar> Compiler<'_, S> {
                 called[net.nodes[node].entry].push(target);
             }
         }
-        let mut open: Vec<usize> = (0..net.entries.len()).filter(|&entry| begins(entry)).collect();
-        let mut reached = vec![false; net.entries.len()];
-        while let Some(entry) = open.pop() {
-            if !std::mem::replace(&mut reached[entry], true) {
-                open.extend(&called[entry]);
-            }
-        }
-        reached
+        called
     }
+}
+
+/// Whether what begins at the `open` entries leads to each, with those that each has `called`.
+fn reached(called: &[Vec<usize>], mut open: Vec<usize>) -> Vec<bool> {
+    let mut reached = vec![false; called.len()];
+    while let Some(entry) = open.pop() {
+        if !std::mem::replace(&mut reached[entry], true) {
+            open.extend(&called[entry]);
+        }
+    }
+    reached
 }

@@ -365,7 +365,7 @@ impl Layout {
     }
 
     fn is_of_senders<S>(&self, net: &Net<S>) -> bool {
-        let is_sent = |&arc: &usize| net.arcs[arc].source.held().is_none_or(|node| !net.tasks[net.nodes[node].task].is_of_customers);
+        let is_sent = |&arc: &usize| net.arcs[arc].source.held().is_none_or(|node| !net.tasks[net.nodes[node].task].is_of_customers());
         let mut stations = self.pools.iter().filter_map(|&task| net.tasks[task].station);
         stations.any(|station| net.stations[station].arcs.iter().any(is_sent))
     }

@@ -65,7 +65,7 @@ impl<S: Scalar> Coming<S> {
         for (arc, sender) in senders.clone().flatten() {
             let bound = net.tasks[sender].bounded_by;
             let is_endless = net.arcs[arc].source.held().is_none() || net.tasks[bound].cap.is_infinite();
-            if net.tasks[sender].is_of_customers || !is_endless && net.tasks[bound].cap <= pool.servers {
+            if net.tasks[sender].is_of_customers() || !is_endless && net.tasks[bound].cap <= pool.servers {
                 return None;
             }
             is_bounded &= !is_endless;

@@ -180,26 +180,29 @@ impl<S> Visitors<S> {
     /// Whether none of the tasks works for another, and so is not there while that waits for it.
     pub fn are_apart(&self, net: &Net<S>) -> bool {
         let tasks: Vec<usize> = self.tasks.iter().flatten().copied().collect();
-        tasks.iter().all(|&task| below(net, &[task])[1..].iter().all(|other| !tasks.contains(other)))
+        tasks.iter().all(|&task| {
+            let below = below(net, task);
+            tasks.iter().all(|&other| other == task || !below[other])
+        })
     }
 
     /// Whether they are all sources that there are, as where customers are no fewer than threads, of so many of each.
     pub fn are_all(&self, net: &Net<S>, caps: &[f64]) -> bool {
-        let leads_here = |class: &&usize| below(net, &[**class]).iter().any(|task| self.tasks.iter().flatten().any(|other| other == task));
-        let customers: f64 = net.classes.iter().filter(leads_here).map(|&class| caps[class]).sum();
+        let leads_here = |class: usize| self.tasks.iter().flatten().any(|&task| net.tasks[task].of_classes.contains(&class));
+        let customers: f64 = (0..net.classes.len()).filter(|&class| leads_here(class)).map(|class| caps[net.classes[class]]).sum();
         self.of_stream.contains(&true) || self.sources(net, caps).iter().sum::<f64>() <= customers
     }
 }
 
-/// Tasks, and all to which their requests lead.
-fn below<S>(net: &Net<S>, tasks: &[usize]) -> Vec<usize> {
-    let (mut below, mut at) = (tasks.to_vec(), 0);
-    while let Some(&task) = below.get(at) {
-        for arc in net.arcs.iter().filter(|arc| arc.source.node().is_some_and(|node| net.nodes[node].task == task)) {
-            let called = arc.target.map(|entry| net.entries[entry].task);
-            below.extend(called.filter(|task| !below.contains(task)));
+/// Whether each task is this one, or its requests lead there.
+fn below<S>(net: &Net<S>, task: usize) -> Vec<bool> {
+    let mut below = vec![false; net.tasks.len()];
+    let mut open = vec![task];
+    while let Some(task) = open.pop() {
+        if !std::mem::replace(&mut below[task], true) {
+            let nodes = net.tasks[task].entries.iter().flat_map(|&entry| net.nodes_of(entry));
+            open.extend(nodes.flat_map(|node| net.called_by(node)).map(|entry| net.entries[entry].task));
         }
-        at += 1;
     }
     below
 }
@@ -223,13 +226,11 @@ pub(super) fn visitors<S: Scalar>(
         shares: Vec::new(),
         services: Vec::new(),
     };
-    let of_customers = if by_urgency { below(net, &net.classes) } else { Vec::new() };
-    let is_of_customers = |task: usize| of_customers.contains(&task);
     for &arc in &net.stations[station].arcs {
         let (bounding, level) = (pool_of(net, arc), net.arcs[arc].priority);
         let is_stream = bounding.is_none_or(|task| caps[task].is_infinite());
         let sender = net.arcs[arc].source.node().map(|node| net.nodes[node].task);
-        if is_stream && (!by_urgency || sender.is_some_and(is_of_customers)) {
+        if is_stream && (!by_urgency || sender.is_some_and(|task| net.tasks[task].is_of_customers())) {
             return None;
         }
         let is_of =
