@@ -4,7 +4,7 @@ use super::{
     exclusion::Pairs,
     flow::Waits,
     net::Net,
-    station::{Contention, Layout, Sparing, callers_by_entry, calls_by_entry},
+    station::{Callers, Contention, Layout, Sparing},
 };
 use crate::model::Scalar;
 
@@ -42,9 +42,9 @@ impl Structure {
         }
         let mut first_left = Vec::with_capacity(net.stations.len());
         let mut n_left = 0;
-        let (calls, callers) = (calls_by_entry(net), callers_by_entry(net));
+        let callers = Callers::new(net);
         for station in 0..net.stations.len() {
-            let layout = Layout::new(net, &pairs, &calls, &callers, station, offset);
+            let layout = Layout::new(net, &pairs, &callers, station, offset);
             for (i, &a) in layout.arcs.iter().enumerate() {
                 probability_of[a] = offset + layout.row_of[i];
                 contention_of[a] = layout.contention_of(i);

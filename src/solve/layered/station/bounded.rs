@@ -17,7 +17,7 @@ pub(in super::super) struct Bounded {
 
 /// By entry, the tasks whose threads wait for it; none where others come too, threads go on after the reply, or nobody calls. None at all of a
 /// network without requests from outside or asynchronous ones.
-pub(in super::super) fn callers_by_entry<S>(net: &Net<S>) -> Vec<Option<Vec<usize>>> {
+pub(super) fn callers_by_entry<S>(net: &Net<S>) -> Vec<Option<Vec<usize>>> {
     if net.is_closed() {
         return vec![None; net.entries.len()];
     }

@@ -7,14 +7,14 @@ use super::{
         net::{Discipline, Net, Source, Work},
     },
     Sweep,
-    bounded::{Bounded, find_bounded},
+    bounded::{Bounded, callers_by_entry, find_bounded},
     customers::{Set, are_nowhere_else, find_inside, find_sets, most_of_classes},
     follows::Follows,
     interlock::{Interlock, find_interlocks},
     kinds::are_told,
     left_behind::LeftBehind,
     makes_way::find_made_way,
-    messages::Messages,
+    messages::{Messages, Reach},
     origins::{come_through, origins},
     previous::{Previous, find_previous},
     replied::{Replied, find_replied},
@@ -143,8 +143,23 @@ pub(in super::super) struct Row {
     pub follows_reply: bool,
 }
 
-/// The arcs of calls to each entry, those that forwarding adds left out.
-pub(in super::super) fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
+/// Who calls what, at all stations.
+#[derive(Debug)]
+pub(in super::super) struct Callers {
+    /// The arcs of calls to each entry, those that forwarding adds left out.
+    calls: Vec<Vec<usize>>,
+    /// The tasks that wait for each ([`callers_by_entry`]).
+    tasks: Vec<Option<Vec<usize>>>,
+    reach: Reach,
+}
+
+impl Callers {
+    pub fn new<S: Scalar>(net: &Net<S>) -> Self {
+        Self { calls: calls_by_entry(net), tasks: callers_by_entry(net), reach: Reach::new(net) }
+    }
+}
+
+fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
     let mut calls = vec![Vec::new(); net.entries.len()];
     for (call, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| arc.via.is_none()) {
         arc.target.iter().for_each(|&entry| calls[entry].push(call));
@@ -153,16 +168,9 @@ pub(in super::super) fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
 }
 
 impl Layout {
-    /// The layout of `station`, whose unknowns begin at `offset`; `calls` are those to each entry ([`calls_by_entry`]), `callers` the tasks
-    /// that wait for it ([`callers_by_entry`](super::callers_by_entry)).
-    pub fn new<S: Scalar>(
-        net: &Net<S>,
-        pairs: &Pairs,
-        calls: &[Vec<usize>],
-        callers: &[Option<Vec<usize>>],
-        station: usize,
-        offset: usize,
-    ) -> Self {
+    /// The layout of `station`, whose unknowns begin at `offset`.
+    pub fn new<S: Scalar>(net: &Net<S>, pairs: &Pairs, callers: &Callers, station: usize, offset: usize) -> Self {
+        let calls = &callers.calls;
         let arcs = net.stations[station].arcs.clone();
         let mut layout = Self {
             pools: Vec::new(),
@@ -217,7 +225,7 @@ impl Layout {
         // Strands that call others are not only those that come here themselves.
         let width = |task: usize| if through[task] { net.tasks[task].width } else { net.width_at(task, station) };
         layout.most = most_at_once(&layout.pools, |task| pairs.begun_by(net, task), |task| net.tasks[task].cap * width(task));
-        layout.bounded = find_bounded(net, &layout, callers);
+        layout.bounded = find_bounded(net, &layout, &callers.tasks);
         layout.of_customers = layout.is_of_customers(net, station);
         layout.find_sources(net, pairs);
         layout.of_alike_customers = layout.is_of_alike_customers(net);
@@ -232,18 +240,19 @@ impl Layout {
         layout.replied = find_replied(net, &layout, calls, station);
         layout.find_levels();
         layout.of_forks = layout.groups.iter().any(|&node| net.tasks[net.nodes[node].task].width > 1.0);
-        layout.find_strands(net, pairs, calls);
+        layout.find_strands(net, pairs, callers);
         layout
     }
 
     /// Finds what a request may have here beside the slice at hand, and which slices follow which.
-    fn find_strands<S: Scalar>(&mut self, net: &Net<S>, pairs: &Pairs, calls: &[Vec<usize>]) {
+    fn find_strands<S: Scalar>(&mut self, net: &Net<S>, pairs: &Pairs, callers: &Callers) {
+        let calls = &callers.calls;
         self.siblings = self.pairs.iter().any(|&pair| pairs.are_of_strands(pair));
         self.leaves = self.siblings && pairs.leave();
         self.find_left_strands(net, pairs);
         self.previous = find_previous(net, self, calls, self.station);
         self.made_way = find_made_way(net, self, calls);
-        self.messages = Messages::find(net, self, calls, self.station);
+        self.messages = Messages::find(net, self, &callers.reach, self.station);
         self.follows = Follows::find(net, self, calls, self.station);
     }
 

@@ -58,9 +58,10 @@ mod course;
 mod lines;
 mod outline;
 mod presence;
+mod reach;
 mod step;
 
-pub(super) use self::{course::Room, outline::Outlines};
+pub(super) use self::{course::Room, outline::Outlines, reach::Reach};
 pub(in super::super) use self::{behind::Behind, lines::Lines};
 use self::{
     course::{Course, left_of_slice},
@@ -115,60 +116,59 @@ pub(super) struct Messages {
     coming: Vec<usize>,
     /// The nodes that are served there, in order, and their rows; the same.
     rows: Vec<(usize, usize)>,
-    /// The place of each arc to the queue of a task; empty elsewhere.
-    place_of_arc: Vec<Option<usize>>,
 }
 
 impl Messages {
-    pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, calls: &[Vec<usize>], station: usize) -> Self {
+    pub fn find<S: Scalar>(net: &Net<S>, layout: &Layout, reach: &Reach, station: usize) -> Self {
+        if reach.errands().is_empty() {
+            return Self::default();
+        }
         if station >= net.n_processors {
-            return Self::at_queue(net, layout, station);
+            return Self::at_queue(net, layout, reach, station);
         }
         if matches!(net.stations[station].discipline, Discipline::Delay | Discipline::Groups) {
             return Self::default();
         }
-        let mut row_of_node = vec![None; net.nodes.len()];
-        layout.groups.iter().zip(&layout.row_of_group).for_each(|(&node, &row)| row_of_node[node] = Some(row));
-        let comes = entries_that(net, |node, comes| comes_under(net, node, &row_of_node, comes));
-        let first_of = |node: usize| row_of_node[node].map(|row: usize| layout.rows[row].arc);
-        let mut to = Vec::new();
-        for entry in 0..net.entries.len() {
-            let is_sent = calls[entry].iter().any(|&call| matches!(net.arcs[call].source, Source::Detached(_)));
-            if is_sent && comes[entry] {
-                let errand = Errand::Sent(entry);
-                to.push(Message { errand, first: net.phases(entry)[0].and_then(first_of), path: path_of(net, errand, Some(&comes)) });
-            }
-            let late = &net.phases(entry)[1..];
-            if net.entries[entry].is_followed && late.iter().flatten().any(|&node| comes_under(net, node, &row_of_node, &comes)) {
-                let errand = Errand::AfterReply(entry);
-                to.push(Message { errand, first: None, path: path_of(net, errand, Some(&comes)) });
+        let mut rows: Vec<(usize, usize)> = layout.groups.iter().copied().zip(layout.row_of_group.iter().copied()).collect();
+        rows.sort_unstable();
+        let mut messages = Self { to: Vec::new(), coming: Vec::new(), rows };
+        let comes = reach.comes(net, layout);
+        for &errand in reach.errands() {
+            let phases = net.phases(errand.entry());
+            let (does_come, first) = match errand {
+                Errand::Sent(entry) => (comes[entry], phases[0].and_then(|node| messages.row_of(node))),
+                Errand::AfterReply(_) => {
+                    let comes = |&node: &usize| messages.row_of(node).is_some() || net.called_by(node).any(|target| comes[target]);
+                    (phases[1..].iter().flatten().any(comes), None)
+                }
+            };
+            if does_come {
+                let first = first.map(|row| layout.rows[row].arc);
+                messages.to.push(Message { errand, first, path: reach.path(net, errand, Some(&comes)) });
             }
         }
-        if to.is_empty() {
+        if messages.to.is_empty() {
             return Self::default();
         }
-        let entries = net.order.iter().flat_map(|&task| net.tasks[task].entries.iter().copied());
-        let rows = row_of_node.iter().enumerate().filter_map(|(node, row)| Some((node, (*row)?)));
-        Self { to, coming: entries.filter(|&entry| comes[entry]).collect(), rows: rows.collect(), place_of_arc: Vec::new() }
+        messages.coming = reach.in_order(&comes);
+        messages
     }
 
     /// The same before the threads of a task.
-    fn at_queue<S: Scalar>(net: &Net<S>, layout: &Layout, station: usize) -> Self {
+    fn at_queue<S: Scalar>(net: &Net<S>, layout: &Layout, reach: &Reach, station: usize) -> Self {
         let it = &net.stations[station];
+        if it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
+            return Self::default();
+        }
         let mut to: Vec<Message> = Vec::new();
         for (place, &arc) in layout.arcs.iter().enumerate() {
             let Some(entry) = net.arcs[arc].target.filter(|_| matches!(net.arcs[arc].source, Source::Detached(_))) else { continue };
             let errand = Errand::Sent(entry);
             if !to.iter().any(|message| message.errand == errand) {
-                to.push(Message { errand, first: Some(place), path: path_of(net, errand, None) });
+                to.push(Message { errand, first: Some(place), path: reach.path(net, errand, None) });
             }
         }
-        if to.is_empty() || it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
-            return Self::default();
-        }
-        let mut place_of_arc = vec![None; net.arcs.len()];
-        layout.arcs.iter().enumerate().for_each(|(place, &arc)| place_of_arc[arc] = Some(place));
-        Self { to, place_of_arc, ..Self::default() }
+        Self { to, ..Self::default() }
     }
 
     pub fn are_none(&self) -> bool {
@@ -179,39 +179,6 @@ impl Messages {
     fn row_of(&self, node: usize) -> Option<usize> {
         self.rows.binary_search_by_key(&node, |(node, _)| *node).ok().map(|at| self.rows[at].1)
     }
-}
-
-/// Entries that do something in one of their nodes, of which it is told with what is known of those that they call.
-fn entries_that<S: Scalar>(net: &Net<S>, does: impl Fn(usize, &[bool]) -> bool) -> Vec<bool> {
-    let mut found = vec![false; net.entries.len()];
-    for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
-        found[entry] = net.nodes_of(entry).into_iter().any(|node| does(node, &found));
-    }
-    found
-}
-
-/// Whether a node, or what it calls, comes to a processor.
-fn comes_under<S>(net: &Net<S>, node: usize, row_of_node: &[Option<usize>], comes: &[bool]) -> bool {
-    row_of_node[node].is_some() || net.called_by(node).any(|target| comes[target])
-}
-
-/// Entries on the way of an errand to a processor that some of them come to, or to a queue.
-fn path_of<S: Scalar>(net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
-    let begins = entries_that(net, |node, begins| {
-        let node = &net.nodes[node];
-        let sent = |&send: &usize| net.arcs[send].target.is_some_and(|target| errand == Errand::Sent(target));
-        let mut called = node.calls.iter().filter_map(|call| net.arcs[call.arc].target);
-        node.sends.iter().any(sent) || called.any(|target| errand == Errand::AfterReply(target) || begins[target])
-    });
-    let mut reached = begins.clone();
-    for &entry in net.order.iter().flat_map(|&task| &net.tasks[task].entries).filter(|_| comes.is_some()) {
-        if reached[entry] {
-            net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node)).for_each(|target| reached[target] = true);
-        }
-    }
-    let entries = net.order.iter().flat_map(|&task| net.tasks[task].entries.iter().copied());
-    let is_met = |entry: usize| comes.map_or(begins[entry], |comes| comes[entry] && reached[entry]);
-    entries.filter(|&entry| begins[entry] || is_met(entry)).map(|entry| (entry, is_met(entry))).collect()
 }
 
 impl<S: Scalar> At<'_, S> {

@@ -69,14 +69,13 @@ use std::borrow::Cow;
 
 pub(super) use self::{
     after_reply::{ToldAfterReply, find_after_reply},
-    bounded::callers_by_entry,
     comes_again::Overtakes,
     crowd::Crowds,
     first_guess::find_lost,
     given::{Capacity, Sweep},
     interlock::set_interlocks,
     kinds::{Classes, Corrections, Told, Unlike},
-    layout::{Contention, Layout, calls_by_entry},
+    layout::{Callers, Contention, Layout},
     messages::{Behind, Lines},
     parts::Parts,
     pool::{Left, pool_factors},

@@ -410,8 +410,11 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.
     fn come_to_queue(&self, arc: usize, number: S, found: &mut [S]) {
-        let Layout { messages, row_of, arcs, .. } = self.at.layout;
-        let Some((place, first)) = messages.place_of_arc.get(arc).copied().flatten().zip(self.message.first) else { return };
+        if self.at.sweep.net.arcs[arc].station != self.at.station {
+            return;
+        }
+        let Layout { row_of, arcs, .. } = self.at.layout;
+        let Some((place, first)) = arcs.iter().position(|&it| it == arc).zip(self.message.first) else { return };
         let rates = &self.at.sweep.flow.arc_rate;
         let row = row_of[place];
         let of_row = arcs.iter().zip(row_of).filter(|(_, of)| **of == row);

@@ -1,0 +1,99 @@
+//! Who leads to whom, and what may go on without those who begin it.
+
+use super::{
+    super::{super::net::{Net, Source}, layout::Layout},
+    outline::Errand,
+};
+use crate::model::Scalar;
+
+/// By which ways requests lead to entries.
+#[derive(Debug)]
+pub(in super::super) struct Reach {
+    /// The arcs to each entry.
+    into: Vec<Vec<usize>>,
+    /// The places of entries in an order of callers before callees.
+    rank: Vec<usize>,
+    /// What may go on for requests without them, by entry.
+    errands: Vec<Errand>,
+}
+
+impl Reach {
+    pub fn new<S: Scalar>(net: &Net<S>) -> Self {
+        let mut into = vec![Vec::new(); net.entries.len()];
+        for (a, arc) in net.arcs.iter().enumerate() {
+            arc.target.iter().for_each(|&entry| into[entry].push(a));
+        }
+        let mut rank = vec![usize::MAX; net.entries.len()];
+        let entries = net.order.iter().flat_map(|&task| &net.tasks[task].entries);
+        entries.enumerate().for_each(|(at, &entry)| rank[entry] = at);
+        let mut errands = Vec::new();
+        for entry in 0..net.entries.len() {
+            if into[entry].iter().any(|&arc| is_sent(net, arc)) {
+                errands.push(Errand::Sent(entry));
+            }
+            if net.entries[entry].is_followed {
+                errands.push(Errand::AfterReply(entry));
+            }
+        }
+        Self { into, rank, errands }
+    }
+
+    pub fn errands(&self) -> &[Errand] {
+        &self.errands
+    }
+
+    /// Whether each entry comes to a station, itself or with what it calls.
+    pub fn comes<S>(&self, net: &Net<S>, layout: &Layout) -> Vec<bool> {
+        self.above(net, layout.groups.iter().map(|&node| net.nodes[node].entry).collect(), |_| true)
+    }
+
+    /// Whether each entry leads over `these` arcs to one that is `open`, or is one.
+    fn above<S>(&self, net: &Net<S>, mut open: Vec<usize>, these: impl Fn(usize) -> bool) -> Vec<bool> {
+        let mut above = vec![false; self.into.len()];
+        while let Some(entry) = open.pop() {
+            if !std::mem::replace(&mut above[entry], true) {
+                open.extend(self.callers(net, entry, &these));
+            }
+        }
+        above
+    }
+
+    /// The entries from which such arcs lead to an entry.
+    fn callers<'a, S>(&'a self, net: &'a Net<S>, entry: usize, these: impl Fn(usize) -> bool + 'a) -> impl Iterator<Item = usize> + 'a {
+        let arcs = self.into[entry].iter().filter(move |&&arc| these(arc));
+        arcs.filter_map(|&arc| net.arcs[arc].source.node()).map(|node| net.nodes[node].entry)
+    }
+
+    /// Some entries, callers before callees.
+    pub fn in_order(&self, these: &[bool]) -> Vec<usize> {
+        let mut entries: Vec<usize> = (0..these.len()).filter(|&entry| these[entry] && self.rank[entry] != usize::MAX).collect();
+        entries.sort_unstable_by_key(|&entry| self.rank[entry]);
+        entries
+    }
+
+    /// Entries on the way of an errand to a processor that some of them come to, or to a queue: those where it begins, and those that are reached from there and come, too; callers before callees,
+    /// and whether it may be met there.
+    pub fn path<S: Scalar>(&self, net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
+        let is_call = |arc: usize| net.arcs[arc].source.held().is_some() && net.arcs[arc].via.is_none();
+        let first = match errand {
+            Errand::Sent(entry) => self.callers(net, entry, |arc| is_sent(net, arc)).collect(),
+            Errand::AfterReply(entry) => self.callers(net, entry, is_call).collect(),
+        };
+        let begins = self.above(net, first, is_call);
+        let Some(comes) = comes else { return self.in_order(&begins).into_iter().map(|entry| (entry, true)).collect() };
+        let mut reached = vec![false; begins.len()];
+        let mut open: Vec<usize> = (0..begins.len()).filter(|&entry| begins[entry]).collect();
+        while let Some(entry) = open.pop() {
+            if !std::mem::replace(&mut reached[entry], true) {
+                let called = net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node));
+                open.extend(called.filter(|&entry| comes[entry]));
+            }
+        }
+        self.in_order(&reached).into_iter().map(|entry| (entry, comes[entry])).collect()
+    }
+}
+
+/// Whether nobody waits for what is sent over an arc.
+fn is_sent<S>(net: &Net<S>, arc: usize) -> bool {
+    matches!(net.arcs[arc].source, Source::Detached(_))
+}
