@@ -105,10 +105,16 @@ impl<S: Scalar> Overtakes<S> {
             if layout.station < sweep.net.n_processors || layout.ends_at_reply {
                 continue;
             }
-            found.resize(layout.arcs.len() * layout.groups.len(), FoundOfLast::none());
+            let n = layout.groups.len();
+            found.resize(layout.arcs.len() * n, FoundOfLast::none());
             let callers = ComesAgain { sweep, layout };
-            for (of_arc, x) in found.chunks_exact_mut(layout.groups.len().max(1)).zip(0..) {
-                callers.find_of_last(x, of_arc);
+            let mut known: SmallVec<[usize; 16]> = SmallVec::new();
+            for x in 0..layout.arcs.len() {
+                match known.iter().find(|&&earlier| callers.are_alike(earlier, x)) {
+                    Some(earlier) => found.copy_within(earlier * n..(earlier + 1) * n, x * n),
+                    None if callers.find_of_last(x, &mut found[x * n..(x + 1) * n]) == Of::All => known.push(x),
+                    None => {}
+                }
             }
         }
     }
@@ -125,6 +131,13 @@ impl<S: Scalar> FoundOfLast<S> {
     }
 }
 
+/// Whether what is found of one request over an arc is found of all of a pool to that entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    All,
+    This,
+}
+
 /// The chance to be back, and that of a thread that is never idle.
 #[derive(Clone, Copy, Debug)]
 struct Back<S> {
@@ -136,15 +149,32 @@ struct Back<S> {
 type ByGroup<S> = SmallVec<[Back<S>; 8]>;
 
 impl<S: Scalar> ComesAgain<'_, S> {
+    /// Whether two arcs are of one pool to one entry, and none forwarded.
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let of = |x: usize| (self.layout.pool_of[x], self.sweep.net.arcs[self.layout.arcs[x]].target);
+        of(one) == of(other) && self.is_never_forwarded(other)
+    }
+
+    fn is_never_forwarded(&self, x: usize) -> bool {
+        self.call(x).is_none_or(|call| call.legs.is_empty())
+    }
+
+    /// The call over arc `x`, where it is waited for.
+    fn call(&self, x: usize) -> Option<&CallGroup> {
+        let (net, arc) = (self.sweep.net, self.layout.arcs[x]);
+        net.nodes[net.arcs[arc].source.held()?].calls.iter().find(|group| group.arc == arc)
+    }
+
     /// `H` of the second phase of an earlier request over arc `x`, by the group that returns, and what is left of it, where that is not told by how long it takes.
-    fn find_of_last(&self, x: usize, found: &mut [FoundOfLast<S>]) {
+    fn find_of_last(&self, x: usize, found: &mut [FoundOfLast<S>]) -> Of {
         let (first, held) = self.sweep.service(self.layout.arcs[x]);
-        let Some(pool) = self.layout.pool_of[x].filter(|_| held > first) else { return };
+        let Some(pool) = self.layout.pool_of[x].filter(|_| held > first) else { return Of::This };
         let (shared, lost) = self.shared(x, pool);
         let (all_of_it, late) = (held - first, held - first - lost);
         if late <= all_of_it * NEGLIGIBLE || self.sources(pool).is_infinite() {
-            return;
+            return Of::This;
         }
+        let of = if shared.is_empty() && self.is_never_forwarded(x) { Of::All } else { Of::This };
         let (counted, shared) = (late / all_of_it, shared.as_slice());
         let returns_within = |lasting: Lasting<'_, S>| {
             let replies = self.replies_within(lasting, x);
@@ -160,11 +190,11 @@ impl<S: Scalar> ComesAgain<'_, S> {
             .iter_mut()
             .zip(&all)
             .for_each(|(found, &Back { chance, of_busy })| *found = FoundOfLast { chance, of_busy, rest: None, counted });
-        let Some((host, wait, slice)) = self.first_late_slice(x) else { return };
+        let Some((host, wait, slice)) = self.first_late_slice(x) else { return of };
         // Without being behind it there.
         let before = returns_within(Lasting { time: late, shared, behind: Some(Behind { host, has_begun: false }) });
         if all.iter().zip(&before).all(|(all, before)| all.chance - before.chance <= NEGLIGIBLE) {
-            return;
+            return of;
         }
         let (whole, more) = (late - wait, late - wait - slice);
         let goes_on = more > slice * NEGLIGIBLE;
@@ -184,6 +214,7 @@ impl<S: Scalar> ComesAgain<'_, S> {
             let rest = goes_first.then(|| if chance > 0.0 { (before.chance * whole + after * more) / chance } else { whole });
             *found = FoundOfLast { chance, of_busy, rest, counted };
         }
+        of
     }
 
     /// The processor of a node.
@@ -331,10 +362,7 @@ impl<S: Scalar> ComesAgain<'_, S> {
 
     /// The same, that a request over arc `x` is answered by those to whom it is forwarded.
     fn replies_within(&self, s: Lasting<'_, S>, x: usize) -> S {
-        let net = self.sweep.net;
-        let call = self.layout.arcs[x];
-        let group = net.arcs[call].source.held().and_then(|node| net.nodes[node].calls.iter().find(|group| group.arc == call));
-        group.map_or(S::from(1.0), |group| self.legs_within(group, s, |_| true))
+        self.call(x).map_or(S::from(1.0), |call| self.legs_within(call, s, |_| true))
     }
 
     /// Whether some of an entry's requests are of no customer.
