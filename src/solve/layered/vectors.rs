@@ -31,6 +31,21 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// `Σ (a b + c d)`.
+pub(super) fn dot_of_two<S: Scalar>((a, b): (&[S], &[S]), (c, d): (&[S], &[S])) -> S {
+    let ((a, last_a), (b, last_b)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
+    let ((c, last_c), (d, last_d)) = (c.as_chunks::<SUMS>(), d.as_chunks::<SUMS>());
+    let mut sums = [S::from(0.0); SUMS];
+    for ((a, b), (c, d)) in a.iter().zip(b).zip(c.iter().zip(d)) {
+        for i in 0..SUMS {
+            sums[i] += a[i] * b[i] + c[i] * d[i];
+        }
+    }
+    let last = last_a.iter().zip(last_b).zip(last_c.iter().zip(last_d));
+    let rest = last.fold(S::from(0.0), |sum, ((&a, &b), (&c, &d))| sum + a * b + c * d);
+    sums.into_iter().fold(rest, |sum, part| sum + part)
+}
+
 /// Largest `|a - b|` over the `scale` of `b`; not a number, where one is not.
 pub(super) fn furthest<S: Scalar>(a: &[S], b: &[S], scale: impl Fn(f64) -> f64) -> f64 {
     let distance = |(a, b): (&S, &S)| (a.value() - b.value()).abs() / scale(b.value());

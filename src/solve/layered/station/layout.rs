@@ -49,6 +49,9 @@ pub(in super::super) struct Layout {
     /// Arrivals that find the same.
     pub rows: Vec<Row>,
     pub row_of: Vec<usize>,
+    /// Positions of arcs by row, and where those of each row begin.
+    by_row: Vec<usize>,
+    from_row: Vec<usize>,
     /// Pairs of kin, `rows × arcs`.
     pub pairs: Vec<u32>,
     /// Pairs of the entry's first phase instead, for rows that begin a second phase; empty where there are none.
@@ -182,6 +185,8 @@ impl Layout {
             row_of_group: Vec::new(),
             rows: Vec::new(),
             row_of: Vec::new(),
+            by_row: Vec::new(),
+            from_row: Vec::new(),
             pairs: Vec::new(),
             late_pairs: Vec::new(),
             early_pairs: Vec::new(),
@@ -287,6 +292,14 @@ impl Layout {
             self.group_of.push(group);
             self.row_of.push(row);
         }
+        self.by_row = (0..self.arcs.len()).collect();
+        self.by_row.sort_by_key(|&position| self.row_of[position]);
+        self.from_row = (0..=self.rows.len()).map(|row| self.by_row.partition_point(|&position| self.row_of[position] < row)).collect();
+    }
+
+    /// The positions of a row's arcs.
+    pub fn arcs_of(&self, row: usize) -> &[usize] {
+        &self.by_row[self.from_row[row]..self.from_row[row + 1]]
     }
 
     /// What the sources are of what comes, where it is of classes.

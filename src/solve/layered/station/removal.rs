@@ -22,7 +22,7 @@
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
 //! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
 
-use super::{At, Scratch, layout};
+use super::{super::vectors::dot_of_two, At, Scratch, layout};
 use crate::model::Scalar;
 
 /// Bound on `φ`, beyond which the boost is not believed.
@@ -117,7 +117,7 @@ impl<S: Scalar> At<'_, S> {
         let (n, n_rows) = (self.visits.len(), self.layout.rows.len());
         let one = S::from(1.0);
         let negligible = self.mean_service * NEGLIGIBLE_WAIT;
-        let Scratch { without, wait, alpha, beta, own, apart, alpha_own, beta_own, boosts, kept, .. } = scratch;
+        let Scratch { without, wait, alpha, beta, own, apart, alpha_own, beta_own, boosts, kept, terms: kept_waits, .. } = scratch;
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &mut removal[group * n_rows..(group + 1) * n_rows];
             let keep = &apart[group * n..(group + 1) * n];
@@ -131,21 +131,20 @@ impl<S: Scalar> At<'_, S> {
             let last = &self.sweep.unknowns[self.places.removal + group * n_rows..][..n_rows];
             without.clear();
             without.extend(wait.iter().zip(last).map(|(&wait, &ratio)| wait * ratio));
-            let row_of = &self.layout.row_of[..n];
+            kept_waits.clear();
+            kept_waits.extend(kept.iter().zip(&self.layout.row_of).map(|(&kept, &row)| kept * without[row]));
             let terms = alpha.chunks_exact(n).zip(beta.chunks_exact(n)).zip(own.iter().zip(wait.iter()));
             for (b, (((alpha, beta), (&own, &wait)), ratio)) in terms.zip(ratios).enumerate() {
                 if wait <= negligible {
                     *ratio = one;
                     continue;
                 }
-                let mut left = own;
-                for x in 0..n {
-                    left += kept[x] * (alpha[x] * without[row_of[x]] + beta[x]);
-                }
+                let mut left = own + dot_of_two((alpha, kept_waits), (beta, kept));
                 if self.layout.siblings {
                     left += self.own_strands_left(group, b, kept, without, alpha_own, beta_own);
                 }
                 without[b] = left;
+                self.layout.arcs_of(b).iter().for_each(|&x| kept_waits[x] = kept[x] * left);
                 *ratio = if left > wait { one } else { bounded(left / wait) };
             }
         }
@@ -173,10 +172,10 @@ impl<S: Scalar> At<'_, S> {
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, removal: &[S], boost: &mut [S]) {
         let n_rows = self.layout.rows.len();
         let n_pools = self.layout.pools.len();
-        let Scratch { wait, weights, without: own, alpha_own, beta_own, .. } = scratch;
-        // Requests of a thread of a pool in a row, a unit of time.
+        let Scratch { wait, weights, alpha_own, beta_own, .. } = scratch;
+        // Requests of a thread in each row, a unit of time.
         weights.clear();
-        weights.resize(n_pools * n_rows, S::from(0.0));
+        weights.resize(n_rows, S::from(0.0));
         for (b, v) in self.visits.iter().enumerate() {
             let Some(pool) = self.layout.pool_of[b] else { continue };
             let threads = self.sweep.populations.threads(self.sweep.net, self.layout.pools[pool]);
@@ -184,20 +183,22 @@ impl<S: Scalar> At<'_, S> {
             if threads.is_infinite() || threads <= 0.0 {
                 continue;
             }
-            let row = self.layout.row_of[b];
-            weights[pool * n_rows + row] += v.rate / threads;
+            weights[self.layout.row_of[b]] += v.rate / threads;
         }
+        let weighed = weights.iter().zip(wait.iter()).zip(&self.layout.rows);
         for group in 0..self.layout.row_of_group.len() {
             let ratios = &removal[group * n_rows..(group + 1) * n_rows];
-            own.clear();
-            let siblings = self.layout.siblings;
-            own.extend((0..n_rows).map(|b| if siblings { self.own_strand_gone(group, b, alpha_own, beta_own) } else { S::from(0.0) }));
-            for pool in 0..n_pools {
-                let weights = &weights[pool * n_rows..(pool + 1) * n_rows];
-                let rows = weights.iter().zip(ratios).zip(wait.iter().zip(own.iter()));
-                let saved = rows.fold(S::from(0.0), |sum, ((&weight, &ratio), (&wait, &own))| sum + weight * (wait * (-ratio + 1.0) - own));
-                boost[group * n_pools + pool] = if saved > MAX_BOOST_SHARE { S::from(MAX_BOOST_SHARE) } else { saved };
+            let shares = &mut boost[group * n_pools..(group + 1) * n_pools];
+            shares.fill(S::from(0.0));
+            for (b, (((&weight, &wait), row), &ratio)) in weighed.clone().zip(ratios).enumerate() {
+                let Some(pool) = row.pool else { continue };
+                let mut saved = wait * (-ratio + 1.0);
+                if self.layout.siblings {
+                    saved -= self.own_strand_gone(group, b, alpha_own, beta_own);
+                }
+                shares[pool] += weight * saved;
             }
+            shares.iter_mut().filter(|share| **share > MAX_BOOST_SHARE).for_each(|share| *share = S::from(MAX_BOOST_SHARE));
         }
     }
 }

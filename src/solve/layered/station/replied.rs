@@ -151,17 +151,19 @@ impl<S: Scalar> At<'_, S> {
         shares.extend(replied.iter().map(|it| self.share_after(it)));
         self.weigh_gates(&shares, scratch);
         let n = self.visits.len();
-        let Scratch { alpha, beta, load, keep, found_before, .. } = scratch;
+        let Scratch { alpha, beta, load, keep, found_before, terms: kept, .. } = scratch;
+        // Which are 0 but for rounding.
+        let of_both = |(&ours, &others): (&S, &S)| if others > 0.0 && others > ours { ours / others } else { S::from(1.0) };
+        kept.clear();
+        for it in replied {
+            kept.extend(keep[it.row * n..(it.row + 1) * n].iter().zip(&keep[it.by * n..(it.by + 1) * n]).map(of_both));
+        }
         for part in [alpha, beta, load] {
             found_before.clone_from(part);
-            for (it, &share) in replied.iter().zip(&shares) {
-                for x in 0..n {
-                    let (mine, theirs) = (it.row * n + x, it.by * n + x);
-                    let [ours, others] = [keep[mine], keep[theirs]];
-                    // Which are 0 but for rounding.
-                    let there = if others > 0.0 && others > ours { found_before[theirs] * (ours / others) } else { found_before[theirs] };
-                    part[mine] += share * (there - found_before[mine]);
-                }
+            for ((it, &share), kept) in replied.iter().zip(&shares).zip(kept.chunks_exact(n)) {
+                let [mine, theirs] = [it.row, it.by].map(|row| &found_before[row * n..(row + 1) * n]);
+                let found = theirs.iter().zip(kept).zip(mine).map(|((&theirs, &kept), &mine)| theirs * kept - mine);
+                part[it.row * n..(it.row + 1) * n].iter_mut().zip(found).for_each(|(part, more)| *part += share * more);
             }
         }
         scratch.after_replies = shares;

@@ -56,8 +56,9 @@ pub(in super::super) struct Scratch<S> {
     pub(super) unmet: Vec<S>,
     /// Requests that wait for each unit of `α`, by arc ([`super::servers`]).
     pub(super) queues: Vec<S>,
-    /// `c_n` of the row at hand, and room to find it.
+    /// `c_n` of the row at hand.
     pub(super) coming: Vec<S>,
+    /// Room for the terms of sums.
     pub(super) terms: Vec<S>,
     pub(super) absences: Absences<S>,
     pub(super) found: Found<S>,
