@@ -43,6 +43,8 @@ pub(super) struct Anderson<S> {
     last: Option<(Vec<S>, Vec<S>)>,
     /// Last differences of `f` and of `T(x)`, oldest first.
     differences: VecDeque<Difference<S>>,
+    /// Room that is not used any more.
+    spare: Vec<Difference<S>>,
     best: f64,
     cautious: usize,
     step: f64,
@@ -66,6 +68,7 @@ impl<S: Scalar> Anderson<S> {
             small,
             last: None,
             differences,
+            spare: Vec::new(),
             best: f64::INFINITY,
             cautious,
             step,
@@ -77,6 +80,21 @@ impl<S: Scalar> Anderson<S> {
             normal: [[0.0; DEPTH]; DEPTH],
             weighed: Vec::new(),
         }
+    }
+
+    /// The same as [`Self::new`], in the room of this one.
+    pub fn begin(&mut self, n_leading: usize, small: Range<usize>, cautious: usize, step: f64) {
+        self.clear();
+        let (differences, spare) = (std::mem::take(&mut self.differences), std::mem::take(&mut self.spare));
+        let (weights, columns, weighed) =
+            (std::mem::take(&mut self.weights), std::mem::take(&mut self.columns), std::mem::take(&mut self.weighed));
+        *self = Self { differences, spare, weights, columns, weighed, ..Self::new(n_leading, small, cautious, step) };
+    }
+
+    /// Forgets all differences.
+    fn clear(&mut self) {
+        self.spare.extend(self.differences.drain(..).chain(self.last.take()));
+        self.n_same = 0;
     }
 
     /// Sets `next` to the point after `x`, whose image is `image`; `residual` is their distance in the caller's measure.
@@ -105,11 +123,14 @@ impl<S: Scalar> Anderson<S> {
     /// Makes `x` and its image the last ones, and their differences from those before the newest.
     fn remember(&mut self, x: &[S], image: &[S]) {
         let Some((last_f, last_g)) = &mut self.last else {
-            let f = image.iter().zip(x).map(|(&g, &x)| g - x).collect();
-            self.last = Some((f, image.to_vec()));
+            let (mut f, mut g) = self.spare.pop().unwrap_or_default();
+            f.clear();
+            f.extend(image.iter().zip(x).map(|(&g, &x)| g - x));
+            image.clone_into(&mut g);
+            self.last = Some((f, g));
             return;
         };
-        let oldest = if self.differences.len() == DEPTH { self.differences.pop_front() } else { None };
+        let oldest = if self.differences.len() == DEPTH { self.differences.pop_front() } else { self.spare.pop() };
         let (mut df, mut dg) = oldest.unwrap_or_else(|| (last_f.clone(), last_g.clone()));
         let differences = df.iter_mut().zip(&mut dg);
         let last = last_f.iter_mut().zip(last_g.iter_mut());
@@ -124,9 +145,7 @@ impl<S: Scalar> Anderson<S> {
 
     /// Drops the memory after an extrapolation that was not followed: what it would learn from the next step would be wrong.
     pub fn forget(&mut self) {
-        self.differences.clear();
-        self.last = None;
-        self.n_same = 0;
+        self.clear();
         self.n_forgotten += 1;
         self.cautious = self.cautious.max(FIRST_CAUTION << self.n_forgotten.min(LAST_DOUBLING));
     }

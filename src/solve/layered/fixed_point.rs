@@ -122,7 +122,7 @@ impl<S: Scalar> Course<S> {
 
     /// Forgets what was learned, and goes on by plain steps of length `step`.
     fn begin_again(&mut self, step: f64) {
-        self.acceleration = Anderson::new(self.n_leading, self.n_waits..self.n_times, CAUTIOUS_STEPS, step);
+        self.acceleration.begin(self.n_leading, self.n_waits..self.n_times, CAUTIOUS_STEPS, step);
     }
 }
 
@@ -157,6 +157,8 @@ pub(super) struct Sweeper<'a, S> {
     spared: Spared<S>,
     lines: Lines<S>,
     behind: Behind<S>,
+    /// An iteration that is over, for its room.
+    over: Option<Course<S>>,
     /// What the last stage learned of its derivatives.
     legacy: Legacy,
     /// Whether the threads of a pool are told apart by whom they work for.
@@ -185,6 +187,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             spared: Spared::new(),
             lines: Lines::new(net),
             behind: Behind::new(net),
+            over: None,
             legacy: Legacy::default(),
             tells_strands: true,
             record: Record { sweeps: 0, converged: true, residual: 0.0 },
@@ -197,7 +200,8 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         if let From::Settled(..) = from {
             return self.derivatives(populations, from, capacity, tolerance);
         }
-        self.finish(self.course(from, capacity), populations, capacity, tolerance)
+        let course = self.course(from, capacity);
+        self.finish(course, populations, capacity, tolerance)
     }
 
     /// The same, by short steps at first, and for longer.
@@ -231,7 +235,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             self.look(&mut course, populations, capacity);
         }
         let converged = course.is_settled(tolerance);
-        self.settled(if converged { course.image } else { course.x }, populations, converged)
+        let x = if converged { &course.image } else { &course.x }.clone();
+        self.over = Some(course);
+        self.settled(x, populations, converged)
     }
 
     /// Follows an iteration until a sweep changes less than `near`, or for a while.
@@ -249,7 +255,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// An iteration that begins.
-    pub fn course(&self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
+    pub fn course(&mut self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
         let x = self.start(from);
         let n_waits = self.net.arcs.len();
         let n_times = n_waits + self.net.stations.len();
@@ -257,8 +263,16 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             Capacity::Free => n_waits,
             Capacity::Held => n_times,
         };
-        let acceleration = Anderson::new(n_leading, n_waits..n_times, 0, cautious_step(capacity));
-        let (image, next) = (x.clone(), x.clone());
+        let (small, step) = (n_waits..n_times, cautious_step(capacity));
+        let (mut image, mut next, acceleration) = match self.over.take() {
+            Some(Course { image, next, mut acceleration, .. }) => {
+                acceleration.begin(n_leading, small, 0, step);
+                (image, next, acceleration)
+            }
+            None => (Vec::new(), Vec::new(), Anderson::new(n_leading, small, 0, step)),
+        };
+        image.clone_from(&x);
+        next.clone_from(&x);
         Course { x, image, next, acceleration, n_leading, n_waits, n_times, n_sweeps: 0, change: f64::INFINITY, step: 1.0 }
     }
 

@@ -103,7 +103,7 @@ mod tests {
             let (n, n_rows) = (layout.arcs.len(), layout.rows.len());
             let mut parts = Parts::none();
             parts.follow(layout, |_| (2.0, 3.0), &mut waits);
-            parts.take(&mut vec![0.1; n_rows * n], &mut vec![0.2; n_rows * n], &mut vec![0.3; n_rows]);
+            parts.take(&vec![0.1; n_rows * n], &vec![0.2; n_rows * n], &vec![0.3; n_rows]);
             let alone = layout.arcs.iter().fold(0.3, |sum, &arc| sum + 0.1 * 2.0 * before[arc] + 0.2 * 3.0);
             parts.follow(layout, |_| (2.0, 3.0), &mut waits);
             for &arc in &layout.arcs {

@@ -263,7 +263,7 @@ impl<S: Scalar> At<'_, S> {
         for (i, &a) in self.layout.arcs.iter().enumerate() {
             next[a] = scratch.wait[self.layout.row_of[i]] + self.held_up.get(i).map_or(excess, |&share| excess * share);
         }
-        scratch.parts_at[self.station].take(&mut scratch.alpha, &mut scratch.beta, &mut scratch.own);
+        scratch.parts_at[self.station].take(&scratch.alpha, &scratch.beta, &scratch.own);
     }
 
     /// Whether all requests are served together.

@@ -35,11 +35,11 @@ impl<S: Scalar> Parts<S> {
         self.own.clear();
     }
 
-    /// Takes those of a sweep, for room of the same size.
-    pub fn take(&mut self, alpha: &mut Vec<S>, beta: &mut Vec<S>, own: &mut Vec<S>) {
-        std::mem::swap(&mut self.alpha, alpha);
-        std::mem::swap(&mut self.beta, beta);
-        std::mem::swap(&mut self.own, own);
+    /// Takes those of a sweep.
+    pub fn take(&mut self, alpha: &[S], beta: &[S], own: &[S]) {
+        for (kept, part) in [(&mut self.alpha, alpha), (&mut self.beta, beta), (&mut self.own, own)] {
+            part.clone_into(kept);
+        }
     }
 
     /// Sets the `waits` of the station's arcs to what follows from them, with `f` and `g` of each arc.
