@@ -64,13 +64,18 @@ pub(super) fn find_sets<S>(net: &Net<S>, pairs: &Pairs, pools: &[usize], station
 /// Tasks whose threads are at one processor for all of their executions: who waits for one waits for the processor.
 pub(super) fn find_inside<S: Scalar>(net: &Net<S>, station: usize) -> Vec<bool> {
     let mut inside: Vec<bool> = net.tasks.iter().map(|task| task.class.is_none() && task.width <= 1.0).collect();
+    for node in &net.nodes {
+        let is_here = node.host_arc.is_some_and(|arc| net.arcs[arc].station == station) || node.demand.value() == 0.0;
+        inside[node.task] &= is_here && node.think_time.value() == 0.0;
+    }
+    let mut may_wait: Vec<&Node<S>> = net.nodes.iter().filter(|node| inside[node.task]).collect();
     loop {
-        let before = inside.clone();
-        for node in &net.nodes {
-            let is_here = node.host_arc.is_some_and(|arc| net.arcs[arc].station == station) || node.demand.value() == 0.0;
-            inside[node.task] &= is_here && waits_inside(net, node, &inside) && node.think_time.value() == 0.0;
+        let n_before = may_wait.len();
+        for node in &may_wait {
+            inside[node.task] = inside[node.task] && waits_inside(net, node, &inside);
         }
-        if before == inside {
+        may_wait.retain(|node| inside[node.task]);
+        if may_wait.len() == n_before {
             return inside;
         }
     }
