@@ -17,8 +17,8 @@ use super::{
     net::Net,
     onward,
     station::{
-        Behind, Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost, pool_factors,
-        set_interlocks, station_waits,
+        Behind, Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost,
+        pool_factors, set_interlocks, station_waits,
     },
     structure::Structure,
     trust::{Held, follow},

@@ -28,7 +28,7 @@ use crate::model::Scalar;
 const MOST_CLASSES: usize = 8;
 
 /// Which arcs meet at a station, grouped by who sends them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in super::super) struct Layout {
     pub arcs: Vec<usize>,
     /// Distinct tasks that bound what senders whose threads are held do here.
@@ -176,53 +176,15 @@ impl Layout {
         let calls = &callers.calls;
         let arcs = net.stations[station].arcs.clone();
         let mut layout = Self {
-            pools: Vec::new(),
-            origins: Vec::new(),
             most: f64::INFINITY,
-            pool_of: Vec::new(),
-            groups: Vec::new(),
-            group_of: Vec::new(),
-            row_of_group: Vec::new(),
-            rows: Vec::new(),
-            row_of: Vec::new(),
-            by_row: Vec::new(),
-            from_row: Vec::new(),
-            pairs: Vec::new(),
-            late_pairs: Vec::new(),
-            early_pairs: Vec::new(),
-            sent_on: Vec::new(),
-            interlocks: Vec::new(),
-            returns: Vec::new(),
-            met: Vec::new(),
-            previous: Vec::new(),
-            made_way: Vec::new(),
-            replied: Vec::new(),
-            left_behind: LeftBehind::default(),
-            messages: Messages::default(),
-            follows: None,
-            levels: Vec::new(),
-            siblings: false,
-            leaves: false,
-            left_strands: Vec::new(),
-            of_forks: false,
             open: arcs.iter().any(|&a| net.arcs[a].source.held().is_none()),
-            of_customers: false,
-            of_classes: false,
             ends_at_reply: !arcs.iter().any(|&a| net.arcs[a].target.is_some_and(|entry| net.goes_on_after_reply(entry))),
             late_goes_first: late_goes_first(net, &arcs),
-            of_alike_customers: false,
-            sets: Vec::new(),
-            most_of_classes: Vec::new(),
-            inside: Vec::new(),
-            are_nowhere_else: false,
-            bounded: Vec::new(),
-            unlike: false,
-            of_senders: false,
-            tells_variation: false,
             offset,
             station,
             excess: net.arcs.len() + station,
             arcs,
+            ..Self::default()
         };
         layout.group_arcs(net);
         layout.origins = origins(net, pairs, &layout.pools);

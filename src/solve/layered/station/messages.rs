@@ -61,8 +61,8 @@ mod presence;
 mod reach;
 mod step;
 
-pub(super) use self::{course::Room, outline::Outlines, reach::Reach};
 pub(in super::super) use self::{behind::Behind, lines::Lines};
+pub(super) use self::{course::Room, outline::Outlines, reach::Reach};
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,

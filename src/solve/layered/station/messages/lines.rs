@@ -30,7 +30,8 @@ pub(in super::super::super) struct Lines<S> {
 impl<S: Scalar> Lines<S> {
     pub fn new(net: &Net<S>) -> Self {
         let goes_on = is_any(net);
-        let may_be_waited_for = |task: usize| goes_on && net.tasks[task].class.is_none() && net.tasks[task].threads < net.tasks[task].at_once;
+        let may_be_waited_for =
+            |task: usize| goes_on && net.tasks[task].class.is_none() && net.tasks[task].threads < net.tasks[task].at_once;
         let mut arcs = vec![Vec::new(); net.entries.len()];
         let level = |entry: usize| net.tasks[net.entries[entry].task].position;
         for (a, arc) in net.arcs.iter().enumerate() {

@@ -1,7 +1,10 @@
 //! Who leads to whom, and what may go on without those who begin it.
 
 use super::{
-    super::{super::net::{Net, Source}, layout::Layout},
+    super::{
+        super::net::{Net, Source},
+        layout::Layout,
+    },
     outline::Errand,
 };
 use crate::model::Scalar;
@@ -38,7 +41,7 @@ impl Reach {
         Self { into, rank, errands }
     }
 
-    pub fn errands(&self) -> &[Errand] {
+    pub(super) fn errands(&self) -> &[Errand] {
         &self.errands
     }
 
@@ -73,7 +76,7 @@ impl Reach {
 
     /// Entries on the way of an errand to a processor that some of them come to, or to a queue: those where it begins, and those that are reached from there and come, too; callers before callees,
     /// and whether it may be met there.
-    pub fn path<S: Scalar>(&self, net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
+    pub(super) fn path<S: Scalar>(&self, net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
         let is_call = |arc: usize| net.arcs[arc].source.held().is_some() && net.arcs[arc].via.is_none();
         let first = match errand {
             Errand::Sent(entry) => self.callers(net, entry, |arc| is_sent(net, arc)).collect(),
