@@ -41,6 +41,8 @@ impl<S: Scalar> Behind<S> {
             return;
         }
         let Sweep { net, flow, .. } = sweep;
+        // What leads back up is not known yet.
+        self.executions.fill(S::from(0.0));
         for &entry in net.order.iter().rev().flat_map(|&task| &net.tasks[task].entries) {
             let of = |nodes: &mut dyn Iterator<Item = usize>| nodes.fold(S::from(0.0), |sum, node| sum + self.of_node(sweep, node));
             let (execution, late) = match &net.entries[entry].work {

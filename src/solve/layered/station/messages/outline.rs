@@ -282,11 +282,12 @@ impl<S: Scalar> At<'_, S> {
         };
         nodes.iter().for_each(|&node| pass(node, net.nodes[node].weight, visits));
         for &entry in &self.layout.messages.coming {
-            let times = std::mem::replace(&mut visits[entry], zero);
+            let times = visits[entry];
             if times > 0.0 {
                 self.nodes_of(entry).iter().for_each(|&node| pass(node, times * net.nodes[node].weight, visits));
             }
         }
+        self.layout.messages.coming.iter().for_each(|&entry| visits[entry] = zero);
         let rows = number.into_iter().zip(&self.layout.rows).filter(|(number, _)| *number > 0.0);
         rows.map(|(number, row)| (row.arc, number)).collect()
     }
