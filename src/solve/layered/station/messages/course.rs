@@ -38,6 +38,8 @@ pub(super) struct Course<'a, 'b, S> {
     /// The share of the slices of each row that follow no other at once, where requests go by urgency.
     from_elsewhere: &'a [S],
     room: &'a mut Room<S>,
+    /// Whether it is passed again, and what no pass changes is known.
+    is_again: bool,
 }
 
 /// Room to follow it.
@@ -45,6 +47,9 @@ pub(super) struct Course<'a, 'b, S> {
 pub(in super::super) struct Room<S> {
     /// By node, as far as it is of one that is passed through.
     ways: Vec<Ways<S>>,
+    /// By arc of a call, what is left after the wait for a thread, and after the execution where that is of an entry without a step.
+    called: Vec<Kept<S>>,
+    served: Vec<Kept<S>>,
     /// By entry, an execution until the reply; none of entries where it neither begins nor is met, and of all between courses.
     steps: Vec<Option<Step<S>>>,
     /// By entry on the way, `o` where it begins, times its rate.
@@ -56,7 +61,15 @@ pub(in super::super) struct Room<S> {
 
 impl<S> Room<S> {
     pub fn new() -> Self {
-        Self { ways: Vec::new(), steps: Vec::new(), begun: Vec::new(), held: Vec::new(), tried: Vec::new() }
+        Self {
+            ways: Vec::new(),
+            called: Vec::new(),
+            served: Vec::new(),
+            steps: Vec::new(),
+            begun: Vec::new(),
+            held: Vec::new(),
+            tried: Vec::new(),
+        }
     }
 }
 
@@ -71,11 +84,13 @@ impl<'a, 'b, S: Scalar> Course<'a, 'b, S> {
         let net = at.sweep.net;
         let nothing = Ways { slice: Step::none(), calls: Step::none(), is_last: S::from(1.0) };
         room.ways.resize(net.nodes.len(), nothing);
+        room.called.resize(net.arcs.len(), Kept::all());
+        room.served.resize(net.arcs.len(), Kept::all());
         room.steps.resize(net.entries.len(), None);
         room.begun.resize(net.entries.len(), There::none());
         room.held.clear();
         room.held.resize(at.layout.rows.len(), S::from(1.0));
-        Self { at, message, it, from_elsewhere, room }
+        Self { at, message, it, from_elsewhere, room, is_again: false }
     }
 }
 
@@ -89,6 +104,7 @@ impl<S: Scalar> Course<'_, '_, S> {
                 tried.clear();
                 tried.resize(found.len(), S::from(0.0));
                 self.pass_all(&mut tried);
+                self.is_again = true;
                 for (row, held) in self.room.held.iter_mut().enumerate() {
                     let all = self.it.slices.iter().fold(S::from(0.0), |sum, it| sum + tried[row * n + it.arc]);
                     *held = share_served(all, S::from(self.at.servers - 1.0));
@@ -110,7 +126,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         for &(entry, _) in path.iter().filter(|(_, is_met)| *is_met) {
             let task = net.entries[entry].task;
             let rate = self.at.sweep.flow.entry_rate[entry];
-            let execution = self.step(entry);
+            let Some(execution) = self.room.steps[entry] else { continue };
             let begins = match net.tasks[task].class {
                 Some(_) => {
                     let idle = self.it.after(net.tasks[task].think_time);
@@ -125,12 +141,6 @@ impl<S: Scalar> Course<'_, '_, S> {
             };
             self.pass(entry, begins, found);
         }
-    }
-
-    /// What an execution of an entry does until the reply.
-    fn step(&self, entry: usize) -> Step<S> {
-        let elsewhere = || Step { kept: self.it.after(self.at.sweep.flow.phases[entry][0]), added: There::none() };
-        self.room.steps[entry].unwrap_or_else(elsewhere)
     }
 
     /// Whether a node's slices are here, after what was here before.
@@ -194,18 +204,18 @@ impl<S: Scalar> Course<'_, '_, S> {
         (service, it.host_arc.map_or(service, |host| service + self.at.sweep.unknowns[host]))
     }
 
-    fn ways_of(&self, node: usize) -> Ways<S> {
+    fn ways_of(&mut self, node: usize) -> Ways<S> {
         let at = self.at;
         let net = at.sweep.net;
         let it = &net.nodes[node];
-        let (such, _) = self.sent_in_slice(node);
-        let mut slice = self.slice_of(node, such);
+        let is_known = self.is_again && !self.is_here_in_order(node);
+        let mut slice = if is_known { self.room.ways[node].slice } else { self.slice_of(node, self.sent_in_slice(node).0) };
         let mut calls = Step::nothing();
         for call in it.calls.iter().map(|call| call.arc) {
             let Some(target) = net.arcs[call].target else { continue };
             let part = net.arcs[call].visits / it.slices;
-            let step = self.step(target);
-            calls = calls.or(Step { kept: self.called(call).then(step.kept), added: step.added }.times(part));
+            let step = self.step_over(call, target);
+            calls = calls.or(step.times(part));
             if self.message.errand == Errand::AfterReply(target) {
                 let begun = self.it.begun();
                 // Of two that come at the same time the one goes first.
@@ -217,9 +227,19 @@ impl<S: Scalar> Course<'_, '_, S> {
         Ways { slice, calls, is_last: it.slices.recip() }
     }
 
-    /// What is left at the beginning of an execution of what there was at its call.
-    fn called(&self, call: usize) -> Kept<S> {
-        self.it.after(self.at.sweep.unknowns[call])
+    /// What a call to an entry does, with the wait for its thread.
+    fn step_over(&mut self, call: usize, entry: usize) -> Step<S> {
+        if !self.is_again {
+            self.room.called[call] = self.it.after(self.at.sweep.unknowns[call]);
+        }
+        let called = self.room.called[call];
+        if let Some(Step { kept, added }) = self.room.steps[entry] {
+            return Step { kept: called.then(kept), added };
+        }
+        if !self.is_again {
+            self.room.served[call] = called.then(self.it.after(self.at.sweep.flow.phases[entry][0]));
+        }
+        Step { kept: self.room.served[call], added: There::none() }
     }
 
     /// What a slice does, in which so many are sent.
@@ -366,10 +386,11 @@ impl<S: Scalar> Course<'_, '_, S> {
                 found[row * n + it.arc] += it.of(here, taken);
             }
         }
-        for call in it.calls.iter().flat_map(|call| std::iter::once(&call.arc).chain(&call.legs)) {
-            if let Some(target) = self.on_the_way(*call) {
-                let begins = self.called(*call).of(after);
-                self.room.begun[target] = self.room.begun[target] + begins.times(flow.arc_rate[*call]);
+        for call in &it.calls {
+            for arc in call.arcs() {
+                let Some(target) = self.on_the_way(arc) else { continue };
+                let called = if arc == call.arc { self.room.called[arc] } else { self.it.after(waits[arc]) };
+                self.room.begun[target] = self.room.begun[target] + called.of(after).times(flow.arc_rate[arc]);
             }
         }
         let left = left_of_slice(it.deterministic);
