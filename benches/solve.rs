@@ -32,7 +32,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Sizes of the drawn models, in tasks beside the customers.
 const SIZES: [usize; 6] = [8, 20, 50, 100, 250, 1000];
-/// Seeds of the drawn models of each size.
+/// Kinds of the drawn models: pools, one thread each, second phases, and forwarding.
+const KINDS: [Kind; 4] = [Kind::Multi, Kind::Sync, Kind::Phase2, Kind::Forward];
+/// Seeds of the drawn models of each size and kind.
 const SEEDS: [u64; 3] = [11, 12, 13];
 /// Longest solve that is repeated to be measured better.
 const LONGEST_REPEATED: Duration = Duration::from_millis(500);
@@ -85,8 +87,8 @@ fn layered(c: &mut Criterion) {
     let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
     let mut values = vec![1.0_f64; 4096];
     'sizes: for n_tasks in SIZES.into_iter().filter(|n| *n <= largest) {
-        for seed in SEEDS {
-            let model = draw(Kind::Multi, n_tasks, seed);
+        for (kind, seed) in KINDS.into_iter().flat_map(|kind| SEEDS.map(|seed| (kind, seed))) {
+            let model = draw(kind, n_tasks, seed);
             let start = Instant::now();
             let solved = solve(&model, &Bindings::new(), &options);
             let took = start.elapsed();
@@ -98,7 +100,7 @@ fn layered(c: &mut Criterion) {
             let how = solved.map_or_else(|e| e.to_string(), |s| format!("{} sweeps, converged: {}", s.iterations, s.converged));
             let ratio = took.as_secs_f64() / baseline_took.as_secs_f64();
             println!(
-                "{n_tasks} tasks, seed {seed}, {calls} calls: once {took:.3?}, {ratio:.2} times the baseline's {baseline_took:.3?}; {how}"
+                "{n_tasks} tasks, {kind:?}, seed {seed}, {calls} calls: once {took:.3?}, {ratio:.2} times the baseline's {baseline_took:.3?}; {how}"
             );
             if took > LONGEST_REPEATED {
                 if took > 40 * LONGEST_REPEATED {
@@ -107,7 +109,7 @@ fn layered(c: &mut Criterion) {
                 }
                 continue;
             }
-            group.bench_with_input(BenchmarkId::new(format!("{n_tasks} tasks"), seed), &model, |b, model| {
+            group.bench_with_input(BenchmarkId::new(format!("{n_tasks} tasks, {kind:?}"), seed), &model, |b, model| {
                 b.iter(|| solve(model, &Bindings::new(), &options));
             });
         }
