@@ -232,3 +232,39 @@ fn set_weights<S: Scalar>(image: &[S], small: &Range<usize>, weights: &mut Vec<f
     weights.clear();
     weights.extend(image.iter().enumerate().map(|(i, v)| if largest > 0.0 { v.value().abs().max(floor(i)).recip() } else { 0.0 }));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Follows a map of so many unknowns, each of which follows from its neighbours; where that leads, and how often it was asked.
+    fn followed(acceleration: &mut Anderson<f64>, n: usize) -> (Vec<f64>, usize) {
+        let mut x = vec![1.0; n];
+        let (mut image, mut next) = (x.clone(), x.clone());
+        for asked in 1..100 {
+            for i in 0..n {
+                image[i] = 1.0 + 0.3 * x[(i + 1) % n] + 0.2 * (x[(i + n - 1) % n] + i as f64).sqrt();
+            }
+            let change = image.iter().zip(&x).map(|(image, x)| (image - x).abs()).fold(0.0, f64::max);
+            if change < 1e-12 {
+                return (x, asked);
+            }
+            acceleration.next(&x, &image, change, &mut next);
+            std::mem::swap(&mut x, &mut next);
+        }
+        panic!("not reached");
+    }
+
+    #[test]
+    fn what_begins_in_the_room_of_another_goes_as_a_new_one() {
+        let begun = || Anderson::new(9, 0..0, 1, 0.7);
+        let (alone, asked) = followed(&mut begun(), 9);
+        let mut acceleration = Anderson::new(5, 0..0, 0, 1.0);
+        followed(&mut acceleration, 9);
+        for _ in 0..2 {
+            acceleration.begin(9, 0..0, 1, 0.7);
+            assert_eq!(followed(&mut acceleration, 9), (alone.clone(), asked));
+        }
+        assert!(acceleration.spare.len() <= DEPTH + 1);
+    }
+}

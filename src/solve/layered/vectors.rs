@@ -120,6 +120,7 @@ mod tests {
             let (a, b, c) = (ramp(1.0), ramp(0.5), ramp(-3.0));
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
             assert_eq!(dot(&a, &b), plain);
+            assert_eq!(dot_of_two((&a, &b), (&b, &c)), plain + b.iter().zip(&c).map(|(b, c)| b * c).sum::<f64>());
             let added: Vec<f64> = (0..n).map(|i| a[i] + 2.0 * b[i] - 0.5 * c[i]).collect();
             let mut sum = a.clone();
             add_all(&mut sum, &[(2.0, &b), (-0.5, &c)]);

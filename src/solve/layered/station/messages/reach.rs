@@ -100,3 +100,50 @@ impl Reach {
 fn is_sent<S>(net: &Net<S>, arc: usize) -> bool {
     matches!(net.arcs[arc].source, Source::Detached(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Bindings, lqn_text},
+        solve::layered::compile::compile,
+    };
+
+    /// Two classes with a way of their own to a store; the one sends to a log on the store's processor, and the other waits for what goes on after its reply.
+    #[test]
+    fn an_errand_is_met_where_who_begins_it_goes_and_nowhere_else() {
+        let text = "P 0 p uu i p web f p db f -1
+            T 0 t c1 r e1 -1 uu z 3 m 5 t c2 r e2 -1 uu z 1 m 2 t t1 n a1 -1 web t t2 n a2 -1 web t store n s1 s2 -1 db t log n l1 -1 db -1
+            E 0 s e1 0.1 -1 y e1 a1 1 -1 s e2 0.2 -1 y e2 a2 1 -1 s a1 0.1 -1 y a1 s1 1 -1 z a1 l1 1 -1 s a2 0.1 -1 y a2 s2 2 -1
+            s s1 0.2 -1 s s2 0.1 0.3 -1 s l1 0.1 -1 -1";
+        let model = lqn_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let net: Net<f64> = compile(&model, &Bindings::new()).unwrap();
+        let reach = Reach::new(&net);
+        let entry = |name: &str| (0..net.entries.len()).find(|&entry| net.entries[entry].name == name).unwrap();
+        let station = |name: &str| net.stations.iter().position(|it| it.name == name).unwrap();
+        let comes_to_db = |names: &[&str]| {
+            let its = net.stations[station("db")].arcs.iter().filter_map(|&arc| net.arcs[arc].source.node()).map(|node| net.nodes[node].entry);
+            let above = reach.above(&net, its.collect(), |_| true);
+            (0..net.entries.len()).all(|entry| above[entry] == names.contains(&net.entries[entry].name.as_str()))
+        };
+        assert!(comes_to_db(&["e1", "e2", "a1", "a2", "s1", "s2", "l1"]));
+        let comes = vec![true; net.entries.len()];
+        let path = |errand, comes| {
+            let names = reach.path(&net, errand, comes).into_iter().map(|(entry, _)| net.entries[entry].name.clone());
+            names.collect::<Vec<String>>()
+        };
+        let sent = Errand::Sent(entry("l1"));
+        assert!(reach.errands().contains(&sent));
+        let mut met = path(sent, Some(&comes));
+        assert_eq!(met[..2], ["e1", "a1"], "callers before callees");
+        met.sort_unstable();
+        assert_eq!(met, ["a1", "e1", "l1", "s1"]);
+        assert_eq!(path(sent, None), ["e1", "a1"]);
+        let mut met = path(Errand::AfterReply(entry("s2")), Some(&comes));
+        met.sort_unstable();
+        assert_eq!(met, ["a2", "e2", "s2"]);
+        // What does not come is passed by.
+        let others: Vec<bool> = (0..comes.len()).map(|other| other != entry("s1")).collect();
+        assert_eq!(path(sent, Some(&others)), ["e1", "a1", "l1"]);
+    }
+}
