@@ -11,14 +11,14 @@ use super::{
     SolveOptions,
     anderson::Anderson,
     derivatives::{Derivatives, Legacy},
-    exclusion::{Exclusion, Pace},
+    exclusion::Exclusion,
     flow::Flow,
     linearizer::{Absence, NEGLIGIBLE_WAIT, Populations},
     net::Net,
     onward,
     station::{
-        Behind, Capacity, Crowds, Left, Lines, Overtakes, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost,
-        pool_factors, set_interlocks, station_waits,
+        Behind, Capacity, Crowds, Lines, Overtakes, Pools, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost,
+        set_interlocks, station_waits,
     },
     structure::Structure,
     trust::{Held, follow},
@@ -146,10 +146,7 @@ pub(super) struct Sweeper<'a, S> {
     served: Vec<S>,
     absence: Absence<S>,
     scratch: Scratch<S>,
-    /// What one thread less leaves: by station and pool.
-    left: Vec<Left<S>>,
-    /// The same of the pace of each task's pool.
-    paces: Vec<Option<Pace<S>>>,
+    pools: Pools<S>,
     crowds: Crowds<S>,
     overtakes: Overtakes<S>,
     interlocks: Vec<S>,
@@ -178,8 +175,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             served: Vec::new(),
             absence: Absence::new(net),
             scratch: Scratch::new(structure.n_unknowns, net.stations.len(), net.n_processors),
-            left: vec![Left::nothing(); structure.n_left],
-            paces: vec![None; net.tasks.len()],
+            pools: Pools::new(structure.n_left, net.tasks.len()),
             crowds: Crowds::new(net.stations.len()),
             overtakes: Overtakes::new(net.stations.len()),
             interlocks: Vec::new(),
@@ -371,16 +367,16 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         self.overtakes.update(&sweep, layouts);
         let sweep = Sweep { overtakes: Some(&self.overtakes), ..sweep };
         let (busy, there) = self.scratch.last_found[x.len()..].split_at_mut(layouts.len());
-        pool_factors(&sweep, layouts, first_left, &mut self.left, &mut self.paces, &mut self.crowds, busy);
+        self.pools.update(&sweep, layouts, first_left, &mut self.crowds, busy);
         find_lost(&sweep, layouts, &mut self.crowds, there);
         let lost = |station| self.crowds.lost(station).map(|lost| (lost.waiting, lost.first));
         self.absence.update(self.net, &self.exclusion, populations, lost);
-        self.exclusion.find_served(self.net, pairs, &self.paces, &mut self.served);
+        self.exclusion.find_served(self.net, pairs, &self.pools.paces, &mut self.served);
         set_interlocks(&sweep, layouts, &mut self.interlocks);
         let sweep = Sweep {
             interlocks: &self.interlocks,
             served: &self.served,
-            left: &self.left,
+            left: &self.pools.left,
             crowds: Some(&self.crowds),
             absence: Some(&self.absence),
             ..sweep

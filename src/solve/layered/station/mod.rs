@@ -78,7 +78,7 @@ pub(super) use self::{
     layout::{Callers, Contention, Layout},
     messages::{Behind, Lines},
     parts::Parts,
-    pool::{Left, pool_factors},
+    pool::{Left, Pools},
     scratch::Scratch,
     spared::{Spared, Sparing},
 };

@@ -117,45 +117,65 @@ pub(in super::super) struct Left<S> {
     all_busy: Option<S>,
 }
 
-/// Computes what is left at every station for every pool, by station and position of the pool there, the pools' paces by task, and how their
-/// services grow with the number of their busy threads; `found` is where these numbers were found last, by station.
-pub(in super::super) fn pool_factors<S: Scalar>(
-    sweep: &Sweep<'_, S>,
-    layouts: &[Layout],
-    first_place: &[usize],
-    left: &mut [Left<S>],
-    paces: &mut [Option<Pace<S>>],
-    crowds: &mut Crowds<S>,
-    found: &mut [Option<f64>],
-) {
-    left.fill(Left::nothing());
-    paces.fill(None);
-    crowds.clear();
-    for (layout, &place) in layouts.iter().zip(first_place).skip(sweep.net.n_processors) {
-        late::find_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
+/// What one thread less of each pool leaves, and room to find it.
+pub(in super::super) struct Pools<S> {
+    /// At every station, by station and position of the pool there.
+    pub left: Vec<Left<S>>,
+    /// The pace of each task's pool.
+    pub paces: Vec<Option<Pace<S>>>,
+    pools: Vec<Pool<S>>,
+    /// Stops of pools that are done.
+    spare: Vec<Vec<Stop<S>>>,
+}
+
+impl<S: Scalar> Pools<S> {
+    /// Of so many pools, each counted at each of its stations, and tasks.
+    pub fn new(n_left: usize, n_tasks: usize) -> Self {
+        Self { left: vec![Left::nothing(); n_left], paces: vec![None; n_tasks], pools: Vec::new(), spare: Vec::new() }
     }
-    let mut pools: Vec<Pool<S>> = Vec::new();
-    for &task in sweep.net.order.iter().rev() {
-        let it = &sweep.net.tasks[task];
-        let threads = sweep.populations.caps[task];
-        if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
-            continue;
+
+    /// Finds them, and how services grow with the number of their busy threads; `found` is where these numbers were found last, by station.
+    pub fn update(
+        &mut self,
+        sweep: &Sweep<'_, S>,
+        layouts: &[Layout],
+        first_place: &[usize],
+        crowds: &mut Crowds<S>,
+        found: &mut [Option<f64>],
+    ) {
+        let Self { left, paces, pools, spare } = self;
+        left.fill(Left::nothing());
+        paces.fill(None);
+        crowds.clear();
+        for (layout, &place) in layouts.iter().zip(first_place).skip(sweep.net.n_processors) {
+            late::find_of_customers(sweep, layout, &mut left[place..place + layout.pools.len()]);
         }
-        let (executions, service) = sweep.executions(task);
-        if executions <= 0.0 {
-            continue;
+        for &task in sweep.net.order.iter().rev() {
+            let it = &sweep.net.tasks[task];
+            let threads = sweep.populations.caps[task];
+            if it.class.is_some() || !(2.0..=LARGEST_POOL).contains(&threads) {
+                continue;
+            }
+            let (executions, service) = sweep.executions(task);
+            if executions <= 0.0 {
+                continue;
+            }
+            let mut stops = spare.pop().unwrap_or_default();
+            find_stops(sweep, layouts, first_place, crowds, (task, threads, executions), &mut stops);
+            late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
+            let mut pool = Pool { task, threads, executions, service, stops, numbers: None, counts: S::from(1.0) };
+            if let Some(station) = it.station {
+                add_crowd(sweep, &layouts[station], station, &mut pool, crowds, &mut found[station]);
+            }
+            pools.push(pool);
         }
-        let mut stops = stops(sweep, layouts, first_place, crowds, task, threads, executions);
-        late::find_at_stops(sweep, layouts, (task, executions), &mut stops, crowds);
-        let mut pool = Pool { task, threads, executions, service, stops, numbers: None, counts: S::from(1.0) };
-        if let Some(station) = it.station {
-            add_crowd(sweep, &layouts[station], station, &mut pool, crowds, &mut found[station]);
+        below::find_numbers(sweep, layouts, pools, crowds);
+        // Backwards, so that each finds its own room again.
+        for mut pool in pools.drain(..).rev() {
+            set_left(sweep, layouts, &mut pool, left, paces);
+            pool.stops.clear();
+            spare.push(pool.stops);
         }
-        pools.push(pool);
-    }
-    below::find_numbers(sweep, layouts, &mut pools, crowds);
-    for pool in &mut pools {
-        set_left(sweep, layouts, pool, left, paces);
     }
 }
 
@@ -313,17 +333,16 @@ impl<S: Scalar> Pool<S> {
     }
 }
 
-fn stops<S: Scalar>(
+/// Adds the stops of a pool of so many threads and executions a unit of time.
+fn find_stops<S: Scalar>(
     sweep: &Sweep<'_, S>,
     layouts: &[Layout],
     first_place: &[usize],
     crowds: &Crowds<S>,
-    task: usize,
-    threads: f64,
-    executions: S,
-) -> Vec<Stop<S>> {
+    (task, threads, executions): (usize, f64, S),
+    stops: &mut Vec<Stop<S>>,
+) {
     let zero = S::from(0.0);
-    let mut stops = Vec::new();
     let delays = delays(sweep, task);
     let delay_of = |arc: usize| {
         let node = sweep.net.arcs[arc].source.held();
@@ -388,7 +407,6 @@ fn stops<S: Scalar>(
                 .delaying(delay),
         });
     }
-    stops
 }
 
 /// What the time of each node of a task that forks adds to its executions.
