@@ -85,10 +85,8 @@ impl<S: Scalar> Anderson<S> {
     /// The same as [`Self::new`], in the room of this one.
     pub fn begin(&mut self, n_leading: usize, small: Range<usize>, cautious: usize, step: f64) {
         self.clear();
-        let (differences, spare) = (std::mem::take(&mut self.differences), std::mem::take(&mut self.spare));
-        let (weights, columns, weighed) =
-            (std::mem::take(&mut self.weights), std::mem::take(&mut self.columns), std::mem::take(&mut self.weighed));
-        *self = Self { differences, spare, weights, columns, weighed, ..Self::new(n_leading, small, cautious, step) };
+        (self.n_leading, self.small, self.cautious, self.step) = (n_leading, small, cautious, step);
+        (self.best, self.n_forgotten, self.n_learned) = (f64::INFINITY, 0, 0);
     }
 
     /// Forgets all differences.

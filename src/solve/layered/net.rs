@@ -242,6 +242,17 @@ impl CallGroup {
     }
 }
 
+/// Of so many tasks or entries, whether each is one of the `open` ones or is led to from there; `next` adds where one leads to.
+pub(super) fn reached(n: usize, mut open: Vec<usize>, mut next: impl FnMut(usize, &mut Vec<usize>)) -> Vec<bool> {
+    let mut reached = vec![false; n];
+    while let Some(at) = open.pop() {
+        if !std::mem::replace(&mut reached[at], true) {
+            next(at, &mut open);
+        }
+    }
+    reached
+}
+
 impl<S> Net<S> {
     /// The kin of the node whose thread an arc holds.
     pub fn kin_of_arc(&self, arc: usize) -> Option<usize> {

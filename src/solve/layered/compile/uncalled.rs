@@ -4,22 +4,23 @@
 //! where one of them never is, mean values were not corrected for what is known of the others. So nothing of it is left but its name. What leads to an entry
 //! is written in the model: a number of calls that is a parameter does, even at 0, so that solutions are continuous there.
 
-use super::Compiler;
+use super::{super::net::reached, Compiler};
 use crate::model::Scalar;
 
 impl<S: Scalar> Compiler<'_, S> {
     /// Finds to which tasks customers lead, and takes entries that nothing comes to from their tasks, and all that they do.
     pub(super) fn find_who_comes(&mut self) {
         let called = self.called();
+        let reached = |open: Vec<usize>| reached(called.len(), open, |entry, open| open.extend(&called[entry]));
         for class in 0..self.net.classes.len() {
-            let of_class = reached(&called, self.net.tasks[self.net.classes[class]].entries.clone());
+            let of_class = reached(self.net.tasks[self.net.classes[class]].entries.clone());
             for task in self.net.tasks.iter_mut().filter(|task| task.entries.iter().any(|&entry| of_class[entry])) {
                 task.of_classes.push(class);
             }
         }
         let net = &self.net;
         let begins = |&entry: &usize| net.tasks[net.entries[entry].task].class.is_some() || net.entries[entry].open_rate.is_some();
-        let reached = reached(&called, (0..net.entries.len()).filter(begins).collect());
+        let reached = reached((0..net.entries.len()).filter(begins).collect());
         if reached.iter().all(|&is_reached| is_reached) {
             return;
         }
@@ -60,15 +61,4 @@ impl<S: Scalar> Compiler<'_, S> {
         }
         called
     }
-}
-
-/// Whether what begins at the `open` entries leads to each, with those that each has `called`.
-fn reached(called: &[Vec<usize>], mut open: Vec<usize>) -> Vec<bool> {
-    let mut reached = vec![false; called.len()];
-    while let Some(entry) = open.pop() {
-        if !std::mem::replace(&mut reached[entry], true) {
-            open.extend(&called[entry]);
-        }
-    }
-    reached
 }

@@ -149,7 +149,7 @@ pub(in super::super) struct Row {
 /// Who calls what, at all stations.
 #[derive(Debug)]
 pub(in super::super) struct Callers {
-    /// The arcs of calls to each entry, those that forwarding adds left out.
+    /// The arcs of calls to each entry ([`Reach::calls`]).
     calls: Vec<Vec<usize>>,
     /// The tasks that wait for each ([`callers_by_entry`]).
     tasks: Vec<Option<Vec<usize>>>,
@@ -158,16 +158,9 @@ pub(in super::super) struct Callers {
 
 impl Callers {
     pub fn new<S: Scalar>(net: &Net<S>) -> Self {
-        Self { calls: calls_by_entry(net), tasks: callers_by_entry(net), reach: Reach::new(net) }
+        let reach = Reach::new(net);
+        Self { calls: reach.calls(net), tasks: callers_by_entry(net), reach }
     }
-}
-
-fn calls_by_entry<S>(net: &Net<S>) -> Vec<Vec<usize>> {
-    let mut calls = vec![Vec::new(); net.entries.len()];
-    for (call, arc) in net.arcs.iter().enumerate().filter(|(_, arc)| arc.via.is_none()) {
-        arc.target.iter().for_each(|&entry| calls[entry].push(call));
-    }
-    calls
 }
 
 impl Layout {

@@ -2,7 +2,10 @@
 
 use super::{
     super::{
-        super::{flow::Flow, net::Net},
+        super::{
+            flow::Flow,
+            net::{Net, reached},
+        },
         customers::strands,
         pool::LARGEST_POOL,
         visit::Inside,
@@ -196,15 +199,10 @@ impl<S> Visitors<S> {
 
 /// Whether each task is this one, or its requests lead there.
 fn below<S>(net: &Net<S>, task: usize) -> Vec<bool> {
-    let mut below = vec![false; net.tasks.len()];
-    let mut open = vec![task];
-    while let Some(task) = open.pop() {
-        if !std::mem::replace(&mut below[task], true) {
-            let nodes = net.tasks[task].entries.iter().flat_map(|&entry| net.nodes_of(entry));
-            open.extend(nodes.flat_map(|node| net.called_by(node)).map(|entry| net.entries[entry].task));
-        }
-    }
-    below
+    reached(net.tasks.len(), vec![task], |task, open| {
+        let nodes = net.tasks[task].entries.iter().flat_map(|&entry| net.nodes_of(entry));
+        open.extend(nodes.flat_map(|node| net.called_by(node)).map(|entry| net.entries[entry].task));
+    })
 }
 
 /// What comes to a station, by pool or by urgency; none where others come, too, than from tasks' threads, or some of which a part is more urgent. By urgency, as

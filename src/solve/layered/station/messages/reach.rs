@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        super::net::{Net, Source},
+        super::net::{Net, Source, reached},
         layout::Layout,
     },
     outline::Errand,
@@ -45,20 +45,20 @@ impl Reach {
         &self.errands
     }
 
+    /// The arcs of calls to each entry, those that forwarding adds left out.
+    pub fn calls<S>(&self, net: &Net<S>) -> Vec<Vec<usize>> {
+        let calls = |arcs: &Vec<usize>| arcs.iter().copied().filter(|&arc| net.arcs[arc].via.is_none()).collect();
+        self.into.iter().map(calls).collect()
+    }
+
     /// Whether each entry comes to a station, itself or with what it calls.
     pub fn comes<S>(&self, net: &Net<S>, layout: &Layout) -> Vec<bool> {
         self.above(net, layout.groups.iter().map(|&node| net.nodes[node].entry).collect(), |_| true)
     }
 
     /// Whether each entry leads over `these` arcs to one that is `open`, or is one.
-    fn above<S>(&self, net: &Net<S>, mut open: Vec<usize>, these: impl Fn(usize) -> bool) -> Vec<bool> {
-        let mut above = vec![false; self.into.len()];
-        while let Some(entry) = open.pop() {
-            if !std::mem::replace(&mut above[entry], true) {
-                open.extend(self.callers(net, entry, &these));
-            }
-        }
-        above
+    fn above<S>(&self, net: &Net<S>, open: Vec<usize>, these: impl Fn(usize) -> bool) -> Vec<bool> {
+        reached(self.into.len(), open, |entry, open| open.extend(self.callers(net, entry, &these)))
     }
 
     /// The entries from which such arcs lead to an entry.
@@ -84,15 +84,12 @@ impl Reach {
         };
         let begins = self.above(net, first, is_call);
         let Some(comes) = comes else { return self.in_order(&begins).into_iter().map(|entry| (entry, true)).collect() };
-        let mut reached = vec![false; begins.len()];
-        let mut open: Vec<usize> = (0..begins.len()).filter(|&entry| begins[entry]).collect();
-        while let Some(entry) = open.pop() {
-            if !std::mem::replace(&mut reached[entry], true) {
-                let called = net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node));
-                open.extend(called.filter(|&entry| comes[entry]));
-            }
-        }
-        self.in_order(&reached).into_iter().map(|entry| (entry, comes[entry])).collect()
+        let open = (0..begins.len()).filter(|&entry| begins[entry]).collect();
+        let met = reached(begins.len(), open, |entry, open| {
+            let called = net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node));
+            open.extend(called.filter(|&entry| comes[entry]));
+        });
+        self.in_order(&met).into_iter().map(|entry| (entry, comes[entry])).collect()
     }
 }
 
@@ -106,7 +103,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Bindings, lqn_text},
-        solve::layered::compile::compile,
+        solve::layered::{compile::compile, structure::Structure},
     };
 
     /// Two classes with a way of their own to a store; the one sends to a log on the store's processor, and the other waits for what goes on after its reply.
@@ -121,10 +118,9 @@ mod tests {
         let reach = Reach::new(&net);
         let entry = |name: &str| (0..net.entries.len()).find(|&entry| net.entries[entry].name == name).unwrap();
         let station = |name: &str| net.stations.iter().position(|it| it.name == name).unwrap();
-        let its = net.stations[station("db")].arcs.iter().filter_map(|&arc| net.arcs[arc].source.node());
-        let above = reach.above(&net, its.map(|node| net.nodes[node].entry).collect(), |_| true);
-        assert_eq!(reach.in_order(&above).len(), 7, "all come there");
-        let comes = vec![true; net.entries.len()];
+        let structure = Structure::new(&net);
+        let comes = reach.comes(&net, &structure.layouts[station("db")]);
+        assert_eq!(reach.in_order(&comes).len(), 7, "all come there");
         let path = |errand, comes| {
             let names = reach.path(&net, errand, comes).into_iter().map(|(entry, _)| net.entries[entry].name.clone());
             names.collect::<Vec<String>>()
