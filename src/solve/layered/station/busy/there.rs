@@ -8,8 +8,7 @@
 //! ```
 //!
 //! `a` is found by Newton's method in `ln a`, where `dL / d ln a` is the variance of `n`: unlike the load, the number there says where a
-//! full queue is, too. Chances that rounding hides are left out, so that only queues near the end of what they serve cost more with more
-//! sources, as their square root. Where all servers are busy but for rounding, those that are away are Poisson, and whoever is missing is
+//! full queue is, too. Numbers above all that count are left out, those below are not: a long queue costs as much as it is long. Where all servers are busy but for rounding, those that are away are Poisson, and whoever is missing is
 //! missing in the queue: `d_w = K/(L - m)`, `d_u = 0`.
 //!
 //! Schweitzer's estimate is `d = 1`: each customer takes its own share of the queue away. One less takes more of those who wait, and less
