@@ -8,8 +8,10 @@
 //! ```
 //!
 //! `a` is found by Newton's method in `ln a`, where `dL / d ln a` is the variance of `n`: unlike the load, the number there says where a
-//! full queue is, too. Numbers above all that count are left out, those below are not: a long queue costs as much as it is long. Where all servers are busy but for rounding, those that are away are Poisson, and whoever is missing is
-//! missing in the queue: `d_w = K/(L - m)`, `d_u = 0`.
+//! full queue is, too. As many as come are served, `a (K - L) = E[s(n)]` with `s(n) = min(n, m) / g(n)`, so that `a` is at most
+//! `max s(n) / (K - L)`: no step goes further, to where nearly all of many sources would be there. Numbers above all that count are left out.
+//! Where all servers are busy but for rounding, those that are away are Poisson, and whoever is missing is missing in the queue:
+//! `d_w = K/(L - m)`, `d_u = 0`; otherwise `L - m` is at most nine times the root of the sources, and so, about, is what a distribution costs.
 //!
 //! Schweitzer's estimate is `d = 1`: each customer takes its own share of the queue away. One less takes more of those who wait, and less
 //! of those that a full station serves.
@@ -167,8 +169,8 @@ impl<S: Scalar> Station<'_, S> {
         let aim = there.value();
         // From where `a` was found last a short step is the last one, as for the load.
         let mut nearly = if log.is_some() { NEARLY_AGAIN } else { NEARLY };
-        let mut found = log.unwrap_or_else(|| (aim / (self.sources - aim)).ln());
-        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        let (mut low, mut high) = (f64::NEG_INFINITY, self.highest(aim));
+        let mut found = log.unwrap_or_else(|| (aim / (self.sources - aim)).ln()).min(high);
         let mut at = Vec::new();
         let mut stepped = None;
         self.set_chances(found.exp(), &mut at);
@@ -202,6 +204,16 @@ impl<S: Scalar> Station<'_, S> {
         chances.clear();
         chances.extend(stepped.as_ref().unwrap_or(&at).iter().map(|&chance| S::from(chance)));
         self.add_derivatives(&at, there, chances);
+    }
+
+    /// The `ln a` beyond which more than `aim` are there.
+    fn highest(&self, aim: f64) -> f64 {
+        let mut n = 0.0;
+        let fastest = (1..self.services.len()).fold(self.m, |most, count| {
+            n += 1.0;
+            most.max(n / self.growth(count))
+        });
+        (fastest / (self.sources - aim)).ln()
     }
 
     /// Sets the chances of the numbers there, as far as they count.
@@ -300,6 +312,29 @@ mod tests {
                 station.find_there(there, &mut Some(log), &mut chances);
                 let found: f64 = chances.iter().zip(0..).map(|(chance, n)| chance * f64::from(n)).sum();
                 assert!((found - there).abs() < 1e-6 * there, "{there} from {log}: {found}");
+            }
+        }
+    }
+
+    /// At the highest `a` no fewer are there than are sought, and the distribution is as short as that of a queue that is not full, where few
+    /// threads do no more together than all.
+    #[test]
+    fn of_many_sources_no_step_leads_to_where_all_are_there() {
+        let slower_alone = vec![2.0, 1.0, 1.5];
+        let more_by_few = vec![0.1, 0.2, 2.0];
+        let few = stations().into_iter().chain([slower_alone]).map(|services| (services, 1e6));
+        for (services, sources) in few.chain([(more_by_few.clone(), 1e4)]) {
+            let m = f64::from(u32::try_from(services.len()).unwrap());
+            let station = Station { m, n_servers: services.len(), sources, coming: &[], services: &services };
+            for there in [0.01, 0.5, 3.0, 40.0, 900.0, 5000.0] {
+                let mut chances: Vec<f64> = Vec::new();
+                station.set_chances(station.highest(there).exp(), &mut chances);
+                let (mean, ..) = moments(&chances);
+                assert!(mean > there * (1.0 - 1e-9), "{services:?} {there}: {mean}");
+                assert!(services == more_by_few || chances.len() < 20_000, "{services:?} {there}: {}", chances.len());
+                station.find_there(there, &mut Some(0.0), &mut chances);
+                let (mean, ..) = moments(&chances);
+                assert!((mean - there).abs() < 1e-6 * there, "{services:?} {there}: {mean}");
             }
         }
     }
