@@ -84,3 +84,19 @@ fn drawn_models_with_many_customers_settle() {
         assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}, seed {seed}", model.name);
     }
 }
+
+/// Beside the wait of so many customers for a full server a few services, by which a wait was raised for a load beyond it, passed for nothing.
+#[test]
+fn as_many_customers_as_there_may_be_settle_within_the_capacities() {
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    for (kind, tasks, seed) in [(Kind::Sync, 4, 3), (Kind::Multi, 4, 5), (Kind::Ps, 4, 2), (Kind::Forward, 4, 2), (Kind::Phase2, 8, 6)] {
+        for customers in [1e4, 1e5, 1e6] {
+            let mut model = draw(kind, tasks, seed);
+            let class = model.tasks.iter_mut().find(|task| task.scheduling.is_reference()).unwrap();
+            class.multiplicity = Number::Value(customers);
+            let solution = solve(&model, &Bindings::new(), &options).unwrap();
+            assert!(solution.converged, "{}, {customers}: {:?}", model.name, solution.diagnostics);
+            assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new(), "{}, {customers}", model.name);
+        }
+    }
+}

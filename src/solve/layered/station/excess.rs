@@ -3,10 +3,11 @@
 //! `e` is the multiplier of that bound: zero, or such that `Σ ℓ h = m`. It is found by
 //!
 //! ```text
-//! e ← [e + g s (Σ ℓ h / m - 1) - κ e (1 - Σ ℓ h / m - γ)⁺]⁺
+//! e ← [e + max(g s, η w) (Σ ℓ h / m - 1) - κ e (1 - Σ ℓ h / m - γ)⁺]⁺
 //! ```
 //!
-//! where the last term takes back what is far too much, however long it is beside a service: a wait of a million services that shrinks by
+//! where `η w` is what customers who are hardly anywhere else have to wait longer for a load beyond the servers: beside the wait of a hundred thousand of them
+//! a few services would pass for nothing. The last term takes back what is far too much, however long it is beside a service: a wait of a million services that shrinks by
 //! four at a time would pass for settled.
 //!
 //! Queues in order of arrival hold up all requests alike, shared servers each for as long as it is served, `c_i e` with `c_i = s_i / s`. Where the urgent
@@ -21,14 +22,17 @@
 //! | symbol | is |
 //! |---|---|
 //! | `ℓ`, `h`, `s` | requests of an arc a unit of time, their service, mean service of all |
+//! | `w` | mean wait |
 //! | `m` | servers |
-//! | `g`, `κ`, `γ`, `δ` | [`GAIN`], [`TAKEN_BACK`], [`FAR_BELOW`], [`LAST_SHARE`] |
+//! | `g`, `η`, `κ`, `γ`, `δ` | [`GAIN`], [`GAIN_OF_WAIT`], [`TAKEN_BACK`], [`FAR_BELOW`], [`LAST_SHARE`] |
 
 use super::{super::net::Discipline, At, Sweep, layout::Layout};
 use crate::model::Scalar;
 
 /// Services by which a sweep raises the excess wait of a station for a load of twice its servers.
 const GAIN: f64 = 4.0;
+/// The same, of the wait there.
+const GAIN_OF_WAIT: f64 = 0.5;
 /// Share of the servers that is idle where a wait for them is far too long.
 const FAR_BELOW: f64 = 0.1;
 /// Part of such a wait that a sweep takes back.
@@ -86,8 +90,20 @@ impl<S: Scalar> At<'_, S> {
         let excess = self.sweep.unknowns[self.places.excess];
         let beyond = load / self.servers - 1.0;
         let far_below = -beyond - FAR_BELOW;
-        let next = excess + beyond * self.mean_service * GAIN;
+        let next = excess + beyond * self.gain();
         let next = if far_below > 0.0 { next - excess * far_below * TAKEN_BACK } else { next };
         if next > 0.0 { next } else { zero }
+    }
+
+    /// By how much more requests wait for a load of twice the servers.
+    fn gain(&self) -> S {
+        let (flow, unknowns) = (self.sweep.flow, self.sweep.unknowns);
+        let (mut rate, mut waiting) = (S::from(0.0), S::from(0.0));
+        for &a in &self.layout.arcs {
+            rate += flow.arc_rate[a];
+            waiting += flow.arc_rate[a] * unknowns[a];
+        }
+        let (of_service, of_wait) = (self.mean_service * GAIN, waiting * GAIN_OF_WAIT / rate);
+        if of_wait > of_service { of_wait } else { of_service }
     }
 }
