@@ -5,30 +5,37 @@ use crate::model::Scalar;
 
 /// Chance of a number that is not counted, nor those beyond it.
 const NEGLIGIBLE: f64 = 1e-18;
-/// Weights beyond this are made smaller, all of them.
-const LARGE: f64 = 1e100;
 
-/// Of the number of `others` at a station that have so much work there for each unit of time that one is away, the mean and the variance.
+/// Of the number of `others` at a station that have so much work there for each unit of time that one is away, the mean and the variance. The
+/// weights go from the likeliest number to both sides.
 fn number_there<S: Scalar>(others: f64, work: S) -> (S, S) {
-    let (mut weight, mut all, mut first, mut second) = (S::from(1.0), S::from(1.0), S::from(0.0), S::from(0.0));
-    let mut n = 1.0;
-    while n <= others {
-        weight *= work * (others - n + 1.0);
-        if weight > LARGE {
-            for sum in [&mut weight, &mut all, &mut first, &mut second] {
-                *sum *= LARGE.recip();
-            }
-        }
+    let likeliest = f64::max((others - work.value().recip()).ceil(), 0.0);
+    let (mut all, mut first, mut second) = (S::from(1.0), S::from(0.0), S::from(0.0));
+    let mut count = |weight: S, n: f64| {
+        let far = n - likeliest;
         all += weight;
-        first += weight * n;
-        second += weight * (n * n);
-        if weight < all * NEGLIGIBLE && work * (others - n) < 1.0 {
+        first += weight * far;
+        second += weight * (far * far);
+        weight > all * NEGLIGIBLE
+    };
+    let (mut n, mut weight) = (likeliest, S::from(1.0));
+    while n < others {
+        weight *= work * (others - n);
+        n += 1.0;
+        if !count(weight, n) {
             break;
         }
-        n += 1.0;
     }
-    let mean = first / all;
-    (mean, second / all - mean * mean)
+    (n, weight) = (likeliest, S::from(1.0));
+    while n > 0.0 {
+        n -= 1.0;
+        weight /= work * (others - n);
+        if !count(weight, n) {
+            break;
+        }
+    }
+    let beyond = first / all;
+    (beyond + likeliest, second / all - beyond * beyond)
 }
 
 impl<S: Scalar> At<'_, S> {
@@ -113,6 +120,10 @@ mod tests {
         assert!((two - (second / all - (first / all) * (first / all))).abs() < 1e-14, "{two}");
         let (_, many) = number_there(1e5, 0.6e-5);
         assert!((many / (0.6 / 0.16) - 1.0).abs() < 1e-3, "{many}");
-        assert!(number_there(1e4, 1.0).1.is_finite());
+        // Where nearly all are there, those that are away are Poisson.
+        for away in [1.0, 1e3] {
+            let (mean, variance): (f64, f64) = number_there(1e6, 1.0 / away);
+            assert!((1e6 - mean - away).abs() < 1e-9 * away && (variance - away).abs() < 1e-9 * away, "{away}: {mean}, {variance}");
+        }
     }
 }
