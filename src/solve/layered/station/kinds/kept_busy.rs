@@ -2,7 +2,7 @@
 //!
 //! One server is idle while nobody is there, and whoever waits for a task whose threads are there alone waits for the server
 //! ([`super::super::customers`]). So of customers that do nothing else but think, the share `U` of time that the server is busy hardly
-//! depends on who waits where: it is that of the chain of the kinds ([`super`]). Several servers, and shared ones, are as busy as the
+//! depends on who waits where: it is that of the chain of the kinds ([`super`]), or of their number, where there are too many for that. Several servers, and shared ones, are as busy as the
 //! number of customers there makes them ([`super::by_number`]): in order of arrival as far as slices of a class are alike, or many in a stay ([`UNLIKE`], which is
 //! chosen: of slices of .2 and 3 in a stay each, three cores are 1.4 % less busy than shared ones, which is a third of what is waited).
 //! Some of them are idle while few threads are there and the others wait for these, which a chain tells
@@ -67,18 +67,23 @@ pub(super) fn far_from_busy<S: Scalar>(
     {
         return None;
     }
+    let by_number = || {
+        let customers = customers(net, solved, classes, layout);
+        let all = customers.iter().fold(Pool::new(0.0), |all, pool| all.with(pool));
+        Some((all, busy_cores(net, solved, layout, &customers)?))
+    };
     let (all, busy) = match it.discipline {
         Discipline::Fcfs if it.servers == 1.0 => {
             let sources = layout.sources_apart(net, caps)?;
             let visitors = by_source(net, solved, classes, (caps, sources), station)?;
             let all = visitors.pools.iter().fold(Pool::new(0.0), |all, pool| all.with(pool));
-            (all, busy_server(&visitors, &visitors.sources(net, caps), all.busy)?)
+            // Of more customers than a chain tells apart some are there nearly always, or all are as good as alike.
+            match busy_server(&visitors, &visitors.sources(net, caps), all.busy) {
+                Some(busy) => (all, busy),
+                None => by_number()?,
+            }
         }
-        Discipline::Fcfs | Discipline::Sharing => {
-            let customers = customers(net, solved, classes, layout);
-            let all = customers.iter().fold(Pool::new(0.0), |all, pool| all.with(pool));
-            (all, busy_cores(net, solved, layout, &customers)?)
-        }
+        Discipline::Fcfs | Discipline::Sharing => by_number()?,
         _ => return None,
     };
     let longer = busy / all.busy;
