@@ -113,6 +113,22 @@ fn a_core_is_busy_however_many_wait_for_a_thread_there() {
     }
 }
 
+/// So it is where classes are too many customers for a chain that tells them apart. It was idle for .09 of the time with a hundred and more.
+#[test]
+fn a_core_of_more_customers_than_a_chain_tells_apart_is_busy() {
+    let entries = "s ua 0 -1 y ua ob 1.1 -1 y ua oc 0.9 -1 y ua fa 1.65 -1 s ub 0 -1 y ub oa 0.9 -1 y ub oc 1.76 -1
+        s fa 0.0337 -1 F fa ba 1 -1 s ba 0.0157 -1 s oa 0.0387 -1 s ob 0.0283 -1 y ob ba 0.48 -1 s oc 0.0156 -1";
+    for customers in [100, 1_000, 100_000] {
+        let tasks = format!(
+            "t u0 r ua -1 DD z 2.66 m {customers} t u1 r ub -1 DD z 2.6 m 21 t front n fa -1 SS m 4 t back n ba -1 SS m 6
+            t single n oa ob oc -1 SS"
+        );
+        let found = solved("f", &tasks, entries);
+        assert!(found.converged, "{customers}: {:?}", found.diagnostics);
+        assert_near(found.processors["SS"].utilization, 1.0, 0.001);
+    }
+}
+
 /// Several cores, and shared ones, are as busy as the number of customers there makes them, of one class or two. These were up to 2.7 and 6.2 % slow.
 #[test]
 fn cores_are_as_busy_as_the_number_of_customers_makes_them() {
