@@ -97,12 +97,8 @@ impl<S: Scalar> At<'_, S> {
 
     /// By how much more requests wait for a load of twice the servers.
     fn gain(&self) -> S {
-        let (flow, unknowns) = (self.sweep.flow, self.sweep.unknowns);
-        let (mut rate, mut waiting) = (S::from(0.0), S::from(0.0));
-        for &a in &self.layout.arcs {
-            rate += flow.arc_rate[a];
-            waiting += flow.arc_rate[a] * unknowns[a];
-        }
+        let zero = S::from(0.0);
+        let (rate, waiting) = self.visits.iter().fold((zero, zero), |(rate, waiting), v| (rate + v.rate, waiting + v.rate * v.wait));
         let (of_service, of_wait) = (self.mean_service * GAIN, waiting * GAIN_OF_WAIT / rate);
         if of_wait > of_service { of_wait } else { of_service }
     }
