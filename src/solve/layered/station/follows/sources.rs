@@ -1,10 +1,7 @@
 //! Whose slices come to a processor, and how many of these are elsewhere.
 
 use super::{super::At, Followed, Follows, OfSource, ways::Led};
-use crate::model::Scalar;
-
-/// Chance of a number that is not counted, nor those beyond it.
-const NEGLIGIBLE: f64 = 1e-18;
+use crate::{model::Scalar, solve::erlang::NEGLIGIBLE};
 
 /// Of the number of `others` at a station that have so much work there for each unit of time that one is away, the mean and the variance. The
 /// weights go from the likeliest number to both sides.
