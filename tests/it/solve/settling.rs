@@ -87,7 +87,7 @@ fn drawn_models_with_many_customers_settle() {
 
 /// Beside the wait of so many customers for a full server a few services, by which a wait was raised for a load beyond it, passed for nothing.
 #[test]
-fn as_many_customers_as_there_may_be_settle_within_the_capacities() {
+fn up_to_a_million_customers_settle_within_the_capacities() {
     let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
     for (kind, tasks, seed) in [(Kind::Sync, 4, 3), (Kind::Multi, 4, 5), (Kind::Ps, 4, 2), (Kind::Forward, 4, 2), (Kind::Phase2, 8, 6)] {
         for customers in [1e4, 1e5, 1e6] {

@@ -316,14 +316,14 @@ mod tests {
         }
     }
 
-    /// At the highest `a` no fewer are there than are sought, and the distribution is as short as that of a queue that is not full, where few
-    /// threads do no more together than all.
+    /// At the highest `a` no fewer are there than are sought, and where few threads do no more together than all, the distribution is as short as that
+    /// of a queue that is not full.
     #[test]
     fn of_many_sources_no_step_leads_to_where_all_are_there() {
         let slower_alone = vec![2.0, 1.0, 1.5];
         let more_by_few = vec![0.1, 0.2, 2.0];
         let few = stations().into_iter().chain([slower_alone]).map(|services| (services, 1e6));
-        for (services, sources) in few.chain([(more_by_few.clone(), 1e4)]) {
+        for (services, sources) in few.chain([(more_by_few, 1e4)]) {
             let m = f64::from(u32::try_from(services.len()).unwrap());
             let station = Station { m, n_servers: services.len(), sources, coming: &[], services: &services };
             for there in [0.01, 0.5, 3.0, 40.0, 900.0, 5000.0] {
@@ -331,7 +331,7 @@ mod tests {
                 station.set_chances(station.highest(there).exp(), &mut chances);
                 let (mean, ..) = moments(&chances);
                 assert!(mean > there * (1.0 - 1e-9), "{services:?} {there}: {mean}");
-                assert!(services == more_by_few || chances.len() < 20_000, "{services:?} {there}: {}", chances.len());
+                assert!(chances.len() < 20_000, "{services:?} {there}: {}", chances.len());
                 station.find_there(there, &mut Some(0.0), &mut chances);
                 let (mean, ..) = moments(&chances);
                 assert!((mean - there).abs() < 1e-6 * there, "{services:?} {there}: {mean}");
