@@ -17,7 +17,7 @@ use super::{
     net::Net,
     onward,
     station::{
-        Behind, Capacity, Crowds, Lines, Overtakes, Pools, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost,
+        Behind, Capacity, Crowds, Lines, Manner, Overtakes, Pools, Scratch, Spared, Sweep, ToldAfterReply, find_after_reply, find_lost,
         set_interlocks, station_waits,
     },
     structure::Structure,
@@ -192,30 +192,30 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// The fixed point at these customers, to a relative change of `tolerance`.
-    pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
+    pub fn solve(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, manner: Manner, tolerance: f64) -> Solved<S> {
         if let From::Settled(..) = from {
-            return self.derivatives(populations, from, capacity, tolerance);
+            return self.derivatives(populations, from, manner, tolerance);
         }
-        let course = self.course(from, capacity);
-        self.finish(course, populations, capacity, tolerance)
+        let course = self.course(from, manner);
+        self.finish(course, populations, manner, tolerance)
     }
 
     /// The same, by short steps at first, and for longer.
     pub fn solve_slowly(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, tolerance: f64) -> Solved<S> {
-        let mut course = self.course(from, Capacity::Free);
+        let mut course = self.course(from, Manner::FREE);
         course.step = SLOW_STEP;
         course.begin_again(course.step);
-        self.follow(course, populations, Capacity::Free, (tolerance, LONGEST_SLOW))
+        self.follow(course, populations, Manner::FREE, (tolerance, LONGEST_SLOW))
     }
 
     /// The fixed point to which an iteration under way leads, to a relative change of `tolerance`.
-    pub fn finish(&mut self, course: Course<S>, populations: &Populations<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
-        let most = match capacity {
+    pub fn finish(&mut self, course: Course<S>, populations: &Populations<'_, S>, manner: Manner, tolerance: f64) -> Solved<S> {
+        let most = match manner.capacity {
             Capacity::Free => LONGEST_FREE,
             Capacity::Held if self.tells_strands => LONGEST_APART,
             Capacity::Held => usize::MAX,
         };
-        self.follow(course, populations, capacity, (tolerance, most))
+        self.follow(course, populations, manner, (tolerance, most))
     }
 
     /// The same, in so many sweeps at most.
@@ -223,12 +223,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         &mut self,
         mut course: Course<S>,
         populations: &Populations<'_, S>,
-        capacity: Capacity,
+        manner: Manner,
         (tolerance, most): (f64, usize),
     ) -> Solved<S> {
         while !course.is_settled(tolerance) && course.n_sweeps < self.options.max_iterations.min(most) {
             course.go_on();
-            self.look(&mut course, populations, capacity);
+            self.look(&mut course, populations, manner);
         }
         let converged = course.is_settled(tolerance);
         let x = if converged { &course.image } else { &course.x }.clone();
@@ -237,11 +237,11 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// Follows an iteration until a sweep changes less than `near`, or for a while.
-    pub fn approach(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, near: f64) {
+    pub fn approach(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, manner: Manner, near: f64) {
         let most = self.options.max_iterations.min(LONGEST_APPROACH);
         while course.change >= near && course.n_sweeps < most {
             course.go_on();
-            self.look(course, populations, Capacity::Free);
+            self.look(course, populations, manner);
         }
     }
 
@@ -251,15 +251,15 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// An iteration that begins.
-    pub fn course(&mut self, from: &From<'_, S>, capacity: Capacity) -> Course<S> {
+    pub fn course(&mut self, from: &From<'_, S>, manner: Manner) -> Course<S> {
         let x = self.start(from);
         let n_waits = self.net.arcs.len();
         let n_times = n_waits + self.net.stations.len();
-        let n_leading = match capacity {
+        let n_leading = match manner.capacity {
             Capacity::Free => n_waits,
             Capacity::Held => n_times,
         };
-        let (small, step) = (n_waits..n_times, cautious_step(capacity));
+        let (small, step) = (n_waits..n_times, cautious_step(manner.capacity));
         let (mut image, mut next, acceleration) = match self.over.take() {
             Some(Course { image, next, mut acceleration, .. }) => {
                 acceleration.begin(n_leading, small, 0, step);
@@ -273,20 +273,24 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// Sweeps once over where an iteration is; begins it anew where it has left all numbers.
-    fn look(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, capacity: Capacity) {
+    fn look(&mut self, course: &mut Course<S>, populations: &Populations<'_, S>, manner: Manner) {
         if course.n_sweeps > 0 && course.n_sweeps.is_multiple_of(PATIENCE) {
             course.step = f64::max(course.step * STEP_REDUCTION, SHORTEST_STEP);
             course.begin_again(course.step);
         }
         course.n_sweeps += 1;
-        self.sweep(&course.x, populations, capacity, &mut course.image);
+        self.sweep(&course.x, populations, manner, &mut course.image);
         let change = self.distance(&course.x, &course.image);
         self.record.sweeps += 1;
         self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
         course.change = self.record.residual;
         if !change.is_finite() {
-            course.x = self.start(&From::Nothing);
-            course.begin_again(cautious_step(capacity));
+            let begun = self.start(&From::Nothing);
+            let before = std::mem::replace(&mut course.x, begun);
+            if manner == Manner::WITHOUT_ONE {
+                self.structure.keep_removal(&mut course.x, &before);
+            }
+            course.begin_again(cautious_step(manner.capacity));
         }
     }
 
@@ -296,12 +300,12 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
     }
 
     /// The derivatives at the values of a stage that is settled.
-    fn derivatives(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, capacity: Capacity, tolerance: f64) -> Solved<S> {
+    fn derivatives(&mut self, populations: &Populations<'_, S>, from: &From<'_, S>, manner: Manner, tolerance: f64) -> Solved<S> {
         let enough = tolerance * self.derivative_slack(populations);
         let mut x = self.start(from);
         let mut image = x.clone();
         // What is held is left as it starts: pairs of other stages, which move it, would not be noticed.
-        if capacity == Capacity::Held {
+        if manner.keeps_removal {
             self.legacy = Legacy::default();
         }
         let n_times = self.net.arcs.len() + self.net.stations.len();
@@ -310,7 +314,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         let mut derivatives = Derivatives::new(&x, n_times, negligible, std::mem::take(&mut self.legacy));
         let mut converged = false;
         for sweep in 0..self.options.max_iterations {
-            self.sweep(&x, populations, capacity, &mut image);
+            self.sweep(&x, populations, manner, &mut image);
             if sweep == 0 {
                 derivatives.expect_no_less(&self.steepest_services());
             }
@@ -339,7 +343,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         self.flow.update(self.net, &self.structure.waits(self.net, x), populations.customers);
     }
 
-    pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, capacity: Capacity, next: &mut [S]) {
+    pub fn sweep(&mut self, x: &[S], populations: &Populations<'_, S>, manner: Manner, next: &mut [S]) {
         self.flow_at(x, populations);
         self.exclusion.update(self.net, &self.structure.pairs, &self.flow, populations);
         let Structure { layouts, first_left, sparing, pairs, visited, probability_of, .. } = &*self.structure;
@@ -360,7 +364,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
             lines: None,
             behind: None,
             populations,
-            capacity,
+            manner,
             tells_strands: self.tells_strands,
             spared: None,
         };
@@ -394,9 +398,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         for (s, layout) in layouts.iter().enumerate().skip(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);
         }
-        if capacity == Capacity::Free {
+        if manner.capacity == Capacity::Free {
             let (flows, parts) = ((&self.flow, &mut self.onward), &mut self.scratch.parts_at);
-            onward::go_on(self.net, &self.structure, parts, flows, populations.customers, next);
+            onward::go_on(self.net, &self.structure, parts, flows, (populations.customers, manner.steps), next);
         }
     }
 

@@ -60,7 +60,7 @@ use self::{
     net::Net,
     rotation::Rotation,
     stages::{Alone, Asked, NotTogether, Stages, Together, caps},
-    station::{Capacity, Classes, Corrections, Unlike},
+    station::{Classes, Corrections, Manner, Unlike},
     structure::Structure,
 };
 use super::{
@@ -99,11 +99,11 @@ impl Trace {
     }
 }
 
-/// A stage that is solved: its unknowns, and whether they had to be kept within the capacities.
+/// A stage that is solved: its unknowns, and how it was found.
 #[derive(Clone, Debug)]
 struct Settled {
     unknowns: Vec<f64>,
-    capacity: Capacity,
+    manner: Manner,
     tells_strands: bool,
     /// Whether what is held is what no thread changes, and not what another stage found.
     is_anew: bool,
@@ -242,8 +242,8 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
     let mut changes = Changes::none(net.arcs.len(), net.classes.len());
     let rough = tolerance * INTERMEDIATE_SLACK;
     let first = if net.classes.is_empty() { tolerance } else { rough };
-    let (customers, capacity) = (full.as_slice(), Capacity::Free);
-    let mut at_full = stages.stage(&Asked { customers, changes: &changes, like: None, capacity, tolerance: first })?;
+    let (customers, manner) = (full.as_slice(), Manner::FREE);
+    let mut at_full = stages.stage(&Asked { customers, changes: &changes, like: None, manner, tolerance: first })?;
     for round in 1..ROUNDS {
         let before = unlike_at(net, stages, &at_full, (&full, &full), &Unlike::none());
         if net.classes.is_empty() && before.is_none() {
@@ -252,7 +252,7 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         let mut unlike = before.clone();
         if !before.is_none() {
             changes.take(&before, before.by_arc.clone());
-            at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
+            at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), manner, tolerance: rough })?;
             unlike = unlike_at(net, stages, &at_full, (&full, &full), &Unlike::none());
         }
         let mut next = changes.clone();
@@ -270,7 +270,13 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
                 let of_less = unlike_at(net, stages, &at_full, (&full, &less), &unlike);
                 changes.take(&of_less, of_less.as_before(&unlike, &before));
             }
-            let stage = stages.stage(&Asked { customers: &less, changes: &changes, like: Some(&at_full), capacity, tolerance: rough })?;
+            let stage = stages.stage(&Asked {
+                customers: &less,
+                changes: &changes,
+                like: Some(&at_full),
+                manner: Manner::WITHOUT_ONE,
+                tolerance: rough,
+            })?;
             let (mut class, mut without) = (c, presence(net, &stage));
             while !std::mem::replace(&mut is_set[class], true) {
                 next.set(net, &at_full.class_shares, class, full[class], &present, &without);
@@ -280,12 +286,12 @@ fn linearized<S: Scalar, W: Stages<S>>(net: &Net<S>, stages: &mut W, tolerance: 
         }
         changes = next;
         let tolerance = if round + 1 == ROUNDS { tolerance } else { rough };
-        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
+        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), manner, tolerance })?;
     }
     at_full = corrected(net, stages, (&full, tolerance), &mut changes, at_full)?;
     if is_fuller(net, &at_full, 1.0 + CAPACITY_TOLERANCE) {
-        let capacity = Capacity::Held;
-        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), capacity, tolerance })?;
+        let manner = Manner::HELD;
+        at_full = stages.stage(&Asked { customers, changes: &changes, like: Some(&at_full), manner, tolerance })?;
     }
     Ok(at_full)
 }
@@ -312,7 +318,7 @@ fn corrected<S: Scalar, W: Stages<S>>(
     asked.unlike.clone_from(&best.0.by_arc);
     for _ in 0..CORRECTIONS {
         let like = Some(&best.1);
-        let tried = stages.tried(&Asked { customers, changes: &asked, like, capacity: Capacity::Free, tolerance })?;
+        let tried = stages.tried(&Asked { customers, changes: &asked, like, manner: Manner::FREE, tolerance })?;
         let Some(stage) = tried else { break };
         let next = next(&mut corrections, &stage, &asked.unlike);
         let is_nearer = next.is_nearer_than(&best.0);

@@ -17,19 +17,19 @@ use super::{flow::Flow, net::Net, station::Parts, structure::Structure};
 use crate::model::Scalar;
 
 /// Steps after each sweep: of 12 drawn models of 50 tasks one leaves 73 of 100 sweeps, two 65, three 65, five 63.
-const STEPS: usize = 2;
+pub(super) const STEPS: usize = 2;
 
-/// Follows the waits at the head of `next`, whose `parts` were found at the flow `at`, for so many customers; `flow` is room.
+/// Follows the waits at the head of `next`, whose `parts` were found at the flow `at`, for so many customers, in so many steps; `flow` is room.
 pub(super) fn go_on<S: Scalar>(
     net: &Net<S>,
     structure: &Structure,
     parts: &mut [Parts<S>],
     (at, flow): (&Flow<S>, &mut Flow<S>),
-    customers: &[f64],
+    (customers, steps): (&[f64], usize),
     next: &mut [S],
 ) {
     flow.start_at(at);
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         let waits = structure.waits(net, next);
         flow.follow(net, &waits, customers);
         let factors = |arc: usize| {

@@ -7,7 +7,7 @@ use super::{
     fixed_point::{From, Record, Solved, Stage, Sweeper},
     linearizer::{Changes, Populations},
     net::Net,
-    station::Capacity,
+    station::Manner,
     structure::Structure,
     together::NEAR,
 };
@@ -27,7 +27,7 @@ pub(super) struct Asked<'s, S> {
     pub changes: &'s Changes<S>,
     /// A stage that is like it.
     pub like: Option<&'s Stage<S>>,
-    pub capacity: Capacity,
+    pub manner: Manner,
     pub tolerance: f64,
 }
 
@@ -37,6 +37,16 @@ fn led_on(found: &[(f64, Vec<f64>)], share: f64) -> Option<Vec<f64>> {
     let Some(before) = rest.last() else { return Some(last.1.clone()) };
     let beyond = (share - last.0) / (last.0 - before.0);
     Some(last.1.iter().zip(&before.1).map(|(last, before)| (last + beyond * (last - before)).max(0.0)).collect())
+}
+
+/// The unknowns of a stage of a solution nearby; `R`, where it is held, is that of the stage which it is like.
+fn nearby<S: Scalar>(near: &Settled, like: Option<&Stage<S>>, manner: Manner, structure: &Structure) -> Vec<f64> {
+    let mut unknowns = near.unknowns.clone();
+    if let Some(like) = like.filter(|_| manner.keeps_removal) {
+        let values: Vec<f64> = like.unknowns.iter().map(Scalar::value).collect();
+        structure.keep_removal(&mut unknowns, &values);
+    }
+    unknowns
 }
 
 /// Largest number of busy threads of each task.
@@ -115,37 +125,43 @@ impl<S: Scalar> Alone<'_, S> {
 
     /// A stage, and whether it was only tried, and did not settle.
     fn solve(&mut self, asked: &Asked<'_, S>, is_tried: bool) -> (Stage<S>, bool) {
-        let &Asked { customers, changes, like, capacity, tolerance } = asked;
+        let &Asked { customers, changes, like, manner: asked_for, tolerance } = asked;
         let caps = caps(self.net, customers);
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
         let residual = self.sweeper.record.residual;
-        let wanted = if self.is_held { Capacity::Held } else { capacity };
+        let wanted = if self.is_held { Manner::HELD } else { asked_for };
         // What is held comes from this solution and no other.
         let near = match self.start {
-            Start::Near(near) if wanted != Capacity::Held => near.stage(stage, &self.sweeper.structure),
+            Start::Near(near) if wanted != Manner::HELD => near.stage(stage, &self.sweeper.structure),
             Start::Cold | Start::Near(_) | Start::Solved(_) => None,
         };
-        let from = match (settled, near, like) {
+        let near = near.map(|near| nearby(near, like, wanted, &self.sweeper.structure));
+        let from = match (settled, &near, like) {
             (Some(settled), _, like) => {
                 From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
             }
-            (None, Some(near), _) => From::Near(&near.unknowns),
+            (None, Some(near), _) => From::Near(near),
             (None, None, Some(stage)) if self.is_held => From::Without(&stage.unknowns),
             (None, None, Some(stage)) => From::Like(&stage.unknowns),
             (None, None, None) => From::Nothing,
         };
-        let mut capacity = settled.map_or(wanted, |s| s.capacity);
+        let mut manner = settled.map_or(wanted, |s| s.manner);
         let mut is_anew = settled.map_or(self.is_held, |s| s.is_anew);
         self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
-        let mut solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+        let mut solved = self.sweeper.solve(&populations, &from, manner, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
             let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
-            solved = self.sweeper.solve(&populations, &from, capacity, tolerance);
+            solved = self.sweeper.solve(&populations, &from, manner, tolerance);
         }
-        if settled.is_none() && !is_tried && !solved.converged && capacity == Capacity::Free {
-            solved = self.with_more_and_more(asked).unwrap_or(solved);
+        if settled.is_none()
+            && !is_tried
+            && !solved.converged
+            && manner != Manner::HELD
+            && let Some(found) = self.with_more_and_more(asked)
+        {
+            (solved, manner) = (found, Manner::FREE);
         }
         let has_failed = is_tried && settled.is_none() && !solved.converged;
         if settled.is_none() && !has_failed {
@@ -158,9 +174,9 @@ impl<S: Scalar> Alone<'_, S> {
             };
             for &tells_strands in ways {
                 if !solved.converged {
-                    (capacity, is_anew, self.is_held) = (Capacity::Held, true, true);
+                    (manner, is_anew, self.is_held) = (Manner::HELD, true, true);
                     self.sweeper.tells_strands = tells_strands;
-                    solved = self.sweeper.solve(&populations, &From::Nothing, capacity, tolerance);
+                    solved = self.sweeper.solve(&populations, &From::Nothing, manner, tolerance);
                 }
             }
         }
@@ -172,7 +188,7 @@ impl<S: Scalar> Alone<'_, S> {
         }
         self.trace.stages.push(Settled {
             unknowns: solved.stage.unknowns.iter().map(Scalar::value).collect(),
-            capacity,
+            manner,
             tells_strands: self.sweeper.tells_strands,
             is_anew,
             has_failed,
@@ -251,43 +267,44 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
     }
 
     fn stage(&mut self, asked: &Asked<'_, S>) -> Result<Stage<S>, NotTogether> {
-        let &Asked { customers, changes, like, capacity, tolerance } = asked;
+        let &Asked { customers, changes, like, manner, tolerance } = asked;
         let net = self.sweeper.net;
         let caps = caps(net, customers);
         let plain_changes = changes.values();
         let plain = Populations { customers, changes: &plain_changes, caps: &caps };
         let populations = Populations { customers, changes, caps: &caps };
         // What is held comes from this solution and no other.
-        let near = self.near.filter(|_| capacity == Capacity::Free);
+        let near = self.near.filter(|_| manner != Manner::HELD);
         let near = near.and_then(|near| near.stage(self.trace.stages.len(), &self.plain.structure));
+        let near = near.map(|near| nearby(near, like, manner, &self.plain.structure));
         let like = like.map(|stage| stage.unknowns.as_slice());
         let values: Option<Vec<f64>> = like.map(|like| like.iter().map(Scalar::value).collect());
-        let from = match (near, &values) {
-            (Some(near), _) => From::Near(&near.unknowns),
+        let from = match (&near, &values) {
+            (Some(near), _) => From::Near(near),
             (None, Some(values)) => From::Like(values),
             (None, None) => From::Nothing,
         };
         let slack = if changes.are_known { LAST_SLACK } else { self.sweeper.derivative_slack(&populations) };
-        let mut course = self.plain.course(&from, capacity);
+        let mut course = self.plain.course(&from, manner);
         let mut together = None;
-        if capacity == Capacity::Free {
-            self.plain.approach(&mut course, &plain, NEAR);
+        if manner != Manner::HELD {
+            self.plain.approach(&mut course, &plain, manner, NEAR);
             if course.change < NEAR && !course.is_settled(tolerance) {
                 let memory = self.plain.memory();
-                together = self.sweeper.together(&mut course, memory, like, &populations, tolerance, slack * tolerance);
+                together = self.sweeper.together(&mut course, memory, like, (&populations, manner), (tolerance, slack * tolerance));
             }
         }
         let stage = match together {
             Some(stage) => stage,
             None => {
-                let solved = self.plain.finish(course, &plain, capacity, tolerance);
+                let solved = self.plain.finish(course, &plain, manner, tolerance);
                 let values = solved.settled().ok_or(NotTogether::Hard)?.unknowns;
-                let solved = self.sweeper.solve(&populations, &From::Settled(&values, like), capacity, tolerance);
+                let solved = self.sweeper.solve(&populations, &From::Settled(&values, like), manner, tolerance);
                 solved.settled().ok_or(NotTogether::Hard)?
             }
         };
         let unknowns = stage.unknowns.iter().map(Scalar::value).collect();
-        self.trace.stages.push(Settled { unknowns, capacity, tells_strands: true, is_anew: false, has_failed: false });
+        self.trace.stages.push(Settled { unknowns, manner, tells_strands: true, is_anew: false, has_failed: false });
         Ok(stage)
     }
 

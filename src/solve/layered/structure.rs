@@ -63,6 +63,15 @@ impl Structure {
         Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, contention_of, visited, first_left, n_left }
     }
 
+    /// Sets `R` of a row of unknowns to those of another.
+    pub fn keep_removal<T: Copy>(&self, unknowns: &mut [T], of: &[T]) {
+        for layout in &self.layouts {
+            let places = layout.places();
+            let removal = places.removal..places.boost;
+            unknowns[removal.clone()].copy_from_slice(&of[removal]);
+        }
+    }
+
     /// What stands of waits in a row of unknowns.
     pub fn waits<'a, S>(&'a self, net: &Net<S>, x: &'a [S]) -> Waits<'a, S> {
         Waits { wait: &x[..net.arcs.len()], row: &self.probability_of, contention: &self.contention_of, ratios: x, leaves_out: false }

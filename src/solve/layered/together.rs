@@ -29,7 +29,7 @@ use super::{
     fixed_point::{Course, Stage, Sweeper, likewise},
     linearizer::Populations,
     moving::Moving,
-    station::Capacity,
+    station::Manner,
     vectors::{add_all, dot},
 };
 use crate::model::Scalar;
@@ -54,9 +54,8 @@ impl<S: Scalar> Sweeper<'_, S> {
         course: &mut Course<f64>,
         memory: &mut Vec<Option<f64>>,
         like: Option<&[S]>,
-        populations: &Populations<'_, S>,
-        tolerance: f64,
-        enough: f64,
+        (populations, manner): (&Populations<'_, S>, Manner),
+        (tolerance, enough): (f64, f64),
     ) -> Option<Stage<S>> {
         self.memory().clone_from(memory);
         course.go_on();
@@ -69,7 +68,7 @@ impl<S: Scalar> Sweeper<'_, S> {
         let mut company = Company::new(&x, n_times);
         let mut is_settled = false;
         for sweep in 0..MOST_SWEEPS {
-            self.sweep(&x, populations, Capacity::Free, &mut image);
+            self.sweep(&x, populations, manner, &mut image);
             let change = self.distance(&x, &image);
             self.record.sweeps += 1;
             self.record.residual = change;

@@ -8,6 +8,7 @@ use crate::{
         flow::Flow,
         linearizer::{Absence, Populations, Seen},
         net::Net,
+        onward::STEPS,
     },
 };
 
@@ -19,6 +20,25 @@ pub(in crate::solve::layered) enum Capacity {
     /// They may not, and `R` and `φ` are held as they are at the start: at a saturated station they and the waits need not
     /// determine each other.
     Held,
+}
+
+/// How a sweep goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::solve::layered) struct Manner {
+    pub capacity: Capacity,
+    /// Whether `R` is held as it is at the start.
+    pub keeps_removal: bool,
+    /// Steps along the waits that are found ([`super::super::onward`]).
+    pub steps: usize,
+}
+
+impl Manner {
+    /// Loads may exceed the servers.
+    pub const FREE: Self = Self { capacity: Capacity::Free, keeps_removal: false, steps: STEPS };
+    /// They may not.
+    pub const HELD: Self = Self { capacity: Capacity::Held, keeps_removal: true, steps: 0 };
+    /// One customer is missing: `R` is that of all of them. Where it does not change sweeps are led on further.
+    pub const WITHOUT_ONE: Self = Self { capacity: Capacity::Free, keeps_removal: true, steps: 2 * STEPS };
 }
 
 /// All that a station's waits depend on.
@@ -51,7 +71,7 @@ pub(in crate::solve::layered) struct Sweep<'a, S> {
     /// How long what is left behind goes on; none yet while it is found.
     pub behind: Option<&'a Behind<S>>,
     pub populations: &'a Populations<'a, S>,
-    pub capacity: Capacity,
+    pub manner: Manner,
     /// Whether the threads of a pool are told apart by whom they work for, and not taken to be all alike ([`super::pool`]).
     pub tells_strands: bool,
     /// What is left of services for those that wait for them; none yet while the waits at processors are found.

@@ -72,7 +72,7 @@ pub(super) use self::{
     comes_again::Overtakes,
     crowd::Crowds,
     first_guess::find_lost,
-    given::{Capacity, Sweep},
+    given::{Capacity, Manner, Sweep},
     interlock::set_interlocks,
     kinds::{Classes, Corrections, Told, Unlike},
     layout::{Callers, Contention, Layout},
@@ -114,7 +114,7 @@ pub(super) fn station_waits<S: Scalar>(
     let mut visits = std::mem::take(&mut scratch.visits);
     visits.clear();
     visits.extend(layout.arcs.iter().map(|&a| visit(sweep, a, sweep.unknowns[a])));
-    let held_up = if sweep.capacity == Capacity::Free { Vec::new() } else { held_up(sweep, layout, it.servers, it.discipline) };
+    let held_up = if sweep.manner.capacity == Capacity::Free { Vec::new() } else { held_up(sweep, layout, it.servers, it.discipline) };
     let late = visits.iter().any(|v| v.late > 0.0);
     if it.servers.is_infinite() || sources <= it.servers && !late {
         if let Some(kept) = scratch.caused_at.get_mut(station) {
@@ -246,24 +246,35 @@ impl<S: Scalar> At<'_, S> {
         if let Some(kept) = scratch.caused_at.get_mut(self.station) {
             kept.clone_from(&scratch.caused);
         }
-        if self.sweep.capacity == Capacity::Held {
-            let ratios = self.places.removal..self.places.contention;
-            next[ratios.clone()].copy_from_slice(&self.sweep.unknowns[ratios]);
-        } else {
-            self.find_apart(&scratch.keep, &mut scratch.apart);
-            self.update_removal(scratch, &mut next[self.places.removal..self.places.boost]);
-            let (before, after) = next.split_at_mut(self.places.boost);
-            self.update_boost(scratch, &before[self.places.removal..], &mut after[..self.places.contention - self.places.boost]);
-        }
+        self.find_ratios(scratch, next);
         let (before, after) = next.split_at_mut(self.places.left);
         let left = &mut after[..self.places.end - self.places.left];
         self.update_contention(scratch, &mut before[self.places.contention..], left);
-        let excess = if self.sweep.capacity == Capacity::Free { zero } else { self.next_excess(load) };
+        let excess = if self.sweep.manner.capacity == Capacity::Free { zero } else { self.next_excess(load) };
         next[self.places.excess] = excess;
         for (i, &a) in self.layout.arcs.iter().enumerate() {
             next[a] = scratch.wait[self.layout.row_of[i]] + self.held_up.get(i).map_or(excess, |&share| excess * share);
         }
         scratch.parts_at[self.station].take(&scratch.alpha, &scratch.beta, &scratch.own);
+    }
+
+    /// `R` and `φ`, or those of the last sweep where they are held.
+    fn find_ratios(&self, scratch: &mut Scratch<S>, next: &mut [S]) {
+        let Places { removal, boost, contention, .. } = self.places;
+        let Manner { capacity, keeps_removal, .. } = self.sweep.manner;
+        if keeps_removal {
+            next[removal..boost].copy_from_slice(&self.sweep.unknowns[removal..boost]);
+        }
+        if capacity == Capacity::Held {
+            next[boost..contention].copy_from_slice(&self.sweep.unknowns[boost..contention]);
+            return;
+        }
+        self.find_apart(&scratch.keep, &mut scratch.apart);
+        if !keeps_removal {
+            self.update_removal(scratch, &mut next[removal..boost]);
+        }
+        let (before, after) = next.split_at_mut(boost);
+        self.update_boost(scratch, &before[removal..], &mut after[..contention - boost]);
     }
 
     /// Whether all requests are served together.
