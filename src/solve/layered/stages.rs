@@ -312,3 +312,59 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
         self.stage(asked).map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{compile::compile, station::Layout},
+        *,
+    };
+    use crate::model::{Bindings, lqn_text};
+
+    /// Two classes before two pools, one of which calls the other, and a database of one thread.
+    fn net() -> Net<f64> {
+        let text = "P 0 p uu i p p1 f p p2 f -1
+            T 0 t c1 r e1 -1 uu z 3 m 6 t c2 r e2 -1 uu z 1 m 3 t s1 n f1 -1 p1 m 3 t s2 n g1 -1 p2 m 2 t s3 n h1 -1 p2 -1
+            E 0 s e1 0.1 -1 y e1 f1 1 -1 s e2 0.2 -1 y e2 f1 1 -1 y e2 g1 1 -1 s f1 0.2 -1 y f1 g1 1 -1 y f1 h1 0.5 -1
+            s g1 0.3 -1 y g1 h1 1 -1 s h1 0.2 -1 -1";
+        let model = lqn_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        compile(&model, &Bindings::new()).unwrap()
+    }
+
+    fn removal(structure: &Structure, unknowns: &[f64]) -> Vec<f64> {
+        let places = structure.layouts.iter().map(Layout::places);
+        places.flat_map(|places| unknowns[places.removal..places.boost].to_vec()).collect()
+    }
+
+    /// Also where the solution starts from one whose `R` is another; and there is some.
+    #[test]
+    fn without_one_customer_removal_is_that_of_all() {
+        let net = net();
+        let (options, changes) = (SolveOptions::default(), Changes::none(net.arcs.len(), net.classes.len()));
+        let structure = Arc::new(Structure::new(&net));
+        let solve = |start: Start<'_>| {
+            let mut stages = Alone::new(&net, &options, Arc::clone(&structure), start);
+            let asked = Asked { customers: &[6.0, 3.0], changes: &changes, like: None, manner: Manner::FREE, tolerance: 1e-9 };
+            let Ok(all) = stages.stage(&asked);
+            let asked = Asked { customers: &[5.0, 3.0], like: Some(&all), manner: Manner::WITHOUT_ONE, ..asked };
+            let Ok(less) = stages.stage(&asked);
+            let (record, trace) = stages.finish();
+            assert!(record.converged);
+            (all.unknowns, less.unknowns, trace)
+        };
+        let (all, less, mut trace) = solve(Start::Cold);
+        let kept = removal(&structure, &all);
+        assert!(kept.iter().any(|&r| r < 0.9), "{kept:?}");
+        assert_eq!(removal(&structure, &less), kept);
+        let longest = |unknowns: &[f64]| unknowns[..net.arcs.len()].iter().fold(0.0_f64, |most, &wait| most.max(wait));
+        assert!(longest(&less) < 0.99 * longest(&all));
+        for layout in &structure.layouts {
+            let places = layout.places();
+            trace.stages[1].unknowns[places.removal..places.boost].fill(1.0);
+        }
+        let (_, again, _) = solve(Start::Near(&trace));
+        for (i, (again, less)) in again.iter().zip(&less).enumerate() {
+            assert!((again - less).abs() < 1e-7, "{i}: {again} {less}");
+        }
+    }
+}

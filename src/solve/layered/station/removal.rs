@@ -19,6 +19,8 @@
 //!
 //! (0 for a thread that works for one customer only, 1 for one that others keep as busy), `D` of [`super::spared`].
 //!
+//! `R` follows the waits a sweep late and takes sweeps of its own: without one of the customers it is that of all of them.
+//!
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
 //! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
 
