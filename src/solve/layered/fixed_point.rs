@@ -285,11 +285,9 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         self.record.residual = if change.is_nan() { f64::INFINITY } else { change };
         course.change = self.record.residual;
         if !change.is_finite() {
-            let begun = self.start(&From::Nothing);
-            let before = std::mem::replace(&mut course.x, begun);
-            if manner == Manner::WITHOUT_ONE {
-                self.structure.keep_removal(&mut course.x, &before);
-            }
+            let mut begun = self.start(&From::Nothing);
+            self.structure.held(manner).for_each(|place| begun[place] = course.x[place]);
+            course.x = begun;
             course.begin_again(cautious_step(manner.capacity));
         }
     }
@@ -398,7 +396,7 @@ impl<'a, S: Scalar> Sweeper<'a, S> {
         for (s, layout) in layouts.iter().enumerate().skip(n_processors) {
             station_waits(&sweep, s, layout, first_left[s], &mut self.scratch, next);
         }
-        if manner.capacity == Capacity::Free {
+        if manner.steps > 0 {
             let (flows, parts) = ((&self.flow, &mut self.onward), &mut self.scratch.parts_at);
             onward::go_on(self.net, &self.structure, parts, flows, (populations.customers, manner.steps), next);
         }

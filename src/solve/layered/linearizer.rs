@@ -8,8 +8,8 @@
 //!
 //! separately for `Q` the requests waiting, in first-phase service and in second-phase service. The network is solved at `N`
 //! with `P = 1` and `F = 0` (Schweitzer), or where more can be told at once `F = (1 - d_b) ρ_b(c)/N_c` ([`super::station`], `first_guess`),
-//! then at every `N - 1_c`, with `R` ([`super::station`], `removal`) as it is at `N`, then again at `N`; `F` is assumed equal at `N` and `N - 1_c`. Where services of unlike length meet, it is solved at `N`
-//! once more before, with what follows from these.
+//! then at every `N - 1_c`, with `R` ([`super::station`], `removal`) as it is at `N`, then again at `N`; `F` is assumed equal at `N` and
+//! `N - 1_c`. Where services of unlike length meet, it is solved at `N` once more before, with what follows from these.
 //!
 //! `P` is of layers: a thread's service has waits inside it. While an arrival waits for those that it finds, it makes them wait
 //! nowhere, so that they go on as in the network without it. For two customers that is exact; of servers whose services

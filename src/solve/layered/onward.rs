@@ -11,13 +11,10 @@
 //! ```
 //!
 //! At a solution `f = g = 1` and the waits stay what they are: it is that of the sweeps without. Only there are fewer of
-//! them, by a fifth to a third ([`STEPS`]), for about a twentieth of what each costs.
+//! them, by a fifth to a third ([`Manner`](super::station::Manner)), for about a twentieth of what each costs.
 
 use super::{flow::Flow, net::Net, station::Parts, structure::Structure};
 use crate::model::Scalar;
-
-/// Steps after each sweep: of 12 drawn models of 50 tasks one leaves 73 of 100 sweeps, two 65, three 65, five 63.
-pub(super) const STEPS: usize = 2;
 
 /// Follows the waits at the head of `next`, whose `parts` were found at the flow `at`, for so many customers, in so many steps; `flow` is room.
 pub(super) fn go_on<S: Scalar>(

@@ -39,12 +39,11 @@ fn led_on(found: &[(f64, Vec<f64>)], share: f64) -> Option<Vec<f64>> {
     Some(last.1.iter().zip(&before.1).map(|(last, before)| (last + beyond * (last - before)).max(0.0)).collect())
 }
 
-/// The unknowns of a stage of a solution nearby; `R`, where it is held, is that of the stage which it is like.
-fn nearby<S: Scalar>(near: &Settled, like: Option<&Stage<S>>, manner: Manner, structure: &Structure) -> Vec<f64> {
+/// The unknowns of a stage of a solution nearby, but for what is held, which is that of the stage it is like.
+fn nearby<S: Scalar>(near: &Settled, like: Option<&[S]>, manner: Manner, structure: &Structure) -> Vec<f64> {
     let mut unknowns = near.unknowns.clone();
-    if let Some(like) = like.filter(|_| manner.keeps_removal) {
-        let values: Vec<f64> = like.unknowns.iter().map(Scalar::value).collect();
-        structure.keep_removal(&mut unknowns, &values);
+    if let Some(like) = like {
+        structure.held(manner).for_each(|place| unknowns[place] = like[place].value());
     }
     unknowns
 }
@@ -125,26 +124,25 @@ impl<S: Scalar> Alone<'_, S> {
 
     /// A stage, and whether it was only tried, and did not settle.
     fn solve(&mut self, asked: &Asked<'_, S>, is_tried: bool) -> (Stage<S>, bool) {
-        let &Asked { customers, changes, like, manner: asked_for, tolerance } = asked;
+        let &Asked { customers, changes, like, manner, tolerance } = asked;
         let caps = caps(self.net, customers);
         let populations = Populations { customers, changes, caps: &caps };
         let stage = self.trace.stages.len();
         let settled = self.start.solved().and_then(|w| w.stages.get(stage));
         let residual = self.sweeper.record.residual;
-        let wanted = if self.is_held { Manner::HELD } else { asked_for };
+        let wanted = if self.is_held { Manner::HELD } else { manner };
         // What is held comes from this solution and no other.
         let near = match self.start {
             Start::Near(near) if wanted != Manner::HELD => near.stage(stage, &self.sweeper.structure),
             Start::Cold | Start::Near(_) | Start::Solved(_) => None,
         };
+        let like = like.map(|stage| stage.unknowns.as_slice());
         let near = near.map(|near| nearby(near, like, wanted, &self.sweeper.structure));
         let from = match (settled, &near, like) {
-            (Some(settled), _, like) => {
-                From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew).map(|stage| stage.unknowns.as_slice()))
-            }
+            (Some(settled), _, like) => From::Settled(&settled.unknowns, like.filter(|_| !settled.is_anew)),
             (None, Some(near), _) => From::Near(near),
-            (None, None, Some(stage)) if self.is_held => From::Without(&stage.unknowns),
-            (None, None, Some(stage)) => From::Like(&stage.unknowns),
+            (None, None, Some(like)) if self.is_held => From::Without(like),
+            (None, None, Some(like)) => From::Like(like),
             (None, None, None) => From::Nothing,
         };
         let mut manner = settled.map_or(wanted, |s| s.manner);
@@ -152,7 +150,7 @@ impl<S: Scalar> Alone<'_, S> {
         self.sweeper.tells_strands = settled.map_or(self.sweeper.tells_strands, |s| s.tells_strands);
         let mut solved = self.sweeper.solve(&populations, &from, manner, tolerance);
         if !solved.converged && matches!(from, From::Near(_)) {
-            let from = like.map_or(From::Nothing, |stage| From::Like(&stage.unknowns));
+            let from = like.map_or(From::Nothing, From::Like);
             solved = self.sweeper.solve(&populations, &from, manner, tolerance);
         }
         if settled.is_none()
@@ -276,8 +274,8 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
         // What is held comes from this solution and no other.
         let near = self.near.filter(|_| manner != Manner::HELD);
         let near = near.and_then(|near| near.stage(self.trace.stages.len(), &self.plain.structure));
-        let near = near.map(|near| nearby(near, like, manner, &self.plain.structure));
         let like = like.map(|stage| stage.unknowns.as_slice());
+        let near = near.map(|near| nearby(near, like, manner, &self.plain.structure));
         let values: Option<Vec<f64>> = like.map(|like| like.iter().map(Scalar::value).collect());
         let from = match (&near, &values) {
             (Some(near), _) => From::Near(near),
@@ -315,10 +313,7 @@ impl<S: Scalar> Stages<S> for Together<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{compile::compile, station::Layout},
-        *,
-    };
+    use super::{super::compile::compile, *};
     use crate::model::{Bindings, lqn_text};
 
     /// Two classes before two pools, one of which calls the other, and a database of one thread.
@@ -331,12 +326,7 @@ mod tests {
         compile(&model, &Bindings::new()).unwrap()
     }
 
-    fn removal(structure: &Structure, unknowns: &[f64]) -> Vec<f64> {
-        let places = structure.layouts.iter().map(Layout::places);
-        places.flat_map(|places| unknowns[places.removal..places.boost].to_vec()).collect()
-    }
-
-    /// Also where the solution starts from one whose `R` is another; and there is some.
+    /// Also where the solution starts from one whose `R` is another.
     #[test]
     fn without_one_customer_removal_is_that_of_all() {
         let net = net();
@@ -353,15 +343,12 @@ mod tests {
             (all.unknowns, less.unknowns, trace)
         };
         let (all, less, mut trace) = solve(Start::Cold);
-        let kept = removal(&structure, &all);
-        assert!(kept.iter().any(|&r| r < 0.9), "{kept:?}");
-        assert_eq!(removal(&structure, &less), kept);
+        let removal = |unknowns: &[f64]| structure.held(Manner::WITHOUT_ONE).map(|place| unknowns[place]).collect::<Vec<f64>>();
+        assert!(removal(&all).iter().any(|&r| r < 0.9), "some wait less without the own thread");
+        assert_eq!(removal(&less), removal(&all));
         let longest = |unknowns: &[f64]| unknowns[..net.arcs.len()].iter().fold(0.0_f64, |most, &wait| most.max(wait));
         assert!(longest(&less) < 0.99 * longest(&all));
-        for layout in &structure.layouts {
-            let places = layout.places();
-            trace.stages[1].unknowns[places.removal..places.boost].fill(1.0);
-        }
+        structure.held(Manner::WITHOUT_ONE).for_each(|place| trace.stages[1].unknowns[place] = 1.0);
         let (_, again, _) = solve(Start::Near(&trace));
         for (i, (again, less)) in again.iter().zip(&less).enumerate() {
             assert!((again - less).abs() < 1e-7, "{i}: {again} {less}");

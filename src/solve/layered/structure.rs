@@ -4,7 +4,7 @@ use super::{
     exclusion::Pairs,
     flow::Waits,
     net::Net,
-    station::{Callers, Contention, Layout, Sparing},
+    station::{Callers, Contention, Layout, Manner, Sparing},
 };
 use crate::model::Scalar;
 
@@ -63,13 +63,9 @@ impl Structure {
         Self { pairs, layouts, sparing, n_unknowns: offset, probability_of, contention_of, visited, first_left, n_left }
     }
 
-    /// Sets `R` of a row of unknowns to those of another.
-    pub fn keep_removal<T: Copy>(&self, unknowns: &mut [T], of: &[T]) {
-        for layout in &self.layouts {
-            let places = layout.places();
-            let removal = places.removal..places.boost;
-            unknowns[removal.clone()].copy_from_slice(&of[removal]);
-        }
+    /// Places of the unknowns that sweeps of such a manner hold as they are.
+    pub fn held(&self, manner: Manner) -> impl Iterator<Item = usize> {
+        self.layouts.iter().flat_map(move |layout| manner.held(&layout.places()))
     }
 
     /// What stands of waits in a row of unknowns.

@@ -1,6 +1,8 @@
 //! What the waits at a station depend on: the network, and what the last sweep found.
 
-use super::{Behind, Crowds, Left, Lines, Overtakes, Spared, Sparing, ToldAfterReply, removal::bounded};
+use std::ops::Range;
+
+use super::{Behind, Crowds, Left, Lines, Overtakes, Spared, Sparing, ToldAfterReply, layout::Places, removal::bounded};
 use crate::{
     model::Scalar,
     solve::layered::{
@@ -8,7 +10,6 @@ use crate::{
         flow::Flow,
         linearizer::{Absence, Populations, Seen},
         net::Net,
-        onward::STEPS,
     },
 };
 
@@ -21,6 +22,9 @@ pub(in crate::solve::layered) enum Capacity {
     /// determine each other.
     Held,
 }
+
+/// Steps after each sweep: of 12 drawn models of 50 tasks one leaves 73 of 100 sweeps, two 65, three 65, five 63.
+const STEPS: usize = 2;
 
 /// How a sweep goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +41,18 @@ impl Manner {
     pub const FREE: Self = Self { capacity: Capacity::Free, keeps_removal: false, steps: STEPS };
     /// They may not.
     pub const HELD: Self = Self { capacity: Capacity::Held, keeps_removal: true, steps: 0 };
-    /// One customer is missing: `R` is that of all of them. Where it does not change sweeps are led on further.
+    /// The same as free, where one customer is missing: `R` is that of all of them. With that given, more steps leave fewer sweeps.
     pub const WITHOUT_ONE: Self = Self { capacity: Capacity::Free, keeps_removal: true, steps: 2 * STEPS };
+
+    /// Where that of `R` and `φ` stands which is held, of a station's `places`.
+    pub fn held(self, places: &Places) -> Range<usize> {
+        let end = match (self.capacity, self.keeps_removal) {
+            (Capacity::Held, _) => places.contention,
+            (Capacity::Free, true) => places.boost,
+            (Capacity::Free, false) => places.removal,
+        };
+        places.removal..end
+    }
 }
 
 /// All that a station's waits depend on.

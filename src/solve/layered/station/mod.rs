@@ -262,19 +262,16 @@ impl<S: Scalar> At<'_, S> {
     fn find_ratios(&self, scratch: &mut Scratch<S>, next: &mut [S]) {
         let Places { removal, boost, contention, .. } = self.places;
         let Manner { capacity, keeps_removal, .. } = self.sweep.manner;
-        if keeps_removal {
-            next[removal..boost].copy_from_slice(&self.sweep.unknowns[removal..boost]);
-        }
-        if capacity == Capacity::Held {
-            next[boost..contention].copy_from_slice(&self.sweep.unknowns[boost..contention]);
-            return;
-        }
-        self.find_apart(&scratch.keep, &mut scratch.apart);
+        let held = self.sweep.manner.held(&self.places);
+        next[held.clone()].copy_from_slice(&self.sweep.unknowns[held]);
         if !keeps_removal {
+            self.find_apart(&scratch.keep, &mut scratch.apart);
             self.update_removal(scratch, &mut next[removal..boost]);
         }
-        let (before, after) = next.split_at_mut(boost);
-        self.update_boost(scratch, &before[removal..], &mut after[..contention - boost]);
+        if capacity == Capacity::Free {
+            let (before, after) = next.split_at_mut(boost);
+            self.update_boost(scratch, &before[removal..], &mut after[..contention - boost]);
+        }
     }
 
     /// Whether all requests are served together.

@@ -19,10 +19,9 @@
 //!
 //! (0 for a thread that works for one customer only, 1 for one that others keep as busy), `D` of [`super::spared`].
 //!
-//! `R` follows the waits a sweep late and takes sweeps of its own: without one of the customers it is that of all of them.
-//!
 //! `R` is the share of those waiting who would wait all the same, `φ` the share of its time that a thread of the other pool
-//! spends waiting behind `i`'s. Together they are exact for two customers of equal service.
+//! spends waiting behind `i`'s. Together they are exact for two customers of equal service. `R` follows the waits a sweep late and takes
+//! sweeps of its own; in the network with one customer less it is that of all of them.
 
 use super::{super::vectors::dot_of_two, At, Scratch, layout};
 use crate::model::Scalar;
@@ -170,7 +169,7 @@ impl<S: Scalar> At<'_, S> {
         own.fold(S::from(0.0), |sum, x| sum + alpha_own[b * n + x] * self.visits[x].wait + beta_own[b * n + x])
     }
 
-    /// `φ` of every group and pool, from the `removal` that this sweep found.
+    /// `φ` of every group and pool, from the `removal` of this sweep.
     pub(super) fn update_boost(&self, scratch: &mut Scratch<S>, removal: &[S], boost: &mut [S]) {
         let n_rows = self.layout.rows.len();
         let n_pools = self.layout.pools.len();
