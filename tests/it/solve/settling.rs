@@ -45,6 +45,20 @@ fn threads_before_one_that_is_full_settle_at_once() {
     assert!(n_full > 30, "{n_full}");
 }
 
+/// A task that finds nobody but who calls it there, on one core with its caller, and messages from elsewhere beside them.
+#[test]
+fn a_slice_that_finds_nobody_settles() {
+    let text = "P 0 p UsersP i p FrontP f p Core f -1
+        T 0 t Readers r readers -1 UsersP z 1 m 10 t Lookers r lookers -1 UsersP z 1 m 10 t Front n front -1 FrontP m 2 t Mid n mid -1 Core t DB n read write look -1 Core -1
+        E 0 s readers 0 -1 y readers front 1 -1 s lookers 0 -1 y lookers mid 1 -1 s front 0.01 -1 y front read 1 -1 z front write 1 -1
+        s mid 0.01 -1 y mid look 2 -1 s read 0.02 -1 s write 0.02 -1 s look 0.01 -1 -1";
+    let model = read("nobody is found", text);
+    let options = SolveOptions { solver: Solver::Layered, ..SolveOptions::default() };
+    let solution = solve(&model, &Bindings::new(), &options).unwrap();
+    assert!(solution.converged && solution.iterations < 60, "{} sweeps, {:?}", solution.iterations, solution.diagnostics);
+    assert_eq!(violations(&model, &solution, TOLERANCE), Vec::<String>::new());
+}
+
 fn tenfold(number: &mut Number) {
     if let Number::Value(v) = number {
         *v = (*v * 10.0).round();

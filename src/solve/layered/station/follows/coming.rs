@@ -5,6 +5,8 @@ use crate::model::Scalar;
 
 /// Part of what would come by mean values alone, at least.
 const LEAST_COMING: f64 = 0.2;
+/// Part of those that are there at any time that is found at least, for the mean of their services: next to none have none.
+const LEAST_FOUND: f64 = 0.1;
 
 /// A slice's time at a processor, in which others may come.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,9 @@ impl<S: Scalar> Stay<S> {
         let chance = |time: S| it.comes * time / (it.comes * time + 1.0);
         let (mean, variance) = self.there;
         if !are_free {
-            let together = if self.found > 0.0 { self.time - self.wait / self.found * variance / self.all_away } else { self.time };
+            let least = mean * LEAST_FOUND;
+            let number = if self.found > least { self.found } else { least };
+            let together = if number > 0.0 { self.time - self.wait / number * variance / self.all_away } else { self.time };
             return (found.away + found.leave) * chance(self.at_least(together));
         }
         let excess = if mean > 0.0 { (variance - mean) / (mean * mean) } else { zero };
