@@ -47,8 +47,9 @@
 //! By urgency a slice finds `H/(1 - p)` slices of those that go before it, under preemption also of those that it sends; of those that let it pass, head of line, one in service with the chance `H/(1 + H)`, where no slice
 //! has ended just then ([`super::makes_way`]).
 //!
-//! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time. Where a stream from outside tells how long
-//! its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more of what is found comes with them.
+//! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time; and a call to the task finds what the same request has sent
+//! there, and who took up its thread before ([`queue`]). Where a stream from outside tells how long its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more
+//! of what is found comes with them.
 //!
 //! They make wait as others do: in order of arrival for their services, of several servers those that have none to themselves; a shared processor for
 //! `s s_x/(s + s_x)`, until one of the two has ended. Of several threads those that are idle take a number that is geometric, `i (1 - (i/(1 + i))^idle)`.
@@ -58,6 +59,7 @@ mod course;
 mod lines;
 mod outline;
 mod presence;
+mod queue;
 mod reach;
 mod step;
 
@@ -66,7 +68,6 @@ pub(super) use self::{course::Room, outline::Outlines, reach::Reach};
 use self::{
     course::{Course, left_of_slice},
     outline::Errand,
-    presence::{Presence, Slices},
 };
 use super::{
     super::{
@@ -144,7 +145,7 @@ impl Messages {
             };
             if does_come {
                 let first = first.map(|row| layout.rows[row].arc);
-                messages.to.push(Message { errand, first, path: reach.path(net, errand, Some(&comes)) });
+                messages.to.push(Message { errand, first, path: reach.path(net, errand, &comes) });
             }
         }
         if messages.to.is_empty() {
@@ -152,23 +153,6 @@ impl Messages {
         }
         messages.coming = reach.in_order(&comes);
         messages
-    }
-
-    /// The same before the threads of a task.
-    fn at_queue<S: Scalar>(net: &Net<S>, layout: &Layout, reach: &Reach, station: usize) -> Self {
-        let it = &net.stations[station];
-        if it.servers.is_infinite() || it.discipline != Discipline::Fcfs {
-            return Self::default();
-        }
-        let mut to: Vec<Message> = Vec::new();
-        for (place, &arc) in layout.arcs.iter().enumerate() {
-            let Some(entry) = net.arcs[arc].target.filter(|_| matches!(net.arcs[arc].source, Source::Detached(_))) else { continue };
-            let errand = Errand::Sent(entry);
-            if !to.iter().any(|message| message.errand == errand) {
-                to.push(Message { errand, first: Some(place), path: reach.path(net, errand, None) });
-            }
-        }
-        Self { to, ..Self::default() }
     }
 
     pub fn are_none(&self) -> bool {
@@ -235,23 +219,6 @@ impl<S: Scalar> At<'_, S> {
         self.layout.rows.iter().enumerate().map(of_row).collect()
     }
 
-    /// How something is in a queue and with the thread.
-    fn presence_in_queue(&self, x: usize) -> Option<Presence<S>> {
-        let (zero, one) = (S::from(0.0), S::from(1.0));
-        let v = &self.visits[x];
-        let here = v.first + v.late + v.wait;
-        (v.rate > 0.0 && here > 0.0).then(|| Presence {
-            slices: vec![Slices { arc: x, share: one, of_pool: one, threads: f64::INFINITY }],
-            service: v.first,
-            here,
-            away: zero,
-            on: zero,
-            leaves: zero,
-            returns: zero,
-            begins_here: one,
-        })
-    }
-
     /// How long what is sent to an entry waits for a thread.
     fn waits_for_threads(&self, entry: usize) -> S {
         let Sweep { net, unknowns, .. } = self.sweep;
@@ -288,12 +255,11 @@ impl<S: Scalar> At<'_, S> {
     /// are there for a whole service.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
-        // Before the threads of a task only those count that come together.
         if self.station >= self.sweep.net.n_processors {
+            self.take_off_any_in_queue(scratch);
             return;
         }
         let Scratch { messages, goes_on, alpha, beta, load, .. } = scratch;
-        let customers = self.sweep.populations.customers;
         let zero = S::from(0.0);
         for (at, found) in messages.iter_mut().enumerate().filter(|(at, found)| goes_on[at % n] || **found > 0.0) {
             let (row, x) = (&self.layout.rows[at / n], at % n);
@@ -308,13 +274,9 @@ impl<S: Scalar> At<'_, S> {
             } else {
                 (if it.first > 0.0 { alpha[at] * it.wait / it.first } else { zero }, load[at])
             };
-            let mut own = zero;
-            for (c, &n) in customers.iter().enumerate().filter(|(_, n)| **n >= 1.0) {
-                let shares = self.own_shares(row.arc, x, c);
-                own += (shares.gone_on + shares.itself) * shares.of_one(n, waiting, served);
-            }
+            let of_customers = self.own_of_customers(row.arc, x, (waiting, served));
             let of_thread = self.own_part_of_thread(row.arc, x) * (waiting + served);
-            own = if of_thread > own { of_thread } else { own };
+            let own = if of_thread > of_customers { of_thread } else { of_customers };
             let more = *found - own * part(at / n);
             *found = if more > 0.0 { more } else { zero };
             if more < 0.0 && waiting + served > 0.0 && self.servers <= 1.0 {
@@ -323,6 +285,15 @@ impl<S: Scalar> At<'_, S> {
                 [&mut alpha[at], &mut beta[at], &mut load[at]].into_iter().for_each(|part| *part *= left);
             }
         }
+    }
+
+    /// What of so much waiting and in service, over another arc, is found by requests over one that goes on for them.
+    fn own_of_customers(&self, mine: usize, its: usize, (waiting, served): (S, S)) -> S {
+        let customers = self.sweep.populations.customers.iter().enumerate().filter(|(_, n)| **n >= 1.0);
+        customers.fold(S::from(0.0), |own, (c, &n)| {
+            let shares = self.own_shares(mine, its, c);
+            own + (shares.gone_on + shares.itself) * shares.of_one(n, waiting, served)
+        })
     }
 
     /// The entry whose execution sends over an arc.

@@ -7,7 +7,6 @@ use super::{
             net::{Discipline, Work},
         },
         At, COIN,
-        layout::Layout,
     },
     HALF, Message, NEGLIGIBLE,
     outline::Errand,
@@ -32,12 +31,12 @@ struct Ways<S> {
 
 /// The course of requests past a station, by one errand.
 pub(super) struct Course<'a, 'b, S> {
-    at: &'a At<'b, S>,
-    message: &'a Message,
-    it: &'a Presence<S>,
+    pub(super) at: &'a At<'b, S>,
+    pub(super) message: &'a Message,
+    pub(super) it: &'a Presence<S>,
     /// The share of the slices of each row that follow no other at once, where requests go by urgency.
     from_elsewhere: &'a [S],
-    room: &'a mut Room<S>,
+    pub(super) room: &'a mut Room<S>,
     /// Whether it is passed again, and what no pass changes is known.
     is_again: bool,
 }
@@ -55,7 +54,7 @@ pub(in super::super) struct Room<S> {
     /// By entry on the way, `o` where it begins, times its rate.
     begun: Vec<There<S>>,
     /// By row, the share of those that its slices find that can be in service beside them.
-    held: Vec<S>,
+    pub(super) held: Vec<S>,
     tried: Vec<S>,
 }
 
@@ -133,9 +132,9 @@ impl<S: Scalar> Course<'_, '_, S> {
                     execution.kept.then(idle).again_and_again().of(idle.of(execution.added))
                 }
                 None if rate > 0.0 => {
-                    let taken_up = self.at.sweep.taken_up_at_once(task);
-                    let left = self.room.begun[entry].times(rate.recip()) + execution.added.times(taken_up);
-                    execution.kept.times(taken_up).again_and_again().of(left)
+                    let meanwhile = self.kept_between(task);
+                    let left = self.room.begun[entry].times(rate.recip()) + meanwhile.of(execution.added);
+                    execution.kept.then(meanwhile).again_and_again().of(left)
                 }
                 None => continue,
             };
@@ -229,14 +228,17 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// What a call to an entry does, with the wait for its thread.
     fn step_over(&mut self, call: usize, entry: usize) -> Step<S> {
-        if !self.is_again {
+        let passed = self.passed_in_queue(call, self.at.sweep.flow.phases[entry][0]);
+        if let Some((called, served)) = passed {
+            (self.room.called[call], self.room.served[call]) = (called, served);
+        } else if !self.is_again {
             self.room.called[call] = self.it.after(self.at.sweep.unknowns[call]);
         }
         let called = self.room.called[call];
         if let Some(Step { kept, added }) = self.room.steps[entry] {
             return Step { kept: called.then(kept), added };
         }
-        if !self.is_again {
+        if passed.is_none() && !self.is_again {
             self.room.served[call] = called.then(self.it.after(self.at.sweep.flow.phases[entry][0]));
         }
         Step { kept: self.room.served[call], added: There::none() }
@@ -388,6 +390,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
         for call in &it.calls {
             for arc in call.arcs() {
+                self.come_to_queue(arc, after.here, found);
                 let Some(target) = self.on_the_way(arc) else { continue };
                 let called = if arc == call.arc { self.room.called[arc] } else { self.it.after(waits[arc]) };
                 self.room.begun[target] = self.room.begun[target] + called.of(after).times(flow.arc_rate[arc]);
@@ -427,22 +430,6 @@ impl<S: Scalar> Course<'_, '_, S> {
     /// The entry that an arc leads to, if these may begin or be met there.
     fn on_the_way(&self, arc: usize) -> Option<usize> {
         self.at.sweep.net.arcs[arc].target.filter(|&target| self.room.steps[target].is_some())
-    }
-
-    /// So many are found over an arc, if that leads to the queue at hand: a part of what its row finds.
-    fn come_to_queue(&self, arc: usize, number: S, found: &mut [S]) {
-        if self.at.sweep.net.arcs[arc].station != self.at.station {
-            return;
-        }
-        let Layout { row_of, arcs, .. } = self.at.layout;
-        let Some((place, first)) = arcs.iter().position(|&it| it == arc).zip(self.message.first) else { return };
-        let rates = &self.at.sweep.flow.arc_rate;
-        let row = row_of[place];
-        let of_row = arcs.iter().zip(row_of).filter(|(_, of)| **of == row);
-        let all = of_row.fold(S::from(0.0), |sum, (&arc, _)| sum + rates[arc]);
-        if all > 0.0 {
-            found[row * arcs.len() + first] += number * rates[arc] / all;
-        }
     }
 
     /// Who sends meets what is sent, where both are here.

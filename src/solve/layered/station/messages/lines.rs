@@ -1,7 +1,8 @@
 //! Through which threads requests come that others wait for, too.
 //!
 //! Where a thread takes up the next request as it ends one, what it sent for the one is there for the other, and all that the threads of a pool of `m` send is
-//! theirs: of what is found of it at any time a thread's own is `π/m`, with `π` the chance that a request waited for it.
+//! theirs: of what is found of it at any time a thread's own is `π/m`, with `π` the chance that a request waited for it; and `1/m` before the threads of a task, where what it sent is also known to be there after idle
+//! times ([`super::queue`]).
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -20,8 +21,9 @@ pub(in super::super::super) struct Lines<S> {
     of: Vec<Range<usize>>,
     /// The tasks whose threads they are of, of each entry in order: those that may be waited for, and through which requests come to it. None where nothing goes on that nobody waits for.
     pools: Vec<usize>,
-    /// `π/m` of each task.
+    /// `π/m` and `1/m` of each task.
     parts: Vec<S>,
+    of_threads: Vec<S>,
     /// The shares, and room for the requests that come so.
     shares: Vec<S>,
     requests: Vec<S>,
@@ -50,7 +52,15 @@ impl<S: Scalar> Lines<S> {
                 arcs[entry].iter().for_each(|&(_, target)| through[target].extend(&on));
             }
         }
-        let mut lines = Self { arcs, of: Vec::new(), pools: Vec::new(), parts: Vec::new(), shares: Vec::new(), requests: Vec::new() };
+        let mut lines = Self {
+            arcs,
+            of: Vec::new(),
+            pools: Vec::new(),
+            parts: Vec::new(),
+            of_threads: Vec::new(),
+            shares: Vec::new(),
+            requests: Vec::new(),
+        };
         for tasks in through {
             let from = lines.pools.len();
             lines.pools.extend(tasks);
@@ -67,6 +77,8 @@ impl<S: Scalar> Lines<S> {
         let zero = S::from(0.0);
         self.parts.clear();
         self.parts.resize(net.tasks.len(), zero);
+        self.of_threads.clear();
+        self.of_threads.extend(net.tasks.iter().map(|task| S::from(task.threads.recip())));
         self.shares.clear();
         self.shares.resize(self.pools.len(), zero);
         self.requests.clear();
@@ -102,12 +114,21 @@ impl<S: Scalar> Lines<S> {
 
     /// The part of what one of two entries finds of the other's, at any time, that the same thread has begun.
     pub fn own_part(&self, one: usize, other: usize) -> S {
+        self.part(one, other, &self.parts)
+    }
+
+    /// The same, wherever the thread has been meanwhile.
+    pub fn part_of_threads(&self, one: usize, other: usize) -> S {
+        self.part(one, other, &self.of_threads)
+    }
+
+    fn part(&self, one: usize, other: usize, parts: &[S]) -> S {
         let (mut one, mut other) = (self.of[one].clone(), self.of[other].clone());
         let mut most = S::from(0.0);
         while let (Some(a), Some(b)) = (one.clone().next(), other.clone().next()) {
             let (pool, its) = (self.pools[a], self.pools[b]);
             if pool == its {
-                let part = self.shares[a] * self.shares[b] * self.parts[pool];
+                let part = self.shares[a] * self.shares[b] * parts[pool];
                 most = if part > most { part } else { most };
             }
             if pool <= its {

@@ -56,6 +56,12 @@ impl Reach {
         self.above(net, layout.groups.iter().map(|&node| net.nodes[node].entry).collect(), |_| true)
     }
 
+    /// Whether each entry calls or sends to a task whose queue that is, itself or in what it calls.
+    pub(super) fn comes_to_queue<S>(&self, net: &Net<S>, layout: &Layout) -> Vec<bool> {
+        let nodes = layout.arcs.iter().filter_map(|&arc| net.arcs[arc].source.node());
+        self.above(net, nodes.map(|node| net.nodes[node].entry).collect(), |_| true)
+    }
+
     /// Whether each entry leads over `these` arcs to one that is `open`, or is one.
     fn above<S>(&self, net: &Net<S>, open: Vec<usize>, these: impl Fn(usize) -> bool) -> Vec<bool> {
         reached(self.into.len(), open, |entry, open| open.extend(self.callers(net, entry, &these)))
@@ -74,16 +80,15 @@ impl Reach {
         entries
     }
 
-    /// Entries on the way of an errand to a processor that some of them come to, or to a queue: those where it begins, and those that are reached from there and come, too; callers before callees,
+    /// Entries on the way of an errand to a station that some of them come to: those where it begins, and those that are reached from there and come, too; callers before callees,
     /// and whether it may be met there.
-    pub(super) fn path<S: Scalar>(&self, net: &Net<S>, errand: Errand, comes: Option<&[bool]>) -> Vec<(usize, bool)> {
+    pub(super) fn path<S: Scalar>(&self, net: &Net<S>, errand: Errand, comes: &[bool]) -> Vec<(usize, bool)> {
         let is_call = |arc: usize| net.arcs[arc].source.held().is_some() && net.arcs[arc].via.is_none();
         let first = match errand {
             Errand::Sent(entry) => self.callers(net, entry, |arc| is_sent(net, arc)).collect(),
             Errand::AfterReply(entry) => self.callers(net, entry, is_call).collect(),
         };
         let begins = self.above(net, first, is_call);
-        let Some(comes) = comes else { return self.in_order(&begins).into_iter().map(|entry| (entry, true)).collect() };
         let open = (0..begins.len()).filter(|&entry| begins[entry]).collect();
         let met = reached(begins.len(), open, |entry, open| {
             let called = net.nodes_of(entry).into_iter().flat_map(|node| net.called_by(node));
@@ -121,22 +126,22 @@ mod tests {
         let structure = Structure::new(&net);
         let comes = reach.comes(&net, &structure.layouts[station("db")]);
         assert_eq!(reach.in_order(&comes).len(), 7, "all come there");
-        let path = |errand, comes| {
+        let path = |errand, comes: &[bool]| {
             let names = reach.path(&net, errand, comes).into_iter().map(|(entry, _)| net.entries[entry].name.clone());
             names.collect::<Vec<String>>()
         };
         let sent = Errand::Sent(entry("l1"));
         assert!(reach.errands().contains(&sent));
-        let mut met = path(sent, Some(&comes));
+        let mut met = path(sent, &comes);
         assert_eq!(met[..2], ["e1", "a1"], "callers before callees");
         met.sort_unstable();
         assert_eq!(met, ["a1", "e1", "l1", "s1"]);
-        assert_eq!(path(sent, None), ["e1", "a1"]);
-        let mut met = path(Errand::AfterReply(entry("s2")), Some(&comes));
+        assert_eq!(path(sent, &reach.comes_to_queue(&net, &structure.layouts[station("log")])), ["e1", "a1"]);
+        let mut met = path(Errand::AfterReply(entry("s2")), &comes);
         met.sort_unstable();
         assert_eq!(met, ["a2", "e2", "s2"]);
         // What does not come is passed by.
         let others: Vec<bool> = (0..comes.len()).map(|other| other != entry("s1")).collect();
-        assert_eq!(path(sent, Some(&others)), ["e1", "a1", "l1"]);
+        assert_eq!(path(sent, &others), ["e1", "a1", "l1"]);
     }
 }

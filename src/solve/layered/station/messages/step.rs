@@ -69,7 +69,7 @@ impl<S: Scalar> Kept<S> {
         Self { here: next.of(self.here), away: next.of(self.away) }
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self { here: self.here + other.here, away: self.away + other.away }
     }
 
