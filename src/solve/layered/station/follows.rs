@@ -15,7 +15,7 @@
 //!
 //! Who is away comes the less often in so long a time the more are there that make it long: that is the term with `v`, the variance of the number of
 //! those that are there, as of exponential services of one mean, `P(n) ∝ M!/(M - n)! (ρ/E)^n` of `M` others, and the mean service of
-//! those that are found, of whom a tenth of the mean is taken where there are fewer (of next to nobody there is no mean). Then all others are somewhere, here or
+//! those that are found; their number is taken for a tenth of the mean at any time where it is less, as of next to nobody there is no mean service. Then all others are somewhere, here or
 //! away, and where a slice follows no other it finds what is there at any time: of services that are alike `V = V°`.
 //!
 //! Of customers who have a thread each wherever they call, and neither fork nor send, more is known: with `f = Σ_x f_kx`, `n` the mean of the number of others and `χ = (v - n)/n²`,

@@ -47,8 +47,8 @@
 //! By urgency a slice finds `H/(1 - p)` slices of those that go before it, under preemption also of those that it sends; of those that let it pass, head of line, one in service with the chance `H/(1 + H)`, where no slice
 //! has ended just then ([`super::makes_way`]).
 //!
-//! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time; and a call to the task finds what the same request has sent
-//! there, and who took up its thread before ([`queue`]). Where a stream from outside tells how long its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more
+//! Before the threads of a task, in order of arrival, those that are sent in the same slice wait for each other: `i`, the others are as at any time; and a call to the task finds what the same request, and
+//! its thread before, has sent there ([`queue`]). Where a stream from outside tells how long its requests wait, theirs are longer by `1/(1 - Σ α)` of that, and at several threads the less of it is told the more
 //! of what is found comes with them.
 //!
 //! They make wait as others do: in order of arrival for their services, of several servers those that have none to themselves; a shared processor for
@@ -177,7 +177,7 @@ impl<S: Scalar> At<'_, S> {
             return;
         }
         scratch.messages.resize(rows.len() * self.visits.len(), zero);
-        let at_processor = self.station < self.sweep.net.n_processors;
+        let at_processor = !self.is_queue();
         let for_itself = if at_processor && self.servers <= 1.0 { self.waits_for_itself(scratch) } else { Vec::new() };
         let (mut room, mut outlines) = (std::mem::take(&mut scratch.course), std::mem::take(&mut scratch.outlines));
         if at_processor {
@@ -255,7 +255,7 @@ impl<S: Scalar> At<'_, S> {
     /// are there for a whole service.
     pub(super) fn take_off_any(&self, scratch: &mut Scratch<S>, part: impl Fn(usize) -> S) {
         let n = self.visits.len();
-        if self.station >= self.sweep.net.n_processors {
+        if self.is_queue() {
             self.take_off_any_in_queue(scratch);
             return;
         }
@@ -274,10 +274,7 @@ impl<S: Scalar> At<'_, S> {
             } else {
                 (if it.first > 0.0 { alpha[at] * it.wait / it.first } else { zero }, load[at])
             };
-            let of_customers = self.own_of_customers(row.arc, x, (waiting, served));
-            let of_thread = self.own_part_of_thread(row.arc, x) * (waiting + served);
-            let own = if of_thread > of_customers { of_thread } else { of_customers };
-            let more = *found - own * part(at / n);
+            let more = *found - self.own_at_any(row.arc, x, (waiting, served)) * part(at / n);
             *found = if more > 0.0 { more } else { zero };
             if more < 0.0 && waiting + served > 0.0 && self.servers <= 1.0 {
                 let left = more / (waiting + served) + 1.0;
@@ -287,13 +284,15 @@ impl<S: Scalar> At<'_, S> {
         }
     }
 
-    /// What of so much waiting and in service, over another arc, is found by requests over one that goes on for them.
-    fn own_of_customers(&self, mine: usize, its: usize, (waiting, served): (S, S)) -> S {
+    /// What of so much waiting and in service, over another arc, goes on for requests over one that find it, as their customer's or as what their thread has begun.
+    fn own_at_any(&self, mine: usize, its: usize, (waiting, served): (S, S)) -> S {
         let customers = self.sweep.populations.customers.iter().enumerate().filter(|(_, n)| **n >= 1.0);
-        customers.fold(S::from(0.0), |own, (c, &n)| {
+        let of_customers = customers.fold(S::from(0.0), |own, (c, &n)| {
             let shares = self.own_shares(mine, its, c);
             own + (shares.gone_on + shares.itself) * shares.of_one(n, waiting, served)
-        })
+        });
+        let of_thread = self.own_part_of_thread(mine, its) * (waiting + served);
+        if of_thread > of_customers { of_thread } else { of_customers }
     }
 
     /// The entry whose execution sends over an arc.
@@ -328,9 +327,17 @@ impl<S: Scalar> At<'_, S> {
         if of_thread > of_customers { of_thread } else { of_customers }
     }
 
+    /// The part of what requests over one arc find of what comes over another that their own thread has begun: where it counts what was begun before an idle time, all of the thread's.
     fn own_part_of_thread(&self, mine: usize, its: usize) -> S {
-        let entries = self.sweep.lines.zip(self.entry_of(mine).zip(self.entry_of(its)));
-        entries.map_or(S::from(0.0), |(lines, (mine, its))| lines.own_part(mine, its))
+        let Some((lines, (mine, its))) = self.sweep.lines.zip(self.entry_of(mine).zip(self.entry_of(its))) else { return S::from(0.0) };
+        lines.own_part(mine, its, |task| {
+            if self.is_queue() { S::from(self.sweep.net.tasks[task].threads.recip()) } else { lines.taken_up_part(task) }
+        })
+    }
+
+    /// Whether requests wait here for threads of a task, and not for a processor.
+    fn is_queue(&self) -> bool {
+        self.station >= self.sweep.net.n_processors
     }
 
     /// Adds them to the parts of the waits.
@@ -343,7 +350,7 @@ impl<S: Scalar> At<'_, S> {
         }
         messages_wait.resize(self.layout.rows.len(), S::from(0.0));
         let interrupts = self.interrupts();
-        let is_queue = self.station >= self.sweep.net.n_processors;
+        let is_queue = self.is_queue();
         for (r, row) in self.layout.rows.iter().enumerate() {
             let me = self.visits[row.arc].first;
             let terms = r * n..(r + 1) * n;

@@ -4,7 +4,7 @@ use super::{
     super::{
         super::{
             graph::Start,
-            net::{Discipline, Work},
+            net::{CallGroup, Discipline, Work},
         },
         At, COIN,
     },
@@ -210,10 +210,13 @@ impl<S: Scalar> Course<'_, '_, S> {
         let is_known = self.is_again && !self.is_here_in_order(node);
         let mut slice = if is_known { self.room.ways[node].slice } else { self.slice_of(node, self.sent_in_slice(node).0) };
         let mut calls = Step::nothing();
-        for call in it.calls.iter().map(|call| call.arc) {
+        for CallGroup { arc: call, legs } in &it.calls {
+            let call = *call;
             let Some(target) = net.arcs[call].target else { continue };
             let part = net.arcs[call].visits / it.slices;
-            let step = self.step_over(call, target);
+            let Step { kept, added } = self.step_over(call, target);
+            let legs = self.past_legs(legs);
+            let step = Step { kept: kept.then(legs), added: legs.of(added) };
             calls = calls.or(step.times(part));
             if self.message.errand == Errand::AfterReply(target) {
                 let begun = self.it.begun();
@@ -228,18 +231,18 @@ impl<S: Scalar> Course<'_, '_, S> {
 
     /// What a call to an entry does, with the wait for its thread.
     fn step_over(&mut self, call: usize, entry: usize) -> Step<S> {
-        let passed = self.passed_in_queue(call, self.at.sweep.flow.phases[entry][0]);
-        if let Some((called, served)) = passed {
-            (self.room.called[call], self.room.served[call]) = (called, served);
-        } else if !self.is_again {
-            self.room.called[call] = self.it.after(self.at.sweep.unknowns[call]);
+        let service = self.at.sweep.flow.phases[entry][0];
+        let passed = self.passed_in_queue(call, service);
+        let is_new = !self.is_again || passed.is_some();
+        if is_new {
+            self.room.called[call] = passed.map_or_else(|| self.it.after(self.at.sweep.unknowns[call]), |(called, _)| called);
         }
         let called = self.room.called[call];
         if let Some(Step { kept, added }) = self.room.steps[entry] {
             return Step { kept: called.then(kept), added };
         }
-        if passed.is_none() && !self.is_again {
-            self.room.served[call] = called.then(self.it.after(self.at.sweep.flow.phases[entry][0]));
+        if is_new {
+            self.room.served[call] = passed.map_or_else(|| called.then(self.it.after(service)), |(_, served)| served);
         }
         Step { kept: self.room.served[call], added: There::none() }
     }
@@ -389,8 +392,8 @@ impl<S: Scalar> Course<'_, '_, S> {
             }
         }
         for call in &it.calls {
+            self.come_with_call(call, after, found);
             for arc in call.arcs() {
-                self.come_to_queue(arc, after.here, found);
                 let Some(target) = self.on_the_way(arc) else { continue };
                 let called = if arc == call.arc { self.room.called[arc] } else { self.it.after(waits[arc]) };
                 self.room.begun[target] = self.room.begun[target] + called.of(after).times(flow.arc_rate[arc]);

@@ -21,9 +21,8 @@ pub(in super::super::super) struct Lines<S> {
     of: Vec<Range<usize>>,
     /// The tasks whose threads they are of, of each entry in order: those that may be waited for, and through which requests come to it. None where nothing goes on that nobody waits for.
     pools: Vec<usize>,
-    /// `π/m` and `1/m` of each task.
+    /// `π/m` of each task.
     parts: Vec<S>,
-    of_threads: Vec<S>,
     /// The shares, and room for the requests that come so.
     shares: Vec<S>,
     requests: Vec<S>,
@@ -52,15 +51,7 @@ impl<S: Scalar> Lines<S> {
                 arcs[entry].iter().for_each(|&(_, target)| through[target].extend(&on));
             }
         }
-        let mut lines = Self {
-            arcs,
-            of: Vec::new(),
-            pools: Vec::new(),
-            parts: Vec::new(),
-            of_threads: Vec::new(),
-            shares: Vec::new(),
-            requests: Vec::new(),
-        };
+        let mut lines = Self { arcs, of: Vec::new(), pools: Vec::new(), parts: Vec::new(), shares: Vec::new(), requests: Vec::new() };
         for tasks in through {
             let from = lines.pools.len();
             lines.pools.extend(tasks);
@@ -77,8 +68,6 @@ impl<S: Scalar> Lines<S> {
         let zero = S::from(0.0);
         self.parts.clear();
         self.parts.resize(net.tasks.len(), zero);
-        self.of_threads.clear();
-        self.of_threads.extend(net.tasks.iter().map(|task| S::from(task.threads.recip())));
         self.shares.clear();
         self.shares.resize(self.pools.len(), zero);
         self.requests.clear();
@@ -112,23 +101,19 @@ impl<S: Scalar> Lines<S> {
         }
     }
 
-    /// The part of what one of two entries finds of the other's, at any time, that the same thread has begun.
-    pub fn own_part(&self, one: usize, other: usize) -> S {
-        self.part(one, other, &self.parts)
+    /// `π/m` of a task.
+    pub fn taken_up_part(&self, task: usize) -> S {
+        self.parts[task]
     }
 
-    /// The same, wherever the thread has been meanwhile.
-    pub fn part_of_threads(&self, one: usize, other: usize) -> S {
-        self.part(one, other, &self.of_threads)
-    }
-
-    fn part(&self, one: usize, other: usize, parts: &[S]) -> S {
+    /// The part of what one of two entries finds of the other's, at any time, that the same thread has begun, if of those that come through a task that is its `part`.
+    pub fn own_part(&self, one: usize, other: usize, part: impl Fn(usize) -> S) -> S {
         let (mut one, mut other) = (self.of[one].clone(), self.of[other].clone());
         let mut most = S::from(0.0);
         while let (Some(a), Some(b)) = (one.clone().next(), other.clone().next()) {
             let (pool, its) = (self.pools[a], self.pools[b]);
             if pool == its {
-                let part = self.shares[a] * self.shares[b] * parts[pool];
+                let part = self.shares[a] * self.shares[b] * part(pool);
                 most = if part > most { part } else { most };
             }
             if pool <= its {

@@ -15,9 +15,11 @@
 //! | `π`, `τ` | chance that a thread takes up the next request at once, and how long it is idle otherwise |
 //! | `λ`, `t` | executions of the task a unit of time, and how long one takes |
 
+use smallvec::SmallVec;
+
 use super::{
     super::{
-        super::net::{Discipline, Net, Source},
+        super::net::{CallGroup, Discipline, Net, Source},
         At, Scratch,
         layout::Layout,
     },
@@ -85,9 +87,7 @@ impl<S: Scalar> At<'_, S> {
                     let it = &self.visits[x];
                     let waiting = if it.first > 0.0 { scratch.alpha[r * n + x] * it.wait / it.first } else { zero };
                     let served = scratch.load[r * n + x];
-                    let of_customers = self.own_of_customers(row.arc, x, (waiting, served));
-                    let of_thread = self.own_part_of_threads(row.arc, x) * (waiting + served);
-                    own += if of_thread > of_customers { of_thread } else { of_customers };
+                    own += self.own_at_any(row.arc, x, (waiting, served));
                     all += waiting + served;
                 }
                 let more = scratch.messages[r * n + first] - own;
@@ -102,12 +102,6 @@ impl<S: Scalar> At<'_, S> {
                 }
             }
         }
-    }
-
-    /// The part of what a row finds of what comes over an arc that its own thread has sent, for whomever.
-    fn own_part_of_threads(&self, mine: usize, its: usize) -> S {
-        let entries = self.sweep.lines.zip(self.entry_of(mine).zip(self.entry_of(its)));
-        entries.map_or(S::from(0.0), |(lines, (mine, its))| lines.part_of_threads(mine, its))
     }
 }
 
@@ -128,6 +122,39 @@ impl<S: Scalar> Course<'_, '_, S> {
         }
     }
 
+    /// What a call that begins with so many, and what is forwarded of it, find in the queue at hand.
+    pub(super) fn come_with_call(&self, call: &CallGroup, begins: There<S>, found: &mut [S]) {
+        if !self.at.is_queue() {
+            return;
+        }
+        let mut forwarded: SmallVec<[(usize, There<S>); 4]> = SmallVec::new();
+        for arc in call.arcs() {
+            let it = &self.at.sweep.net.arcs[arc];
+            let forwards = it.via.and_then(|via| forwarded.iter().rev().find(|(entry, _)| *entry == via));
+            let before = forwards.map_or(begins, |(_, left)| *left);
+            self.come_to_queue(arc, before.here, found);
+            if let Some(target) = it.target.filter(|_| !call.legs.is_empty()) {
+                forwarded.push((target, self.past(arc).of(before)));
+            }
+        }
+    }
+
+    /// What is left after what forwarding adds to a call, where a queue is at hand.
+    pub(super) fn past_legs(&self, legs: &[usize]) -> Kept<S> {
+        legs.iter().filter(|_| self.at.is_queue()).fold(Kept::all(), |kept, &leg| {
+            let part = self.at.sweep.net.arcs[leg].leg_probability;
+            kept.then(self.past(leg).times(part).plus(Kept::all().times(-part + 1.0)))
+        })
+    }
+
+    /// What is left after a wait for a thread and the service until the reply, or what is forwarded.
+    fn past(&self, arc: usize) -> Kept<S> {
+        let sweep = self.at.sweep;
+        let (service, _) = sweep.service(arc);
+        self.passed_in_queue(arc, service)
+            .map_or_else(|| self.it.after(sweep.unknowns[arc]).then(self.it.after(service)), |(_, served)| served)
+    }
+
     /// What is left where a thread of a task begins an execution of what was there as it ended the last one: all where the next has waited for it; else none that counts at a processor, and at a queue
     /// what outlasts the time for which the thread is idle.
     pub(super) fn kept_between(&self, task: usize) -> Kept<S> {
@@ -136,7 +163,7 @@ impl<S: Scalar> Course<'_, '_, S> {
         let at_once = Kept::all().times(taken_up);
         let idle = -taken_up + 1.0;
         let threads = sweep.net.tasks[task].threads;
-        if self.at.station < sweep.net.n_processors || threads.is_infinite() || idle <= NEGLIGIBLE {
+        if !self.at.is_queue() || threads.is_infinite() || idle <= NEGLIGIBLE {
             return at_once;
         }
         let (rate, busy) = sweep.executions(task);
